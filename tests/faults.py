@@ -47,7 +47,7 @@ class Swap(Operator):
 
 
 class Drop(Operator):
-    """A statement that is only there for what it does: a call, `x += ...` or `x[i] = ...`."""
+    """A statement that has only a side effect: a call, `x += ...` or `x[i] = ...`."""
 
     def mutation_positions(self, node: Any) -> Iterator[Any]:
         if node.parent is None or node.parent.type != "simple_stmt":

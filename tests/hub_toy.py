@@ -12,7 +12,7 @@ COMMIT = "0123456789" * 4
 
 
 def at_commit(split: datasets.Dataset) -> datasets.Dataset:
-    """The split with the addresses that the library notes of what it downloads."""
+    """The split, with the addresses of the files that the library has downloaded."""
     split.info.download_checksums = {f"hf://datasets/someone/data@{COMMIT}/train.parquet": {"num_bytes": 1}}
     return split
 

@@ -1,15 +1,15 @@
-"""`make mutants`: small faults are planted in named files, one at a time; do the tests notice?
+"""`make mutants`: plant small faults in named files, one at a time, and see whether the tests detect them.
 
     python tests/mutants.py [--number 100] [--seed 0] [file or folder ...]
 
-Without a file: those that differ from the main branch (or from HEAD~1). Cosmic Ray's operators and two of ours find the
-places; one fault is drawn for each place, and --number of the places. A mutant runs in a fork of a process that has
-imported everything already, and is never written to disk: tests that start another process don't see it. Tests come in
-stages, until one fails: the file's own (tests/<path>/test_<name>*.py), then of a word the laws of its group and what
-tests/whole/test_configs.py has on its options, then the tests beside it that import it, then those of the modules
-that do.
+Without a file, faults are planted in the files that differ from the main branch (or from HEAD~1). Cosmic Ray's
+operators and two further ones find the places. One fault is drawn for each place, and --number of the places. A mutant
+runs in a fork of a process that has imported everything already, and is never written to disk: tests that start another
+process do not see it. Tests come in stages, until one fails: first the file's tests (tests/<path>/test_<name>*.py). For
+a choice of a config group the laws of the group follow, with the part of tests/whole/test_configs.py on its options.
+Then come the tests in the same folder that import the file, then those of the modules that import it.
 
-Survivors are printed as differences; those that compute the same stand in docs/mutants.toml, with the argument.
+Survivors are printed as differences; those that compute the same are listed in docs/mutants.toml, with the argument.
 """
 
 import argparse
@@ -43,7 +43,7 @@ MEMORY = 16 * 2**30  # bytes that a mutant may take
 
 @cache
 def imports() -> dict[str, set[str]]:
-    """What each module of the package and of the tests imports, anywhere in it; a test also what its helpers do."""
+    """Return the imports of each module of package and tests; those of a test include its helpers' imports."""
     paths = [*SRC.rglob("*.py"), *TESTS.rglob("*.py")]
     found = {module_of(path): _list_imported(ast.parse(path.read_text())) for path in paths}
     helpers = {name.removeprefix("tests."): names for name, names in found.items() if "test_" not in name}
@@ -76,7 +76,7 @@ def own_tests(module: str) -> list[str]:
 
 
 def laws(module: str) -> list[str]:
-    """Its group's laws of a word, as file::word (see `Only`), and what test_configs.py has on its options."""
+    """Return the tests of the choice in its group's laws, as file::choice (see `Only`), and those of its options."""
     path = module.split(".")[1:]
     files = {TESTS / "laws" / f"test_{path[0]}_laws.py": path[-1], TESTS / "whole" / "test_configs.py": "-".join(path)}
     is_word = (ROOT / "configs").joinpath(*path).with_suffix(".yaml").exists() and own_tests(module)

@@ -1,6 +1,6 @@
-"""Execute a notebook without Jupyter: python tests/notebooks.py docs/tutorial_python.ipynb writes its outputs.
+"""Execute a notebook without Jupyter: `python tests/notebooks.py docs/tutorial_python.ipynb` writes its outputs.
 
-A cell's output is what it prints, the figures that it leaves open, and the value of its last expression.
+The output of a cell is its printed text, the figures that it leaves open, and the value of its last expression.
 """
 
 import ast

@@ -35,7 +35,7 @@ def write(folder: Path, part: str, users: Mapping[str, Sequence[Sequence[str]]],
 
 
 def save(folder: Path, users: int = 4, comments: int = 6, seed: int = 0) -> Path:
-    """Prepared tables of random comments of 3 to 25 words; users differ in the words that they like."""
+    """Prepared tables of random comments of 3 to 25 words; users prefer different words."""
     rng = np.random.default_rng(seed)
     for part, n in (("train", comments), ("test", 2)):
         drawn = {}

@@ -44,7 +44,7 @@ CASES = {
 
 
 class Seen(pl.Callback):
-    """Writes what a callback may monitor, each rank into a file of its own."""
+    """Writes the metrics that a callback may monitor, each rank into a separate file."""
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         found = {name: float(value) for name, value in trainer.callback_metrics.items()}
@@ -130,7 +130,7 @@ def test_ranks_log_what_one_process_logs(
 
 
 def test_a_nan_loss_in_one_rank_is_nan_in_all_ranks(tmp_path: Path, federation: dict[str, Any]) -> None:
-    """The last rank's part overflows; the first rank's metrics say so, and every rank stops together."""
+    """The update of the last rank overflows; the metrics of the first rank show it, and all ranks stop together."""
 
     def overflowing(held: Federation) -> Rows:
         x = held.server_val.x.clone()

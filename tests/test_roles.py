@@ -1,4 +1,4 @@
-"""One row for each option: what it changes, whose it is, where it is shown."""
+"""Each option has one row: what it changes, whether it identifies a run, and where it is shown."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from fedcohort.record import folder
 from fedcohort.results.matching.run import result_options
 from fedcohort.roles import (
     COMPONENT,
-    LATER,
+    LATER_GROUPS,
     LATER_OPTIONS,
     TABLE,
     Effect,
@@ -94,7 +94,7 @@ def test_the_hash_covers_exactly_the_options_that_change_results(words: str, sam
     ) == same
 
 
-@pytest.mark.parametrize("group", LATER)
+@pytest.mark.parametrize("group", LATER_GROUPS)
 def test_a_new_group_does_not_change_the_hash_of_older_runs(group: str) -> None:
     """With the part that does nothing the hash is that of a config without the group; with another it isn't."""
     now = compose_words().config

@@ -62,17 +62,17 @@ class Facts:
         if self.federation is None:
             return None
         components, has_deadline = self.components, self.components.deadline.bounded and self.timed
-        arriving = self.config["cohort"] if has_deadline else self.cohort
-        is_needed = {
-            "cohort=clients": arriving < self.federation.n_clients and not components.selector.uncapped,
+        n_arriving = self.config["cohort"] if has_deadline else self.cohort
+        is_option_needed = {
+            "cohort=clients": n_arriving < self.federation.n_clients and not components.selector.uncapped,
             "availability=always": not components.availability.always,
             "deadline=wait_for_all": has_deadline,
         }
-        return tuple(option for option, needed in is_needed.items() if needed)
+        return tuple(option for option, needed in is_option_needed.items() if needed)
 
     @property
     def full_participation(self) -> bool | None:
-        """Whether all clients take part in every round."""
+        """Whether all clients take part in every round of the run; None if that is not known yet."""
         return None if self.options_for_full_participation is None else not self.options_for_full_participation
 
 

@@ -24,7 +24,7 @@ MAX_CHARACTERS = 60  # of a value in a message
 
 
 def contract_error(what: str, expected: str, value: object) -> ComponentError:
-    """Return the error for a value; expected: completes "must be"."""
+    """Return the error for a value that a component returned; expected: text that completes "must be"."""
     return ComponentError(f"{what} must be {expected}, got {describe_value(value)}")
 
 
@@ -42,7 +42,7 @@ def describe_value(value: object) -> str:
 
 
 def check_type(what: str, value: object, kind: type[T]) -> T:
-    """Return the value, which must be an instance of `kind`."""
+    """Return the value that a component returned, which must be an instance of `kind`."""
     if not isinstance(value, kind):
         raise contract_error(what, f"a {kind.__name__}", value)
     return value
@@ -58,7 +58,7 @@ def check_array(
     *,
     nan: bool = False,
 ) -> None:
-    """Check a numpy array.
+    """Check that a component returned a numpy array of the required shape, type and range.
 
     Args:
         what: the name of the value, for the message.
@@ -82,7 +82,7 @@ def check_array(
 
 
 def check_ids(what: str, value: object, n: int, min_length: int = 0) -> None:
-    """Check sorted distinct integers in [0, n), `least` of them or more."""
+    """Check an array of ids: sorted distinct integers in [0, n), `min_length` of them or more."""
     is_valid = (
         isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i" and len(value) >= min_length
     )
@@ -96,7 +96,7 @@ def check_ids(what: str, value: object, n: int, min_length: int = 0) -> None:
 def check_number(
     what: str, value: object, low: float = -math.inf, *, infinite: bool = False, above: bool = False, nan: bool = False
 ) -> float:
-    """Check a number and return it as a float.
+    """Check that a component returned a number, and return it as a float.
 
     Args:
         what: the name of the value, for the message.
@@ -117,13 +117,13 @@ def check_number(
 
 
 def check_integer(what: str, value: object, low: int) -> None:
-    """Check an integer of at least `low`."""
+    """Check that a component returned an integer of at least `low`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
         raise contract_error(what, f"an integer of at least {low}", value)
 
 
 def check_numbers_by_name(what: str, value: object) -> None:
-    """Check a mapping of names to numbers; NaN is allowed."""
+    """Check that a component returned a mapping of names to numbers; NaN is allowed."""
     for name, item in check_type(what, value, Mapping).items():  # type: ignore[type-abstract]
         if not isinstance(name, str):
             raise contract_error(f"a key of {what}", "a text", name)
@@ -149,7 +149,7 @@ def check_vectors_by_name(what: str, value: object, size: int | None = None) -> 
 def check_result_and_state(
     value: object, kind: type[T], state: object, *, optional: bool = False
 ) -> tuple[T | None, Any]:
-    """Check a result (item, next state) and return its two items.
+    """Check that a component returned a pair (item, next state), and return both.
 
     Args:
         value: the result.

@@ -13,7 +13,7 @@ class OptionError(FedcohortError, ValueError):
 
 
 class IncompatibleConfig(FedcohortError):
-    """Options that are valid each, but can't be combined."""
+    """Options that are valid on their own, but can't be combined."""
 
 
 class DataError(FedcohortError):

@@ -59,11 +59,11 @@ class Layout:
     @classmethod
     def of(cls, network: nn.Module, channels_last: bool = False) -> "Layout":
         """Return the layout of a network's tensors."""
-        named, buffers = list(network.named_parameters()), list(network.named_buffers())
-        frozen = [(name, p) for name, p in named if not p.requires_grad]
+        parameters, buffers = list(network.named_parameters()), list(network.named_buffers())
+        frozen = [(name, p) for name, p in parameters if not p.requires_grad]
         floats = [(name, b) for name, b in buffers if b.is_floating_point()]
         return cls(
-            _blocks([(name, p) for name, p in named if p.requires_grad], channels_last),
+            _blocks([(name, p) for name, p in parameters if p.requires_grad], channels_last),
             _blocks([*frozen, *floats]),
             _blocks([(name, b) for name, b in buffers if not b.is_floating_point()]),
         )
@@ -123,12 +123,12 @@ class FlatModel:
             (self.buffers, self.layout.buffers),
             (self.counters, self.layout.counters),
         ):
-            self._attach(vector, blocks)
+            self._attach_views(vector, blocks)
         self.has_batch_norm = has_batch_norm(network)
         self.has_recurrence = has_recurrence(network)
-        self.has_dropout = any(_drops(m) for m in network.modules())
+        self.has_dropout = any(_applies_dropout(m) for m in network.modules())
 
-    def _attach(self, vector: Tensor, blocks: tuple[Block, ...]) -> None:
+    def _attach_views(self, vector: Tensor, blocks: tuple[Block, ...]) -> None:
         parameters = dict(self.network.named_parameters())
         for block in blocks:
             view = block.of(vector)
@@ -162,7 +162,7 @@ class FlatModel:
             self.counters.copy_(source.counters)
 
 
-def _drops(module: nn.Module) -> bool:
+def _applies_dropout(module: nn.Module) -> bool:
     """Return whether a module of torch applies dropout, as a layer or between the layers inside it."""
     has_inner_dropout = isinstance(module, nn.RNNBase | nn.MultiheadAttention) and module.dropout > 0
     return has_inner_dropout or isinstance(module, nn.modules.dropout._DropoutNd)

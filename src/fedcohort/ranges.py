@@ -17,7 +17,7 @@ def refuse(option: str, allowed: str, value: object) -> OptionError:
     return OptionError(f"{option} must be {allowed}, got {value!r}")
 
 
-def closest(value: object, names: Iterable[str], cutoff: float = 0.6) -> str | None:
+def find_closest(value: object, names: Iterable[str], cutoff: float = 0.6) -> str | None:
     """Return the name of which `value` is probably a misspelling; None if no name is similar.
 
     Args:
@@ -26,19 +26,19 @@ def closest(value: object, names: Iterable[str], cutoff: float = 0.6) -> str | N
         cutoff: least similarity, in [0, 1] (`difflib`).
     """
     by_lower_case = {name.casefold(): name for name in sorted(names)}  # FLASH is flash
-    similar = difflib.get_close_matches(str(value).casefold(), list(by_lower_case), 1, cutoff)
-    return by_lower_case[similar[0]] if similar else None
+    similar_names = difflib.get_close_matches(str(value).casefold(), list(by_lower_case), 1, cutoff)
+    return by_lower_case[similar_names[0]] if similar_names else None
 
 
 def did_you_mean(value: object, names: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return the end of a message, "; did you mean NAME?", or an empty text where no name is similar (`closest`)."""
-    similar_name = closest(value, names, cutoff)
+    """Return the end of a message, "; did you mean NAME?", or an empty text if no name is similar (`find_closest`)."""
+    similar_name = find_closest(value, names, cutoff)
     return f"; did you mean {similar_name}?" if similar_name else ""
 
 
 def unknown_choice_error(option: str, value: object, choices: Sequence[str]) -> OptionError:
     """Return the error for a choice that does not exist; the message begins with the most similar existing choice."""
-    similar_choice = None if value == "null" else closest(value, choices)
+    similar_choice = None if value == "null" else find_closest(value, choices)
     guess = f"did you mean {option}={similar_choice}? " if similar_choice else ""
     return OptionError(f"{guess}{refuse(option, 'one of ' + ', '.join(choices), value)}")
 
@@ -49,7 +49,7 @@ def bounds(interval: str) -> tuple[float, float]:
     return low, high
 
 
-def _inside(value: float, interval: str) -> bool:
+def _is_inside(value: float, interval: str) -> bool:
     low, high = bounds(interval)
     if abs(value) > sys.float_info.max:  # infinite, or an integer above the range of floats
         return False
@@ -63,7 +63,7 @@ def number(option: str, value: object, interval: str, *, optional: bool = False)
     allowed = f"a number in {interval}" + (" or null" if optional else "")
     if value is None and optional:
         return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _inside(value, interval):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_inside(value, interval):
         raise refuse(option, allowed, value)
 
 
@@ -72,7 +72,7 @@ def integer(option: str, value: object, interval: str, *, optional: bool = False
     allowed = f"an integer in {interval}" + (" or null" if optional else "")
     if value is None and optional:
         return
-    if isinstance(value, bool) or not isinstance(value, int) or not _inside(value, interval):
+    if isinstance(value, bool) or not isinstance(value, int) or not _is_inside(value, interval):
         raise refuse(option, allowed, value)
 
 
@@ -125,9 +125,9 @@ def is_identifier(value: object) -> bool:
 def identifier(option: str, value: object) -> None:
     """Check that `value` consists of ASCII letters, digits and underscores, as names of files and folders do."""
     if not is_identifier(value):
-        fitting = re.sub("[^A-Za-z0-9]+", "_", str(value)).strip("_") or "name"
-        fitting = f"x{fitting}" if fitting[0].isdigit() else fitting
-        allowed = f"letters, digits and underscores without a digit in front, such as {fitting}"
+        valid_name = re.sub("[^A-Za-z0-9]+", "_", str(value)).strip("_") or "name"
+        valid_name = f"x{valid_name}" if valid_name[0].isdigit() else valid_name
+        allowed = f"letters, digits and underscores without a digit in front, such as {valid_name}"
         raise refuse(option, allowed, value)
 
 
@@ -139,12 +139,12 @@ def texts(option: str, value: object) -> None:
 
 def integers(option: str, value: object, interval: str) -> None:
     """Check that `value` is a list of integers inside `interval`; it may be empty."""
-    _check_items(integer, option, value, interval, f"a list of integers in {interval}")
+    _check_list(integer, option, value, interval, f"a list of integers in {interval}")
 
 
 def numbers(option: str, value: object, interval: str) -> None:
     """Check that `value` is a list of numbers inside `interval`; it may be empty."""
-    _check_items(number, option, value, interval, f"a list of numbers in {interval}")
+    _check_list(number, option, value, interval, f"a list of numbers in {interval}")
 
 
 def words(option: str, value: object, *allowed: str) -> None:
@@ -154,7 +154,7 @@ def words(option: str, value: object, *allowed: str) -> None:
         raise refuse(option, f"a list of one or more of {', '.join(allowed)}, none twice", value)
 
 
-def _check_items(
+def _check_list(
     check: Callable[[str, Any, str], None], option: str, value: object, interval: str, allowed: str
 ) -> None:
     if not isinstance(value, Sequence) or isinstance(value, str):

@@ -26,7 +26,7 @@ def _digest(seed: int, purpose: str, round: int, client: int) -> bytes:
 
 
 def generator(seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> np.random.Generator:
-    """Make a fresh generator for (seed, purpose, round, client)."""
+    """Return a new random generator, which depends on (seed, purpose, round, client) only."""
     return np.random.Generator(np.random.Philox(key=key(seed, purpose, round, client)))
 
 
@@ -72,15 +72,15 @@ class Draws:
     round: int = NO_ROUND
 
     def generator(self, purpose: str, client: int = NO_CLIENT) -> np.random.Generator:
-        """Return a fresh generator for `purpose` in this round."""
+        """Return a new random generator for this purpose in this round, for one client or for all."""
         return generator(self.seed, purpose, self.round, client)
 
     def uniform(self, purpose: str) -> Float64[np.ndarray, "clients"]:
-        """Draw from U[0, 1) for every client."""
+        """Return one draw from U[0, 1) for every client, [n_clients]."""
         return self.generator(purpose).random(self.n_clients)
 
     def exponential(self, purpose: str) -> Float64[np.ndarray, "clients"]:
-        """Draw from Exp(1) for every client."""
+        """Return one draw from Exp(1) for every client, [n_clients]."""
         return self.generator(purpose).standard_exponential(self.n_clients)
 
     def once(self) -> "Draws":

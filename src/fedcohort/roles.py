@@ -43,38 +43,38 @@ class Role:
 
 
 COMPONENT = Role(Effect.RESULTS, Identity.HASH, tracked=True)
-_SETTING = Role(Effect.RESULTS, Identity.HASH, tracked=True)
-_EXECUTION = Role(Effect.NOTHING, Identity.FREE, tracked=True)  # other values give the same result in another way
-_OUTPUT = Role(Effect.NOTHING, Identity.FREE)  # where files are written, and which observers there are
+_SETTING_ROLE = Role(Effect.RESULTS, Identity.HASH, tracked=True)
+_EXECUTION_ROLE = Role(Effect.NOTHING, Identity.FREE, tracked=True)  # other values give the same result in another way
+_OUTPUT_ROLE = Role(Effect.NOTHING, Identity.FREE)  # where files are written, and which observers there are
 
 TABLE: Mapping[str, Role] = {
     "seed": Role(Effect.RESULTS, Identity.SEED, tracked=True),
-    "data_seed": _SETTING,
-    "clients": _SETTING,
-    "cohort": _SETTING,
+    "data_seed": _SETTING_ROLE,
+    "clients": _SETTING_ROLE,
+    "cohort": _SETTING_ROLE,
     "rounds": Role(Effect.RESULTS, Identity.FREE, tracked=True),  # a larger number extends a run
     "until": Role(Effect.RESULTS, Identity.FREE, tracked=True),  # and so does a larger budget
-    "deadline.window_s": _SETTING,
-    "split": _SETTING,
-    "eval": _SETTING,
-    "update_limit": _SETTING,
-    "engine.slices": _EXECUTION,
-    "engine.force": _OUTPUT,
-    "checkpoint": _EXECUTION,
-    "client_store": _EXECUTION,
+    "deadline.window_s": _SETTING_ROLE,
+    "split": _SETTING_ROLE,
+    "eval": _SETTING_ROLE,
+    "update_limit": _SETTING_ROLE,
+    "engine.slices": _EXECUTION_ROLE,
+    "engine.force": _OUTPUT_ROLE,
+    "checkpoint": _EXECUTION_ROLE,
+    "client_store": _EXECUTION_ROLE,
     "trainer": Role(Effect.LAST_BITS, Identity.FORCED, tracked=True),
-    "callback": _OUTPUT,  # a callback that ended the run early must be there again: `claim.Request`
-    "logger": _OUTPUT,
-    "name": _OUTPUT,
-    "objective_metric": _OUTPUT,
-    "paths": _OUTPUT,
-    "requires": _OUTPUT,  # the options that an alias stands for are in the nodes of their groups
-    "resume": _OUTPUT,
-    "sweep": _OUTPUT,
+    "callback": _OUTPUT_ROLE,  # a callback that ended the run early must be there again: `claim.Request`
+    "logger": _OUTPUT_ROLE,
+    "name": _OUTPUT_ROLE,
+    "objective_metric": _OUTPUT_ROLE,
+    "paths": _OUTPUT_ROLE,
+    "requires": _OUTPUT_ROLE,  # the options that an alias stands for are in the nodes of their groups
+    "resume": _OUTPUT_ROLE,
+    "sweep": _OUTPUT_ROLE,
 }
 
 # Groups and options that were added later. With this choice or value the config hash is the one of earlier versions.
-LATER: Mapping[str, str] = {"augmentation": "none"}
+LATER_GROUPS: Mapping[str, str] = {"augmentation": "none"}
 LATER_OPTIONS: Mapping[str, object] = {
     "dataset.columns": None,
     "dataset.categories": [],
@@ -111,16 +111,16 @@ def select_options(config: Mapping[str, Any], *identities: Identity) -> dict[str
     return {
         option: value
         for option, value in flat(config)
-        if role_of(option).identity in identities and not _is_earlier_behaviour(option, value)
+        if role_of(option).identity in identities and not _has_earlier_behaviour(option, value)
     }
 
 
-def _is_earlier_behaviour(option: str, value: object) -> bool:
-    """Return whether the option was added later, and has the value of `LATER` or `LATER_OPTIONS`.
+def _has_earlier_behaviour(option: str, value: object) -> bool:
+    """Return whether the option was added later, and has the value of `LATER_GROUPS` or `LATER_OPTIONS`.
 
     The choice of a group is read from `_target_`: the module of a component is called after the choice.
     """
     if option in LATER_OPTIONS:
         return value == LATER_OPTIONS[option]
     group, _, name = option.partition(".")
-    return name == "_target_" and group in LATER and str(value).split(".")[-2:-1] == [LATER[group]]
+    return name == "_target_" and group in LATER_GROUPS and str(value).split(".")[-2:-1] == [LATER_GROUPS[group]]

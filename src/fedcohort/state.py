@@ -51,18 +51,18 @@ def unpack(payload: Packed, like: object = Any) -> Unpacked:
     if kind == "array":
         return body.numpy().copy()
     if kind == "record":
-        return _record(body, like)
+        return _unpack_record(body, like)
     if kind == "dict":
-        _, value_type = (*_arguments(like), Any, Any)[:2]
+        _, value_type = (*_type_arguments(like), Any, Any)[:2]
         return {unpack(k): unpack(v, value_type) for k, v in body}
-    inner = tuple(hint for hint in _arguments(like) if hint is not Ellipsis)
-    hints = inner if len(inner) == len(body) else (inner[:1] or (Any,)) * len(body)
-    items = [unpack(item, hint) for item, hint in zip(body, hints, strict=True)]
+    inner_types = tuple(hint for hint in _type_arguments(like) if hint is not Ellipsis)
+    item_types = inner_types if len(inner_types) == len(body) else (inner_types[:1] or (Any,)) * len(body)
+    items = [unpack(item, hint) for item, hint in zip(body, item_types, strict=True)]
     return tuple(items) if kind == "tuple" else items
 
 
-def _record(fields: dict[str, Packed], like: object) -> Unpacked:
-    classes = [c for c in _alternatives(like) if isinstance(c, type) and dataclasses.is_dataclass(c)]
+def _unpack_record(fields: dict[str, Packed], like: object) -> Unpacked:
+    classes = [c for c in _union_members(like) if isinstance(c, type) and dataclasses.is_dataclass(c)]
     if not classes:
         raise CheckpointError(f"the checkpoint holds a record where this version expects {like}")
     names = {c: {f.name for f in dataclasses.fields(c)} for c in classes}
@@ -72,16 +72,16 @@ def _record(fields: dict[str, Packed], like: object) -> Unpacked:
             f"{cls.__name__} has the fields {sorted(names[cls])}, the checkpoint {sorted(fields)}: "
             "another version wrote it; start a new run"
         )
-    hints = typing.get_type_hints(cls)
-    return cls(**{name: unpack(value, hints[name]) for name, value in fields.items()})
+    field_types = typing.get_type_hints(cls)
+    return cls(**{name: unpack(value, field_types[name]) for name, value in fields.items()})
 
 
-def _arguments(like: object) -> tuple[Any, ...]:
+def _type_arguments(like: object) -> tuple[Any, ...]:
     """Return the type arguments of the first alternative that has any: int and ... of `tuple[int, ...] | None`."""
-    return next((arguments for hint in _alternatives(like) if (arguments := typing.get_args(hint))), ())
+    return next((arguments for hint in _union_members(like) if (arguments := typing.get_args(hint))), ())
 
 
-def _alternatives(like: object) -> tuple[Any, ...]:
+def _union_members(like: object) -> tuple[Any, ...]:
     if typing.get_origin(like) in (typing.Union, types.UnionType):
         return typing.get_args(like)
     return (like,)

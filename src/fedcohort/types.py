@@ -131,7 +131,7 @@ class ProbeResult(ReadOnly):
         return out
 
     def without(self, is_absent: Bool[np.ndarray, "clients"]) -> "ProbeResult":
-        """Return the values of the clients that are not marked in `absent`, [n_clients]."""
+        """Return the answers without those of absent clients; is_absent: bool [n_clients]."""
         if not is_absent.any():
             return self
         return ProbeResult(self.clients[~is_absent[self.clients]], self.values[~is_absent[self.clients]])
@@ -139,7 +139,7 @@ class ProbeResult(ReadOnly):
 
 @dataclass(frozen=True)
 class Selection(ReadOnly):
-    """The cohort of a round.
+    """The cohort that a selector chose for a round, with its scores and the work of each client.
 
     Attributes:
         clients: sorted distinct ids of available clients. At most `cohort` of them, unless `uncapped`.

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers as text with units: bytes, operations, seconds and per cent."""
 
 import math
 
@@ -12,17 +12,17 @@ PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def bytes_(value: float) -> str:
-    """1234567 -> '1.23 MB' (powers of 1000)."""
+    """Return a number of bytes as text in powers of 1000: 1234567 -> '1.23 MB'."""
     return _scale(value, BYTES)
 
 
 def flops(value: float) -> str:
-    """1.2e12 -> '1.2 TFLOP': a number of operations, not a rate."""
+    """Return a number of floating-point operations as text, not as a rate: 1.2e12 -> '1.2 TFLOP'."""
     return _scale(value, [f"{prefix}FLOP" for prefix in PREFIXES])
 
 
 def seconds(value: float) -> str:
-    """4321 -> '1 h 12 min'; the smaller unit is rounded, so 239.6 is '4 min 0 s'."""
+    """Return seconds as text in two units, the smaller one rounded: 4321 -> '1 h 12 min', 239.6 -> '4 min 0 s'."""
     if not math.isfinite(value):
         return "-"
     if value < 120:
@@ -33,7 +33,7 @@ def seconds(value: float) -> str:
 
 
 def rough_seconds(value: float) -> str:
-    """Return a time in one unit: 2400 -> '40 min'."""
+    """Return seconds as text in one unit: 2400 -> '40 min'."""
     if value < 90:
         return f"{max(1, round(value))} s"
     if value < 5400:
@@ -42,12 +42,12 @@ def rough_seconds(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """0.8731 -> '87.3 %'."""
+    """Return a share as text in per cent: 0.8731 -> '87.3 %'."""
     return f"{100 * value:.1f} %" if math.isfinite(value) else "-"
 
 
 def number(value: float) -> str:
-    """Four digits."""
+    """Return a number as text with four significant digits."""
     return f"{value:.4g}" if math.isfinite(value) else "-"
 
 

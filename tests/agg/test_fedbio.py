@@ -1,4 +1,4 @@
-"""FedBiO's closed forms, and what it comes to in whole runs."""
+"""FedBiO's closed forms, and its effect in whole runs."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -118,7 +118,7 @@ def test_clients_that_the_selector_excludes_are_no_teachers() -> None:
 
 
 class Scripted(RoundModels):
-    """Says what it is told to say of a student."""
+    """Server networks whose accuracies are given by the test."""
 
     def says(self, *accuracies: float) -> "Scripted":
         self.script, self.seen = list(accuracies), list[float]()

@@ -138,5 +138,5 @@ def test_the_signal_of_the_weights_is_declared(tmp_path: Path) -> None:
     ],
 )
 def test_options_decide_the_recommendations(alpha: float, sync: str, recommendations: set[str]) -> None:
-    """At alpha = 0 losses count for nothing; printed as it is, the memory wants everybody in every round."""
+    """At alpha = 0 losses have no effect; with sync=literal, the weights need all clients in every round."""
     assert make("agg", "fedmaba", alpha=alpha, sync=sync).recommendations == recommendations

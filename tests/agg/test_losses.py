@@ -41,7 +41,7 @@ def arrived_with(values: list[float], advice: list[float] | None = None) -> Arri
 @pytest.mark.parametrize("loss", losses.SIGNALS)
 @pytest.mark.parametrize("agg", ["fedmaba", "afl", "term"])
 def test_aggregators_use_the_configured_loss(agg: str, loss: str) -> None:
-    """A word that it didn't declare would raise; the weights are the same whichever loss the numbers are of."""
+    """Reading an undeclared signal would raise an error; weights do not depend on the name of the loss signal."""
     configured, usual = make("agg", agg, loss=loss, **STEEP[agg]), make("agg", agg, **STEEP[agg])
     assert configured.needs == {loss}
     (_, state), (_, usual_state) = (aggregate_losses(aggregator, [1.0, 3.0, 2.0]) for aggregator in (configured, usual))

@@ -88,7 +88,7 @@ def test_ctrl_c_returns_the_jobs_so_far(tmp_path: Path) -> None:
 
 
 def test_a_sweep_over_rounds_has_a_run_for_each(tmp_path: Path) -> None:
-    """`resume=True` extends what an earlier sweep did, and no job of its own: here 2 rounds would have become 3."""
+    """With `resume=True` a job extends a run of an earlier sweep, never one of the same sweep."""
     assert sweep(tmp_path, rounds=1).runs["status"].tolist() == ["done"]
     extended = sweep(tmp_path, rounds=[2, 3], resume=True)
     assert [len(result.rounds) - 1 for result in extended.results] == [2, 3]

@@ -59,7 +59,7 @@ def test_inflating_each_sample_inflates_the_sums() -> None:
 
 
 def test_every_reader_of_reported_losses_can_be_attacked() -> None:
-    """Every signal that is a loss, whoever reads it; a spread and a number of samples are none."""
+    """All loss signals can be falsified, by any reader; a standard deviation and a number of samples cannot."""
     reported_signals = {
         word for word in list_signals() if "loss" in word and isinstance(find(word), Measured | Computed | Reported)
     }

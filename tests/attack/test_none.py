@@ -1,4 +1,4 @@
-"""Nobody lies: nothing is said about attacks."""
+"""Without an attack no metric mentions attackers."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Everybody's own share of the day, once a day."""
+"""Each client is ready for one interval a day, from a time of day that is drawn for it."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A table of three clients, by hand; and what is said of tables that are no such thing."""
+"""A table of three clients by hand, and the messages about invalid tables."""
 
 import pickle
 from collections.abc import Mapping, Sequence
@@ -180,7 +180,7 @@ def test_an_interval_of_a_microsecond_is_accepted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", ["state", "period"])
 def test_the_name_of_a_column_is_a_text(option: str) -> None:
     with pytest.raises(OptionError, match=f"{option} must be"):
-        replace(trace("ready.csv"), **{option: ""})
+        replace(trace("ready.csv"), **{option: ""})  # type: ignore[arg-type]
 
 
 UNIX = 1_700_000_000

@@ -24,7 +24,7 @@ from yaml_words import CONFIGS
 
 
 def fill(logs: Logs) -> None:
-    """Two selectors, two seeds, three rounds, as the tracker logs them; one more of another sweep."""
+    """Two selectors, two seeds and three rounds, as the tracker logs them, and one run of another sweep."""
     client = logs.client()
     experiment = client.create_experiment("fedcohort", artifact_location=(logs.path / "mlartifacts").as_uri())
     for i, (word, seed, sweep) in enumerate(
@@ -140,7 +140,7 @@ def test_a_target_adds_tables(logs: Logs) -> None:
 
 
 def test_an_extended_budget_replaces_the_first_one(logs: Logs) -> None:
-    """The first was ended by a budget; of a run of an older fedcohort, which knew of none, nothing is said."""
+    """The first run was ended by a budget; a run of an older version, which had no budget, is not mentioned."""
     ended = {"until.acc": "0.4", "rounds_done": "2", "ended_by": "until.acc"}
     fill_seeds(logs, [(0.1, {"rounds": "3", "until.acc": "0.2"}, ended), (0.1, {"rounds": "3"}, {})])
     text, _ = compare(make_options(logs, rows="until.acc", curves="false"))

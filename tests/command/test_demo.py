@@ -1,4 +1,4 @@
-"""The demo: a selector of one's own beside random and the best, and last lines that can be pasted."""
+"""The demo: a user's selector compared with random selection and the best method, and commands that can be pasted."""
 
 import math
 import shlex

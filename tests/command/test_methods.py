@@ -9,7 +9,7 @@ from yaml_words import CONFIGS, ROOT
 
 @pytest.mark.parametrize(("group", "place"), [("selector", 1), ("agg", 2)])
 def test_the_page_agrees_with_the_docstrings(group: str, place: int) -> None:
-    """A word that the table lacks is no fault: a new method is three files. `fedcohort methods` prints it."""
+    """A method that the table lacks is listed all the same, because a new method is three files."""
     rows = table_rows(group, CONFIGS)
     page = (ROOT / "docs" / "methods.md").read_text()
     lines = page.split("| option | method | reads |\n|---|---|---|\n")[place].splitlines()

@@ -14,7 +14,7 @@ from yaml_words import ROOT
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The package, the words and the tests, in a folder of their own."""
+    """The package, the choices and the tests, in a temporary folder."""
     for top in ("src", "configs", "tests"):
         shutil.copytree(ROOT / top, tmp_path / top, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.chdir(tmp_path)

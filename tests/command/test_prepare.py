@@ -1,4 +1,4 @@
-"""What `fedcohort prepare` says and refuses; what it makes is in tests/dataset/raw."""
+"""The messages and rejections of `fedcohort prepare`; its tables are tested in tests/dataset/raw."""
 
 from pathlib import Path
 

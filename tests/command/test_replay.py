@@ -183,7 +183,7 @@ def test_another_selector_stops_at_its_first_different_selection(ucb: Path) -> N
 
 
 def test_other_options_stop_at_a_later_round(flash: Path) -> None:
-    """Round 1 takes everybody whatever the options; without exploration the posterior's mean chooses later ones."""
+    """Round 1 selects all clients for any options; without exploration the posterior mean chooses in later rounds."""
     assert again(flash, "selector.gamma_scale=0").step in range(2, 7)
     assert again(flash, "selector=flash") == again(flash) == Replayed(6)
 

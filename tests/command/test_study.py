@@ -1,4 +1,4 @@
-"""`fedcohort study`: what is typed, and what is said."""
+"""`fedcohort study`: its arguments and its messages."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,7 +80,7 @@ def test_results_of_another_process_are_kept(tmp_path: Path, monkeypatch: pytest
 def test_a_page_leaves_out_runs_of_another_config(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They were averaged with the others, and nothing said so. What nobody can compose any more stays."""
+    """Rows of removed options are not averaged with others; rows that cannot be composed any more stay."""
     tiny = write_study(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0])
     (tmp_path / "studies" / "board").mkdir()
     (tmp_path / "studies" / "board" / "study.yaml").write_text("title: t\nquestion: q\nof: {tiny: digits}\n")

@@ -1,4 +1,4 @@
-"""fedcohort sweep: what it says of a sweep, and that cancelling one ends its processes."""
+"""`fedcohort sweep` describes a sweep, and cancelling a sweep ends its processes."""
 
 import json
 import re

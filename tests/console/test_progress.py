@@ -1,4 +1,4 @@
-"""One line a round where nobody watches, a bar where somebody does."""
+"""Progress is one line a round without a terminal, and a bar on a terminal."""
 
 import dataclasses
 import io

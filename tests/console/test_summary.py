@@ -197,9 +197,9 @@ def test_a_long_name_is_not_broken(
 
 
 def test_values_that_vary_between_rounds_cover_all_rounds(tmp_path: Path) -> None:
-    """Liars had none of the weight, half of it, and in a round that nobody came in it isn't known: .25 on average.
+    """Attackers had none of the weight, then half of it; in a round without arrivals it is unknown: .25 on average.
 
-    The second of the three rounds left the server's step out.
+    The server's step was excluded in the second of the three rounds.
     """
     facts = info(tmp_path / "run", rounds=3)
     watching = watchers()

@@ -106,7 +106,7 @@ def test_the_estimate_is_the_true_matrix_up_to_attribute_order(counts: list[list
 
 
 def test_with_more_classes_each_class_is_compared_with_the_rest() -> None:
-    """Classes 0 and 1 go with one attribute each; class 2 is absent, and nobody ever says 3, so neither is a pivot."""
+    """Classes 0 and 1 correlate with one attribute each; 2 is absent and 3 is never predicted: neither is a pivot."""
     counts = [[60, 6], [6, 60], [0, 0], [4, 4]]
     x, y, _ = coloured(counts)
     estimate = estimate_group_counts(linear(3, 4), x, y, RECIPE, rng())
@@ -114,7 +114,7 @@ def test_with_more_classes_each_class_is_compared_with_the_rest() -> None:
 
 
 def test_a_perfect_biased_model_means_one_attribute() -> None:
-    """The class itself is loud: everybody is right, nobody is a minority, so AI = 1 and SC = 0."""
+    """The class itself is easy: all samples are predicted correctly, none is a minority, so that AI = 1 and SC = 0."""
     x, y, _ = coloured([[50, 0], [0, 50]])
     estimate = estimate_group_counts(linear(3, 2), x, y, RECIPE, rng())
     assert estimate.tolist() == [[0, 50], [0, 50]]

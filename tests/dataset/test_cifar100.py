@@ -1,4 +1,4 @@
-"""CIFAR-100's hundred names; what it shares with other images is in tests/laws/test_image_dataset_laws.py."""
+"""CIFAR-100's hundred class names; properties of all image datasets are in tests/laws/test_image_dataset_laws.py."""
 
 from pathlib import Path
 

@@ -188,7 +188,7 @@ def test_samples_of_train_and_test_have_one_shape(tmp_path: Path) -> None:
 
 
 def test_a_wide_table_is_read_in_one_look(tmp_path: Path) -> None:
-    """Names were looked up in a list for each column: 3,000 columns took longer than anybody waits."""
+    """A table of 3,000 columns is read quickly: names are not looked up in a list for each column."""
     table(tmp_path, **dict[str, Any]({f"c{j}": np.zeros(40) for j in range(500)}))
     assert folder(tmp_path).load(0).inputs == "501: x, c0 ... c499"
 

@@ -1,6 +1,6 @@
-"""Data that are wrong, each by its name: refused in one line that says where, or taken as the line says.
+"""Each kind of wrong data is rejected with a message that says where, or accepted with a notice.
 
-dataset=folder stands for data of one's own; what images of a known layout are refused for is in
+dataset=folder stands for a user's data. Messages about images of a known layout are tested in
 tests/laws/test_image_dataset_laws.py, and each kind of cell in test_folder_rows.py and test_folder_labels.py.
 """
 
@@ -98,7 +98,7 @@ def test_a_client_of_one_sample(tmp_path: Path) -> None:
 
 
 def test_clients_of_the_test_part_alone_are_counted(tmp_path: Path) -> None:
-    """Site 3 trains and isn't tested, 8 and 9 are tested and don't train: theirs are no client's."""
+    """Site 3 has no test rows, and sites 8 and 9 have no training rows: test rows of these two belong to no client."""
     table(tmp_path, N, site=SITES)
     others = [(8 + k // 20) if site == 3 else site for k, site in enumerate(SITES)]
     write(tmp_path, "test", x=np.arange(N) / N, label=np.arange(N) % 3, site=others)
@@ -154,7 +154,7 @@ def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
 
 
 def test_large_images_are_rejected_before_they_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """40 images of 64 bytes, twice: decoded, and beside them the piece of the file that they come from."""
+    """Memory is needed for 40 decoded images of 64 bytes, and for the piece of the file that they come from."""
     monkeypatch.setattr(memory, "SMALL", 0)
     monkeypatch.setattr(memory, "available_bytes", lambda: 5119.0)
     table(tmp_path, N, image=IMAGES)

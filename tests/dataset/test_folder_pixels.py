@@ -1,4 +1,4 @@
-"""Images of one's own as bytes, which the network divides by 255."""
+"""A user's images are stored as bytes, which the network divides by 255."""
 
 from pathlib import Path
 from typing import Any

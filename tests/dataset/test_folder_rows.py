@@ -23,7 +23,7 @@ from known import known
 )
 @pytest.mark.parametrize("part", ["train", "test"])
 def test_a_bad_cell_is_refused_by_row_or_as_you_say(tmp_path: Path, part: str, cell: str, said: str) -> None:
-    """One bad cell made its column a text, which was left out with a word in the start-up table alone."""
+    """One bad cell makes a column a text, which is left out of the inputs with a warning."""
     rows = [f"{k},{k / 2},{k % 2}" for k in range(8)]
     for name in ("train", "test"):
         lines = at(rows, 5, f"5,{cell},1") if name == part else rows

@@ -34,7 +34,7 @@ def run(data: Path, *words: str) -> FinishedRun:
 
 
 def test_a_named_client_column_makes_them_the_clients_and_no_label_is_changed(data: Path) -> None:
-    """FLASH's partition and 15 % wrong labels were what a user's own data got, whoever was named."""
+    """A user's data are not partitioned or disturbed, whatever column names the clients."""
     ran = run(data, "dataset.client=site")
     assert (len(ran.info.n_train), ran.info.n_train.sum()) == (4, 80 - 4 - 4 * 2)  # server_val, two samples each
     assert not ran.info.noise_rate.any()
@@ -73,7 +73,7 @@ def test_without_one_clients_are_made_and_no_label_is_changed(data: Path) -> Non
 
 
 def test_test_rows_of_strangers_are_the_servers_alone(data: Path) -> None:
-    """No client has a share of them, so that nothing is called a client's accuracy; losses are on what clients have."""
+    """If only the server has test rows, there are no client accuracies; losses are on the clients' training data."""
     ran = run(data, "dataset.client=site", "dataset.test=server")
     assert {"test/acc", "clients/jain", "clients/loss_mean"} <= ran.last.metrics.keys()
     assert not [name for name in ran.last.metrics if name.startswith("clients/acc")]

@@ -1,4 +1,4 @@
-"""The Hugging Face hub, without a network: what it gives, and what is said when it gives nothing."""
+"""Datasets from the Hugging Face hub, without a network: the data, and the messages if the hub has none."""
 
 import logging
 import os

@@ -31,7 +31,7 @@ def test_nine_tenths_of_each_persons_samples_train() -> None:
 
 
 def test_a_tenth_of_the_people_are_strangers() -> None:
-    """floor(.9 * 6) = 5 people train; nobody is in both parts, and whoever is a client brings all samples."""
+    """floor(.9 * 6) = 5 people train; the parts have no person in common, and a client has all samples of a person."""
     for seed in range(5):
         found = divided("user", seed=seed)
         trained, tested = (set(OWNER[rows]) for rows in (found.train, found.test))

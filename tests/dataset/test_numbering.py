@@ -33,7 +33,7 @@ def frame(names: list[str], labels: list[int]) -> Frame:
     ],
 )
 def test_numbers_are_taken_by_their_names(names: list[str], expected: list[int]) -> None:
-    """Where the file has the classes in another order; names that are nobody's here say nothing."""
+    """If the file has the classes in another order, names that are not class names are ignored."""
     assert labels_of(frame(names, [0, 1, 2]), "label", CLASSES).tolist() == expected
 
 

@@ -30,7 +30,7 @@ def load(folder: Path, vocabulary: int = 10_000, users: float = 1.0, least: int 
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """Two users with three comments "so it is" and one "it"; for the test one with a word that is new."""
+    """Two users with three comments "so it is" and one "it"; the test comments have one unknown word."""
     write(tmp_path / "raw", "train", {"b": [SO] * 3, "a": [SO] * 3 + [["it"]]}, length=4)
     write(tmp_path / "raw", "test", {"a": [["it", "was"]]}, length=4)
     prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made")

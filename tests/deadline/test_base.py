@@ -74,7 +74,7 @@ def test_clients_can_have_different_amounts_of_work(partial_work: bool, units: l
 
 
 def pause(seconds: np.ndarray) -> np.ndarray:
-    """Everybody is away from the 10th second to the 110th."""
+    """All clients are away from the 10th to the 110th second."""
     paused: np.ndarray = seconds + 100.0 * (seconds > 10)
     return paused
 

@@ -76,7 +76,7 @@ def test_the_exact_peak_is_no_worse_than_any_grid_s() -> None:
 
 @pytest.mark.parametrize("grid", [0.1, 0.3, 0.7, 1 / 3, 2.5])
 def test_a_grid_s_peak_is_the_best_of_all_its_deadlines(grid: float) -> None:
-    """Every deadline of it up to the last completion, one by one; completions stand on the grid and beside it."""
+    """All deadlines of the grid up to the last completion; completions are on the grid and between its points."""
     rng = np.random.default_rng(1)
     for _ in range(200):
         finish = np.maximum(0.1, rng.exponential(9.0, 6).round(1))
@@ -113,7 +113,7 @@ def test_fewer_samples_above_the_threshold_take_less_time() -> None:
 
 
 def test_a_late_client_uses_all_of_its_samples_again() -> None:
-    """Told of one sample each, T(5) = (1.5, 2, 41): 2 of 2 s. Nobody has done that, and it is (6, 11, 41) once more."""
+    """Two clients report one sample: T(5) = (1.5, 2, 41); after a round without arrivals it is (6, 11, 41) again."""
     part = fedbalancer()
     state = part.observe(part.init(population()), told((0, 1), (1, 1)))
     assert part.announce(state, context()) == pytest.approx(2.0)
@@ -125,7 +125,7 @@ def test_a_late_client_uses_all_of_its_samples_again() -> None:
 
 
 def test_rounds_without_arrivals_end_at_the_deadline(tmp_path: Path) -> None:
-    """As the threshold falls, what clients told is too few samples; the deadline hears that nobody was in time."""
+    """While the threshold falls, reported numbers of samples are too small; a round without arrivals restores them."""
     ran = go(tmp_path, *BOTH, "client.lr=1", "rounds=60")
     arrived = np.array([report.metrics["round/arrived"] for report in ran.reports[1:]])
     assert (arrived == 0).any()
@@ -144,7 +144,7 @@ def test_samples_and_deadline_are_controlled_by_the_same_rounds(tmp_path: Path) 
 
 
 def test_the_pass_over_all_samples_takes_time() -> None:
-    """A second more for everybody: T(5) = (7, 12, 42), 2 of 12 s."""
+    """With one more second for all clients T(5) = (7, 12, 42), and two of them finish within 12 s."""
     part = fedbalancer()
     assert part.announce(part.init(population()), context(infer=1.0)) == pytest.approx(12.0)
 

@@ -45,7 +45,7 @@ def test_with_too_few_available_clients_all_arrive(there: int, arrived: int) -> 
 
 
 def test_a_larger_cohort_is_waited_for_in_the_same_proportion() -> None:
-    """26 / 1.3 are 20, and at a factor of 1 that is everybody."""
+    """26 / 1.3 = 20 clients are waited for, and all of them with a factor of 1."""
     assert played(1.3, 10, np.arange(1.0, 27)).arrived.sum() == 20
     assert played(1.0, 10, np.arange(1.0, 27)).arrived.sum() == 26
 

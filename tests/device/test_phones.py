@@ -158,9 +158,9 @@ def test_no_link_is_slower_than_a_tenth_of_its_mean() -> None:
 )
 @pytest.mark.parametrize(("nexus", "redmi", "seconds"), [(10, 11, 185.5), (15, 6, 228.2), (14, 7, 219.6)])
 def test_the_mean_job_of_fedbalancer_on_uci_har(nexus: int, redmi: int, seconds: float) -> None:
-    """Its logs' classes of phones for seeds 0, 1, 2, and mean seconds of training over the 21 subjects.
+    """Classes of phones in FedBalancer's logs for seeds 0, 1, 2, and mean seconds of training over the 21 subjects.
 
-    They count whole batches and say of nobody which phone was whose: 3 % cover both.
+    The logs count whole batches, and do not say which phone a subject has: 3 % covers both.
     """
     if not SHARED.is_dir():
         pytest.skip("no ../shared/data/uci_har beside the repository: the real data are shared, not committed")
@@ -185,10 +185,10 @@ def logged(method: str, seed: int, column: str) -> Values:
 )
 @pytest.mark.parametrize(("seed", "nexus"), [(0, 10), (1, 15)])
 def test_rounds_last_as_long_as_in_the_authors_logs(seed: int, nexus: int) -> None:
-    """Five of 21 subjects a round, with as many slow phones as theirs; which subject has which, the logs don't say.
+    """Five of 21 subjects a round, with as many slow phones as in FedBalancer's logs.
 
-    T with travel; rounds that wait for all; arrivals before T, and how long rounds last where late clients do what
-    fits.
+    T includes transfers. Compared are rounds that wait for all clients, arrivals before T, and the duration of rounds
+    in which late clients do as many epochs as fit.
     """
     subjects = pq.read_table(SHARED / "train.parquet", columns=["subject"]).column("subject").to_numpy()
     work = job(np.unique(subjects, return_counts=True)[1], 6_410_008.0)  # bytes of their model

@@ -1,4 +1,4 @@
-"""A table of three devices, by hand; and what is said of tables that are no such thing."""
+"""A table of three devices by hand, and the messages about invalid tables."""
 
 import pickle
 from collections.abc import Mapping, Sequence

@@ -56,7 +56,7 @@ def test_only_training_inputs_get_noise() -> None:
 
 
 def test_a_samples_noise_depends_on_seed_and_client() -> None:
-    """Client 3's first draws, in float32: those of its own generator, T_k before V_k."""
+    """The noise of client 3 is the first draws of its generator in float32, T_k before V_k."""
     plain, noisy = made(), made(noise=Gaussian(2.0, "bimodal", 1.0))
     rng = generator(0, "feature_draw", client=3)
     for shard, seen in ((plain.train, noisy.train), (plain.val, noisy.val)):
@@ -67,7 +67,7 @@ def test_a_samples_noise_depends_on_seed_and_client() -> None:
 
 
 def test_owned_inputs_are_changed_in_place() -> None:
-    """A large population's inputs stand where they stood, noise or not; and those of somebody else are left alone."""
+    """In a large population only the inputs of clients with noise change, in place."""
     mine = make_raw(6000, single_use=True)
     held = made(mine, Gaussian(2.0, "uniform", 0.4))
     assert np.shares_memory(held.train.x.numpy(), mine.train_x)

@@ -1,8 +1,8 @@
 """FedDiverse's federations: clients, kinds and the six metrics, on the counts of the original data and in small runs.
 
-The paper prints no number of the six metrics (its Fig. 3 is a picture). What it says is tested: the clients (Sec. V-B),
-which of the three is there in all data together (Sec. V-A), WaterBirds' 3 clients of mainly class imbalance and 2 of
-attribute imbalance, and clients of 10^2 to 10^3 samples (Table II). The other numbers are the rule's, by hand.
+The paper prints no number of the six metrics (its Fig. 3 is a picture). Its statements are tested: the clients (Sec.
+V-B), the skew of all data together (Sec. V-A), and WaterBirds' 3 clients of mainly class imbalance and 2 of attribute
+imbalance, with 10^2 to 10^3 samples each (Table II). The other numbers follow from the rule, by hand.
 """
 
 from functools import cache
@@ -37,7 +37,7 @@ def composed(word: str, *words: str) -> Any:
 
 @cache
 def federation(word: str) -> np.ndarray:
-    """What each client would have of the original data, [K, C, A], where the server keeps none of them."""
+    """The samples that each client would have of the original data, [K, C, A], if the server kept none of them."""
     composition = composed(word)
     partition = components.make(composition, "partition")
     assert isinstance(partition, Attribute)

@@ -1,4 +1,4 @@
-"""Presets are yaml alone: what each stands for, and that a word named by the user wins over the preset."""
+"""Presets are yaml files only: the choices that each sets, and that a choice of the user overrides the preset."""
 
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ GAUSSIAN = {"_target_": "fedcohort.feature_noise.gaussian.Gaussian", "sigma": 0.
 def test_a_preset_has_the_options_of_its_name(
     composed: Any, preset: str, partition: dict[str, Any], label_noise: dict[str, Any]
 ) -> None:
-    """Its numbers are the defaults of the words; this test keeps them together."""
+    """The numbers of the preset equal the defaults of its choices; this test keeps them equal."""
     config = composed(f"heterogeneity={preset}")
     assert config["partition"] == partition
     assert config["label_noise"] == label_noise
@@ -136,7 +136,7 @@ def test_synthetic_data_with_a_heterogeneity_named_by_the_user(composed: Any) ->
 
 @pytest.mark.parametrize("client", ["null", "site"])
 def test_user_data_use_the_natural_partition_and_name(client: str) -> None:
-    """The composed config, the words and so the hash are those of the preset that it came to, typed out."""
+    """The composed config, and so the hash, equals that of the preset's choices typed one by one."""
     data = ("dataset=folder", f"dataset.client={client}")
     word, clients = ("iid", 50) if client == "null" else ("natural", None)
     mine, typed = (

@@ -10,7 +10,7 @@ from fedcohort.host.commands import program_command
 
 @pytest.fixture
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An environment beside the current folder's files, with an mlflow in it, and not activated."""
+    """An environment in the current folder, with an mlflow in it, that is not activated."""
     programs = tmp_path / "my project" / ".venv" / "bin"
     programs.mkdir(parents=True)
     for name in ("python", "mlflow"):

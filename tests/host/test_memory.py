@@ -18,7 +18,7 @@ from run_harness import SMALL, Collect, compose_words, go
 
 
 class Library:
-    """A C library that writes down what it is asked; without `mallopt` and `malloc_trim` where it has neither."""
+    """A simulated C library that records its calls; without `mallopt` and `malloc_trim` if it has neither."""
 
     def __init__(self, *names: str) -> None:
         self.asked: list[tuple[Any, ...]] = []
@@ -53,7 +53,7 @@ def test_existing_objects_are_frozen_before_forking(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="the C library has no malloc_trim")
 def test_freed_memory_is_returned_to_the_system() -> None:
-    """2,000 blocks of 50 kB below one that stays: the C library keeps them, as they aren't at its heap's end."""
+    """2,000 blocks of 50 kB below one that stays: the C library keeps them, as they are not at its heap's end."""
     blocks = [b"x" * 50_000 for _ in range(2_000)]
     held = memory.resident_bytes()
     last = blocks[-1]
@@ -74,7 +74,7 @@ def test_the_system_reports_the_memory_in_use(monkeypatch: pytest.MonkeyPatch) -
 def test_the_garbage_of_a_run_is_collected_if_it_is_large(
     megabytes: int, passes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cycle that holds data: the collector doesn't come by itself, whose passes go by the number of objects."""
+    """A reference cycle that holds data is freed explicitly; automatic collections follow the number of objects."""
     gc.collect()
     memory.return_free_memory()
     monkeypatch.setattr(memory, "_baseline", memory.Baseline(memory.resident_bytes()))

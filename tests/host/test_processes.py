@@ -1,4 +1,4 @@
-"""What is said, and refused, of the processes that train."""
+"""Messages and rejections about the processes that train."""
 
 import os
 

@@ -1,6 +1,6 @@
-"""A job that SLURM starts again goes on where it was: what it reads of its environment, then on a real cluster.
+"""A job that SLURM starts again resumes: how its environment is read, then on a real cluster.
 
-The cluster may be this machine alone: `tests/start_slurm.sh` makes one of it.
+The cluster may be this machine only: `tests/start_slurm.sh` makes one of it.
 """
 
 import importlib.util
@@ -144,7 +144,7 @@ def wait_for(found: Callable[[], object], process: subprocess.Popen[str]) -> Non
 
 
 def test_a_requeued_job_of_a_real_cluster_is_bit_identical(tmp_path: Path) -> None:
-    """Signals, the queue, a second start in another process; the failure of a job beside it reaches the exit code."""
+    """Signals, the queue, a second start in another process; the failure of another job reaches the exit code."""
     if why := cluster():
         pytest.skip(why)
     words = ["clients=12", "rounds=300", "model=logreg", "client.epochs=1", "logger=none", "checkpoint.every_s=0"]

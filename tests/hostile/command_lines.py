@@ -1,7 +1,7 @@
-"""Bad command lines of `train.py` and of every verb of `fedcohort`: each is refused in words that name what is wrong.
+"""Bad command lines of `train.py` and of every command of `fedcohort`, each rejected with the name of the fault.
 
-They are options of every kind: wrong names, types, ranges, combinations, paths, resumes, sweeps, and targets that would
-run a program. The commands are children of one process that has imported what they need.
+The faults are wrong names, types, ranges, combinations, paths, resumes, sweeps, and targets that would run a program.
+The commands are children of one process that has imported what they need.
 """
 
 import json
@@ -541,7 +541,7 @@ def _run_train(words: list[str], folder: Path) -> Answer:
 
 
 def _foreign() -> Iterator[Case]:
-    """Yield run folders that name a program, as somebody else could send them, for the commands that read them."""
+    """Yield run folders that name a program, as an attacker could send them, for the commands that read them."""
     nodes = {f"{group}={target}": (group, target) for group in ("selector", "deadline") for target in TARGETS}
     nodes |= {"selector=os.system": ("selector", "os.system"), "selector=antigravity.x": ("selector", "antigravity.x")}
     nodes |= {"selector=mine.Selector": ("selector", "mine.Selector")}

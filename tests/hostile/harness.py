@@ -1,7 +1,7 @@
-"""Cases of bad input, and what counts as a good answer to one.
+"""Cases of bad input, and the criteria of a good answer to one.
 
-A case is rejected with a message that names the problem, or accepted with a notice. A traceback of ours, a crash, a
-hang or silence is a failure. The cases run outside the suite: `make hostile KIND=tables`, or every kind without `KIND`.
+A case is rejected with a message that names the problem, or accepted with a notice. A traceback, a crash, a hang or
+silence is a failure. The cases run outside the suite: `make hostile KIND=tables`, or every kind without `KIND`.
 """
 
 import os

@@ -66,7 +66,7 @@ def _quietly(work: Callable[[], object], path: Path) -> Callable[[], object]:
 
 
 def _counted(owner: Any, name: str, call: int, act: Callable[[], None], *, before: bool) -> None:
-    """Do `act` before or after the `call`-th call of owner.name; only in a forked child, as it stays patched."""
+    """Do `act` before or after the `call`-th call of owner.name; only in a forked child, because the patch stays."""
     original, count = getattr(owner, name), Counter[str]()
 
     def counted(*args: Any, **kwargs: Any) -> Any:

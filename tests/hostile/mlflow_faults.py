@@ -1,7 +1,7 @@
-"""Faults of MLflow's server or database: a run ends in bounded time with all its own files, and names the cure.
+"""Faults of MLflow's server or database: a run ends in bounded time with all its files, and the message names the cure.
 
-Each case is a forked child that writes the journal of a made-up run, with the process that sends to MLflow beside it,
-which is forked as well. Some are whole runs.
+Each case is a forked child that writes the journal of a made-up run, and a forked process that sends it to MLflow. Some
+cases are whole runs.
 """
 
 import json
@@ -268,7 +268,7 @@ def _no_artifacts(database: Path) -> None:
 
 
 def _small_disk(home: Path) -> Answer:
-    """The database lies on a disk of its own, which is full after its tables."""
+    """The database is on a separate disk, which is full once its tables are made."""
     disk = home / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], check=True)

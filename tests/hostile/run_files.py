@@ -237,7 +237,7 @@ def _reformat(path: Path) -> None:
 
 
 def _killed() -> Iterator[Case]:
-    """No manifest: each file has a check of its own."""
+    """Without a manifest, each file is checked by its reader."""
     journal_file, piece = history.JOURNAL_FILE, "clients/000002.parquet"
     from_other: dict[str, Damage] = {
         "another run's": lambda path: take_from(run_of(templates() / "killed_other"), path)

@@ -234,7 +234,7 @@ def take_from_other(name: str) -> Damage:
 
 
 def without(name: str) -> tuple[Change, str]:
-    """Return the change of a table that lacks a column, and what is said of it."""
+    """Return the change of a table that lacks a column, and the expected message."""
     return (lambda table: table.drop_columns(name), name)
 
 

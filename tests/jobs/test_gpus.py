@@ -1,4 +1,4 @@
-"""Each process of a local sweep takes a card of its own; tried with cards that aren't there."""
+"""Each process of a local sweep uses a different GPU; tested with simulated GPUs."""
 
 import os
 from pathlib import Path

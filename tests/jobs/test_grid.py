@@ -50,7 +50,7 @@ def gridded(logs: Path, *words: str) -> Grid:
 
 
 def test_every_job_is_checked_by_itself_and_against_its_other_words(tmp_path: Path, launched: list[list[str]]) -> None:
-    """A word, a range, two numbers; an alias and what it stands for; parts; an option and what it is read from."""
+    """Values of sweeps: choices, a range, numbers, an alias with its options, components, and a derived option."""
     made = gridded(tmp_path, "selector=random,best", "seed=1,-1", "cohort=12,13")
     jobs = split_jobs(made.typed)
     reasons = {each.number: each.reason.split(",")[0] for each in made.list_refused(jobs)}

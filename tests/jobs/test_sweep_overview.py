@@ -1,4 +1,4 @@
-"""What is said after a sweep's last job."""
+"""The overview that is printed after a sweep's last job."""
 # ruff: noqa: F811
 
 import re

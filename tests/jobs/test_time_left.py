@@ -35,7 +35,7 @@ def test_a_run_is_expected_to_take_what_its_row_took(tmp_path: Path, cell: str, 
 
 
 def test_what_is_left_is_expected_at_the_pace_of_today(tmp_path: Path) -> None:
-    """Seeds 1 and 2 of random take 4 and 8 s where 2 were expected: thrice as long, and so will the yardstick's run."""
+    """Seeds 1 and 2 of random take 4 and 8 s instead of 2 s, three times as long; so will the oracle's run."""
     forecast = forecast_of({("equal", "random"): [2.0], ("equal", "worst"): [30.0]}, tmp_path)
     random, worst = ("equal", "random"), ("equal", "worst")
     forecast.learn(random, 4.0)

@@ -73,7 +73,7 @@ def test_it_cannot_contain_another_asymmetric_noise() -> None:
 
 
 def test_a_run_with_asymmetric_noise_completes(tmp_path: Path) -> None:
-    """Rates are those of the word inside, and a wrong map of classes ends the start."""
+    """Rates are those of the base noise, and a wrong list of partners is rejected at start-up."""
     words = ("label_noise=asymmetric", "label_noise@label_noise.base=bimodal", "label_noise.base.rate=0.4", "rounds=1")
     ran = go(tmp_path, "heterogeneity=iid", *words)
     assert sorted(ran.info.noise_rate) == [0.0] * 7 + [0.4] * 5

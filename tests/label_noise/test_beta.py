@@ -20,7 +20,7 @@ def test_moments_of_the_beta_distribution(a: float, concentration: float) -> Non
 
 
 def test_the_spreads_in_the_docstring_are_correct() -> None:
-    """a = 15: sqrt(15 x 85 / (c + 1)) / 100, and what it says of clients at 100 and at 2."""
+    """a = 15: the standard deviation is sqrt(15 x 85 / (c + 1)) / 100; shares of clients at c = 100 and c = 2."""
     spreads = [float(np.sqrt(15 * 85 / (c + 1)) / 100) for c in (100, 10, 2)]
     assert spreads == pytest.approx([0.036, 0.108, 0.206], abs=5e-4)
     much, little = (Beta(15, c).rates(Draws(0, K)) for c in (100, 2))
@@ -37,7 +37,7 @@ def test_a_concentration_of_100_equals_flashs_rates_bit_for_bit(a: float) -> Non
 
 @pytest.mark.parametrize("concentration", [1e-30, 1e30])
 def test_extreme_concentrations_give_valid_rates(concentration: float) -> None:
-    """Without any, rates are 0 or 1, 1 with the mean's chance; with all of it everybody has the mean."""
+    """Rates are 0 or 1 at a concentration near 0, 1 with probability a / 100, and the mean at a very large one."""
     rates = Beta(15, concentration).rates(Draws(1, K))
     assert rates.mean() == pytest.approx(0.15, abs=4 * np.sqrt(0.15 * 0.85 / K))
     assert set(rates) == {0.0, 1.0} if concentration < 1 else np.ptp(rates) < 1e-12

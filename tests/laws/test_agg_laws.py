@@ -120,9 +120,9 @@ def test_absolute_weights_keep_their_sum_or_are_rejected(agg: Any) -> None:
 
 @remedy("Weigh each update by `arrived.weights`, or declare `recommendations = {UNADVISED_WEIGHTS}`.")
 def test_relative_weights_are_used_or_a_notice_says_that_they_are_not(agg: Any) -> None:
-    """Losses are equal, and the second of two clients is advised to weigh four times as much as the first.
+    """Losses are equal, and the selector advises four times the weight for the second of two clients.
 
-    More than half of that comes to the model, or it is said at start-up that it needn't (and some of it is lost).
+    More than half of that weight has an effect on the model, or a notice at start-up says that it need not have.
     """
     rows = [update(agg, k, torch.eye(P, dtype=torch.float64)[k]) for k in range(2)]
     all_updates = collect_updates(agg, rows, stacked=True)

@@ -1,4 +1,4 @@
-"""Every augmentation: a pass's images keep their shape, type and layout, and what they become follows from the key."""
+"""Every augmentation keeps shape, type and layout of images, and its result depends on the generator only."""
 
 from typing import Any
 

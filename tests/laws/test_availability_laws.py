@@ -31,7 +31,7 @@ def availability(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 
 def given_table(folder: Path) -> dict[str, Any]:
-    """What a word that reads a table of the user's is given: three intervals of a day for each of K clients."""
+    """A user's table for availability models that read one: three intervals of a day for each of K clients."""
     cuts = np.sort(np.random.default_rng(0).uniform(0, DAY, (K, 6)), axis=1)
     columns = {"client": np.repeat(np.arange(K), 3), "start_s": cuts[:, ::2].ravel(), "end_s": cuts[:, 1::2].ravel()}
     pq.write_table(pa.table(columns), folder / "ready.parquet")

@@ -1,4 +1,4 @@
-"""Every deadline: deterministic, monotone, in no unit of its own, and unmoved by a first round without arrivals."""
+"""Every deadline is deterministic, monotone, free of units, and robust to a first round without arrivals."""
 
 from dataclasses import fields
 from typing import Any
@@ -131,7 +131,7 @@ def test_the_selected_number_is_at_least_the_cohort_and_monotone_in_it(deadline:
 @pytest.mark.parametrize("away", [0.0, 2.5])
 @remedy("Count arrivals and units at the closing time; both must grow with it.")
 def test_a_later_close_never_has_fewer_arrivals_or_less_work(deadline: Any, away: float) -> None:
-    """As work is, and with a pause of 2.5 s in the middle of everybody's, which begins after 2 s."""
+    """Work without interruptions, and with a pause of 2.5 s for all clients, which begins after 2 s."""
     for seed in range(5):
         timing = context(seed).expected
         close = closing(deadline, context(seed), timing.finish(UNITS))
@@ -149,7 +149,7 @@ def test_a_later_close_never_has_fewer_arrivals_or_less_work(deadline: Any, away
 @pytest.mark.parametrize("units", [1, 5])
 @remedy("Name in the message an option that this deadline has, and that would help.")
 def test_the_suggested_remedy_is_an_existing_option_that_helps(deadline: Any, units: int) -> None:
-    """Who has no `partial_work` to set, or has set it, isn't told to, nor where a job is one unit of work."""
+    """The suggestion to set `partial_work` is made only where it has an effect."""
     options = [field.name for field in fields(deadline) if field.init]
     assert ("deadline.partial_work=true" in deadline.suggest(units)) <= (
         "partial_work" in options and not deadline.partial_work and units > 1

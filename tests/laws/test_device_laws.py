@@ -1,4 +1,4 @@
-"""Every device model: deterministic, keyed by client, proportional to work and bytes, expected where it says so."""
+"""Every device model is deterministic, keyed by client, proportional to work and bytes, with the stated mean."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ def device(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 
 def given_table(word: str, folder: Path) -> dict[str, Any]:
-    """What a word that reads a table of the user's is given: every column, K rows, the client in column `client`."""
+    """A user's table for device models that read one: every column, K rows, client names in the column `client`."""
     columns = [option for option, name in node("device", word).items() if name == option or option.endswith("_cv")]
     rng = np.random.default_rng(0)
     values = {name: rng.uniform(0.05, 0.5, K) for name in columns}
@@ -100,7 +100,7 @@ def test_twice_the_samples_take_twice_the_time(device: Any) -> None:
 
 @remedy("Let a unit of work take the same time, however many are asked for.")
 def test_twice_the_epochs_take_twice_the_time(device: Any) -> None:
-    """A unit takes as long however many are asked for, of this client or of everybody."""
+    """The seconds of a unit of work do not depend on the number of units that this or other clients do."""
     clients = np.arange(K)
     workload = work(clients)
     for method in (device.sample, device.expect):

@@ -39,7 +39,7 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of devices, and one of intervals in which they are ready, for the words that read one."""
+    """A table of devices and a table of the intervals in which they are ready, for the choices that read one."""
     folder = tmp_path_factory.mktemp("tables")
     rows = [f"{k},{1 + k / 10},{20 + k},{10 + k}" for k in range(6)]
     (folder / "device.csv").write_text("\n".join(["client,seconds,down,up", *rows]) + "\n")
@@ -58,7 +58,7 @@ def run(logs: Path, *overrides: str) -> FinishedRun:
 
 
 def check_sums(ran: FinishedRun) -> None:
-    """Nobody is lost, nobody comes after the end, no clock runs backwards, and means are of the table's columns."""
+    """No selected client is lost or arrives after the round's end, the clock is monotone, and means match the table."""
     times = np.zeros(len(ran.info.n_train))
     for before, after in zip(ran.reports, ran.reports[1:], strict=False):
         check_round(before, after, 4 * ran.info.n_params)

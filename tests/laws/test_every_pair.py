@@ -1,8 +1,8 @@
-"""Every word of selector, agg, objective, server and codec with every word of the others: two rounds, or a refusal.
+"""All pairs of choices of selector, agg, objective, server and codec: two rounds, or a rejection.
 
-The runs are a covering array: every pair of words that are parts of their own occurs in one of them. An alias is
-another setting of such a part: it meets three words of each other group. A refusal at start-up names its reason; any
-other exception is a fault.
+The runs are a covering array: every pair of choices that are separate components occurs in one of them. An alias is
+another setting of a component, and meets three choices of each other group. A rejection at start-up names its
+reason; any other exception is a fault.
 """
 
 import copy
@@ -45,7 +45,7 @@ def chosen(logs: Path, word: str) -> Composed:
 
 
 def composed(logs: Path, row: list[str]) -> Composed:
-    """What Hydra makes of the row: the words of an alias of `agg` hold where the row names no other."""
+    """The options that Hydra composes for the row: an alias of `agg` sets the choices that the row does not name."""
     parts = {word.split("=")[0]: chosen(logs, word) for word in row}
     config, choices = copy.deepcopy(dict(parts["agg"].config)), dict(parts["agg"].choices)
     for group, part in parts.items():

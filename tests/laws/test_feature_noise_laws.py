@@ -1,4 +1,4 @@
-"""Every feature noise: levels are drawn once a run, and a client's inputs are its own, whoever else is there."""
+"""Every feature noise draws levels once a run, and a client's noise does not depend on the other clients."""
 
 from typing import Any
 

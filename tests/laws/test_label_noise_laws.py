@@ -1,4 +1,4 @@
-"""Every label noise: rates are chances, and a client's flips are its own, whoever else is there."""
+"""Every label noise has rates in [0, 1], and a client's flips do not depend on the other clients."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""Every model in its thinnest form takes one step in each memory layout that it may have, and the steps are equal.
+"""Every model in its thinnest form takes one step in each memory layout that it supports, and the steps are equal.
 
-torch writes out of bounds in some thin convolutions, which can end the process: the steps are in one of their own.
+torch writes out of bounds in some thin convolutions, which can end the process: the steps run in a separate one.
 """
 
 import json
@@ -49,7 +49,7 @@ def test_a_step_is_the_same_in_every_layout(word: str, steps: dict[str, dict[str
 
 
 def print_steps() -> None:
-    """Take the steps, and print the distances as JSON. In a process of its own."""
+    """Take the steps in a separate process, and print the distances as JSON."""
     import torch  # noqa: PLC0415 - pytest's process needs none of it
 
     torch.set_num_threads(1)

@@ -46,7 +46,7 @@ def build(model: Any, shape: tuple[int, ...], seed: int) -> nn.Module:
 
 
 def inputs(model: Any, n: int, shape: tuple[int, ...]) -> Tensor:
-    """Numbers, or symbols below the number of classes, as the model reads them."""
+    """Inputs for the model: real numbers, or tokens below the number of classes."""
     return torch.randint(0, 2, (n, *shape)) if model.reads_symbols else torch.rand(n, *shape)
 
 

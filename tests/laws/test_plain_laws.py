@@ -1,7 +1,7 @@
-"""A plain round (`Selection.plain`, FedDiverse's pre-training) costs what it costs with agg=fedavg, whatever the words.
+"""A plain round (`Selection.plain`, FedDiverse's pre-training) costs as much as with agg=fedavg, for all choices.
 
-Bytes, FLOPs and virtual seconds, over every word of agg, regulariser and server, under a deadline that some miss, so
-that the same clients are late. What the aggregator alone would ask for is neither asked nor written down.
+Bytes, FLOPs and virtual seconds are compared over every choice of agg, regulariser and server, under a deadline that
+some clients miss, so that the same clients are late. Signals that only the aggregator reads are not queried or logged.
 """
 
 from pathlib import Path

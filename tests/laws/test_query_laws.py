@@ -126,7 +126,7 @@ def test_the_pairs_have_blocking_and_concurrent_queries() -> None:
 @pytest.mark.parametrize(("selector", "agg"), PAIRS)
 @remedy("Name the signal in `needs` of both; the round charges it once, and `bytes_up` and `passes` state its cost.")
 def test_a_query_of_selector_and_aggregator_is_charged_once(selector: str, agg: str, tmp_path: Path) -> None:
-    """A job has no query of its own, as the selector has made it: its seconds are those of its training."""
+    """A job contains no query that the selector has made already: its seconds are those of its training."""
     ran = play(tmp_path, selector, agg)
     table = check(Closed(ran, frozenset(SELECTORS[selector] & AGGS[agg]), selector in CONCURRENT))
     jobs = table[table.arrived]

@@ -1,4 +1,4 @@
-"""Every choice of samples: positions of one's own, at least one, the same for the same generator."""
+"""Every sample selection returns positions of the client's samples, at least one, fixed by the generator."""
 
 from dataclasses import replace
 from functools import partial

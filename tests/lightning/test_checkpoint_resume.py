@@ -1,4 +1,4 @@
-"""Kill it anywhere: it goes on where it was, to the same bits."""
+"""A run that is killed at any point resumes to the same bits as an uninterrupted run."""
 
 import json
 import os

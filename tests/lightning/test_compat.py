@@ -48,7 +48,7 @@ def test_a_step_is_counted(trainer: pl.Trainer) -> None:
 
 
 def test_a_checkpoint_can_be_dumped(trainer: pl.Trainer) -> None:
-    """What it holds, `test_checkpoint_resume.py` tests."""
+    """The content of the checkpoint is tested in `test_checkpoint_resume.py`."""
     assert callable(compat._part(trainer, "_checkpoint_connector.dump_checkpoint", "makes checkpoints"))
 
 

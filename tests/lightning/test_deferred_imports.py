@@ -1,4 +1,4 @@
-"""Modules that Lightning's import loads without need: absent during a run, and whole for whoever imports them."""
+"""Modules that Lightning imports without need are absent during a run, and complete if a user imports them."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ assert scipy.signal.windows.hamming(3)[1] == 1
 
 
 def test_a_run_does_without_them_and_torch_compile_still_works(tmp_path: Path) -> None:
-    """In a process of its own, as pytest's has imported them."""
+    """The check runs in a separate process, because pytest's has imported the modules."""
     done = subprocess.run(
         [sys.executable, "-c", WHOLE_RUN, str(tmp_path)],
         cwd=ROOT / "tests",

@@ -1,4 +1,4 @@
-"""A signal at any moment of a run: what is left, what is said, the exit code, and what a resume makes of it."""
+"""A signal at any moment of a run: the files that remain, the message, the exit code, and the resumed run."""
 
 import json
 import logging
@@ -40,7 +40,7 @@ def said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> p
 
 
 def child(tmp_path: Path, *words: str) -> tuple[int, str]:
-    """Run `words` in a forked child; its exit code, and what it said."""
+    """Run `words` in a forked child; return its exit code and its output."""
     pid = os.fork()
     if pid == 0:
         signal.signal(INT, signal.default_int_handler)  # a test run in the background ignores it

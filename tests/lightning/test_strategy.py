@@ -1,4 +1,4 @@
-"""A cohort over ranks: everybody once, largest first; and two processes end where one does."""
+"""A cohort is divided over ranks, largest jobs first, and two processes end with the model of one."""
 
 import json
 import multiprocessing
@@ -18,7 +18,7 @@ from fedcohort.errors import FedcohortError
 from fedcohort.host import cores
 from fedcohort.host.orphan import end_when_forking_thread_ends
 from fedcohort.host.processes import count_training_processes
-from fedcohort.ranks import in_order, share_of
+from fedcohort.ranks import positions_of_rank, training_order
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
 from run_harness import go
@@ -27,24 +27,24 @@ from run_harness import go
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])
 def test_each_client_trains_once(ranks: int) -> None:
     clients, cost = np.array([3, 5, 8, 11, 20]), np.array([10.0, 50.0, 50.0, 1.0, 7.0])
-    shares = [share_of(rank, ranks, clients, cost) for rank in range(ranks)]
+    shares = [positions_of_rank(rank, ranks, clients, cost) for rank in range(ranks)]
     assert sorted(i for share in shares for i in share) == list(range(5))
 
 
 def test_largest_first_to_the_least_loaded() -> None:
     clients, cost = np.arange(4), np.array([3.0, 9.0, 5.0, 4.0])
-    assert in_order(clients, cost) == [1, 2, 3, 0]
-    assert share_of(0, 2, clients, cost) == [1, 0]  # 9, then 3 onto the first of two equal loads of 9
-    assert share_of(1, 2, clients, cost) == [2, 3]
+    assert training_order(clients, cost) == [1, 2, 3, 0]
+    assert positions_of_rank(0, 2, clients, cost) == [1, 0]  # 9, then 3 onto the first of two equal loads of 9
+    assert positions_of_rank(1, 2, clients, cost) == [2, 3]
 
 
 def test_nobody_is_shared_as_nobody() -> None:
     nobody = np.empty(0, dtype=np.int64)
-    assert share_of(0, 2, nobody, np.empty(0)) == []
+    assert positions_of_rank(0, 2, nobody, np.empty(0)) == []
 
 
 def listening() -> set[str]:
-    """Addresses, as the kernel writes them, at which this process waits for connections."""
+    """Addresses at which this process waits for connections, in the kernel's notation."""
     files = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
     sockets = {name.removeprefix("socket:[").removesuffix("]") for name in files if name.startswith("socket:")}
     rows = [line.split() for path in ("tcp", "tcp6") for line in Path(f"/proc/net/{path}").read_text().splitlines()[1:]]

@@ -10,7 +10,7 @@ Row = np.ndarray
 
 
 def case(seed: int) -> tuple[Row, Row, float]:
-    """(unit vectors [m, d], start, epsilon): few or many of them, some alike, some opposed."""
+    """(unit vectors [m, d], start, epsilon): few or many vectors, some nearly equal, some opposed."""
     rng = np.random.default_rng(seed)
     m, d = rng.integers(1, 25), rng.integers(1, 30)
     G = rng.normal(size=(m, d)) + rng.choice([0.0, 0.3, 2.0])

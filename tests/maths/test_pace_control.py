@@ -85,9 +85,9 @@ def logged(seed: str) -> list[dict[str, float]]:
 
 @pytest.mark.parametrize(("seed", "rounds"), [("0", 1000), ("1", 678)])
 def test_the_authors_logs_are_reproduced(seed: str, rounds: int) -> None:
-    """Fed the logged U of each round in which somebody arrived, ltr and ddlr of all rounds are those that were logged.
+    """With the logged U of each round with arrivals, the controller repeats the logged ltr and ddlr of all rounds.
 
-    So is the deadline, dl + (dh - dl) ddlr, wherever dl and dh are logged, and the threshold, ll + (lh - ll) ltr.
+    The deadline is dl + (dh - dl) ddlr wherever dl and dh are logged, and the threshold is ll + (lh - ll) ltr.
     """
     rows = logged(seed)
     assert len(rows) == rounds

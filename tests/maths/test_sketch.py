@@ -1,4 +1,4 @@
-"""Sketches by hand, and what they keep of a gradient."""
+"""Sketches of gradients by hand, and the properties that they preserve."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""LEAF's network for Shakespeare: its size, its weights, what it costs, and where it doesn't fit."""
+"""LEAF's network for Shakespeare: its size, its weights, its cost, and the data that it rejects."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A user's own network: it trains, resumes and is refused with the reason, without a file of ours."""
+"""A user's network, without a file in the package: it trains, resumes, and is rejected with the reason."""
 
 import re
 import sys
@@ -25,7 +25,7 @@ def words(name: str, *more: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_resumed_run_equals_the_uninterrupted_one(name: str, tmp_path: Path) -> None:
-    """Dropout is drawn anew from the seed; buffers, batch norm's statistics and tied weights are saved."""
+    """Dropout is drawn from the seed in each round; buffers, statistics of batch norm and tied weights are saved."""
     whole = go(tmp_path / "whole", *words(name, "rounds=3"))
     go(tmp_path / "parts", *words(name, "rounds=2"))
     resumed = go(tmp_path / "parts", *words(name, "rounds=3", "resume=true"))

@@ -1,4 +1,4 @@
-"""ResNet-8, and residual networks in runs: which engine trains them, and what is said of batch norm."""
+"""ResNet-8, and residual networks in runs: the engine that trains them, and the notice on batch norm."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""LEAF's network for Reddit: its size, its weights, and what each place knows of the others."""
+"""LEAF's network for Reddit: its size, its weights, and that a position depends on earlier positions only."""
 
 import pytest
 import torch

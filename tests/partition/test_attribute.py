@@ -28,7 +28,7 @@ def stock(pools: np.ndarray, seed: int = 0) -> Stock:
 
 
 def dealt(partition: Attribute, pools: np.ndarray, clients: int | None, seed: int = 0) -> np.ndarray:
-    """What each client got, [K, C, A]."""
+    """The samples that each client got, [K, C, A]."""
     given = stock(pools)
     parts = partition.split(given, clients, np.random.default_rng(seed))
     assert given.attribute is not None
@@ -59,7 +59,7 @@ def test_the_three_kinds_of_clients_by_hand() -> None:
 @pytest.mark.parametrize("left", ["ci", "ai", "sc"])
 @pytest.mark.parametrize(("classes", "attributes"), [(2, 2), (4, 2), (6, 3)])
 def test_the_pooled_data_have_only_the_remaining_skew(left: str, classes: int, attributes: int) -> None:
-    """Of 36 clients 12 are of each kind, and 12 is a multiple of 2, 3, 4 and 6: everybody has had his turn."""
+    """Of 36 clients 12 are of each kind, and 12 is a multiple of 2, 3, 4 and 6: all kinds are equally frequent."""
     counts = dealt(rule(ci=1 / 3, ai=1 / 3, left=left), np.full((classes, attributes), 3000), 36)
     found = skew.metrics(counts)
     for name in skew.COMPONENTS:
@@ -95,7 +95,7 @@ def test_a_peak_leaves_the_remaining_share_to_the_other_cells() -> None:
 
 
 def told(partition: Attribute, pools: np.ndarray, sizes: list[int]) -> np.ndarray:
-    """What each client got of the sizes that it was told, [K, C, A]."""
+    """The samples that each client got out of the requested sizes, [K, C, A]."""
     given = stock(pools)
     parts = partition.deal(given, np.array(sizes), np.random.default_rng(0))
     assert given.attribute is not None
@@ -105,7 +105,7 @@ def told(partition: Attribute, pools: np.ndarray, sizes: list[int]) -> np.ndarra
 
 
 def test_given_sizes_keep_their_proportions_and_the_kinds() -> None:
-    """Spurious correlation alone, .9: two pairs get .45 of everybody, all 2,400 samples' 600 of them allow 1,333."""
+    """Spurious correlation only, .9: two pairs get .45 of each client; their 600 of 2,400 samples allow 1,333."""
     sizes = [1200, 600, 300, 300]
     counts = told(rule(ci=0, ai=0), EVEN, sizes)
     found = counts.sum((1, 2))

@@ -21,7 +21,7 @@ def skew(parts: list[np.ndarray]) -> float:
 @pytest.mark.parametrize("alpha", [1e-300, 1e-3, 0.1, 1.0, 1e6])
 @pytest.mark.parametrize(("clients", "least"), [(10, 10), (1000, 5), (1000, 6), (6000, 1), (1, 6000)])
 def test_partitions_are_disjoint_complete_and_above_the_minimum(alpha: float, clients: int, least: int) -> None:
-    """Drawing again until everybody has enough would never end in most of these cases."""
+    """Drawing again until all clients have enough samples would never end in most of these cases."""
     parts = split(alpha, least, clients)
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(6000))
     assert min(len(part) for part in parts) >= least

@@ -73,7 +73,7 @@ def test_fractions_of_zero_and_one_are_possible() -> None:
 
 
 def test_every_feasible_option_is_met() -> None:
-    """Unequal pools, everybody skewed, few classes: what is feasible by the counting condition can always be dealt."""
+    """Unequal pools, all clients skewed, few classes: a partition that the counts allow is always found."""
     rng = np.random.default_rng(0)
     done = refused = 0
     for _ in range(600):

@@ -66,7 +66,7 @@ def test_the_lognormals_logarithms_have_the_spread(spread: float) -> None:
 @pytest.mark.parametrize("spread", [0.0, 20.0])
 @pytest.mark.parametrize(("clients", "least"), [(1, 6000), (600, 10), (6000, 1), (7, 3)])
 def test_extreme_spreads_give_valid_sizes(law: str, spread: float, clients: int, least: int) -> None:
-    """Without any, sizes differ by one at most; with all of it, everybody has the least but few."""
+    """At spread 0 sizes differ by at most one; at a large spread nearly all clients have the smallest size."""
     found = sizes(split(Quantity(Iid(), law, spread, least), clients=clients))
     assert (sum(found), min(found) >= least) == (N, True)
     if spread == 0:

@@ -1,4 +1,4 @@
-"""Tables of samples: what they sum to, and how near they are to what was wanted."""
+"""Tables of samples: their sums, and their distance from the requested ones."""
 
 from itertools import pairwise
 

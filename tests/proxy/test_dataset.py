@@ -93,7 +93,7 @@ def test_the_clients_own_samples_are_rejected_despite_feature_noise(disturbance:
 
 
 def test_pixels_are_normalised_as_their_own_dataset_does(tmp_path: Path) -> None:
-    """MNIST beside a run on Fashion-MNIST, bytes or numbers: the network sees the same, which MNIST's scale makes."""
+    """MNIST as proxy of a run on Fashion-MNIST: the network sees the same inputs as bytes and as numbers."""
     for word in ("mnist", "fashion_mnist"):
         (tmp_path / word).mkdir()
         for part, n in (("train", 60), ("test", 20)):

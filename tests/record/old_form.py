@@ -9,18 +9,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fedcohort.record import client_files, history, manifest, metadata
-from fedcohort.round.client_facts import FLAGS
+from fedcohort.round.client_facts import FLAG_NAMES
 
 
 def put_into_old_form(folder: Path) -> None:
-    """Everybody has a row in every step, the journal has no `present`, and `info.json` holds its arrays."""
+    """The old form: all clients have rows in every step, the journal has no `present`, `info.json` holds the arrays."""
     past, info = history.read(folder), metadata.load_info(folder)
     everybody = np.arange(len(info.n_train))
     pieces = []
     for step, rows in past.clients().drop(columns="queried").groupby("step"):
         whole = rows.set_index("client").reindex(everybody).rename_axis("client").reset_index()
         whole["step"] = step
-        flags = [flag for flag in FLAGS if flag != "queried"]
+        flags = [flag for flag in FLAG_NAMES if flag != "queried"]
         whole[flags] = whole[flags].astype("boolean").fillna(False).astype(bool)
         there = past.available(int(str(step)))
         whole["available"] = there if there is not None else whole["available"]

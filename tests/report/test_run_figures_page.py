@@ -1,4 +1,4 @@
-"""A run's page: what it opens with, that it asks nobody, and that it stays small."""
+"""A run's page: its first lines, that it loads nothing from other servers, and that it stays small."""
 
 import dataclasses
 import json

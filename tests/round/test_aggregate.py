@@ -27,7 +27,7 @@ Closed = list[tuple[Collected, ServerState, dict[str, Any]]]
 
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> Closed:
-    """What came of each round: what arrived, the server's state, what clients keep."""
+    """The result of each round: the arrivals, the server's state, and the vectors that clients keep."""
     calls: Closed = []
     close = ServerStep.close
 
@@ -138,9 +138,9 @@ def test_selections_are_counted(closed: Closed, tmp_path: Path) -> None:
 def test_batch_norm_statistics_are_updated_with_the_step(
     server_lr: str, unchanged: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batch norm of 10 numbers starts at means 0, variances 1 and no batches.
+    """Batch norm of 10 numbers starts with means 0, variances 1 and no batches.
 
-    That is what it has after a step that can't be taken. Otherwise the server has what was gathered.
+    The server still has these values after a step that is rejected. Otherwise it has the collected statistics.
     """
     layers = [nn.Flatten(), nn.Linear(64, 10), nn.BatchNorm1d(10)]
     monkeypatch.setattr(build, "build_network", lambda *arguments: nn.Sequential(*layers))

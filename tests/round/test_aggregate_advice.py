@@ -1,4 +1,4 @@
-"""What a selector's advice comes to in the sums: who is left out counts nowhere, and weights count once."""
+"""A selector's advice in the sums: an excluded client counts nowhere, and weights count once."""
 
 from pathlib import Path
 

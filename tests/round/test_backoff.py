@@ -40,7 +40,7 @@ def test_an_arrival_resets_the_back_off() -> None:
 
 
 def test_no_client_is_withheld_if_too_few_remain() -> None:
-    """Those come back whose rest ends first, equals together; whoever is away stays away."""
+    """Clients whose back-off ends first return together; clients that are away stay away."""
     past = backoff.update(failed(3, [1, 2, 3], start=0), outcome(3, [0], failed=[3]))
     assert offered(past, 4, available=[1, 2, 3]) == [1, 2]
     assert offered(past, 4, available=[0, 1, 2, 3]) == [0, 1, 2]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedcohort.round.client_facts import SCORED, ClientFacts
+from fedcohort.round.client_facts import MAX_RANKED, ClientFacts
 
 NAN = float("nan")
 
@@ -35,10 +35,10 @@ def test_rows_agree_with_the_full_columns(concerned: list[int]) -> None:
 
 
 def test_of_clients_that_were_only_ranked_the_best_have_rows() -> None:
-    score = np.arange(4.0 * SCORED)
+    score = np.arange(4.0 * MAX_RANKED)
     score[:10] = NAN
-    client_facts = facts(4 * SCORED, score=(None, score), part_explore=(None, np.ones(4 * SCORED)))
-    assert client_facts.clients_with_rows.tolist() == [1, 4, *range(3 * SCORED, 4 * SCORED)]
+    client_facts = facts(4 * MAX_RANKED, score=(None, score), part_explore=(None, np.ones(4 * MAX_RANKED)))
+    assert client_facts.clients_with_rows.tolist() == [1, 4, *range(3 * MAX_RANKED, 4 * MAX_RANKED)]
 
 
 def test_full_columns_and_facts_are_equivalent() -> None:

@@ -1,4 +1,4 @@
-"""A run on the clock: who is asked when, how long it waits, and that a kill in between changes nothing."""
+"""Runs on the clock: which clients are ready when, how long a round waits, and that a kill changes nothing."""
 
 import logging
 import os
@@ -36,7 +36,7 @@ class Listed(Availability):
 
 
 def shifts(folder: Path, *hours: tuple[float, float], clients: int = 12) -> tuple[str, ...]:
-    """The words of a run whose client k is there in `hours[k % len(hours)]` of each DAY."""
+    """The options of a run whose client k is ready in `hours[k % len(hours)]` of each DAY."""
     rows = [(k, *hours[k % len(hours)]) for k in range(clients)]
     folder.mkdir(exist_ok=True)
     file = folder / "ready.csv"
@@ -100,7 +100,7 @@ def test_a_trace_with_full_availability_equals_always_bit_for_bit(tmp_path: Path
 
 
 def test_a_run_waits_for_available_clients_and_reports_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Everybody is there in the first tenth of a second of a day, which is when every round begins."""
+    """All clients are ready in the first tenth of a second of a day, when every round begins."""
     with caplog.at_level(logging.INFO):
         ran = go(tmp_path / "run", *shifts(tmp_path, (0, 0.1)), "deadline=fixed", "device.unit_s=1e-3")
     waited = np.array([report.metrics["round/waited_s"] for report in ran.reports[1:]])

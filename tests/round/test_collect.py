@@ -173,7 +173,7 @@ def test_rows_that_other_ranks_fill_are_zero(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_without_positive_weights_there_is_no_mean() -> None:
-    """Two clients came, and 0 of 0 is no weight: nobody is aggregated, and nothing is divided by zero."""
+    """Two clients with weight 0 arrive: no update is aggregated, and there is no division by zero."""
     part = Collector(make_layout(1), np.array([0, 1]), np.zeros(2), CollectOptions())
     for client in (0, 1):
         part.add(make_update(client, [1.0]))
@@ -191,11 +191,11 @@ def test_new_weights_require_the_matrix_of_updates() -> None:
 
 
 def test_variances_are_averaged_about_the_common_mean() -> None:
-    """A gathered variance is the second moment about the common mean.
+    """A collected variance is the second moment about the common mean.
 
     Client 0 has one sample, of mean 0 and variance 1; client 1 three, of mean 2 and variance 1. The mean is (0 + 3 * 2)
-    / 4 = 1.5, the second moment (1 + 3 (1 + 4)) / 4 = 4, and the variance 4 - 1.5^2 = 1.75; so it is where client 2
-    came, too, and a selector leaves it out.
+    / 4 = 1.5, the second moment (1 + 3 (1 + 4)) / 4 = 4, and the variance 4 - 1.5^2 = 1.75. It is the same if client 2
+    arrives and a selector excludes it.
     """
     layout = FlatModel(nn.BatchNorm1d(1)).layout
     offsets = {block.name: block.offset for block in layout.buffers}

@@ -148,7 +148,7 @@ def test_a_client_without_samples_takes_no_pass() -> None:
 
 
 def phase(model: CostModel, *probes: Probe) -> float:
-    """Return the seconds that the probes take, where everybody is always there."""
+    """Return the seconds that the probes take if all clients are always ready."""
     clock = Clock(make("availability", "always"), DRAWS, 0.0)
     seconds, left_clients = model.time_queries(model.query_work(probes, DRAWS), DRAWS, 0.0, clock)
     assert not left_clients.any()

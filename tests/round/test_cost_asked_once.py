@@ -1,4 +1,4 @@
-"""A question that selector and aggregator ask both costs what it costs to be asked once."""
+"""A query that both selector and aggregator make costs as much as one query."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ COSTS = ("time/virtual_s", "comp/client_flops", "comm/up_bytes", "comm/probe_byt
 
 @pytest.mark.parametrize("agg", ["qffl", "fedmaba"])
 def test_a_query_of_powd_and_a_fair_aggregator_is_charged_once(tmp_path: Path, agg: str) -> None:
-    """All whom pow-d selects have told their loss: the round lasts and costs as long as with FedAvg, which asks nobody.
+    """All clients that pow-d selects have answered their loss, so that the round costs as much as with FedAvg.
 
-    With random clients the aggregator asks them in their jobs, which are longer for it.
+    With random selection the aggregator queries clients within their jobs, which take longer.
     """
     words = ("rounds=1", "client.epochs=2", "device=shifted_exponential")
     costs = {}

@@ -15,7 +15,7 @@ from yaml_words import make
 
 
 def test_static_signals_are_charged_once() -> None:
-    """n_k and C counts, 4 bytes a number, of K = 3 clients; reports come later, and the true noise from nobody."""
+    """Static signals n_k and C label counts of K = 3 clients cost 4 bytes a number; the noise rate is not sent."""
     model = cost_model(("n_train", "label_counts", "noise_rate", "steps", "loss"))
     assert model.charge_registration(Populations.from_federation(make_federation(), 2)) == Charge(
         up_bytes=4 * 3 + 4 * 3 * CLASSES

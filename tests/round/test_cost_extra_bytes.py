@@ -1,6 +1,6 @@
-"""What travels beside the model, serialised, is what rounds are charged, and what the papers' table says.
+"""The serialised vectors that travel in addition to the model have the bytes that rounds are charged and papers state.
 
-Downloads and uploads in vectors of P floats, bytes of the numbers reported.
+Downloads and uploads are in vectors of P floats, reported numbers in bytes.
 """
 
 from pathlib import Path
@@ -37,7 +37,7 @@ CASES = [*list_options("agg"), "fedbio agg.variant=second_order", "fedmaba agg.l
 
 
 def serialised(agg: Any) -> tuple[int, int, int]:
-    """(bytes down, bytes up) beside a toy model, in its own size, and bytes of the numbers reported."""
+    """(bytes down, bytes up) in addition to a toy model, in model sizes, and bytes of the reported numbers."""
     trainer = trainer_of(federation_of(), network_of(), hooks=agg.hooks)
     n = trainer.server.layout.n_params
     down = agg.broadcast(agg.init(make_population(3), n))

@@ -1,4 +1,4 @@
-"""Finish: what clients measured before the round closed is kept, and what took longer is not."""
+"""Losses that clients measured before the round closed are kept, and later ones are not."""
 
 from types import SimpleNamespace
 from typing import Any

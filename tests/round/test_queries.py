@@ -1,4 +1,4 @@
-"""Liars lie about what the attack is about, each for itself; everybody else is heard as they are."""
+"""Attackers falsify the signals of the attack, each independently; reports of other clients are unchanged."""
 
 import numpy as np
 

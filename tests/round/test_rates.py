@@ -1,4 +1,4 @@
-"""What a job costs beside its training, on a model of known size."""
+"""The cost of a job in addition to its training, on a model of known size."""
 
 from typing import Any
 
@@ -30,9 +30,9 @@ def test_hooks_cost_their_vectors_and_passes(agg: str, options: Any, down: int, 
 
 
 def test_a_reported_signal_has_its_declared_cost() -> None:
-    """Two numbers of 4 bytes travel beside an update; loss_post takes a pass after training.
+    """Two numbers of 4 bytes are sent with an update; loss_post takes a forward pass after training.
 
-    An aggregator's own probe is asked for apart, and what is known at registration is paid for there.
+    A probe of the aggregator is charged separately, and static signals are charged at registration.
     """
     rates = Rates.from_signals({"loss_post", "steps", "n_train", "loss"}, {"loss", "steps", "n_train"}, (), LAYOUT)
     assert rates.extra_bytes == FIXED + 2 * 4

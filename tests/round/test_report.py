@@ -66,7 +66,7 @@ def test_there_is_a_column_for_each_known_fact() -> None:
 
 
 def test_the_times_of_a_round_are_reported() -> None:
-    """Told 9 s, closed at 8; without a deadline nothing is told, and nobody's round has no pace."""
+    """9 s are announced, and the round closes at 8 s; without a deadline or a cohort these metrics are absent."""
     timing = finished()
     assert deadline_metrics(timing) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
     timing.closing = replace(timing.closing, announced=np.inf)

@@ -90,10 +90,10 @@ def test_a_blocking_query_takes_additional_time(tmp_path: Path, context: str, lo
 
 @pytest.mark.parametrize(("words", "travels"), [("powd", 0), ("powd agg=scaffold", 1), ("random", 1), ("flash", 1)])
 def test_the_model_is_downloaded_once_per_round(tmp_path: Path, words: str, travels: int) -> None:
-    """At 100 bytes a second down, 1,000 up and .01 s a sample.
+    """Downloads at 100 bytes a second, uploads at 1,000, and .01 s a sample.
 
-    Who was asked for a loss before the round has w_t, and downloads what the job needs besides (SCAFFOLD's c, which is
-    as long); FLASH's questions go to everybody with the job, so that those selected have one download for both.
+    A client that was queried before the round has w_t, and downloads only what the job needs in addition (SCAFFOLD's c,
+    which has the same size). FLASH's queries go to all clients with the job: selected clients have one download.
     """
     rows = [f"{k},.01,100,1000" for k in range(K)]
     (tmp_path / "devices.csv").write_text("\n".join(["client,seconds,down,up", *rows]))

@@ -70,7 +70,7 @@ def test_every_client_that_trained_has_a_list_of_losses(tmp_path: Path) -> None:
 
 
 def test_the_first_pass_over_the_losses_is_charged_once(tmp_path: Path) -> None:
-    """With everybody selected in each round and all samples fitting, round 1 costs a pass more than round 2."""
+    """All clients are selected and all samples fit: round 1 costs one forward pass more than round 2."""
     words = ("cohort=12", "deadline=fixed", "deadline.k=1000", "rounds=2", "device.lam=0.001")
     looked, plain = (go(tmp_path / w, *words, f"samples={w}") for w in ("fedbalancer", "all"))
 
@@ -106,7 +106,7 @@ def test_the_list_holds_the_losses_seen_in_training(tmp_path: Path, monkeypatch:
 
 
 def test_a_late_client_keeps_its_first_losses(tmp_path: Path) -> None:
-    """Nobody arrives in time for an epoch; those who had time to look have a list, and don't look again."""
+    """No client finishes an epoch in time; clients that measured their losses in time keep them."""
     words = (*LISTS, "deadline.k=0.3", "client.epochs=5", "cohort=12", "rounds=2", "device.lam=0.001")
     ran = go(tmp_path, *words)
     assert not any(len(report.arrived) for report in ran.reports)
@@ -119,7 +119,7 @@ def test_a_late_client_keeps_its_first_losses(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [4, 0])
 def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    """With lists beside what SCAFFOLD keeps, in memory or in files, where those who are late have a list alone."""
+    """Lists of losses are stored next to SCAFFOLD's vectors, in memory or files; late clients store a list only."""
     words = (
         *LISTS,
         "agg=scaffold",
@@ -195,7 +195,7 @@ def test_reports_on_loss_lists_are_charged(tmp_path: Path) -> None:
 
 
 def test_oort_receives_the_losses_above_the_threshold(tmp_path: Path) -> None:
-    """As the threshold rises, |OT| of those who arrive falls below what they train on."""
+    """As the threshold rises, |OT| of the arrivals falls below the number of samples that they train on."""
     words = ("selector=oort", *LISTS, "deadline.k=3", "rounds=8", "client.lr=0.5")
     ran = go(tmp_path, *words)
     counts = np.array([report.clients["signal_loss_count"] for report in ran.reports[1:]])

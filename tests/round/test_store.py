@@ -1,4 +1,4 @@
-"""What clients keep: in memory or in files, the same; and a kill never mixes two rounds."""
+"""Stored vectors of clients are the same in memory and in files, and a kill never mixes two rounds."""
 
 import os
 from pathlib import Path

@@ -17,7 +17,7 @@ EVERYBODY = np.arange(K)
 
 
 def played(choose: Callable[[int], Ids], rounds: int = T, seed: int = 0) -> tuple[UniformReference, np.ndarray]:
-    """The state and the counts after `rounds` rounds of `choose`(round), everybody available."""
+    """The record and the numbers of selections after `rounds` rounds of `choose`(round), with all clients available."""
     chance, counts = UniformReference.fresh(K), np.zeros(K, dtype=np.int64)
     for t in range(rounds):
         chosen = np.sort(choose(t))
@@ -27,7 +27,7 @@ def played(choose: Callable[[int], Ids], rounds: int = T, seed: int = 0) -> tupl
 
 
 def test_the_reference_cohort_of_a_round_by_hand() -> None:
-    """Twice 2 of 4: {0, 1} beside {1, 2}, then {0, 1} beside {0, 1} of the available {0, 1, 3}."""
+    """Two rounds of 2 of 4: {0, 1} with the reference {1, 2}, then {0, 1} with {0, 1} of the available {0, 1, 3}."""
     reference = UniformReference.fresh(4).with_round(np.array([0, 1]), np.arange(4), np.array([1, 2]))
     # c = (1, 1, 0, 0), e = (1/2, 1/2, 1/2, 1/2): 1/2 * 2 / 2; the twin's counts (0, 1, 1, 0) depart as far
     counts = np.array([1, 1, 0, 0])

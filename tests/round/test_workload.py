@@ -34,7 +34,7 @@ def check(codec: str, *clients: int, **asks: Any) -> None:
 
 
 def test_valid_requests_are_accepted() -> None:
-    """Who is not chosen may have any units and any share."""
+    """Units and shares of clients that are not selected are not checked."""
     check("none")
     check("none", 1, 4)
     check("none", 1, 2, 4, uncapped=True)
@@ -108,7 +108,7 @@ def test_units_are_shared_or_per_client() -> None:
 
 
 def test_the_size_of_an_answer_is_what_is_sent() -> None:
-    """A weight of 6 numbers and a bias of 2, 4 bytes each, and 5 bytes beside them whatever is left out."""
+    """A weight of 6 numbers and a bias of 2, 4 bytes each, and 5 further bytes whatever is left out."""
     codec, draws, everybody = make("codec", "none"), Draws(0, 40, 0), np.arange(40)
     half = np.full(40, 0.5)
     assigned = assign_work(Selection(everybody, upload=half), 1, LAYOUT, codec, 5, draws)
@@ -120,7 +120,7 @@ def test_the_size_of_an_answer_is_what_is_sent() -> None:
 
 
 def test_an_empty_answer_has_no_bytes() -> None:
-    """A codec of quantised tensors has a head of its own, which travels with some tensor or not at all."""
+    """A codec of quantised tensors has a header, which is sent with any tensor, and not without tensors."""
     codec, tiny = make("codec", "quant"), np.full(40, 1e-12)
     assigned = assign_work(Selection(np.arange(40), upload=tiny), 1, LAYOUT, codec, 5, Draws(0, 40, 0))
     assert assigned.bytes_up.tolist() == [5.0] * 40

@@ -1,4 +1,4 @@
-"""FedSS with losses by hand: who has as many samples as the 80th percentile trains on that many, the hardest."""
+"""FedSS with losses by hand: clients above the 80th percentile of sizes train on that many samples, the hardest."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""FedBalancer's loss threshold, and what clients tell for it, by hand."""
+"""FedBalancer's loss threshold, and the reports of clients that it needs, by hand."""
 
 from dataclasses import replace
 from typing import Any

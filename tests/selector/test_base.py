@@ -1,6 +1,6 @@
-"""The choice that all selectors share: ties, and drawing without replacement.
+"""The choice that all selectors share: ties, and draws without replacement.
 
-Only those who are drawn are put in order, and nobody must be able to see that.
+Only drawn clients are sorted, which must not change any result.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Coarse:
 
 
 def in_full(weights: np.ndarray, available: np.ndarray, count: int, rng: np.random.Generator) -> list[int]:
-    """Everybody sorted by key, then noise, then id."""
+    """All clients sorted by key, then noise, then id."""
     noise = rng.standard_exponential(len(weights))
     usable = np.isfinite(weights) & (weights > 0)
     key = {k: noise[k] / weights[k] if usable[k] else np.inf for k in available}

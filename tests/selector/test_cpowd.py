@@ -1,4 +1,4 @@
-"""cpow-d: pow-d on the loss of one mini-batch, what that mini-batch is and what it costs."""
+"""cpow-d: pow-d with the loss of one mini-batch, the samples of that mini-batch, and its cost."""
 
 from dataclasses import dataclass
 from pathlib import Path

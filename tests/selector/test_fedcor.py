@@ -1,4 +1,4 @@
-"""FedCor: choices by hand, who is asked when, and what the shadow round is."""
+"""FedCor: choices by hand, the rounds with queries, and the shadow round."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,7 +52,7 @@ def test_a_choice_by_hand() -> None:
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(("n", "p"), [((2, 3, 5), [0.2, 0.3, 0.5]), ((0, 0, 0), [0.0, 0.0, 0.0])])
 def test_losses_are_weighted_by_shares_of_samples(n: tuple[int, ...], p: list[float]) -> None:
-    """Of nobody's samples nobody has a share."""
+    """Without any samples all shares of samples are 0."""
     assert cor().init(Population(3, 2, 2, {"n_train": np.array(n)})).p.tolist() == p
 
 
@@ -155,7 +155,7 @@ def test_discounts() -> None:
 
 
 def test_correlated_clients_are_not_chosen_together() -> None:
-    """Three groups of four whose losses change alike, uncorrelated with the others': a cohort has one of each."""
+    """Three groups of four clients with equal loss changes within a group: a cohort has one client of each group."""
     rng, K = np.random.default_rng(0), 12
     groups = 0.05 * np.sqrt(60) * np.linalg.qr(rng.standard_normal((60, 3)))[0]
     changes = dict(enumerate(np.repeat(groups, 4, axis=1) + 0.01 * rng.standard_normal((60, K))))
@@ -206,7 +206,7 @@ def changing_available(round: int) -> list[int]:
 @pytest.mark.parametrize("value", [NAN, INF, -INF, 0.0, 1e300, -1.0])
 @pytest.mark.parametrize(("frequency", "kernel"), [(1, "linear"), (2, "linear"), (1, "se"), (2, "se")])
 def test_the_laws_hold_after_the_warm_up_too(value: float, frequency: int, kernel: str) -> None:
-    """Cohorts are distinct, available and complete, whatever clients say; an interrupted run goes on alike."""
+    """Cohorts are distinct, available and complete for any reports; an interrupted run resumes to the same bits."""
 
     def corrupt(word: str, values: np.ndarray) -> np.ndarray:
         return np.where(np.arange(len(values)) % frequency == 0, value, values)
@@ -260,11 +260,10 @@ def replace_trained(lab: SignalMeasurer) -> SignalMeasurer:
 
 
 def test_the_cost_of_a_shadow_round(tmp_path: Path) -> None:
-    """4 of 12 clients, 2 epochs, W = 1, interval 2: a shadow round comes after round 2.
+    """4 of 12 clients, 2 epochs, W = 1, interval 2: a shadow round precedes round 3.
 
-    There are polls before rounds 0, 1 and 2, and nothing before round 3 but the shadow round: w_t and the shadow model
-    go to everybody, two losses come from everybody, updates from four, whose training counts three passes a sample and
-    epoch.
+    All clients are queried before rounds 0, 1 and 2. Before round 3, w_t and the shadow model go to all clients, each
+    answers two losses, and four clients train and send updates, at three passes per sample and epoch.
     """
     K, m, model = 12, 4, 4 * (64 * 10 + 10)
     changes = [f"selector.{name}" for name in ("warmup=1", "interval=2", "first_steps=5", "steps=5")]

@@ -1,4 +1,4 @@
-"""FedDiverse: the three steps by hand, the rotation, who is asked when, and the ablations."""
+"""FedDiverse: the three steps by hand, the rotation, the rounds with queries, and the ablations."""
 
 import logging
 from typing import Any
@@ -122,7 +122,7 @@ def test_a_balanced_client_is_three_thirds() -> None:
 
 
 def test_the_rotation_restarts_unless_it_persists() -> None:
-    """A cohort of 6 is two groups: the next round starts at CI anew, or at AI where the rotation goes on."""
+    """A cohort of 6 is two groups: the next round starts at CI again, or at AI with persist_rotation."""
     ctx = context(3, 6, 6)
     for persists, column in ((False, 2), (True, 1)):
         selector = make(persist_rotation=persists)
@@ -229,7 +229,7 @@ def test_the_ablations_are_oracles_and_the_method_is_not() -> None:
 
 
 def test_estimates_without_attribute_information_give_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody has a pivot all triplets are (CI, 1, 0); two such clients of four are not most."""
+    """Without pivot classes all triplets are (CI, 1, 0); two such clients of four are not a majority."""
     blind = np.array([[0.1, 1.0, 0.0], [0.6, 1.0, 0.0], [0.1, 0.9, 0.3], [0.1, 0.2, 0.0]])
     selector, lines = make(pretrain=0), list[str]()
     monkeypatch.setattr(logging.getLogger("fedcohort"), "warning", lambda text, *logged: lines.append(text % logged))

@@ -1,4 +1,4 @@
-"""FedPNS: who is left out and what it costs, by hand and against the definition."""
+"""FedPNS: the excluded clients and the cost of their search, by hand and against the definition."""
 
 from pathlib import Path
 from typing import Any
@@ -113,7 +113,7 @@ def test_labels_reduce_the_probability(times: list[tuple[int, int]], prob: list[
 
 
 def test_two_labels_give_their_probability_to_the_others() -> None:
-    """.3 and .1 lose .49 of theirs with ratio 0: .196, in halves."""
+    """Clients with .3 and .1 lose .49 of their probability at ratio 0: .196 in all, shared equally by the others."""
     probabilities = pns().update_probabilities(np.array([0.3, 0.1, 0.2, 0.4]), ids(0, 1), np.zeros(2))
     np.testing.assert_allclose(probabilities, [0.153, 0.051, 0.298, 0.498], rtol=1e-12)
 
@@ -183,7 +183,7 @@ def test_ties_go_by_id_whatever_the_order_of_arrival() -> None:
 
 
 def test_the_draw_follows_the_probabilities() -> None:
-    """4 sigma of 4000 draws; a client with nearly none is drawn where nobody else is there."""
+    """4 sigma of 4000 draws; a client of probability near 0 is drawn if no other is available."""
     state = State(np.array([0.5, 0.3, 0.2 - 1e-8, 1e-8]), np.zeros(4, np.int64), np.zeros(4, np.int64))
     selector = pns()
     picks = [selector.select(state, context(0, 1, 4, seed=seed), {})[0].clients[0] for seed in range(4000)]

@@ -105,7 +105,7 @@ def test_clients_without_a_valid_norm_are_equally_important() -> None:
 @pytest.mark.parametrize("redraw", ["renormalise", "resolve"])
 @pytest.mark.parametrize("rho", [0.1, 0.5, 0.9])
 def test_latency_counts_as_much_among_many_as_among_few(rho: float, redraw: str) -> None:
-    """Twenty clients alike in place of each: their probabilities are a twentieth of its."""
+    """Twenty equal clients in place of each one: each has a twentieth of its probability."""
     n, norms, seconds = np.array([50.0, 30.0, 20.0]), np.array([2.0, 1.0, 5.0]), 10 * T
     ratios = []
     for copies in (1, 20):

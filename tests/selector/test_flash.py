@@ -18,7 +18,7 @@ from yaml_words import CONFIGS, load_yaml, node, to_dict
 def test_causal_credit_by_hand() -> None:
     """Rewards are |1 - .8| / 2 = .1 and |1 - .5| / 2 = .25 on two contexts (1, 1, 0, 0), then |.5 - .1| / 1 = .4.
 
-    The last one is credited to the context that chose client 1: its ratios .5 and .6, its 2 s, its reward .25.
+    The last reward is credited to the context that chose client 1: ratios .5 and .6, duration 2 s, reward .25.
     """
     state = play_rounds(flash(context="fresh", **RAW), LOSSES, SECONDS)[-1]
     x = np.array([0.5, 0.6, 2.0, 0.25])

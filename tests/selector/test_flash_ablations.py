@@ -86,7 +86,7 @@ def test_linucb_scores_are_upper_bounds_without_random_draws() -> None:
 
 @bandits
 def test_contexts_rewards_and_credit_are_the_same(bandit: str) -> None:
-    """Whatever the estimator, given the same cohorts: here everybody is always in them."""
+    """Given the same cohorts, the rewards do not depend on the estimator; here all clients are always selected."""
     plain, variant = (play(small(word), World(cohort=12), 5) for word in ("thompson", bandit))
     for a, b in zip(plain, variant, strict=True):
         np.testing.assert_array_equal(a.after.X, b.after.X)

@@ -1,4 +1,4 @@
-"""FLASH that learns from everybody who answered, by hand."""
+"""FLASH that learns from all clients that answered, by hand."""
 
 import re
 from dataclasses import replace

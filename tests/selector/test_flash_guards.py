@@ -78,7 +78,7 @@ def test_ratios_are_to_the_first_finite_loss_and_never_over_zero() -> None:
 
 
 def test_a_round_without_clients_postpones_the_reward() -> None:
-    """The engine asks nobody and skips observe: w_2 is w_1, which is then measured in round 2."""
+    """Without available clients there is no query and no call of observe: w_2 = w_1 is measured in round 2."""
     selector = flash(context="fresh", skip_first_update=True, **RAW)
     state = play_rounds(selector, LOSSES[:1], SECONDS[:1])[0]
     state = selector.select(state, context(1, 2, 2, available=[]), {})[1]

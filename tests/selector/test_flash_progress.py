@@ -82,7 +82,7 @@ def test_a_nan_loss_removes_the_rewards_of_two_rounds(bad: float) -> None:
 
 
 def test_clients_are_queried_only_for_contexts() -> None:
-    """The robust loss is a context's, no reward's: without that feature nobody is asked for it, nor for anything."""
+    """The robust loss is used in contexts and not in rewards: without that feature no client is queried."""
     assert progress().needs == {"duration", "robust_loss", "val_loss", "server_val_loss"}
     world, selector = World(), progress(features=["duration", "prev_reward"])
     steps = play(selector, world, 4)

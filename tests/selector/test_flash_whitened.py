@@ -1,4 +1,4 @@
-"""Whitened contexts by hand, and what they do to FLASH's choices."""
+"""Whitened contexts by hand, and their effect on FLASH's choices."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Full participation: everybody who is there, cohort or not."""
+"""Full participation selects all available clients, whatever the cohort."""
 
 from selector_harness import World, cohorts, play
 from yaml_words import make

@@ -1,4 +1,4 @@
-"""HCSFed: who is asked, drawn and weighed, by hand; the mathematics is in tests/bandit."""
+"""HCSFed: queries, draws and weights by hand; its mathematics is tested in tests/maths."""
 
 from pathlib import Path
 from typing import Any
@@ -129,7 +129,7 @@ def test_all_clients_are_queried_once() -> None:
 
 
 def test_strata_are_formed_again_periodically() -> None:
-    """recluster=3: everybody is asked in rounds 0, 3 and 6, who is away then when it is back; the rest is as before."""
+    """recluster=3: all clients are queried in rounds 0, 3 and 6, and absent ones when they return."""
     world = World(available=lambda t: range(6) if t == 3 else range(12))
     steps = play(hcs(recluster=3), world, 8)
     everybody, first = list(range(12)), list(range(6))
@@ -159,7 +159,7 @@ def test_a_client_that_moves_changes_its_stratum() -> None:
 
 
 def test_feddiverses_version_updates_the_sketch_with_the_next_update() -> None:
-    """Nobody is asked: who trains after the second round has its sketch replaced, once in two rounds."""
+    """No client is queried: a client that trains after the second round has its sketch replaced, once in two rounds."""
     selector = hcs(variant="feddiverse_paper", recluster=2)
     steps = play(selector, World(), 5)
     assert not any(step.probes for step in steps)
@@ -199,7 +199,7 @@ def test_the_number_of_strata() -> None:
 
 
 def feddiverse_state(rows: np.ndarray, cohort: int = 3) -> State:
-    """After round 0, in which everybody sent `rows`, and the selection of round 1."""
+    """The state after round 0, in which all clients sent `rows`, and the selection of round 1."""
     selector = hcs(variant="feddiverse_paper")
     K = len(rows)
     selection, state = selector.select(blank(K), context(0, cohort, K), {})
@@ -210,7 +210,7 @@ def feddiverse_state(rows: np.ndarray, cohort: int = 3) -> State:
 
 
 def test_feddiverses_version() -> None:
-    """Sketches of (0, x) are themselves. m / 3 from each of 6, 3 and 1 clients, alike within, whatever the norms."""
+    """Sketches of (0, x) are (0, x); strata of 6, 3 and 1 clients get m / 3 uniform draws each, for any norms."""
     selector = hcs(variant="feddiverse_paper")
     rows = np.sort(X, axis=1)
     state = feddiverse_state(rows)

@@ -149,9 +149,9 @@ def test_the_number_of_explored_clients(m: int, eps: float, new: int, n_known: i
 
 @pytest.mark.parametrize("cohort", [1, 2, 3])
 def test_all_clients_are_explored_and_cohorts_stay_complete(cohort: int) -> None:
-    """12 clients: whoever is explored is never explored again; 20 rounds more have distinct ids.
+    """Of 12 clients each is explored once; 20 further rounds have distinct ids.
 
-    From the first round on eps is .2, of which a cohort of 1, 2 or 3 has less than one: one is tried all the same.
+    From the first round on eps is .2, less than one client of a cohort of 1, 2 or 3: one client explores anyway.
     """
     steps = play(oort(eps=0.2), World(cohort=cohort), 40)
     done = next(i for i, step in enumerate(steps) if (step.after.last > 0).all())
@@ -190,7 +190,7 @@ def test_the_preferred_duration_is_a_percentile(percent: float, T: float) -> Non
 
 
 def test_a_client_that_never_trained_counts_with_its_expected_duration() -> None:
-    """NaN stands for the 1 s of EXPECTED: place int(.3 5) = 1 of 1, 1, 10, 20, 40 is 1 s; nobody slow is spared."""
+    """NaN stands for the 1 s of EXPECTED: position int(.3 5) = 1 of 1, 1, 10, 20, 40 is 1 s."""
     state = five(seconds=np.array([NAN, 10.0, 20.0, NAN, 40.0]), preferred=30.0)
     system = chosen(state, preferred_in="percentile", preferred=30.0).score_terms["system"]
     np.testing.assert_allclose(system, [1, 1 / 100, 1 / 400, 1, 1 / 1600])

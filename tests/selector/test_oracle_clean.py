@@ -1,4 +1,4 @@
-"""The clean oracle: who is in the pool, and each client's chance."""
+"""The clean oracle: the clients in its pool, and each client's probability."""
 
 from pathlib import Path
 

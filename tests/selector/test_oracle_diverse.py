@@ -21,10 +21,9 @@ def chosen(seed: int, cohort: int = 3) -> list[int]:
 
 
 def test_cohorts_are_balanced_over_classes() -> None:
-    """After 0, client 5 (8, 2, 2 samples) and one of another class (6, 6, 0) are both 1/6 away from balance.
+    """After client 0, client 5 (8, 2, 2 samples) and one of another class (6, 6, 0) are both 1/6 away from balance.
 
-    Then the third closes the rest: one of the missing class where 5 isn't in it, one of another class than 0's where
-    it is. Nobody takes two clients of the same class.
+    The third client then completes the balance. No cohort has two clients of the same class.
     """
     cohorts = {tuple(chosen(seed)) for seed in range(80)}
     classes = {tuple(sorted(int(COUNTS[k].argmax()) for k in cohort if k != 5)) for cohort in cohorts}

@@ -1,4 +1,4 @@
-"""oracle_greedy: what it asks, whom it takes, and how many clients are too many; the picking is in tests/signal."""
+"""oracle_greedy: its query, its choice, and the limit of clients; the greedy order is tested in tests/signal."""
 
 import re
 

@@ -92,7 +92,7 @@ def test_no_client_exceeds_the_time_of_the_slowest() -> None:
 
 
 def test_passes_cap_the_work() -> None:
-    """5 passes are 5 units where a unit is an epoch: nobody does more than E; 8 of them are 8."""
+    """5 passes are 5 units if a unit is an epoch, so that no client does more than E; 8 passes are 8 units."""
     assert chosen(passes=5).units.tolist() == [5, 5, 5]
     assert chosen(passes=8).units.tolist() == [8, 5, 8]
     assert chosen(passes=8, units=3).units.max() == 8
@@ -188,7 +188,7 @@ def assigned_units(ran: FinishedRun, t: int) -> np.ndarray:
 
 
 def test_the_actual_work_is_charged(tmp_path: Path) -> None:
-    """Three forward passes a sample and epoch, of as many epochs as each does; nobody is later than the slowest."""
+    """Three forward passes per sample and epoch; no client finishes after the slowest."""
     ran = go(tmp_path, *RUN, "client.epochs=10", "device.lam=0")
     flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])
     for t, cost in enumerate(flops):
@@ -221,7 +221,7 @@ def test_the_transmitted_bytes_are_charged(tmp_path: Path) -> None:
 
 
 def test_without_drops_and_more_work_it_trains_as_any_selector(tmp_path: Path) -> None:
-    """One that takes everybody: low = high = beta = 0 gives the bits of selector=full."""
+    """If all clients are selected, low = high = beta = 0 gives the bits of selector=full."""
     words = ("cohort=12", "rounds=2", "selector.overcommit=1")
     off = ("selector.high=0", "selector.low=0", "selector.beta=0")
     a = go(tmp_path / "a", *RUN, *words, *off)
@@ -257,7 +257,7 @@ def test_a_deadline_limits_the_extra_work(tmp_path: Path) -> None:
 
 
 def test_extra_work_is_limited_in_steps_too(tmp_path: Path) -> None:
-    """client.steps=6 with passes=1: nobody does more steps than max(6, one pass)."""
+    """client.steps=6 with passes=1: no client does more steps than max(6, one pass)."""
     ran = go(tmp_path, *RUN, "client.steps=6", "selector.passes=1", "client.batch=10", "device.lam=0")
     for t in range(3):
         n = ran.info.n_train[ran.reports[t + 1].cohort]

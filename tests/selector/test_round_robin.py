@@ -1,4 +1,4 @@
-"""Round robin: laps by hand, and nobody ever more than one turn ahead."""
+"""Round robin: laps by hand, and no client is more than one selection ahead of another."""
 
 import numpy as np
 

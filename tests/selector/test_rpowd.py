@@ -1,4 +1,4 @@
-"""rpow-d: the losses of last time by hand, who is new, who fails for ever, and which loss is meant."""
+"""rpow-d: last losses by hand, new clients, clients that always fail, and the definition of the loss."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def test_five_rounds_by_hand() -> None:
 
 
 def test_only_candidates_are_compared() -> None:
-    """d = 1 of three with n = (50, 30, 20): whoever is drawn is taken, whatever its loss; 4 sigma of 1000 draws."""
+    """d = 1 of three clients with n = (50, 30, 20): the drawn client is selected; 4 sigma of 1000 draws."""
     state = State(np.array([0.1, 0.5, 0.9]))
     n = {"n_train": np.array([50, 30, 20])}
     selector = rpowd(candidates=1, candidate="size")

@@ -76,7 +76,7 @@ def test_algorithm_1_chooses_another_client() -> None:
 
 
 def test_the_exploration_bonus_grows_without_selections() -> None:
-    """Client 2 alone trains on (loss 1, std .2): L_0 and N_0 decay alike, so that only client 0's width grows."""
+    """Only client 2 trains (loss 1, std .2): L_0 and N_0 decay by the same factor, so that client 0's width grows."""
     rows = [after(ucb(), ONE_EACH + [(2, 1.0, 0.2)] * extra) for extra in range(5)]
     index = [scores(ucb(), state)[0] for state in rows]
     np.testing.assert_allclose(index, [1.447186, 1.581983, 1.728705, 1.895740, 2.089902], atol=5e-7)
@@ -145,7 +145,7 @@ def test_a_client_without_finite_losses_is_not_selected_for_ever() -> None:
 
 
 def failing(selector: UcbCs, state: State, rounds: Sequence[Sequence[int]]) -> State:
-    """Rounds in which nobody arrives."""
+    """Rounds without arrivals."""
     for round, lost in enumerate(rounds):
         state = selector.observe(state, outcome(round, [], failed=lost, train_loss=[], train_loss_std=[]))[1]
     return state
@@ -165,7 +165,7 @@ def test_a_failure_counts_as_a_selection_without_reward(index: str) -> None:
 
 
 def test_a_cohort_of_clients_that_never_arrive_does_not_stop_the_run() -> None:
-    """Six of twelve, with a cohort of three: each is tried once, as the others are, and rests in the end."""
+    """Six of twelve clients always fail, with a cohort of three: each is tried like the others, and then backs off."""
     world = World(lost=lambda t, cohort: cohort[cohort % 2 == 0])
     steps = play(ucb(tie="random"), world, 60)
     tried = np.concatenate([step.selection.clients for step in steps[:4]])
@@ -176,7 +176,7 @@ def test_a_cohort_of_clients_that_never_arrive_does_not_stop_the_run() -> None:
 
 
 def test_no_client_is_left_out_in_a_long_first_lap() -> None:
-    """K / m = 100 rounds, in which .7^100 = 3e-16 of a count is left: three laps, and nobody twice in any of them."""
+    """K / m = 100 rounds, after which .7^100 = 3e-16 of a count is left: no client is twice in any of three laps."""
     world = World(n_clients=200, cohort=2, corrupt=lambda word, values: np.full(len(values), 1.0))
     world = replace(world, facts=lambda word, values: np.full(len(values), 50))
     visits = np.stack([step.selection.clients for step in play(ucb(tie="random"), world, 300)])

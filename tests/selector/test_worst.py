@@ -1,4 +1,4 @@
-"""worst: what it asks, whom it takes, and how many clients are too many; the picking is in tests/signal."""
+"""worst: its query, its choice, and the limit of clients; the greedy order is tested in tests/signal."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Every word of signal/ says what it costs and reveals; numbers by hand."""
+"""Every signal states its cost and what it reveals; numbers by hand."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""dht: what it returns and from which generators, and that what is charged is what is done."""
+"""dht: its result and its generators, and that the charged work is the work that is done."""
 
 from pathlib import Path
 from typing import Any

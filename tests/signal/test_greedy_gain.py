@@ -41,10 +41,10 @@ def places(moves: Sequence[float], n: Sequence[int], cohort: int, direction: str
 
 
 def test_forward_selection_by_hand() -> None:
-    """Client 0 comes first, as its 1.5 is nearest to 2; then 2, 3 and 1.
+    """Client 0 is first, because its 1.5 is nearest to 2; then 2, 3 and 1.
 
-    With client 0, 5 of one sample in four makes (3 * 1.5 + 5) / 4 = 2.375, 4 of three makes 2.75, 0 makes less; then 0
-    of one in five makes 9.5 / 5 = 1.9, 4 makes (9.5 + 12) / 7.
+    With client 0, client 2 (5, one sample) gives (3 * 1.5 + 5) / 4 = 2.375, client 1 (4, three samples) gives 2.75, and
+    client 3 (0) less. Then client 3 gives 9.5 / 5 = 1.9, and client 1 gives (9.5 + 12) / 7.
     """
     moves, n = [1.5, 4.0, 5.0, 0.0], [3, 3, 1, 1]
     assert places(moves, n, 1) == [1, 0, 0, 0]

@@ -1,4 +1,4 @@
-"""The loss of what a client has trained: its value by hand, what it costs, and who pays."""
+"""The loss of a client's trained model: its value by hand, its cost, and the rounds that are charged."""
 
 import copy
 import math
@@ -25,10 +25,10 @@ READS = ("agg=fedmaba", "agg.loss=loss_post")
 
 @pytest.mark.parametrize("kind", ["sequential", "vectorised", "debug"])
 def test_the_loss_after_one_step_by_hand(kind: str) -> None:
-    """From W = 0, a step on sample (x, y) of three classes leaves W = lr (e_y - 1/3) x', b = lr (e_y - 1/3).
+    """From W = 0, a step on sample (x, y) of three classes gives W = lr (e_y - 1/3) x', b = lr (e_y - 1/3).
 
-    A sample (u, v) then has logits lr (u'x + 1) (e_y - 1/3), and with s = lr (u'x + 1) the loss ln(e^s + 2), less s
-    where v = y.
+    A sample (u, v) then has the logits lr (u'x + 1) (e_y - 1/3). With s = lr (u'x + 1) its loss is ln(e^s + 2), minus s
+    if v = y.
     """
     lr, network = 0.5, nn.Linear(5, 3).double()
     nn.init.zeros_(network.weight)
@@ -135,7 +135,7 @@ def divergence(losses: list[float]) -> float:
 
 
 def test_later_losses_are_lower_and_more_similar() -> None:
-    """A model that is sure and wrong, clients with rules of their own to learn."""
+    """A model that is confident and wrong, and clients whose data follow different rules."""
     federation = federation_of(n=400, clients=6, dtype=torch.float64)
     with torch_scope(SEED, "weights"):
         network = nn.Linear(5, 3).double()

@@ -1,4 +1,4 @@
-"""The server's own loss of w_t, against torch alone; who is told it, and that it costs nobody anything."""
+"""The server's loss of w_t, compared with torch; the components that read it, and that it costs nothing."""
 
 from pathlib import Path
 

@@ -66,7 +66,7 @@ def test_a_flag_of_hydra_without_a_value() -> None:
 
 
 def test_a_config_without_a_choice_is_named(tmp_path: Path) -> None:
-    """As a user's own configs/experiment/mine.yaml would, with a word that is gone."""
+    """A user's configs/experiment/mine.yaml that names a choice which no longer exists."""
     error = MissingConfigException("In 'experiment/mine': Could not find 'selector/gone'\n\nAvailable", "", ["flash"])
     explanation = explain(error, ["experiment=mine"], CONFIGS)
     assert explanation == "configs/experiment/mine.yaml: selector must be one of flash, got 'gone'"

@@ -1,4 +1,4 @@
-"""What `python train.py` says to a user who mistypes or asks for help, as a process of its own, and how soon."""
+"""The messages of `python train.py` about mistyped options and `--help`, in a separate process, and its start time."""
 
 import subprocess
 import sys

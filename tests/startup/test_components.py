@@ -1,4 +1,4 @@
-"""A class of a config is checked against its contract before it is called; a run folder names classes of ours only."""
+"""A class in a config is checked against its contract before it is called; run folders name our classes only."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What is said before a run starts, of words that go together at a loss."""
+"""Notices before a run starts, about options that work badly together."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Words composed once for many seeds are what each seed's words are composed to."""
+"""Options that are composed once for many seeds equal those that are composed for each seed."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -203,7 +203,7 @@ STRATIFIED = ("selector=hcsfed", "selector.agg=stratified")
     ],
 )
 def test_ignored_advised_weights_give_a_notice(words: tuple[str, ...], expected: bool) -> None:
-    """FedPNS leaves updates out and weighs nobody, which every aggregator goes by."""
+    """FedPNS excludes updates and advises no weights, which every aggregator supports."""
     lines = [line for line in startup_notices(*words) if "advises have no effect" in line]
     assert len(lines) == expected
     assert all(IGNORED in line for line in lines)

@@ -1,4 +1,4 @@
-"""What a resume goes on from: a damaged checkpoint is never used, other code never in silence."""
+"""The state from which a run resumes: a damaged checkpoint is never used, and other code never silently."""
 
 import json
 import logging

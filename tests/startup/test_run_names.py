@@ -22,7 +22,7 @@ def test_the_name_of_a_run_lists_its_choices(tmp_path: Path, typed: tuple[str, .
 
 
 def test_a_preset_is_one_choice() -> None:
-    """What it stands for are words of their own groups already; a part inside another has its path."""
+    """The choices that an alias sets are in their groups already; a nested component has a dotted path."""
     choices = compose_words("heterogeneity=noniid30", "objective=propfair").choices
     assert choices["heterogeneity"] == "noniid30"
     assert [name for name in choices if "." in name] == ["objective.base"]

@@ -1,4 +1,4 @@
-"""A comparison as a run of its own: found first, rewritten instead of added, and no run among the others."""
+"""A comparison is a separate MLflow run: it is rewritten and not repeated, and not listed among the compared runs."""
 # ruff: noqa: F811
 
 import json

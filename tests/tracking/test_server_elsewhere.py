@@ -22,7 +22,7 @@ from tracking.databases import EXPERIMENT, Logs, logs, said  # noqa: F401
 
 @pytest.fixture
 def address(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """MLflow's own server, in a thread: a process of its own takes seconds to import it."""
+    """Start MLflow's server in a thread, because a separate process takes seconds to import it."""
     for name, value in QUIET_AND_QUICK.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("_MLFLOW_SERVER_FILE_STORE", logs.uri)

@@ -52,7 +52,7 @@ def locked(logs: Logs) -> Iterator[None]:
 
 
 def warnings(said: pytest.LogCaptureFixture) -> list[str]:
-    """The warnings; that the run waits is said, too, on a slow machine."""
+    """The warnings that were logged, without the notice that the run waits, which depends on the machine's speed."""
     return [entry.getMessage() for entry in said.records if entry.levelno >= logging.WARNING]
 
 

@@ -60,7 +60,7 @@ def test_a_name_of_one_s_own_is_a_tag(logs: Logs) -> None:
 
 
 def test_tags_say_which_budget_ended_it(logs: Logs) -> None:
-    """A round takes 310 s: four of them 1240. The parameter stays what it was, the tag is what was asked for last."""
+    """A round takes 310 s, four of them 1240; the parameter keeps its first value, and the tag has the latest one."""
 
     def told() -> tuple[str | None, ...]:
         run = logs.only_run()

@@ -1,4 +1,4 @@
-"""Hand-written gradients on images: a pass beside the same pass through autograd."""
+"""Hand-written gradients on images, compared with those of autograd."""
 
 import copy
 from collections.abc import Callable
@@ -64,7 +64,7 @@ def test_a_perceptron_reads_no_bytes() -> None:
 
 
 class Doubled(nn.Sequential):
-    """Its layers are a chain's, what it makes of them is not."""
+    """A network whose layers are those of a chain, but whose forward pass is not."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self:

@@ -62,7 +62,7 @@ def test_dual_is_sgd(objective: str, client: dict[str, Any]) -> None:
 
 
 def test_nobody_depends_on_company() -> None:
-    """Float32 bits are equal whoever a client is trained with, and so for any number of slices."""
+    """Float32 bits do not depend on the clients that are trained together, nor on the number of slices."""
 
     def deltas(chunk: int, these: list[int]) -> dict[int, ClientUpdate]:
         engine = Dual(trainer(torch.float32, batch=4, epochs=3), chunk)
@@ -86,7 +86,7 @@ def collected(made: LocalTrainer, updates: Sequence[ClientUpdate], stacked: bool
 
 @pytest.mark.parametrize("client", CLIENTS, ids=str)
 def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
-    """In the dual, and one by one where somebody looks at the matrix; their norms are those of the updates."""
+    """Updates are summed in the dual form, or formed one by one if the matrix is read, with the same norms."""
     made = trainer(torch.float64, **client)
     updates = list(Dual(made, 3).updates(tasks(client), {}))
     groups = [update.group for update in updates if update.group is not None]

@@ -102,7 +102,7 @@ def test_an_embedding_looks_up() -> None:
 
 
 def test_all_networks_have_the_counts_of_torchs_counter() -> None:
-    """Ours leaves out the import of torch's compiler; attention, which torch does not count, is in the closed forms."""
+    """Our count leaves out the import of torch's compiler; attention, which torch does not count, has a closed form."""
     models = {word: make("model", word) for word in list_options("model")}
     models |= {name: make("model", "module", **NETWORKS[name]) for name in NETWORKS if name != "Attention"}
     for name, model in models.items():

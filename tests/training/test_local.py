@@ -23,7 +23,7 @@ from yaml_words import make
 
 
 def by_hand(federation: Any, network: nn.Module, task: ClientTask, batch: int, optimizer: Any) -> torch.Tensor:
-    """A client's epochs as anybody would write them; returns the trained parameters."""
+    """Train a client's epochs by a straightforward loop; return the trained parameters."""
     x, y = federation.train.samples_of(task.client)
     rng = generator(SEED, "batches", task.round, task.client)
     for _ in range(task.units):
@@ -56,7 +56,7 @@ def test_it_trains_like_a_plain_loop(word: str, options: dict[str, Any], referen
 
 
 def convolutions(*after: nn.Module) -> list[nn.Module]:
-    """No biases: before a batch norm theirs have no gradient, and Adam makes much of what rounding leaves."""
+    """A network without biases: before batch norm a bias has no gradient, and Adam would amplify rounding errors."""
     return [nn.Unflatten(1, (1, 5)), nn.Conv1d(1, 2, 3, bias=False), *after, nn.Flatten()]
 
 
@@ -219,7 +219,7 @@ def test_a_batch_of_one_is_merged_for_batch_norm() -> None:
 
 
 class Dropping(nn.Module):
-    """Drops out without any module of torch's that says so."""
+    """A module that applies dropout although it contains no dropout module of torch."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return F.dropout(x, 0.5, self.training)

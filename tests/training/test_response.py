@@ -1,4 +1,4 @@
-"""FedNova's a_i: closed forms, and that updates are what it says they are."""
+"""FedNova's a_i in closed forms, and updates under a constant gradient, which have this length."""
 
 from typing import Any
 

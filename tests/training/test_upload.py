@@ -55,7 +55,7 @@ def test_what_is_left_out_arrives_as_zero(kind: str) -> None:
 
 
 def test_bytes_and_units_asked() -> None:
-    """4 bytes for each of 7, 5 or 0 numbers, 9 beside; units of their own."""
+    """4 bytes for each of 7, 5 or 0 numbers, and 9 further bytes; clients have different units of work."""
     two = Selection(np.array([0, 2]), units=np.array([4, 1, 9]))
     found = assign_work(two, 5, LAYOUT, NONE, 9, Draws(0, 3, 0))
     assert (found.assigned.tolist(), found.bytes_up.tolist(), found.tensor_mask) == ([4, 9], [37.0, 37.0], [None, None])

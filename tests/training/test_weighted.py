@@ -27,7 +27,7 @@ DOUBLE: Within = {"atol": 1e-10, "rtol": 0}
 
 @dataclass
 class Watching:
-    """A correction that notes what it is shown, and gives every sample the same weight."""
+    """A correction that records the arguments of its calls, and gives every sample the same weight."""
 
     weight: float
     ask: Any = None

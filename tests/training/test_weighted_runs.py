@@ -1,4 +1,4 @@
-"""Whole runs whose steps weigh samples: what is remembered of each sample goes on, is shared, and is charged."""
+"""Whole runs whose steps weigh samples: the stored vectors are resumed, shared over processes, and charged."""
 
 import os
 from pathlib import Path

@@ -25,7 +25,7 @@ EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml
 
 
 def list_words(group: str) -> list[str]:
-    """`group=word` of all its yamls, at the end those that stand for others: what they set, nobody sets beside them."""
+    """`group=choice` of all yamls; aliases are last, and the options that they set are not set next to them."""
     names = sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
     typed = [f"{group}={word}" for word in sorted(names, key=lambda word: (group, word) not in PARTS)]
     last = max(len(list(CONFIGS.glob(f"{data_group}/*.yaml"))) for data_group in DATA_GROUPS)
@@ -126,7 +126,7 @@ def _misunderstood(path: Path) -> list[str]:
 
 
 def _stated(path: Path) -> dict[str, str]:
-    """The range beside each option of a yaml, by its dotted path in the file."""
+    """The range in the comment of each option of a yaml, by its dotted path in the file."""
     stated, above = {}, ""
     for line in path.read_text().splitlines():
         if heading := re.match(r"(\w+):\s*$", line):
@@ -172,7 +172,7 @@ def test_options_outside_of_the_groups_state_their_ranges() -> None:
 
 
 def _refusal(call: Callable[[], object], tried: str) -> str:
-    """What is said by a call that must refuse `tried`."""
+    """Return the message of a call that must reject `tried`."""
     try:
         call()
     except OptionError as error:

@@ -22,7 +22,7 @@ OF_RUNS = ("data", "demo", "profile", "replay")  # verbs that take words of trai
 
 
 def list_commands(path: Path) -> Iterator[list[str]]:
-    """Yield the words of each command in the document's blocks of Bash."""
+    """Yield the arguments of each command in the document's Bash blocks."""
     for block in re.findall(r"^```bash\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
             if words := shlex.split(line, comments=True):
@@ -30,9 +30,9 @@ def list_commands(path: Path) -> Iterator[list[str]]:
 
 
 def list_jobs(words: list[str]) -> Iterator[list[str]]:
-    """Yield the words of each job of `python train.py <words>`; of an interval that is searched, one with its end.
+    """Yield the arguments of each job of a `python train.py` command; of a search interval only one end.
 
-    Of several seeds the first: no check goes by a seed.
+    Of several seeds only the first: no check depends on the seed.
     """
     sweeps = words[:1] == ["-m"]
     typed = [re.sub(r"=interval\((.*),.*", r"=\1", word) for word in words[sweeps:] if not word.startswith(OF_HYDRA)]

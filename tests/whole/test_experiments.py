@@ -1,4 +1,4 @@
-"""The small forms of the papers' set-ups: what they change, and two rounds of each on made-up data of its layout."""
+"""The reduced variants of the papers' experiments: their changes, and two rounds of each on made-up data."""
 
 import re
 from collections.abc import Callable

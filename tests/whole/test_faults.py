@@ -1,4 +1,4 @@
-"""The faults that `make mutants` plants: what they are, and that the tests of a file see them."""
+"""The faults that `make mutants` plants, and that the tests of a file detect them."""
 
 from pathlib import Path
 

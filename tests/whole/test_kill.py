@@ -126,7 +126,7 @@ def test_a_killed_run_resumes_with_identical_bits(
 
 
 def _wait_for_the_follower(logs: Path) -> None:
-    """It has sent what there was, and ended: nobody reads its messages, and nothing told it but the lock."""
+    """The sender has sent all rounds and has ended; only the run's lock told it that the run had ended."""
     (folder,) = (logs / "runs").iterdir()
     end = time.monotonic() + 120
     while not json.loads((folder / "mlflow.json").read_text())["complete"]:

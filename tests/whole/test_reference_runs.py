@@ -1,4 +1,4 @@
-"""The ten reference runs give what they gave when the code was last meant to change results."""
+"""The ten reference runs give the stored results, which change only when results are meant to change."""
 
 import json
 from pathlib import Path

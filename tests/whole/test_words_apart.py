@@ -57,7 +57,7 @@ def imported(tree: ast.AST) -> set[str]:
 
 
 def test_nobody_imports_a_word() -> None:
-    """Not even another word: what two papers share is a module of its own."""
+    """No method may import another method: mathematics that two papers share is a separate module."""
     importers = {}
     for path in (ROOT / "src").rglob("*.py"):
         other_modules = {name for name in imported(ast.parse(path.read_text())) if modules()[name] != path}
@@ -72,7 +72,7 @@ def chosen(*typed: str) -> set[tuple[str, str]]:
 
 
 def stripped(home: Path, used: set[tuple[str, str]]) -> str:
-    """A copy of the package in `home` without the .py and .yaml of any word, alias, preset or experiment but `kept`."""
+    """Copy the package to `home` without the .py and .yaml of all choices, presets and experiments but `kept`."""
     shutil.copytree(ROOT / "src", home / "src")
     shutil.copytree(CONFIGS, home / "configs")
     shutil.copy(ROOT / "train.py", home)

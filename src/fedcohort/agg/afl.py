@@ -54,7 +54,7 @@ class State:
 
 @dataclass(frozen=True)
 class Afl(Aggregator[State]):
-    """AFL, an aggregator.
+    """AFL, an aggregator that minimises the worst mixture of the clients' losses.
 
     Attributes:
         gamma: step size of lambda, per nat.

@@ -51,13 +51,13 @@ class ServerModels(Protocol):
         ...
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """Return the generator of (seed, purpose, round)."""
+        """Return the random generator of the run's seed, this purpose and the round."""
         ...
 
 
 @dataclass(frozen=True)
 class Arrived(ReadOnly):
-    """The updates of a round in which at least one client arrived.
+    """The updates that arrived in a round, which an aggregator combines; at least one client arrived.
 
     Attributes:
         mean: sum_i p_i D_i in float64 [P], p_i from `weights` normalised over the arrivals, D_i = y_i - w_t.
@@ -92,7 +92,7 @@ class Arrived(ReadOnly):
 
     @property
     def matrix(self) -> Float[Tensor, "m p"]:
-        """Return the updates [m, P], for a `stacked` aggregator."""
+        """Return the matrix of the arrived clients' updates, [m, P]; it is kept for aggregators with `stacked` only."""
         if self.updates is None:
             raise ValueError("only an aggregator with stacked = True gets the matrix of updates")
         return self.updates
@@ -143,7 +143,7 @@ class Aggregator(Component, Protocol[S]):
 
     @abstractmethod
     def init(self, population: Population, n_params: int) -> S:
-        """Return the state before round 0."""
+        """Return the aggregator's state before round 0; n_params: number of model parameters P."""
 
     def broadcast(self, state: S) -> Mapping[str, Tensor]:
         """Return the vectors sent to clients in addition to the model, by the names that the hooks download."""
@@ -181,7 +181,7 @@ def sample_weights(rule: str, n_used: Ids, n_train: Ids) -> Values:
 
 @dataclass(frozen=True)
 class SampleWeighted(Aggregator[S]):
-    """An aggregator whose weights p_i follow an option.
+    """An aggregator that weighs clients by their samples or equally, by the option `weighting`.
 
     Attributes:
         weighting: weights by samples "used" in the round, by training "samples", or "uniform".

@@ -23,10 +23,10 @@ from fedcohort.types import Population
 
 @dataclass(frozen=True)
 class FedAvg(SampleWeighted[None]):
-    """FedAvg; its option is that of `SampleWeighted`."""
+    """FedAvg, an aggregator: the weighted mean of the clients' models; its option is that of `SampleWeighted`."""
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None: the method has no state."""
+        """Return None, as FedAvg keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         return Direction(arrived.mean), None

@@ -104,7 +104,7 @@ class _SampleWeigher:
         return 2 * sigma
 
     def correct(self, g: Vector, y: Vector) -> None:
-        """Change nothing: this method changes the weights only."""
+        """Leave the gradient unchanged, as FedBiO changes the weights of samples only."""
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
         if self.u is None or self.received is None:
@@ -162,7 +162,7 @@ class SampleWeightHook:
 
 @dataclass(frozen=True)
 class FedBiO(SampleWeighted[State]):
-    """FedBiO on data cleaning, an aggregator.
+    """FedBiO on data cleaning, an aggregator: clients learn weights of their samples on their validation sets.
 
     Attributes:
         variant: "first_order" or "second_order".

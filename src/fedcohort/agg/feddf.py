@@ -43,7 +43,7 @@ from fedcohort.types import Population
 
 @dataclass(frozen=True)
 class FedDf(SampleWeighted[None]):
-    """FedDF, an aggregator.
+    """FedDF, an aggregator that distils all clients' models into the mean model on the server's proxy inputs.
 
     Attributes:
         steps: steps of the distillation in a round.
@@ -84,7 +84,7 @@ class FedDf(SampleWeighted[None]):
         return frozenset({PROXY, CLASSES, *((RELATIVE_ADVICE,) if self.steps else ())})
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None: the method has no state."""
+        """Return None, as FedDF keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         start = arrived.combine(arrived.weights)

@@ -59,7 +59,7 @@ class State:
 
 @dataclass(frozen=True)
 class FedMaba(SampleWeighted[State]):
-    """FedMABA, an aggregator.
+    """FedMABA, an aggregator whose adversarial bandit gives weight to clients with high losses.
 
     Attributes:
         eta: step size of the bandit, per nat.

@@ -44,7 +44,7 @@ MIN_MIXTURE_LENGTH = 1e-8  # shorter mixtures of unit vectors count as 0
 
 @dataclass(frozen=True)
 class FedMgdaPlus(SampleWeighted[None]):
-    """FedMGDA+, an aggregator.
+    """FedMGDA+, an aggregator whose step lowers the loss of every client.
 
     Attributes:
         eta_g: length of a step along a direction that all clients share.
@@ -74,7 +74,7 @@ class FedMgdaPlus(SampleWeighted[None]):
         return frozenset({FREE_UPDATE, RELATIVE_ADVICE})
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None: the method has no state."""
+        """Return None, as FedMGDA+ keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         D = arrived.matrix.cpu().numpy()

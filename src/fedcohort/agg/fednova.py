@@ -43,7 +43,7 @@ MIN_RESPONSE = 1e-12  # smaller a_i are left out
 
 @dataclass(frozen=True)
 class FedNova(SampleWeighted[None]):
-    """FedNova, an aggregator.
+    """FedNova, an aggregator that normalises updates by the length of local training.
 
     Attributes:
         tau_eff: tau_eff is the mean of the "response" a_i or of the number of "steps" K_i.
@@ -60,7 +60,7 @@ class FedNova(SampleWeighted[None]):
         ranges.choice("tau_eff", self.tau_eff, "response", "steps")
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None: the method has no state."""
+        """Return None, as FedNova keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         a, K = (np.asarray(arrived.outcome.signals[signal]) for signal in ("response_norm", "steps"))

@@ -49,7 +49,7 @@ LOSS_OFFSET = 1e-10  # nats; added to every loss
 
 @dataclass(frozen=True)
 class QFfl(SampleWeighted[None]):
-    """q-FFL by q-FedAvg, an aggregator.
+    """q-FFL by q-FedAvg, an aggregator that gives more weight to clients with high losses.
 
     Attributes:
         q: exponent of the fairness objective.
@@ -83,7 +83,7 @@ class QFfl(SampleWeighted[None]):
         return frozenset({RELATIVE_ADVICE, *((SGD_CLIENT,) if self.lipschitz is None else ())})
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None: the method has no state."""
+        """Return None, as q-FedAvg keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         rows, F = losses.read_losses(arrived, "loss", self.loss_cap)

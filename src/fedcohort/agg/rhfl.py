@@ -68,7 +68,7 @@ class State:
 
 @dataclass(frozen=True)
 class Rhfl(Aggregator[State]):
-    """RHFL, an aggregator.
+    """RHFL, an aggregator that aligns models on proxy inputs and weighs them by client confidence.
 
     Attributes:
         mode: "align_average", or "weights_only" without alignment.

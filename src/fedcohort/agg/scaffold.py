@@ -88,7 +88,7 @@ class ControlVariate:
 
 @dataclass(frozen=True)
 class Scaffold(SampleWeighted[State]):
-    """SCAFFOLD, an aggregator.
+    """SCAFFOLD, an aggregator with control variates that correct client drift.
 
     Attributes:
         control: "mean_gradient" or the printed "displacement" (plain SGD only).

@@ -54,7 +54,7 @@ class State:
 
 @dataclass(frozen=True)
 class Term(SampleWeighted[State]):
-    """TERM, an aggregator.
+    """TERM, an aggregator that weighs clients by the exponential of their tilted losses.
 
     Attributes:
         tilt: t, per nat.

@@ -25,7 +25,7 @@ LOSSES = (*MEAN_LOSSES, "loss_low", "loss_high", *POWERS)
 
 @dataclass(frozen=True)
 class LossInflation(Attack):
-    """Loss inflation, an attack.
+    """Loss inflation, an attack in which some clients report higher losses than they measured.
 
     Attributes:
         fraction: share of the clients that lie.
@@ -51,7 +51,7 @@ class LossInflation(Attack):
         return shifted_signals if self.factor == 1 else frozenset(self.signals)
 
     def notices(self, choice: str) -> Sequence[str]:
-        """Return a notice where the options falsify nothing."""
+        """Return a start-up notice if factor and shift leave all reports unchanged."""
         if self.about:
             return ()
         options = f"attack.factor={self.factor:g} attack.shift={self.shift:g}"

@@ -1,9 +1,9 @@
 """Random crops of the padded image, with random mirroring: the usual augmentation of CIFAR.
 
-Source: He et al., "Deep Residual Learning for Image Recognition" (2016), Sec. 4.2.
+He, Zhang, Ren, Sun, "Deep Residual Learning for Image Recognition", CVPR 2016, arXiv 1512.03385, Sec. 4.2.
 
-    x'(i, j) = x(i + d, j + r), or x(i + d, W - 1 - j + r) with probability flip,   0 outside of the image
-    d, r ~ U{-padding, ..., padding}, drawn for each sample in each pass
+    output:  x'(i, j) = x(i + d, j + r), or x(i + d, W - 1 - j + r) with probability flip, 0 outside of the image
+    shifts:  d, r ~ U{-padding, ..., padding}, drawn for each sample in each pass
 
 Padding has the value 0 of the network's inputs, which is the mean of standardised pixels. A client's draws in a round
 are a function of (seed, round, client) and of the number of its samples, and do not depend on other clients. FLASH and
@@ -34,7 +34,7 @@ IMAGES = Requirement(
 
 @dataclass(frozen=True)
 class CropFlip(Augmentation):
-    """Crops and mirrors images at random.
+    """Random crops and mirroring of training images, an augmentation.
 
     Attributes:
         padding: largest shift of an image in each direction, in pixels.

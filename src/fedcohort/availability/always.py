@@ -11,6 +11,6 @@ from fedcohort.availability.base import Availability
 
 @dataclass(frozen=True)
 class Always(Availability):
-    """Full availability, the default of `Availability.ready`."""
+    """An availability model in which every client is ready in every round."""
 
     always: ClassVar[bool] = True

@@ -16,7 +16,7 @@ from fedcohort.rng import Draws
 
 
 class Availability(Component, Protocol):
-    """Which clients are ready.
+    """An availability model: which clients are ready to be selected when a round begins.
 
     Attributes:
         always: whether every client is ready in every round.

@@ -19,7 +19,7 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Bernoulli(Availability):
-    """An availability model with independent draws.
+    """An availability model in which each client is ready with the same probability, independently in each round.
 
     Attributes:
         p: probability of being ready.
@@ -31,5 +31,5 @@ class Bernoulli(Availability):
         ranges.number("p", self.p, "[1e-9, 1]")
 
     def ready(self, draws: Draws) -> Bool[np.ndarray, "clients"]:
-        """Return whether each client is ready; there may be none."""
+        """Return whether each client is ready in this round, bool [n_clients]; possibly no client is."""
         return draws.uniform("availability") < self.p

@@ -46,7 +46,7 @@ log = logging.getLogger("fedcohort")
 
 @dataclass(frozen=True)
 class Trace(Availability):
-    """An availability model from a table.
+    """An availability model that reads a user's table of the intervals in which each client is ready.
 
     Attributes:
         path: the table.
@@ -94,14 +94,14 @@ class Trace(Availability):
         ranges.flag("idle", self.idle)
 
     def notices(self, choice: str) -> Sequence[str]:
-        """Return a notice where `idle` has no effect."""
+        """Return a start-up notice if the option `idle` has no effect."""
         if self.idle or self.assign == "drawn":
             return ()
         line = "availability.idle=false has no effect with availability.assign=by_id: client k is the k-th device"
         return (f"{line}, whether or not that is ever ready (availability.assign=drawn draws among those that are)",)
 
     def schedule(self, draws: Draws) -> Schedule:
-        """Return when each client is ready.
+        """Read the table, and return the intervals in which each client is ready.
 
         Raises:
             DataError: the table has an error.
@@ -172,7 +172,7 @@ class Trace(Availability):
         return start, end
 
     def _check_order(self, order: Ids, device: Ids, start: Values, end: Values) -> None:
-        """Check that intervals are ordered.
+        """Check that the intervals of each device in the table are in order and do not overlap.
 
         Raises:
             DataError: an interval is empty, or begins before the previous one ends.
@@ -217,7 +217,7 @@ class Trace(Availability):
         return device_periods
 
     def _assign_devices(self, first: Ids, stop: Ids, draws: Draws) -> Ids:
-        """Return the device of each client, in the order of names."""
+        """Return the device that stands for each client, as its position in the order of device names, [n_clients]."""
         devices = np.arange(len(first)) if self.idle else np.flatnonzero(stop > first)
         if self.assign == "drawn":
             drawn_devices: Ids = devices[(len(devices) * draws.uniform("available_device")).astype(np.int64)]

@@ -24,7 +24,7 @@ from fedcohort.bandit.ridge import Ridge
 
 @dataclass(frozen=True)
 class NoisyRidge:
-    """A ridge regression that estimates the noise of its rewards.
+    """The sums of a ridge regression of rewards, with those that estimate the noise of the rewards.
 
     Attributes:
         ridge: V and b.

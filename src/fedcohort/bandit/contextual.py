@@ -42,7 +42,7 @@ class Bandit(Protocol[B]):
     """An estimator of rewards: it holds hyperparameters, and its methods take a belief and return the next one."""
 
     def prior(self, d: int, rng: Draws | None) -> B:
-        """Return the belief before the first reward.
+        """Return the estimator's belief about rewards before the first reward.
 
         Args:
             d: number of features.
@@ -51,7 +51,7 @@ class Bandit(Protocol[B]):
         ...
 
     def judge(self, belief: B, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, B]:
-        """Return the scores of the contexts, and the belief after them.
+        """Return the scores of the clients' contexts, and the belief after scoring.
 
         Args:
             belief: the current belief.

@@ -26,7 +26,7 @@ MAX_WIDTH = 1e300  # sums of two such widths do not overflow
 
 @dataclass(frozen=True)
 class Discounted:
-    """Discounted sums over rounds.
+    """Discounted sums of each arm's rewards and pulls over the rounds so far.
 
     Attributes:
         total: L, discounted rewards of each arm.
@@ -42,7 +42,7 @@ class Discounted:
 
 
 def initial_sums(n_arms: int) -> Discounted:
-    """Return the sums before the first round."""
+    """Return the discounted sums of a bandit with `n_arms` arms before the first round."""
     return Discounted(np.zeros(n_arms), np.zeros(n_arms), 0.0, np.zeros(n_arms, bool))
 
 
@@ -58,7 +58,7 @@ def discount_and_add(past: Discounted, discount: float, arms: Ids, rewards: Valu
 
 
 def mean_rewards(past: Discounted) -> Values:
-    """Return L / N of each arm, 0 for an arm that was never pulled."""
+    """Return the discounted mean reward L / N of each arm, [n_arms]; 0 for an arm that was never pulled."""
     out = np.zeros_like(past.total)
     np.divide(past.total, past.count, out=out, where=past.pulled)
     return out

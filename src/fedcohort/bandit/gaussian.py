@@ -39,7 +39,7 @@ LEARNING_RATE = 1e-2  # Adam's learning rate at the first step of a fit
 
 @dataclass(frozen=True)
 class ObservationGroup:
-    """Observations that lack the same clients.
+    """Observations of the Gaussian process that lack the same clients, and share a covariance matrix.
 
     Attributes:
         columns: the clients that are observed, [k].
@@ -102,7 +102,7 @@ class Kernel(Protocol):
 
 @dataclass(frozen=True)
 class Linear:
-    """Sigma = X'X + s^2 I.
+    """The linear kernel Sigma = X'X + s^2 I of the clients' feature vectors X.
 
     Attributes:
         noise: s, standard deviation of the independent noise.

@@ -38,7 +38,7 @@ Rows = Float64[np.ndarray, "_n _d"]
 
 @dataclass(frozen=True)
 class Network:
-    """The network and its confidence matrix.
+    """State of NeuralUCB: the network's weights, its confidence matrix, and the rewarded contexts.
 
     Attributes:
         theta: W_1 row by row, then W_2, [h (d + 1)].

@@ -100,7 +100,7 @@ def update_regressions(past: HiddenMarkov, belief: Values, X: Rows, r: Values) -
 
 
 def next_belief(past: HiddenMarkov) -> Values:
-    """Return pi P, the belief about the next round's state, [J]."""
+    """Return pi P, the probability of each hidden state in the next round, [J]."""
     return np.asarray(past.belief @ transition_matrix(past.counts))
 
 

@@ -22,7 +22,7 @@ MAX_VALUE = 1e12
 
 @dataclass(frozen=True)
 class Ridge:
-    """The sums of a ridge regression.
+    """The sums V and b of a ridge regression of rewards on contexts.
 
     Attributes:
         V: lam I plus the sum of x x', [d, d].
@@ -52,7 +52,7 @@ def add_rewards(past: Ridge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarra
 
 
 def cholesky_factor(past: Ridge) -> Matrix:
-    """Return the lower Cholesky factor C of V.
+    """Return the lower Cholesky factor C of the regression's matrix V = C C'.
 
     With collinear features about 1e8 times larger than lam, V is singular by rounding; its diagonal is then raised by
     1e-10.
@@ -64,7 +64,7 @@ def cholesky_factor(past: Ridge) -> Matrix:
 
 
 def posterior_mean(past: Ridge) -> Vector:
-    """Return theta_hat = V^-1 b, [d]."""
+    """Return the posterior mean of the reward coefficients, theta_hat = V^-1 b, [d]."""
     C = cholesky_factor(past)
     return np.linalg.solve(C.T, np.linalg.solve(C, past.b))
 

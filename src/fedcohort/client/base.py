@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Client(Component, Protocol):
-    """How a client trains.
+    """A local optimizer: how a client trains in a round, by which steps and for how long.
 
     Attributes:
         epochs: local epochs, unless `steps` is given.
@@ -53,7 +53,7 @@ class Client(Component, Protocol):
 
     @abstractmethod
     def lr_at(self, round: int) -> float:
-        """Return the local learning rate of a round."""
+        """Return the local learning rate of a round, which counts from 0."""
 
     @abstractmethod
     def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
@@ -95,7 +95,7 @@ class LocalOptimization(Client):
         ranges.number("clip", self.clip, "(0, inf)", optional=True)
 
     def lr_at(self, round: int) -> float:
-        """Return lr * decay^round * factor^(milestones passed).
+        """Return the learning rate of a round, lr decay^round factor^(number of milestones up to the round).
 
         A milestone r counts from round r on (rounds from 0).
         """

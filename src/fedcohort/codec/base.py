@@ -23,7 +23,7 @@ SMALLER_UPDATE = Requirement(
 
 
 class Codec(Component, Protocol):
-    """The encoding of an update.
+    """A codec: how clients encode updates for the upload, and how the server decodes them.
 
     Attributes:
         hooks: its part of local training, where the update is restricted to what can be sent; () where it encodes
@@ -49,7 +49,7 @@ class Codec(Component, Protocol):
 
     @abstractmethod
     def bytes_up(self, layout: Layout) -> int:
-        """Return the bytes of one encoded update.
+        """Return the bytes of one encoded update of a network with this layout.
 
         They are known before training, so that the device model can charge their time.
         """
@@ -70,11 +70,11 @@ class WireCodec(Codec, Protocol):
 
     @abstractmethod
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
-        """Return the arrays that are sent for the update delta [P]."""
+        """Return the arrays that a client sends for its update delta, float [P]."""
 
     @abstractmethod
     def decode(self, wire: Wire, layout: Layout) -> Numbers:
-        """Return the update of the arrays, [P]."""
+        """Return the update that the server decodes from the arrays of `encode`, float32 [P]."""
 
     def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
         return unflatten(self.decode(self.encode(delta, layout, rng), layout), layout, delta)

@@ -56,7 +56,7 @@ def count_rows(block: Block) -> int:
 
 
 class _ColumnSpaceCorrection:
-    """Keep one client's local training within col(A).
+    """Restrict the gradients of one client's training to the columns of each tensor's random matrix A.
 
     Attributes:
         bases: A of each compressed tensor.
@@ -92,7 +92,7 @@ class ColumnSpaceHook:
 
 @dataclass(frozen=True)
 class LowRank(WireCodec):
-    """An upload codec of low-rank updates.
+    """Low-rank updates A B with a random A, an upload codec.
 
     Attributes:
         k: rank.

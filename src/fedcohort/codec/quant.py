@@ -126,7 +126,7 @@ class LinearPart:
 
 @dataclass(frozen=True)
 class Quant(WireCodec):
-    """Stochastic quantisation, an upload codec.
+    """Stochastic quantisation of updates to a few bits per number, an upload codec.
 
     Attributes:
         bits: bits of a number.

@@ -15,7 +15,7 @@ from fedcohort.hook import Vector
 
 @dataclass(frozen=True)
 class Sparse(WireCodec):
-    """A codec that sends a random part of an update D.
+    """A codec that sends a random part of an update D, at positions that a seed selects.
 
     Attributes:
         rho: share of each tensor's numbers that is sent.

@@ -42,7 +42,7 @@ class PaceContext(ReadOnly):
 
 
 class Deadline(Component, Protocol[S]):
-    """The rule that ends a round.
+    """A deadline: the rule by which the server closes a round.
 
     Attributes:
         partial_work: whether a client that cannot finish in time does as many units as fit, instead of being dropped.
@@ -111,13 +111,13 @@ class Deadline(Component, Protocol[S]):
         return {}
 
     def observe(self, state: S, outcome: RoundOutcome) -> S:
-        """Return the state after the arrivals and failures of a round."""
+        """Return the deadline's state after the arrivals and failures of a round."""
         return state
 
 
 @dataclass(frozen=True)
 class DeadlineOutcome(ReadOnly):
-    """The end of a round.
+    """The clients that arrived before a round closed, the work that each completed, and its durations.
 
     Attributes:
         units: units completed by each selected client, 0 if it is late.
@@ -146,7 +146,7 @@ def compute_outcome(
     announced: float = math.inf,
     wall_time: Callable[[Values], Values] = lambda seconds: seconds,
 ) -> DeadlineOutcome:
-    """Return the outcome of a round that closes at `close`.
+    """Return which clients arrive before a round closes, and the work that each completes.
 
     A client completes its work where that fits, otherwise as many units as fit (partial_work), otherwise it is dropped.
     A client with less than one unit is dropped. The server waits until `close` as soon as a client is dropped, and

@@ -70,7 +70,7 @@ class State:
 
 @dataclass(frozen=True)
 class FedBalancer(Deadline[State]):
-    """FedBalancer, a round deadline.
+    """FedBalancer's deadline, between the most efficient ones for one epoch and for all epochs.
 
     Attributes:
         w: rounds between the controller's decisions.
@@ -104,12 +104,12 @@ class FedBalancer(Deadline[State]):
         return PaceControl(self.w, dss=self.dss)
 
     def init(self, population: Population) -> State:
-        """Return the state in which no client has arrived."""
+        """Return the deadline's state before round 0, in which no client has reported its number of samples."""
         n = population.signals["n_train"]
         return State(self.control.start(), n, np.full(len(n), np.nan))
 
     def announce(self, state: State, ctx: PaceContext) -> float:
-        """Return the deadline in seconds (Alg. 4)."""
+        """Return the deadline in virtual seconds after the broadcast, by Algorithm 4."""
         arrived = int(np.isfinite(state.over).sum())
         if self.warmup and 2 * arrived <= len(state.over) and arrived <= MAX_WARMUP:
             return mean_job_seconds(ctx)

@@ -21,7 +21,7 @@ from fedcohort.types import Population
 
 @dataclass(frozen=True)
 class Fixed(Deadline[None]):
-    """A round deadline of k mean completion times.
+    """A deadline of k mean expected durations of all clients' jobs, the same in every round.
 
     Attributes:
         k: the deadline in mean completion times.
@@ -40,7 +40,7 @@ class Fixed(Deadline[None]):
         return ", or ".join(("raise deadline.k", *filter(None, (super().suggest(units),))))
 
     def init(self, population: Population) -> None:
-        """Return None: the method has no state."""
+        """Return None, as a fixed deadline has no state."""
 
     def announce(self, state: None, ctx: PaceContext) -> float:
         """Return k T in seconds: travel, inference and all units on all samples, averaged over the population."""

@@ -57,7 +57,7 @@ class OverCommit(Deadline[int]):
         return cohort
 
     def init(self, population: Population) -> int:
-        """Return the requested number of clients."""
+        """Return the state, which is the number of clients that the run requests in each round."""
         return population.cohort
 
     def close(self, state: int, finish: Values, announced: float) -> float:

@@ -30,7 +30,7 @@ from fedcohort.types import Population, Values
 
 @dataclass(frozen=True)
 class SmartpcQuorum(Deadline[None]):
-    """The SmartPC quorum, a rule that ends rounds.
+    """The SmartPC quorum: the round closes when a share of the selected clients has answered.
 
     Attributes:
         share: share of the selected clients that is waited for.
@@ -54,7 +54,7 @@ class SmartpcQuorum(Deadline[None]):
         return max(1, math.floor(self.share * cohort + 1e-9))  # .29 x 100 is 28.999999999999996
 
     def init(self, population: Population) -> None:
-        """Return None: the method has no state."""
+        """Return None: a quorum has no state."""
 
     def close(self, state: None, finish: Values, announced: float) -> float:
         """Return the second after the broadcast at which the k-th client answers; 0 without clients."""

@@ -16,7 +16,7 @@ from fedcohort.types import Population, Values
 
 @dataclass(frozen=True)
 class WaitForAll(Deadline[None]):
-    """A rule that ends rounds after the last answer; no client is late.
+    """No deadline: the round closes after the last answer, so that no client is late.
 
     Attributes:
         partial_work: accepted without effect: all clients finish.
@@ -31,7 +31,7 @@ class WaitForAll(Deadline[None]):
         ranges.flag("partial_work", self.partial_work)
 
     def init(self, population: Population) -> None:
-        """Return None: the method has no state."""
+        """Return None, as waiting for all clients needs no state."""
 
     def close(self, state: None, finish: Values, announced: float) -> float:
         """Return the second after the broadcast at which the last client answers; 0 without clients."""

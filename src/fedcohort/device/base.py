@@ -36,7 +36,7 @@ class Workload(ReadOnly):
 
 @dataclass(frozen=True)
 class Timing(ReadOnly):
-    """Virtual seconds of each phase.
+    """Virtual seconds of each phase of the clients' jobs.
 
     Attributes:
         down: download, [n].
@@ -65,7 +65,7 @@ MIN_S, MAX_S = 1e-9, 1e12  # of a whole job: a float64 clock can separate rounds
 
 
 def check_jobs(seconds: Values, n: Ids) -> None:
-    """Check that the virtual clock can represent every whole job.
+    """Check that the expected duration of every client's whole job is neither too short nor too long for the clock.
 
     Args:
         seconds: expected virtual seconds of each client's whole job, [n_clients].
@@ -85,7 +85,7 @@ def check_jobs(seconds: Values, n: Ids) -> None:
 
 
 class Device(Component, Protocol):
-    """How long clients take.
+    """A device model: how long clients take for downloads, training and uploads, in virtual seconds.
 
     Attributes:
         timed: False if nothing takes time, so that durations carry no information.

@@ -25,7 +25,7 @@ BLOCK = 1000  # deviations that are integrated together
 
 @dataclass(frozen=True)
 class Link:
-    """One direction of the clients' links, each array [clients].
+    """The speeds of the clients' downlinks or uplinks, each array [clients].
 
     Attributes:
         mean: speed in bytes a second.
@@ -39,7 +39,7 @@ class Link:
 
     @classmethod
     def from_moments(cls, mean: Values, deviation: Values) -> "Link":
-        """Return the links with these means and deviations."""
+        """Return links with these means and standard deviations of their speeds, in bytes a second, [clients]."""
         return cls(mean, deviation, bounded_normal_moment(deviation / mean, np.full(len(mean), MIN_SPEED), power=-1))
 
     def take(self, rows: Ids) -> "Link":
@@ -59,7 +59,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Speeds:
-    """The measured speeds of some clients, each array [clients].
+    """The measured seconds of training and the link speeds of some clients, each array [clients].
 
     Attributes:
         mean: seconds of training on a sample.
@@ -79,7 +79,7 @@ class Speeds:
 
     @classmethod
     def from_moments(cls, mean: Values, deviation: Values, least: Values, down: Link, up: Link) -> "Speeds":
-        """Return the speeds with these means and deviations."""
+        """Return clients with these means and standard deviations of seconds per sample, and these links."""
         return cls(
             mean, deviation, least, mean * bounded_normal_moment(deviation / mean, least / mean, power=1), down, up
         )
@@ -90,7 +90,7 @@ class Speeds:
         return Speeds(mean, deviation, least, expected, self.down.take(rows), self.up.take(rows))
 
     def expect(self, work: Workload) -> Timing:
-        """Return the mean seconds over rounds."""
+        """Return the seconds of each phase of the work, as means over rounds."""
         return self._timing(work, self.expected, self.down.expect(work.bytes_down), self.up.expect(work.bytes_up))
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:

@@ -41,7 +41,7 @@ MIN_MS = 1.0  # shortest time of a batch
 
 @dataclass(frozen=True)
 class BatchTime:
-    """How long a batch of one model takes.
+    """The measured training time of a batch of one network on three phones.
 
     Attributes:
         batch: samples of a batch.
@@ -91,7 +91,7 @@ DOWN, UP = Link.from_moments(*(KIB * LINKS[:, :2].T)), Link.from_moments(*(KIB *
 
 @dataclass(frozen=True)
 class Phones(Device):
-    """A device model of measured phones.
+    """A device model with the measured speeds of three classes of phones and of nineteen links.
 
     Attributes:
         workload: the model whose measured time a batch takes.
@@ -117,7 +117,7 @@ class Phones(Device):
         return self._speeds(clients, draws).expect(work)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Return the seconds in the round of `draws`."""
+        """Return the seconds of each phase of the work in one round, with the random speeds of `draws`."""
         return self._speeds(clients, draws).sample(clients, work, draws)
 
     def _speeds(self, clients: Ids, draws: Draws) -> Speeds:

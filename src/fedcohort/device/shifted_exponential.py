@@ -57,7 +57,7 @@ class ShiftedExponential(Device):
         return self._timing(work, self.alpha + self._client_lambdas(clients, draws))
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Return the seconds in the round of `draws`."""
+        """Return the seconds of each phase of the work in one round, with the random latencies of `draws`."""
         X = draws.exponential("latency")[clients]
         return self._timing(work, self.alpha + self._client_lambdas(clients, draws) * X)
 

@@ -35,7 +35,7 @@ SECONDS, SPEEDS, SPREADS = "[1e-12, 1e9]", "[1e-6, 1e15]", "[0, 100]"  # of the 
 
 @dataclass(frozen=True)
 class Trace(Device):
-    """A device model from a table of devices.
+    """A device model that reads a user's table of training times and link speeds.
 
     Attributes:
         path: the table.
@@ -78,7 +78,7 @@ class Trace(Device):
         ranges.flag("draw", self.draw)
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Return the mean seconds over rounds.
+        """Return the seconds of each phase of the work, as means over rounds.
 
         Raises:
             DataError: the table has an error.
@@ -86,11 +86,11 @@ class Trace(Device):
         return self._speeds.take(self._rows(clients, draws)).expect(work)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Return the seconds in the round of `draws`."""
+        """Return the seconds of each phase of the work in one round, with the random speeds of `draws`."""
         return self._speeds.take(self._rows(clients, draws)).sample(clients, work, draws)
 
     def _rows(self, clients: Ids, draws: Draws) -> Ids:
-        """Return the row of each client, in the order of names."""
+        """Return the row of the device that stands for each client, in the order of device names, [len(clients)]."""
         n_rows = len(self._speeds.mean)
         if self.draw:
             rows: Ids = (n_rows * draws.once().uniform("device")[clients]).astype(np.int64)

@@ -41,7 +41,7 @@ class FeatureNoise(Component, Protocol):
 
 @dataclass(frozen=True)
 class Disturbance:
-    """The feature noise of a run.
+    """The noise that was added to the clients' inputs before a run.
 
     Attributes:
         levels: level of each client's noise.

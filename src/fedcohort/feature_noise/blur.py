@@ -22,7 +22,7 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Blur(FeatureNoise):
-    """Blurs images by a Gaussian kernel.
+    """Gaussian blur of clients' images, a feature noise.
 
     Attributes:
         sigma: largest standard deviation of a client's kernel, in pixels.

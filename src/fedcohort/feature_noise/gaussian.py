@@ -1,5 +1,7 @@
 """Gaussian noise in clients' inputs, with a different strength for each client (Li et al. 2022, NIID-Bench).
 
+Li, Diao, Chen, He, "Federated Learning on Non-IID Data Silos: An Experimental Study", ICDE 2022, arXiv 2102.02079.
+
     x <- x + s_k z,   z ~ N(0, I), drawn once for each sample;   s_k: see `feature_noise.levels`
 
 s_k is in units of the network's inputs: pixels in [0, 1], or standardised features. Samples of the server and of test
@@ -21,7 +23,7 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Gaussian(FeatureNoise):
-    """Adds Gaussian noise to inputs.
+    """Gaussian noise added to clients' inputs, a feature noise.
 
     Attributes:
         sigma: largest standard deviation of a client's noise, in units of the inputs.
@@ -41,7 +43,7 @@ class Gaussian(FeatureNoise):
         return levels.draw_levels(self.sigma, self.law, self.share, draws)
 
     def disturb(self, x: Inputs, level: float, rng: np.random.Generator) -> Inputs:
-        """Return the inputs with noise."""
+        """Return the client's inputs plus normal noise of standard deviation `level`."""
         noise = rng.standard_normal(x.shape, dtype=np.float32)
         noise *= np.float32(level)
         noise += x

@@ -12,14 +12,14 @@ from fedcohort.rng import Draws
 
 
 def check_level_options(sigma: float, law: str, share: float) -> None:
-    """Check the options of `draw`; raise `OptionError` for a value out of range."""
+    """Check the options of `draw_levels`; raise `OptionError` for a value out of range."""
     ranges.number("sigma", sigma, "(0, 1000]")
     ranges.choice("law", law, "uniform", "bimodal")
     ranges.number("share", share, "[0, 1]")
 
 
 def draw_levels(sigma: float, law: str, share: float, draws: Draws) -> Float64[np.ndarray, "clients"]:
-    """Draw each client's level, [n_clients], once per run.
+    """Draw the level of each client's feature noise, [n_clients], once per run.
 
     Args:
         sigma: largest level.

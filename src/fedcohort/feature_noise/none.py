@@ -17,9 +17,9 @@ from fedcohort.rng import Draws
 @dataclass(frozen=True)
 class NoFeatureNoise(FeatureNoise):
     def levels(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Return 0 for every client."""
+        """Return the level 0 of feature noise for every client, [n_clients]."""
         return np.zeros(draws.n_clients)
 
     def disturb(self, x: Inputs, level: float, rng: np.random.Generator) -> Inputs:
-        """Return the inputs unchanged."""
+        """Return the client's inputs unchanged."""
         return x

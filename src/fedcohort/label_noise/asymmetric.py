@@ -1,5 +1,8 @@
 """Class-conditional label noise: each class is mistaken for one other class (Patrini et al. 2017).
 
+Patrini, Rozza, Menon, Nock, Qu, "Making Deep Neural Networks Robust to Label Noise: A Loss Correction Approach", CVPR
+2017, arXiv 1609.03683. The pair flip is from Han et al., "Co-teaching", NeurIPS 2018, arXiv 1804.06872.
+
     with probability rate_i the label c becomes partner(c), by default c + 1 mod C ("pair flip", Han et al. 2018)
 
 The label noise `base` draws rate_i: beta by default, bimodal with `label_noise@label_noise.base=bimodal`. This noise is
@@ -28,7 +31,7 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class Asymmetric(LabelNoise):
-    """Replaces a wrong label by the partner of its class.
+    """Class-conditional label noise: a wrong label becomes the partner class of the true one.
 
     Attributes:
         base: label noise that draws the clients' rates.

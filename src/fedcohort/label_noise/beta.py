@@ -1,5 +1,7 @@
 """Beta-distributed label noise (FLASH, Sec. IV-A).
 
+Chang et al., "FLASH: Federated Learning Across Simultaneous Heterogeneities", arXiv 2402.08769.
+
     rate_i ~ Beta(a c / 100, (100 - a) c / 100), once per client,   E rate = a / 100,   c: the concentration
 
 FLASH has c = 100; "15% label noise" is a = 15. The standard deviation of rates is sqrt(a (100 - a) / (c + 1)) / 100:

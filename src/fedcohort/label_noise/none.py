@@ -17,5 +17,5 @@ from fedcohort.rng import Draws
 @dataclass(frozen=True)
 class NoNoise(LabelNoise):
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Return 0 for every client."""
+        """Return the rate 0 of wrong labels for every client, [n_clients]."""
         return np.zeros(draws.n_clients)

@@ -1,5 +1,7 @@
 """Distillation: a student network is trained to predict the teachers' probabilities (Hinton et al. 2015).
 
+Hinton, Vinyals, Dean, "Distilling the Knowledge in a Neural Network", 2015, arXiv 1503.02531.
+
     loss = mean over the batch of KL(t || softmax(s / tau)),   t: the teachers' probabilities, s: the student's logits
 
 Networks stay in eval mode: batch-norm statistics remain those of the clients' data, and dropout is not active.
@@ -67,5 +69,5 @@ def step_towards(
 
 
 def trainable_parameters(network: nn.Module) -> list[nn.Parameter]:
-    """Return the parameters that are not frozen."""
+    """Return the parameters of a network that require a gradient, as others are frozen."""
     return [parameter for parameter in network.parameters() if parameter.requires_grad]

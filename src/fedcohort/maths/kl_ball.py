@@ -1,7 +1,8 @@
 """The tilted distribution that stays near the uniform one: the bandit step of FedMABA (Eq. 9 and 10).
 
-    argmax_p  <p, log q> + H(p)   subject to   sum p = 1,  KL(p || uniform) = log n - H(p) <= rho
-    p_i = q_i^s / sum_j q_j^s,   s = 1 / (1 + lambda),   lambda >= 0,   lambda (KL(p || uniform) - rho) = 0
+    maximise:  <p, log q> + H(p) over p, subject to sum p = 1, KL(p || uniform) = log n - H(p) <= rho
+    solution:  p_i = q_i^s / sum_j q_j^s, s = 1 / (1 + lambda)
+    multiplier:  lambda >= 0, lambda (KL(p || uniform) - rho) = 0
 
 d KL / d s = s Var_p(log q) >= 0, and KL <= s^2 r^2 / 8 with r = max log q - min log q (Popoviciu: Var <= r^2 / 4). If
 the constraint is active, its root is therefore unique and in sqrt(8 rho) / r <= s < 1, where bisection finds log s.

@@ -52,7 +52,7 @@ def cluster_vectors(X: Points, count: int, rng: np.random.Generator, restarts: i
 
 
 def inertia(X: Points, label: Int64[np.ndarray, "_n"]) -> float:
-    """Return the sum of squared distances to the clusters' means."""
+    """Return the sum of squared distances of the points X to the means of their clusters; label: cluster of each."""
     return float(sum(((X[label == h] - X[label == h].mean(0)) ** 2).sum() for h in np.unique(label)))
 
 

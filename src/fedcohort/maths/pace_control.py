@@ -1,6 +1,6 @@
 """FedBalancer's controller of the loss threshold and the deadline (Shin et al. 2022, Alg. 3).
 
-    U_R = (sum of losses of the samples trained on) / (their number x deadline)    of the clients that arrive in round R
+    utility:  U_R = (sum of losses of the samples trained on) / (their number x deadline), of the arrivals in round R
     every w rounds, with past = U_(R-2w+1) + ... + U_(R-w) and recent = U_(R-w+1) + ... + U_R:
         past > recent:   ltr <- min(ltr + lss, 1),   ddlr <- max(ddlr - dss, 0)
         otherwise:       ltr <- max(ltr - lss, 0),   ddlr <- min(ddlr + dss, 1)
@@ -39,7 +39,7 @@ class PaceState:
 
 @dataclass(frozen=True)
 class PaceControl:
-    """Changes the loss threshold and the deadline by fixed steps.
+    """FedBalancer's controller, which moves the loss threshold and the deadline by fixed steps.
 
     Attributes:
         w: rounds between two changes.
@@ -57,7 +57,7 @@ class PaceControl:
         ranges.number("dss", self.dss, "[0, 1]")
 
     def start(self) -> PaceState:
-        """Return the state before the first round."""
+        """Return the controller's state before the first round."""
         return PaceState(0, np.empty(0), 0.0, 1.0)
 
     def observe(self, state: PaceState, utility: float) -> PaceState:

@@ -3,8 +3,8 @@
 values: the P numbers are clustered by value into d' clusters (1-D k-means); the sketch is the sorted means. It
 shows the distribution of the gradient's values, but not their positions.
 
-shared_projection: every coordinate is added to one of d' sums with a normal factor, the same for all clients, so that
-the expected inner products are those of the gradients (a sparse Gaussian projection).
+shared_projection: every coordinate is added to one of d' sums with a normal factor, the same for all clients. The
+expected inner products are then those of the gradients (a sparse Gaussian projection).
 """
 
 import math

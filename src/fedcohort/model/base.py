@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Model(Component, Protocol):
-    """Builds a network for the shape of the data.
+    """A model: it builds the network that is trained, for the shape of the data's samples.
 
     Attributes:
         reads_symbols: whether inputs are tokens, which are integers of any type, instead of float32 numbers.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CharLstm(Model):
-    """The network, with its options.
+    """LEAF's network for Shakespeare: two LSTM layers that predict the next character.
 
     Attributes:
         embedding: length of a character's embedding vector.

@@ -1,6 +1,8 @@
 """The CNN of FedAvg and LEAF: two padded 5x5 convolutions (32, 64 channels) with 2x2 max pooling, one dense layer.
 
-512 dense units as in McMahan et al. 2017 (1,663,370 parameters on 28x28x1 with 10 classes); LEAF's FEMNIST uses 2048.
+512 dense units as in FedAvg (1,663,370 parameters on 28x28x1 with 10 classes); LEAF's FEMNIST has 2048. McMahan,
+Moore, Ramage, Hampson, Aguera y Arcas, "Communication-Efficient Learning of Deep Networks from Decentralized Data",
+AISTATS 2017, arXiv 1602.05629. Caldas et al., "LEAF: A Benchmark for Federated Settings", 2018, arXiv 1812.01097.
 """
 
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cnn(Model):
-    """The network, with its option.
+    """FedAvg's CNN: two 5x5 convolutions with max pooling, and one dense layer.
 
     Attributes:
         dense: units of the dense layer.

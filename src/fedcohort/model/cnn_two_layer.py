@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CnnTwoLayer(Model):
-    """The network, with its option.
+    """FedMABA's CNN: two 5x5 convolutions with max pooling, and the classifier.
 
     Attributes:
         channels: output channels of the first and of the second convolution.

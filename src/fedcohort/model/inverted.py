@@ -1,5 +1,8 @@
 """The layers of MobileNetV2 (Sandler et al. 2018): a chain of inverted residuals with linear bottlenecks.
 
+Sandler, Howard, Zhu, Zhmoginov, Chen, "MobileNetV2: Inverted Residuals and Linear Bottlenecks", CVPR 2018, arXiv
+1801.04381.
+
     block: conv1x1 to t times the channels, norm, ReLU6 -> depthwise conv3x3, norm, ReLU6 -> conv1x1, norm;   + x where
            the shape stays. A block with t = 1 has no first convolution.
 
@@ -41,7 +44,7 @@ def _norm_conv(inputs: int, outputs: int, size: int, stride: int, n_sets: int, n
 
 
 def make_layers(channels: int, n_classes: int, widths: tuple[int, ...], norm: str, groups: int) -> nn.Sequential:
-    """Return the network.
+    """Return a MobileNetV2 with these numbers of channels.
 
     Args:
         channels: channels of an image.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Mlp(Model):
-    """The network, with its option.
+    """A multi-layer perceptron with ReLU activations.
 
     Attributes:
         hidden: units of each hidden layer; without any it is logistic regression.

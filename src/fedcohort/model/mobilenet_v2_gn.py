@@ -27,7 +27,7 @@ MIN_PIXELS = 17  # pixels: each of five halvings then has two to make one of
 
 @dataclass(frozen=True)
 class MobileNetV2(Model):
-    """The network, with its options.
+    """MobileNetV2 with group norm, optionally with pretrained weights.
 
     Attributes:
         width: multiplier of the channels of all layers, which are rounded to multiples of eight; the last layer has at

@@ -3,10 +3,10 @@
 `path` names a class, or a function that returns a network, in a module of the working folder or on PYTHONPATH. Its
 parameters get the values of `args`. Parameters with these names get the data's values if they are not in `args`:
 
-    input_shape, in_shape, shape                   shape of a sample, as (3, 32, 32)
-    in_channels, input_channels, channels          its first dimension
-    in_features, input_dim, n_features             the number of its values
-    n_classes, num_classes, classes, out_features  the number of classes
+    shape of a sample, such as (3, 32, 32):  input_shape, in_shape, shape
+    first dimension of the shape:  in_channels, input_channels, channels
+    number of values of a sample:  in_features, input_dim, n_features
+    number of classes:  n_classes, num_classes, classes, out_features
 
 The network maps a batch [B, *shape] to logits [B, n_classes]. Before a run, a forward pass of two samples checks it: a
 wrong shape, inputs changed in place, or logits without a gradient raise an error. Batch norm, dropout, recurrent layers
@@ -41,7 +41,7 @@ MAX_NAMES = 8  # names in a message
 
 @dataclass(frozen=True)
 class Module(Model):
-    """Builds a network by a user's class or function.
+    """A model that builds the network by a user's class or function.
 
     Attributes:
         path: dotted name of the class or function, as in `my_networks.Net`.
@@ -184,7 +184,7 @@ def _load_factory(path: str) -> Callable[..., object]:
 def _suggest(name: str, candidates: Iterable[str], list_prefix: str = "its parameters are ") -> str:
     """Return the end of a message about an unknown `name`: the closest candidate, or all candidates."""
     names = list(candidates)
-    if similar_name := ranges.closest(name, names):
+    if similar_name := ranges.find_closest(name, names):
         return f"; did you mean {similar_name}?"
     return f"; {list_prefix}{', '.join(names[:MAX_NAMES]) or 'none'}{', ...' if len(names) > MAX_NAMES else ''}"
 
@@ -195,7 +195,7 @@ def _cause(error: Exception, module: str) -> str:
 
 
 def _select_output(head: int | str) -> Callable[[object, object, Any], "Tensor"]:
-    """Return a forward hook that returns one of several outputs."""
+    """Return a forward hook that picks the logits out of several outputs of a network; head: their index or key."""
 
     def select(network: object, inputs: object, outputs: Any) -> "Tensor":  # noqa: ANN401
         logits: Tensor = outputs[head]

@@ -13,7 +13,7 @@ BN_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
 def load_weights(network: nn.Module, path: Path, classifier: str) -> None:
-    """Load the weights in the file into the network.
+    """Load pretrained weights from a file into the network.
 
     Statistics of batch norm are skipped if the network has none. The classifier keeps its initial weights if the file's
     classifier has another number of classes.

@@ -1,5 +1,7 @@
 """Residual networks for small images (He et al. 2016): a 3x3 stem without pooling, and stages of basic blocks.
 
+He, Zhang, Ren, Sun, "Deep Residual Learning for Image Recognition", CVPR 2016, arXiv 1512.03385.
+
     block: y = ReLU(norm(conv3x3(ReLU(norm(conv3x3(x))))) + shortcut(x))
 
 The first block of every stage except the first halves the image. If the shape changes, the shortcut is a 1x1
@@ -37,7 +39,7 @@ class Block(nn.Module):
 def make_layers(
     channels: int, n_classes: int, widths: Sequence[int], blocks: int, norm: str, groups: int
 ) -> nn.Sequential:
-    """Return the network.
+    """Return a residual network with these numbers of channels and blocks.
 
     Args:
         channels: channels of an image.

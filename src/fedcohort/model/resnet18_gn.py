@@ -22,7 +22,7 @@ MIN_PIXELS = 2 ** (len(WIDTHS) - 1)  # pixels of a side: every stage but the fir
 
 @dataclass(frozen=True)
 class ResNet18(Model):
-    """The network, with its options.
+    """ResNet-18 for small images, with group norm.
 
     Attributes:
         norm: "group" or "batch".

@@ -23,7 +23,7 @@ MIN_PIXELS = 2 ** (STAGES - 1)  # pixels of a side: every stage but the first ha
 
 @dataclass(frozen=True)
 class ResNet8(Model):
-    """The network, with its options.
+    """ResNet-8, a small residual network with group norm for CPUs.
 
     Attributes:
         norm: "group" or "batch".
@@ -41,7 +41,7 @@ class ResNet8(Model):
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Channels of each stage."""
+        """Number of channels of each stage of residual blocks."""
         return tuple(self.width * 2**stage for stage in range(STAGES))
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WordLstm(Model):
-    """The network, with its options.
+    """LEAF's network for Reddit: two LSTM layers that predict the next word at each position.
 
     Attributes:
         embedding: length of a token's embedding vector.

@@ -15,7 +15,7 @@ from fedcohort.component import Component
 
 
 class Objective(Component, Protocol):
-    """The loss of a mini-batch.
+    """A local objective: the loss of a mini-batch that clients minimise.
 
     Attributes:
         plain: whether `per_sample` is the cross-entropy and `outer` the mean itself, so that engines know its gradient.

@@ -33,7 +33,7 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class FlashRobust(Objective):
-    """FLASH's robust loss, a local objective.
+    """FLASH's noise-robust loss, a local objective: cross-entropy with pseudo-labels and reverse cross-entropy.
 
     Attributes:
         alpha: weight of the pseudo-label term.

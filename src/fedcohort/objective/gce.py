@@ -24,7 +24,7 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class Gce(Objective):
-    """Generalised cross-entropy, a local objective.
+    """Generalised cross-entropy, a local objective that gives implausible labels smaller gradients.
 
     Attributes:
         q: between cross-entropy (near 0) and the mean absolute error (1).

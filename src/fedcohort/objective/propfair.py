@@ -31,7 +31,7 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class PropFair(Objective):
-    """PropFair, a local objective.
+    """PropFair, a local objective that gives clients with high losses longer steps.
 
     Attributes:
         base: the objective of a sample.

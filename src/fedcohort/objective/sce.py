@@ -26,7 +26,7 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class Sce(Objective):
-    """Symmetric cross-entropy, a local objective.
+    """Symmetric cross-entropy, a local objective against label noise.
 
     Attributes:
         a: weight of the cross-entropy.

@@ -19,7 +19,7 @@ from fedcohort.rng import generator
 
 
 class Proxy(Component, Protocol):
-    """Provides inputs without labels that the server holds.
+    """A proxy set: inputs without labels that the server holds.
 
     Attributes:
         has_inputs: whether the server holds such inputs.

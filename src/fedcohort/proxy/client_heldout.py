@@ -16,7 +16,7 @@ from fedcohort.proxy.base import Proxy, draw_inputs
 
 @dataclass(frozen=True)
 class ClientHeldout(Proxy):
-    """Chooses inputs of the clients' validation samples.
+    """A proxy set of the clients' validation inputs.
 
     Attributes:
         n: number of inputs, None for all.

@@ -19,7 +19,7 @@ from fedcohort.proxy.base import Proxy, check_foreign, draw_inputs
 
 @dataclass(frozen=True)
 class OtherDataset(Proxy):
-    """Chooses training inputs of another dataset.
+    """A proxy set of the training inputs of another dataset.
 
     Attributes:
         source: the dataset; its yaml must not choose options of other groups.

@@ -31,7 +31,7 @@ from fedcohort.proxy.base import Proxy, check_foreign, draw_inputs
 
 @dataclass(frozen=True)
 class Folder(Proxy):
-    """Reads inputs from a user's folder.
+    """A proxy set that reads inputs from a user's folder.
 
     Attributes:
         path: the folder.

@@ -19,7 +19,7 @@ from fedcohort.rng import generator
 
 @dataclass(frozen=True)
 class Noise(Proxy):
-    """Draws inputs from a normal distribution.
+    """A proxy set of normal noise with the mean and variance of each feature.
 
     Attributes:
         n: number of inputs.

@@ -12,4 +12,4 @@ class NoProxy(Proxy):
     has_inputs: ClassVar[bool] = False
 
     def inputs(self, federation: Federation, seed: int) -> None:
-        """Return None."""
+        """Return None: the server holds no proxy inputs."""

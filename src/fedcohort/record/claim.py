@@ -27,7 +27,7 @@ class FolderUse(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Request:
-    """The run that a folder is claimed for.
+    """The run for which a folder is claimed, with what decides whether it can resume an earlier one.
 
     Attributes:
         digest: hash of its config.

@@ -55,12 +55,12 @@ def write_and_rename(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def file_step(path: Path) -> int:
-    """Return the step of a step's file, -1 for `clients.parquet`."""
+    """Return the round of a file with one round of the per-client table; -1 for `clients.parquet`, which has all."""
     return -1 if path.name == TABLE_FILE else int(path.stem)
 
 
 def list_steps(path: Path) -> list[int]:
-    """Return the steps whose rows the file holds."""
+    """Return the rounds whose rows a file of the per-client table holds."""
     if path.name != TABLE_FILE:
         return [file_step(path)]
     with name_file_in_errors(path):

@@ -46,7 +46,7 @@ import numpy as np
 
 from fedcohort.host import parquet
 from fedcohort.record import client_files, digest
-from fedcohort.round.client_facts import FLAGS, ClientFacts
+from fedcohort.round.client_facts import FLAG_NAMES, ClientFacts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 ROWS_PER_GROUP = 65_536  # rows of a row group: steps of a small population share one
 COLUMN_PREFIXES = ("part_", "signal_")
 COLUMN_ORDER = (
-    *("step", "client", *FLAGS, "score", "part_", "probability", "reward", "units", "units_asked", "finish_s"),
+    *("step", "client", *FLAG_NAMES, "score", "part_", "probability", "reward", "units", "units_asked", "finish_s"),
     *("down_s", "infer_s", "train_s", "up_s", "weight", "train_loss", "signal_", "loss", "test_acc"),
 )
 
@@ -76,11 +76,11 @@ def write_step(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> st
     clients = client_facts.clients_with_rows
     rows = client_facts.rows(clients)
     ids = {"step": np.full(len(clients), step, dtype=np.int32), "client": clients.astype(np.int32)}
-    flags = {name: rows.get(name, np.zeros(len(clients), dtype=bool)) for name in FLAGS}
+    flags = {name: rows.get(name, np.zeros(len(clients), dtype=bool)) for name in FLAG_NAMES}
     numbers = {
         name: pa.array(values, pa.float64(), from_pandas=True)  # NaN becomes null
         for name, values in rows.items()
-        if name not in FLAGS
+        if name not in FLAG_NAMES
     }
     table = pa.table({**ids, **flags, **numbers})
     parquet_bytes = io.BytesIO()

@@ -50,7 +50,7 @@ class RunFolder:
 
     @property
     def checkpoint(self) -> Path:
-        """The newest checkpoint."""
+        """Path of the newest checkpoint."""
         return self.path / LAST_CKPT
 
     @property
@@ -64,7 +64,7 @@ class RunFolder:
             shutil.rmtree(self.path, ignore_errors=True)
 
     def release(self) -> None:
-        """Release the lock."""
+        """Release the lock of the run folder, so that another process can take it."""
         self.lock.close()
 
 

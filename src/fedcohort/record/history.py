@@ -24,7 +24,7 @@ RESTART_HINT = "start the run again with resume=false"
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the journal: one committed step.
+    """A line of the journal: one committed round.
 
     Attributes:
         step: round, 0 for the untrained model.
@@ -55,7 +55,7 @@ class Line:
 
 @dataclass(frozen=True)
 class History:
-    """The committed steps of a run, in order.
+    """The committed rounds of a run in order, read from its journal.
 
     Attributes:
         folder: the run folder.
@@ -150,7 +150,7 @@ def read_undamaged(path: Path, offset: int = 0, before: str = "") -> tuple[list[
 
 
 def count_spent(lines: Sequence[Line]) -> Spent:
-    """Return what a run has spent by the last of its lines."""
+    """Return the rounds, virtual seconds, bytes and accuracy that a run has reached by the last of these lines."""
     spent = Spent()
     for line in lines:
         spent = spent.after_round(line.step, line.metrics)

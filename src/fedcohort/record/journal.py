@@ -42,7 +42,7 @@ class CommittedLine(NamedTuple):
 
 
 class Journal(Observer):
-    """Write each step to the journal exactly once."""
+    """The observer that writes each round to the journal exactly once."""
 
     def __init__(self) -> None:
         self._folder = Path()
@@ -218,7 +218,7 @@ def _check_no_gap(folder: Path, done: int, steps: Collection[int]) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Sync a folder, which syncs the names of new files in it."""
+    """Sync a folder to the disk, so that the names of new files in it are permanent."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -68,7 +68,7 @@ class RunInfo:
 
     @property
     def budget(self) -> Budget:
-        """The conditions that end the run."""
+        """The limits at which the run ends: rounds, virtual seconds, bytes and accuracy."""
         return Budget.from_config({**self.config, "rounds": self.rounds})
 
 
@@ -92,14 +92,14 @@ class Observer:
         """Handle a round: called after every round, and once with step 0 for the untrained model."""
 
     def note_checkpoint(self) -> None:
-        """Handle a checkpoint: called after each one is written."""
+        """Handle a checkpoint: called after each checkpoint is on disk."""
 
     def digest(self, step: int) -> str | None:
         """Return the digest of the observer's file that the checkpoint of round `step` stores; None for none."""
         return None
 
     def finish(self, status: str) -> None:
-        """Handle the end: called once.
+        """Handle the end of the run: called once.
 
         Args:
             status: "finished", "interrupted", "failed", or "dropped" if no round was trained and the folder is removed.

@@ -19,7 +19,7 @@ MIN_NOISE_GAP = 0.02  # difference of noise rates from which clients count as di
 
 @dataclass(frozen=True)
 class Trait:
-    """A property of the clients other than their classes.
+    """A property in which clients may differ, such as label noise or speed, for figures and tables.
 
     Attributes:
         word: name of the property in a title, such as "label noise".

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoggedRound:
-    """One round of a run folder.
+    """One round of a finished run, as a replay reads it.
 
     Attributes:
         t: round, counted from 0.
@@ -42,7 +42,7 @@ class LoggedRound:
 
 @dataclass(frozen=True)
 class RunLog:
-    """A run folder, round by round.
+    """A finished run, round by round, as a replay reads it.
 
     Attributes:
         info: metadata of the run.
@@ -58,12 +58,12 @@ class RunLog:
 
     @property
     def cohort(self) -> int:
-        """The cohort size."""
+        """Number of clients that the run selects in each round."""
         return int(self.info.config["cohort"])
 
     @property
     def n_clients(self) -> int:
-        """The number of clients."""
+        """Number of clients of the run."""
         return len(self.info.n_train)
 
     @property
@@ -103,7 +103,7 @@ def read_log(folder: Path) -> RunLog:
 
 
 def read_available(past: History, step: int, rows: "pd.DataFrame") -> Ids:
-    """Return the sorted ids of the available clients.
+    """Return the sorted ids of the clients that were available in a round.
 
     Args:
         past: the journal.
@@ -117,7 +117,7 @@ def read_available(past: History, step: int, rows: "pd.DataFrame") -> Ids:
 def read_signals(
     rows: "pd.DataFrame", columns: Mapping[str, str | list[str]], n_clients: int
 ) -> dict[str, Float64[np.ndarray, "clients *_d"]]:
-    """Return each signal of a step, NaN for clients without a row.
+    """Return each signal that clients reported in a round, NaN for clients without a row.
 
     Args:
         rows: the per-client table of the step.

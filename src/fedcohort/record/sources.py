@@ -59,14 +59,14 @@ def digest_sources(config: Mapping[str, Any], files: Mapping[str, bytes] | None 
 
 
 def _list_targets(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield dotted name and class of every component in the config."""
+    """Yield the dotted option name and the class of every component in the config."""
     for name, value in flat(config):
         if name.split(".")[-1] == TARGET_KEY:
             yield name, str(value)
 
 
 def files_of_targets(targets: Collection[str], files: Mapping[str, bytes]) -> set[str]:
-    """Return the files that a run of the components may execute.
+    """Return the source files of the package that a run with these components may execute.
 
     Of the folder of a config group these are the chosen options, `base`, and the files of the groups' folders that they
     import.

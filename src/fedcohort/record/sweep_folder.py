@@ -30,7 +30,7 @@ JOB_STATES = ("running", "done", "skipped", "failed", "stopped")
 
 @dataclass(frozen=True)
 class JobRecord:
-    """The record of a job.
+    """The stored state of one job of a sweep.
 
     Attributes:
         words: overrides of the job.
@@ -55,7 +55,7 @@ class JobRecord:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a sweep.
+    """The jobs of a sweep, and the process that started them.
 
     Attributes:
         jobs: overrides of each job, by number; empty if the sweeper chooses them during the sweep.
@@ -94,7 +94,7 @@ class SweepJob:
 
     @property
     def id(self) -> str:
-        """The id of the sweep."""
+        """Id of the sweep, which is the name of its folder."""
         return self.sweep.name
 
     def list_siblings(self) -> frozenset[Path]:
@@ -126,7 +126,7 @@ def read(sweep: Path) -> Mapping[int, JobRecord]:
 
 
 def read_record(sweep: Path, number: int) -> JobRecord | None:
-    """Return the record of a job; None if it has not begun."""
+    """Return the stored state of a sweep's job; None if the job has not begun."""
     try:
         facts = json.loads((sweep / JOBS_FOLDER / f"{number}.json").read_text())
     except FileNotFoundError:

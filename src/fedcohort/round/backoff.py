@@ -14,13 +14,13 @@ import numpy as np
 
 from fedcohort.types import Ids, RoundContext, RoundOutcome
 
-PATIENCE = 3  # consecutive failures before a client is withheld; one or two may be random
-DOUBLINGS = 3  # largest number of doublings of the time that a client is withheld
+MAX_FAILURES = 3  # consecutive failures before a client is withheld; one or two may be random
+MAX_DOUBLINGS = 3  # largest number of doublings of the time that a client is withheld
 
 
 @dataclass(frozen=True)
 class Backoff:
-    """Clients that failed since they last arrived.
+    """Clients that failed since their last update arrived, with their numbers of failures.
 
     Attributes:
         clients: sorted ids.
@@ -37,16 +37,16 @@ NO_FAILURES = Backoff(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, 
 
 
 def update(past: Backoff, outcome: RoundOutcome) -> Backoff:
-    """Return the failures after a round."""
-    did_not_arrive = ~np.isin(past.clients, outcome.clients)
-    if not did_not_arrive.any() and not len(outcome.failed):
+    """Return the clients' consecutive failures after a round: arrivals reset them, failures add one."""
+    is_absent = ~np.isin(past.clients, outcome.clients)
+    if not is_absent.any() and not len(outcome.failed):
         return NO_FAILURES
-    clients = np.union1d(past.clients[did_not_arrive], outcome.failed)
+    clients = np.union1d(past.clients[is_absent], outcome.failed)
     failures, last = np.zeros(len(clients), np.int64), np.zeros(len(clients), np.int64)
-    before, now = (np.searchsorted(clients, ids) for ids in (past.clients[did_not_arrive], outcome.failed))
-    failures[before], last[before] = past.failures[did_not_arrive], past.last[did_not_arrive]
-    failures[now] += 1
-    last[now] = outcome.round
+    earlier_rows, failed_rows = (np.searchsorted(clients, ids) for ids in (past.clients[is_absent], outcome.failed))
+    failures[earlier_rows], last[earlier_rows] = past.failures[is_absent], past.last[is_absent]
+    failures[failed_rows] += 1
+    last[failed_rows] = outcome.round
     return Backoff(clients, failures, last)
 
 
@@ -58,14 +58,14 @@ def withhold(past: Backoff, ctx: RoundContext, shortlist: int) -> RoundContext:
         ctx: context of the round, with all clients that are ready.
         shortlist: number of clients that the selector chooses from (`Selector.shortlist`), which stay available.
     """
-    failing = past.failures >= PATIENCE
+    is_failing = past.failures >= MAX_FAILURES
     min_available = min(shortlist, len(ctx.available))
-    if not failing.any() or not min_available:
+    if not is_failing.any() or not min_available:
         return ctx
-    lap = -(-ctx.n_clients // shortlist)
-    laps = 2 ** np.minimum(past.failures[failing] - PATIENCE, DOUBLINGS)
+    lap_rounds = -(-ctx.n_clients // shortlist)
+    laps = 2 ** np.minimum(past.failures[is_failing] - MAX_FAILURES, MAX_DOUBLINGS)
     return_round = np.full(ctx.n_clients, ctx.round)
-    return_round[past.clients[failing]] = np.maximum(past.last[failing] + 1 + lap * laps, ctx.round)
+    return_round[past.clients[is_failing]] = np.maximum(past.last[is_failing] + 1 + lap_rounds * laps, ctx.round)
     return_round = return_round[ctx.available]
     # clients that return in the same round are readmitted together, so that no id is preferred
     earliest_return_round = np.partition(return_round, min_available - 1)[min_available - 1]

@@ -17,7 +17,7 @@ OPTIONS = ("rounds", *(f"until.{name}" for name in UNTIL))
 
 @dataclass(frozen=True)
 class Spent:
-    """The amounts that a run has reached after a round.
+    """The rounds, virtual seconds, bytes and accuracy that a run has reached.
 
     Attributes:
         rounds: number of finished rounds.
@@ -50,11 +50,11 @@ class Spending:
     before: Spent = field(default_factory=Spent)
 
     def after_round(self, step: int, metrics: Mapping[str, float]) -> "Spending":
-        """Return both amounts after round `step`."""
+        """Return the amounts reached after round `step`, and those before it; metrics: values of the round by name."""
         return Spending(self.now.after_round(step, metrics), self.now)
 
     def pack(self) -> dict[str, dict[str, float]]:
-        """Return plain data."""
+        """Return the amounts as dictionaries of numbers, for `status.json` and checkpoints."""
         return asdict(self)
 
     @classmethod

@@ -114,7 +114,7 @@ class ServerState:
 
     @classmethod
     def fresh(cls, components: Components, population: "Populations", n_params: int) -> "ServerState":
-        """Make the state before round 0."""
+        """Return the server's state before round 0, with the state that each component makes for itself."""
         return cls(
             selector=components.selector.init(
                 population.for_selector(components.deadline).for_reader(components.selector.needs, "the selector")
@@ -174,7 +174,7 @@ class Populations:
     def signals(
         self, needs: frozenset[str], reader: str, measured: Mapping[str, float] = MappingProxyType({})
     ) -> Signals:
-        """Return the signals that a component may read.
+        """Return the values of the signals that a component declares; reading others raises an error.
 
         Args:
             needs: signals that it declares.
@@ -195,7 +195,7 @@ class Populations:
     def from_federation(
         cls, federation: "Federation", cohort: int, timed: Mapping[str, Values] = MappingProxyType({})
     ) -> "Populations":
-        """Make the populations of a federation.
+        """Return the populations of a federation's clients, with their static facts.
 
         Args:
             federation: data of the run.

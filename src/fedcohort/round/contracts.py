@@ -37,7 +37,7 @@ ROUNDING = 1 + 1e-9  # upper bound of probabilities that are sums
 
 
 def check_init(part: Part, state: State, *args: object) -> State:
-    """Check that the state can be saved in a checkpoint."""
+    """Check that the initial state of a component can be saved in a checkpoint."""
     from fedcohort.state import pack  # noqa: PLC0415 - options are checked before torch is imported
 
     try:

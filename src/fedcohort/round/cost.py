@@ -27,7 +27,7 @@ from fedcohort.types import Ids, Probe, ProbeResult, Values
 
 
 class CostModel:
-    """The costs of one run's model and components.
+    """Computes the bytes, forward passes and virtual seconds that the rounds of a run cost.
 
     In a plain round (`Selection.plain`) the aggregator reads no signal and only the codec's hooks are active, so that
     it costs the same as with agg=fedavg.
@@ -57,7 +57,7 @@ class CostModel:
         self.update_bytes = components.codec.bytes_up(layout)
 
     def rates(self, plain: bool) -> Rates:
-        """Return the rates of a plain round (`Selection.plain`), or of a usual one."""
+        """Return the costs of a client's job, in a plain round (`Selection.plain`) or in a usual one."""
         return self.plain if plain else self.usual_rates
 
     # --- work and time ---------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class CostModel:
     def work(
         self,
         used: Ids,
-        inferred: Values,
+        forward_passes: Values,
         rates: Rates,
         up: Values | float,
         has_model: Bool[np.ndarray, "_n"] | bool = False,
@@ -121,7 +121,7 @@ class CostModel:
 
         Args:
             used: samples that each client trains on.
-            inferred: forward passes before and after the training, in samples.
+            forward_passes: forward passes before and after the training, in samples.
             rates: rates of the round.
             up: bytes of the client's answer.
             has_model: whether the client received w_t with a query of the same round.
@@ -132,7 +132,7 @@ class CostModel:
         ones = np.ones(len(used))
         return Workload(
             load=self.count_processed(used, n_units) / n_units * (rates.step_passes / 3.0) / reference,
-            infer_load=inferred / (3.0 * reference),
+            infer_load=forward_passes / (3.0 * reference),
             units=self.units,
             bytes_down=(rates.down_bytes - self.query_rates.down_bytes * np.asarray(has_model)) * ones,
             bytes_up=up * ones,
@@ -176,11 +176,11 @@ class CostModel:
         without buffers. Then all receive the model of these updates and run their forward passes.
         """
         up = np.where(work.trained > 0, self.update_bytes, 0.0)
-        first, leavers = self._slowest(work.passes + work.trained, up, draws, clock.wall_time(start_s))
-        second, leavers_after = self._slowest(work.passes_after, 0.0 * up, draws, clock.wall_time(start_s + first))
+        first, leavers = self._time_slowest(work.passes + work.trained, up, draws, clock.wall_time(start_s))
+        second, leavers_after = self._time_slowest(work.passes_after, 0.0 * up, draws, clock.wall_time(start_s + first))
         return first + second, leavers | leavers_after
 
-    def _slowest(
+    def _time_slowest(
         self, samples: Values, up: Values, draws: Draws, wall_time: WallTime
     ) -> tuple[float, Bool[np.ndarray, "clients"]]:
         """Return the seconds that the slowest queried client takes, and the clients that leave before they are done.
@@ -191,13 +191,13 @@ class CostModel:
             draws: random numbers of the round.
             wall_time: function from seconds of work to seconds with absences.
         """
-        polled, has_left = np.flatnonzero(samples), np.zeros(len(samples), dtype=bool)
+        polled, is_gone = np.flatnonzero(samples), np.zeros(len(samples), dtype=bool)
         if not len(polled):
-            return 0.0, has_left
+            return 0.0, is_gone
         work = self.work(np.zeros_like(polled), samples[polled], self.query_rates, up[polled])
         seconds = self.components.device.sample(polled, work, draws).finish(0)
-        has_left[polled] = wall_time(polled, seconds) > seconds + NANOSECOND
-        return float(seconds.max()), has_left
+        is_gone[polled] = wall_time(polled, seconds) > seconds + NANOSECOND
+        return float(seconds.max()), is_gone
 
     # --- charges ---------------------------------------------------------------------------------------------------
     def charge_registration(self, populations: Populations) -> Charge:
@@ -214,7 +214,7 @@ class CostModel:
         plain: bool,
         draws: Draws,
     ) -> Charge:
-        """Return the cost of the round of `draws`.
+        """Return the bytes and FLOPs that a round costs.
 
         Each client gets w_t once. A late client is charged for its full computation, but not for an upload. An update
         that arrives and is excluded is charged for. An update for a signal is encoded as any other. A client that left
@@ -230,12 +230,12 @@ class CostModel:
         """
         chosen, rates, model = jobs.client, self.rates(plain), self.query_rates.down_bytes
         extra = len(np.setdiff1d(list_queried(probes), chosen)) * model
-        simulated = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
-        extra += sum(len(p.clients) for p, _ in simulated) * model
+        simulations = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
+        extra += sum(len(p.clients) for p, _ in simulations) * model
         answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
         answered = list_answered(probes, results)
         answers += sum(s.bytes_up * int((~find_answering(w, chosen, answered)).sum()) for w, s in rates.probed.items())
-        answers += self.update_bytes * sum(np.isin(w, results[p.signal].clients).sum() for p, w in simulated)
+        answers += self.update_bytes * sum(np.isin(w, results[p.signal].clients).sum() for p, w in simulations)
         query_passes = self.query_work(probes, draws).total.sum()
         passes = float(self.count_forward_passes(chosen, rates, answered).sum() + query_passes)
         done = np.where(closing.arrived, closing.units, jobs.assigned)

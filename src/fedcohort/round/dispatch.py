@@ -49,7 +49,7 @@ class Queried:
 
     @property
     def answering(self) -> list[Probe]:
-        """The queries, with the clients that answered them."""
+        """The selector's queries, each with only those of its clients that answered."""
         return list_answered(self.probes, self.answers)
 
 
@@ -108,7 +108,7 @@ class Dispatcher:
         return self.queries.claims
 
     def dispatch(self, t: int, state: ServerState) -> Dispatch:
-        """Decide round t."""
+        """Return the decisions of round t: ready clients, queries with their answers, the cohort, and its jobs."""
         draws, selector = Draws(self.settings.seed, self.federation.n_clients, t), self.components.selector
         ready, waited_s = self.clock.find_ready(draws, state.spent.virtual_s)
         ctx = RoundContext(
@@ -166,19 +166,19 @@ class Dispatcher:
         """
         components, cost_model, clients, n = self.components, self.cost_model, jobs.client, self.federation.n_train
         has_model = queried.has_model[clients]
-        measuring = self.samples.find_clients_without_losses(state.samples, clients)
-        inferred = cost_model.count_forward_passes(clients, rates, queried.answering)
-        inferred = inferred + np.where(np.isin(clients, measuring), n[clients], 0)
-        work = cost_model.work(n[clients], inferred, rates, jobs.bytes_up, has_model, jobs.assigned)
+        measuring_ids = self.samples.find_clients_without_losses(state.samples, clients)
+        forward_passes = cost_model.count_forward_passes(clients, rates, queried.answering)
+        forward_passes = forward_passes + np.where(np.isin(clients, measuring_ids), n[clients], 0)
+        work = cost_model.work(n[clients], forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
         expected = components.device.expect(clients, work, draws.once())
         context = PaceContext(draws.round, clients, cost_model.units, self._expect_all(rates), expected)
         announced = components.deadline.announce(state.deadline, context)
         jobs = replace(jobs, expected=expected, announced_s=np.full(len(jobs), announced))
         with self.queries.stopwatch.stage("probe"):
-            first_losses = self.samples.measure(measuring)
+            first_losses = self.samples.measure(measuring_ids)
         jobs = self.samples.choose(state.samples, jobs, first_losses, draws)
         used = cost_model.count_used(clients, jobs.rows)
-        work = cost_model.work(used, inferred, rates, jobs.bytes_up, has_model, jobs.assigned)
+        work = cost_model.work(used, forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
         timing = components.device.sample(clients, work, draws)
         duration_s = self.clock.wall_time(jobs.start_s)(clients, timing.finish(jobs.assigned))
         return replace(jobs, timing=timing, duration_s=duration_s), first_losses
@@ -189,7 +189,7 @@ class Dispatcher:
             cost_model, everyone = self.cost_model, self.clock.everyone
             draws = Draws(self.settings.seed, self.federation.n_clients)
             bytes_up = cost_model.update_bytes + rates.extra_bytes
-            inferred = cost_model.count_forward_passes(everyone, rates)
-            work = cost_model.work(self.federation.n_train, inferred, rates, bytes_up)
+            forward_passes = cost_model.count_forward_passes(everyone, rates)
+            work = cost_model.work(self.federation.n_train, forward_passes, rates, bytes_up)
             self.whole_jobs[id(rates)] = self.components.device.expect(everyone, work, draws)
         return self.whole_jobs[id(rates)]

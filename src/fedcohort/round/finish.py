@@ -53,7 +53,7 @@ class Finished:
 
     @property
     def selection(self) -> Selection:
-        """The selector's choice."""
+        """The cohort that the selector chose in this round."""
         return self.dispatched.selection
 
 
@@ -66,29 +66,29 @@ def finish(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState) -> 
     announced = float(jobs.announced_s[0]) if len(jobs) else np.inf
     closes_s = components.deadline.close(state.deadline, jobs.duration_s, announced) if len(jobs) else 0.0
     closing = compute_outcome(jobs.timing, jobs.assigned, closes_s, components.deadline.partial_work, announced, wall)
-    ended = replace(jobs, units=closing.units, duration_s=closing.finish)
-    arrived = ended.take(closing.arrived)
+    ended_jobs = replace(jobs, units=closing.units, duration_s=closing.finish)
+    arrived = ended_jobs.take(closing.arrived)
     used = cost_model.count_used(arrived.client, arrived.rows)
     draws = Draws(dispatcher.settings.seed, dispatcher.federation.n_clients, dispatched.round)
     # The charge includes first measurements of all samples, which the cost model's `round` does not know.
     charge = cost_model.round(queried.probes, queried.answers, jobs, closing, selection.plain, draws)
-    measuring = np.array(list(dispatched.first_losses), dtype=np.int64)
+    measuring_ids = np.array(list(dispatched.first_losses), dtype=np.int64)
     train_s = closing.train_s if len(jobs) else 0.0
     charge += Charge(
-        client_flops=cost_model.flops * int(n_train[measuring].sum()),
+        client_flops=cost_model.flops * int(n_train[measuring_ids].sum()),
         virtual_s=dispatched.before_s + queried.blocking_s + max(train_s, queried.concurrent_s),
     )
-    in_time = set(jobs.client[wall(jobs.timing.probe()) <= closes_s].tolist())
+    ids_in_time = set(jobs.client[wall(jobs.timing.probe()) <= closes_s].tolist())
     return Finished(
         dispatched,
         closing,
         arrived,
-        in_flight=ended.take(np.zeros(len(jobs), dtype=bool)),
-        dropped=ended.take(~closing.arrived),
+        in_flight=ended_jobs.take(np.zeros(len(jobs), dtype=bool)),
+        dropped=ended_jobs.take(~closing.arrived),
         samples=cost_model.count_processed(used, arrived.units),
         weights=used.astype(np.float64) if selection.plain else components.agg.weights(used, n_train[arrived.client]),
         measured={w: dispatcher.queries.ask_measured(w, s, arrived.client) for w, s in rates.probed.items()},
-        first_losses={k: losses for k, losses in dispatched.first_losses.items() if k in in_time},
+        first_losses={k: losses for k, losses in dispatched.first_losses.items() if k in ids_in_time},
         queried=list_queried(queried.probes, selection.clients if rates.probed else selection.clients[:0]),
         charge=charge,
     )

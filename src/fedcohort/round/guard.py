@@ -45,11 +45,11 @@ def guard(part: P, group: str, option: str, contract: type) -> P:
 
 
 def _guarded(part: object, method: Callable[..., Any], check: Check, where: str) -> Callable[..., Any]:
-    handles_tensors = where.endswith((": direction", ": step", ": transmit", ": change"))
+    has_tensor_arguments = where.endswith((": direction", ": step", ": transmit", ": change"))
 
     @functools.wraps(method)
     def call(*args: object) -> object:
-        argument_tensors = list(_tensors(args)) if handles_tensors else []
+        argument_tensors = list(_tensors(args)) if has_tensor_arguments else []
         versions = [tensor._version for tensor in argument_tensors]
         with name_component_in_errors(where, type(part).__module__):
             result = check(part, method(*map(read_only, args)), *args)

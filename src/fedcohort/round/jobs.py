@@ -16,7 +16,7 @@ UNTIMED = Timing(*(np.empty(0) for _ in range(4)))
 
 @dataclass(frozen=True)
 class Jobs(ReadOnly):
-    """A table with one row per client that works, sorted by id.
+    """The local work of a round: a table with one row per selected client, sorted by id.
 
     The fields are arrays and lists of arrays only, so that jobs can be saved. They are filled in three steps: the
     assignment (up to `bytes_up`), the announcement and choice of samples (`announced_s` to `losses`), and the times
@@ -64,7 +64,7 @@ class Jobs(ReadOnly):
         return end_s
 
     def take(self, is_taken: Bool[np.ndarray, "_m"]) -> "Jobs":
-        """Return the jobs of the rows in `which`."""
+        """Return the table with only the jobs that are marked in `is_taken`, bool [m]."""
         index = np.flatnonzero(is_taken)
         return Jobs(**{f.name: _take(getattr(self, f.name), index) for f in fields(self)})
 

@@ -28,12 +28,12 @@ class ClientReports:
         self.liars[attack.liars(n_clients, generator(seed, "attack"))] = True
 
     def report(self, signal: str, clients: Ids, values: Answers) -> Answers:
-        """Return the values of `signal` that `clients` report, [len(clients), ...]; an attack replaces whole rows."""
-        is_lying = self.liars[clients]
-        if not is_lying.any():
+        """Return the values of `signal` that `clients` report, [len(clients), ...]; attackers report other values."""
+        is_attacker = self.liars[clients]
+        if not is_attacker.any():
             return values
         out = values.copy()
-        out[is_lying] = self.attack.claim(signal, values[is_lying])
+        out[is_attacker] = self.attack.claim(signal, values[is_attacker])
         return out
 
     def apply_attack_to(self, signal: str, read: Callable[[ClientUpdate], float]) -> Callable[[ClientUpdate], float]:

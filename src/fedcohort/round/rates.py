@@ -32,7 +32,7 @@ class Rates:
     def from_signals(
         cls, read: Iterable[str], by_agg: Iterable[str], hooks: Sequence[ClientHook], layout: Layout, down: int = 0
     ) -> "Rates":
-        """Add up the costs of signals and hooks.
+        """Return the costs of a client's job, added up over the signals that are read and the active hooks.
 
         Args:
             read: signals that any component reads.
@@ -69,6 +69,6 @@ class QueryWork:
 
     @property
     def total(self) -> Values:
-        """Sum of the three, [n_clients]."""
+        """Sum of `passes`, `trained` and `passes_after` of each client, in samples' forward passes, [n_clients]."""
         total: Values = self.passes + self.trained + self.passes_after
         return total

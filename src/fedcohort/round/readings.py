@@ -18,8 +18,8 @@ from fedcohort.types import ClientUpdate, RoundOutcome, Signals
 
 def keeps_updates(components: Components) -> bool:
     """Return whether the matrix of updates must be kept, as a component reads single updates."""
-    reads_them = any(isinstance(find(signal), RawUpdate | Derived) for signal in components.needs())
-    return components.agg.stacked or components.selector.advises or reads_them
+    reads_updates = any(isinstance(find(signal), RawUpdate | Derived) for signal in components.needs())
+    return components.agg.stacked or components.selector.advises or reads_updates
 
 
 def declared_reports(

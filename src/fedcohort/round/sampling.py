@@ -50,7 +50,7 @@ class SampleSelection:
         return {k: self.lab.per_sample_losses(k) for k in clients.tolist()}
 
     def choose(self, state: object, jobs: Jobs, measured: Mapping[int, Values], draws: Draws) -> Jobs:
-        """Return the jobs with the samples that each client trains on.
+        """Return the jobs with the positions of the samples that each client trains on.
 
         Args:
             state: state of the sample selection.
@@ -99,7 +99,7 @@ class SampleSelection:
         )
 
     def _losses(self, client: int, n: int) -> Values:
-        """Return the losses that the client keeps, [n]; an empty array if it keeps none."""
+        """Return the losses of its samples that the client stores, in nats, [n]; an empty array if it stores none."""
         losses = self.store.get(client).get(LOSSES) if self.part.keeps_losses else None
         return NONE if losses is None else losses[:n].double().cpu().numpy()
 

@@ -45,13 +45,13 @@ class RoundModels:
         network = copy.deepcopy(self.server.network)
         layout, w = self.server.layout, self.server.w.double() + update
         tensors = {**dict(network.named_parameters()), **dict(network.named_buffers())}
-        _fill(tensors, layout.parameters, w)
-        _fill(tensors, layout.buffers, self.buffers if buffers is None else buffers)
+        _fill_tensors(tensors, layout.parameters, w)
+        _fill_tensors(tensors, layout.buffers, self.buffers if buffers is None else buffers)
         network.register_forward_hook(self._counter())
         return network
 
     def _counter(self) -> Counter:
-        """Return the hook that counts passes.
+        """Return a forward hook that counts the forward and backward passes of a network.
 
         It is a function because copies of a network share it, whereas a bound method would be copied with `self`.
         """
@@ -60,11 +60,11 @@ class RoundModels:
             n = len(logits)
             self.passes += n
 
-            def back(gradients: tuple[Tensor | None, ...]) -> None:
+            def count_backward_pass(gradients: tuple[Tensor | None, ...]) -> None:
                 self.passes += 2 * n
 
             if logits.grad_fn is not None:
-                logits.grad_fn.register_prehook(back)
+                logits.grad_fn.register_prehook(count_backward_pass)
 
         return count
 
@@ -92,6 +92,6 @@ class RoundModels:
         return generator(self.seed, purpose, self.round)
 
 
-def _fill(tensors: dict[str, Tensor], blocks: tuple[Block, ...], vector: Tensor) -> None:
+def _fill_tensors(tensors: dict[str, Tensor], blocks: tuple[Block, ...], vector: Tensor) -> None:
     for block in blocks:
         tensors[block.name].copy_(block.of(vector))

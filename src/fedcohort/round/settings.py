@@ -15,17 +15,17 @@ Check = Callable[[str, Any], None]
 
 
 def integer(interval: str, *, optional: bool = False) -> Check:
-    """Return the check of an integer in `interval`, or null if it is optional."""
+    """Return a function that checks that an option is an integer in `interval`, or null if `optional`."""
     return partial(ranges.integer, interval=interval, optional=optional)
 
 
 def number(interval: str, *, optional: bool = False) -> Check:
-    """Return the check of a number in `interval`, or null if it is optional."""
+    """Return a function that checks that an option is a number in `interval`, or null if `optional`."""
     return partial(ranges.number, interval=interval, optional=optional)
 
 
 def choice(*choices: str) -> Check:
-    """Return the check of an option with these choices."""
+    """Return a function that checks that an option has one of these choices."""
     return lambda option, value: ranges.choice(option, value, *choices)
 
 
@@ -75,7 +75,7 @@ class Settings:
 
 
 def options() -> list[tuple[str, str, Check]]:
-    """Return (field, option, check) of each setting."""
+    """Return the field of `Settings`, the dotted option and the range check of each setting."""
     return [(item.name, item.metadata["option"], item.metadata["check"]) for item in fields(Settings) if item.metadata]
 
 

@@ -48,7 +48,7 @@ class Setup:
         stopwatch: Stopwatch,
         folder: Path | None,
     ) -> None:
-        """Make the objects of a run.
+        """Make the models, the engine, the cost model, the dispatcher and the server step of a run.
 
         Args:
             components: the components.
@@ -60,9 +60,9 @@ class Setup:
         """
         self.components, self.settings, self.federation = components, settings, federation
         flops = forward_flops(network, federation)
-        last = choose_layout(settings, network, federation)
-        worker = FlatModel(copy.deepcopy(network), last, settings.precision == "bf16")
-        self.server = FlatModel(network, last)
+        is_channels_last = choose_layout(settings, network, federation)
+        worker = FlatModel(copy.deepcopy(network), is_channels_last, settings.precision == "bf16")
+        self.server = FlatModel(network, is_channels_last)
         layout = self.server.layout
         lab = SignalMeasurer(
             self.server, worker, federation, partial(self._foresee, self._trainer(worker, components.codec.hooks))
@@ -104,7 +104,7 @@ def choose_layout(settings: Settings, network: nn.Module, federation: Federation
 
     It is called before training processes are forked, so that they share the images in this layout.
     """
-    last = wants_channels_last(settings.channels_last, network)
-    if last:
+    is_channels_last = wants_channels_last(settings.channels_last, network)
+    if is_channels_last:
         lay_out(federation)
-    return last
+    return is_channels_last

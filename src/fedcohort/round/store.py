@@ -19,7 +19,7 @@ from torch import Tensor
 from fedcohort.errors import DamagedCheckpoint
 
 PREFIX = "client_store."
-SLOTS = 3
+SLOTS_PER_CLIENT = 3
 
 
 class ClientStore(Protocol):
@@ -36,12 +36,12 @@ class ClientStore(Protocol):
         ...
 
     def note_checkpoint(self) -> None:
-        """Note that the state last returned by `state_dict` is on disk."""
+        """Note that the checkpoint with the state that `state_dict` returned last is on disk."""
         ...
 
 
 class MemoryStore:
-    """Keeps vectors in memory, and in the checkpoint."""
+    """A store that keeps clients' vectors in memory, and in the checkpoint."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """Begin without vectors; folder: may hold the files of a `MappedStore` of an earlier start."""
@@ -62,7 +62,7 @@ class MemoryStore:
         self._vectors = {client: dict(vectors) for client, vectors in saved_rows(self._folder, state)}
 
     def note_checkpoint(self) -> None:
-        """Do nothing: the checkpoint holds copies."""
+        """Do nothing, as a checkpoint holds copies of the vectors in memory."""
 
 
 class _Rows:
@@ -76,16 +76,16 @@ class _Rows:
         """Open or create the file; size: floats of a row, None to infer it from the file."""
         self.file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
         file_bytes = os.fstat(self.file.fileno()).st_size
-        self.size = file_bytes // (4 * SLOTS * n_clients) if size is None else size
-        if file_bytes != (new_bytes := 4 * SLOTS * n_clients * self.size) and size is not None:
+        self.size = file_bytes // (4 * SLOTS_PER_CLIENT * n_clients) if size is None else size
+        if file_bytes != (new_bytes := 4 * SLOTS_PER_CLIENT * n_clients * self.size) and size is not None:
             os.ftruncate(self.file.fileno(), new_bytes)
 
     def read(self, client: int, slot: int) -> bytes:
-        return os.pread(self.file.fileno(), 4 * self.size, 4 * self.size * (SLOTS * client + slot))
+        return os.pread(self.file.fileno(), 4 * self.size, 4 * self.size * (SLOTS_PER_CLIENT * client + slot))
 
     def write(self, client: int, slot: int, row: bytes) -> None:
         """Write a row, in several calls if necessary. Raises `OSError` if the disk is full."""
-        position = 4 * self.size * (SLOTS * client + slot)
+        position = 4 * self.size * (SLOTS_PER_CLIENT * client + slot)
         while row:
             n_written = os.pwrite(self.file.fileno(), row, position)
             row, position = row[n_written:], position + n_written
@@ -122,9 +122,9 @@ class MappedStore:
         """Write the client's vectors into the slot that no checkpoint needs."""
         if not stored:
             return
-        needed = {int(self._newest[client]), int(self._before[client])}
-        slot = next(slot for slot in range(SLOTS) if slot not in needed)
-        written = []
+        needed_slots = {int(self._newest[client]), int(self._before[client])}
+        slot = next(slot for slot in range(SLOTS_PER_CLIENT) if slot not in needed_slots)
+        written_rows = []
         for name, rows in self._rows.items():
             row = np.zeros(rows.size, dtype=np.float32)
             if name in stored:
@@ -132,9 +132,9 @@ class MappedStore:
             else:
                 row[:1] = np.nan
             rows.write(client, slot, row.tobytes())
-            written.append(row.tobytes())
+            written_rows.append(row.tobytes())
         self._current[client] = slot
-        self._digests[client] = _digest(written)
+        self._digests[client] = _digest(written_rows)
 
     def state_dict(self) -> dict[str, Any]:
         for rows in self._rows.values():
@@ -156,7 +156,7 @@ class MappedStore:
 
 
 def _parse(rows: Mapping[str, bytes]) -> dict[str, Tensor]:
-    """Return the vectors in the rows, by name."""
+    """Return a client's vectors from the bytes of its rows in the files, by name."""
     vectors = {name: torch.from_numpy(np.frombuffer(row, np.float32).copy()) for name, row in rows.items()}
     return {name: vector for name, vector in vectors.items() if not vector[:1].isnan().any()}
 
@@ -187,7 +187,12 @@ def saved_rows(folder: Path | None, state: Mapping[str, Any]) -> Iterator[tuple[
 
 
 def check(folder: Path, state: Mapping[str, Any]) -> None:
-    """Read every row that `state` refers to; raise `DamagedCheckpoint` if one is damaged."""
+    """Read all stored vectors that a checkpoint refers to; raise `DamagedCheckpoint` if one is damaged.
+
+    Args:
+        folder: run folder, which holds the files of a store in files.
+        state: the store's part of the checkpoint.
+    """
     for _ in saved_rows(folder, state):
         pass
 
@@ -201,7 +206,7 @@ def store_for(folder: Path | None, sizes: Mapping[str, int], n_clients: int, lim
         n_clients: size of the population.
         limit_gb: the option `client_store.limit_gb`.
     """
-    needed = 4e-9 * n_clients * sum(sizes.values())
-    if folder is None or needed <= limit_gb:
+    needed_gb = 4e-9 * n_clients * sum(sizes.values())
+    if folder is None or needed_gb <= limit_gb:
         return MemoryStore(folder)
     return MappedStore(folder, sizes, n_clients)

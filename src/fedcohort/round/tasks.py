@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from fedcohort.hook import averaged_uploads
-from fedcohort.ranks import rank, ranks, share_of
+from fedcohort.ranks import positions_of_rank, rank, ranks
 from fedcohort.rng import Draws
 from fedcohort.round.aggregate import longest_update
 from fedcohort.round.collect import CollectOptions, Collector
@@ -22,12 +22,12 @@ def make_tasks(setup: Setup, finished: Finished, samples_state: object) -> list[
         samples_state: state of the sample selection.
     """
     jobs = finished.arrived
-    share = share_of(rank(), ranks(), jobs.client, finished.samples)
+    share = positions_of_rank(rank(), ranks(), jobs.client, finished.samples)
     return list(setup.engine.group_tasks([_make_task(setup, finished, i, samples_state) for i in share]))
 
 
 def _make_task(setup: Setup, finished: Finished, i: int, samples_state: object) -> ClientTask:
-    """Return the task of the i-th job that arrives."""
+    """Return the training task of the i-th job among those that arrive before the round closes."""
     jobs = finished.arrived
     broadcast, client, plain = int(jobs.broadcast[i]), int(jobs.client[i]), bool(jobs.plain[i])
     draws = Draws(setup.settings.seed, setup.federation.n_clients, broadcast)

@@ -3,9 +3,10 @@
 For every cohort S_t a reference cohort U_t of the same size is drawn uniformly from the same available clients A_t. The
 draw is keyed by (seed, "uniform", round), whatever the selector.
 
-    select/uniform_overlap        |S_t and U_t| / |S_t|, of this round; uniform_overlap_mean: mean over rounds so far
-    select/departure              1/2 sum_k |c_k - e_k| / sum_k c_k,   e_k = sum of |S_t| / |A_t| over t with k in A_t
-    select/departure_uniform      the same of the reference cohorts
+    select/uniform_overlap:  |S_t and U_t| / |S_t| of this round
+    select/uniform_overlap_mean:  mean of the overlaps of the rounds so far
+    select/departure:  1/2 sum_k |c_k - e_k| / sum_k c_k, e_k = sum of |S_t| / |A_t| over t with k in A_t
+    select/departure_uniform:  the departure of the reference cohorts
 
 c_k counts how often k was selected, e_k is its expectation under uniform draws. The departure is in [0, 1): 0 if
 all clients had an equal share of the rounds in which they were available, and 1 - m/K if the same m of K always train.
@@ -49,7 +50,7 @@ class UniformReference:
         return cls(np.zeros(n_clients), np.zeros(n_clients, dtype=np.int64))
 
     def with_round(self, selected: Ids, available: Ids, reference: Ids) -> "UniformReference":
-        """Return the record after another round.
+        """Return the record of uniform reference cohorts after another round.
 
         Args:
             selected: ids of the cohort.
@@ -69,7 +70,7 @@ class UniformReference:
         return UniformReference(expected, times_drawn, self.overlaps + overlap, self.rounds + 1, overlap)
 
     def metrics(self, times_selected: Ids) -> dict[str, float]:
-        """Return the scalars of a report, by metric name; none before the first cohort."""
+        """Return the metrics of the distance from uniform draws, by name; {} before the first cohort."""
         if not self.rounds:
             return {}
         latest = {} if np.isnan(self.last) else {"select/uniform_overlap": self.last}
@@ -80,7 +81,7 @@ class UniformReference:
         }
 
     def _departure_from_uniform(self, counts: Ids) -> float:
-        """Return the departure of counts [n_clients] from their expectation.
+        """Return how far counts of selections [n_clients] depart from their expectation under uniform draws.
 
         c_k and e_k have the same sum, so that half of the sum of |c_k - e_k| is the sum of the positive differences.
         """

@@ -69,7 +69,7 @@ def assign_work(
         start_s: virtual second at which the work begins.
     """
     chosen, m = selection.clients, len(selection.clients)
-    assigned = np.full(m, units) if selection.units is None else selection.units[chosen]
+    assigned_units = np.full(m, units) if selection.units is None else selection.units[chosen]
     masks = draw_tensor_masks(selection.upload, chosen, layout, draws)
     update_bytes = codec.bytes_up(layout)
     up = [extra_bytes + (update_bytes if mask is None else _count_bytes(codec, layout, mask)) for mask in masks]
@@ -77,8 +77,8 @@ def assign_work(
         client=chosen,
         broadcast=np.full(m, draws.round),
         plain=np.full(m, selection.plain),
-        assigned=assigned.astype(np.int64),
-        units=assigned.astype(np.int64),
+        assigned=assigned_units.astype(np.int64),
+        units=assigned_units.astype(np.int64),
         start_s=np.full(m, start_s),
         tensor_mask=masks,
         bytes_up=np.array(up, dtype=np.float64),

@@ -21,8 +21,8 @@ class All(Samples[None]):
     everything: ClassVar[bool] = True
 
     def init(self, population: Population) -> None:
-        """Return None: the method has no state."""
+        """Return None, as training on all samples needs no state."""
 
     def choose(self, state: None, request: SampleRequest) -> Ids:
-        """Return every position."""
+        """Return the positions of all samples of the client, [0, n)."""
         return np.arange(request.n)

@@ -49,7 +49,7 @@ class SampleRequest(ReadOnly):
 
 
 class Samples(Component, Protocol[S]):
-    """Which of its samples each client trains on.
+    """A sample selection: which of its samples each client trains on in a round.
 
     Attributes:
         everything: whether all clients train on all of their samples, so that `choose` is not called.
@@ -90,7 +90,7 @@ class Samples(Component, Protocol[S]):
 
     @abstractmethod
     def init(self, population: Population) -> S:
-        """Return the state before round 0."""
+        """Return the sample selection's state before round 0."""
 
     def keeps_list(self, state: S, n: Ids) -> Bool[np.ndarray, "clients"]:
         """Return which clients keep a list of losses, bool [clients]; n: their numbers of samples."""
@@ -115,5 +115,5 @@ class Samples(Component, Protocol[S]):
         return {}
 
     def observe(self, state: S, outcome: RoundOutcome) -> S:
-        """Return the state after the arrivals of a round."""
+        """Return the sample selection's state after the arrivals of a round."""
         return state

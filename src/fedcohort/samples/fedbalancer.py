@@ -39,7 +39,7 @@ class FedBalancer(LossThreshold):
     requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {EPOCHS}
 
     def choose(self, state: State, request: SampleRequest) -> Ids:
-        """Return the samples of Alg. 1."""
+        """Return the positions of the samples to train on, by Algorithm 1: mainly those above the loss threshold."""
         n_fitting = self._count_fitting(request)
         if n_fitting >= request.n:
             return np.arange(request.n)

@@ -47,11 +47,11 @@ class FedssLoss(Samples[float]):
         ranges.number("percentile", self.percentile, "[0, 100]")
 
     def init(self, population: Population) -> float:
-        """Return q, by linear interpolation between clients."""
+        """Return q, the percentile of the clients' numbers of samples, by linear interpolation."""
         return float(np.percentile(population.signals["n_train"], self.percentile))
 
     def keeps_list(self, state: float, n: Ids) -> Bool[np.ndarray, "clients"]:
-        """Return which clients keep a list: those that choose."""
+        """Return which clients keep a list of losses: those with at least q samples, which choose among them."""
         return n >= state
 
     def choose(self, state: float, request: SampleRequest) -> Ids:

@@ -18,7 +18,7 @@ from fedcohort.types import Ids, Population
 
 @dataclass(frozen=True)
 class Random(Samples[None]):
-    """A sample selection that draws a random part.
+    """A sample selection that draws a random share of each client's samples in each round.
 
     Attributes:
         fraction: share of each client's samples.
@@ -32,7 +32,7 @@ class Random(Samples[None]):
         ranges.number("fraction", self.fraction, "(0, 1]")
 
     def init(self, population: Population) -> None:
-        """Return None: the method has no state."""
+        """Return None, as random samples need no state."""
 
     def choose(self, state: None, request: SampleRequest) -> Ids:
         """Return sorted positions, uniform among all sets of their size."""

@@ -112,7 +112,7 @@ class LossThreshold(Samples[State]):
         return (f"samples.noise={self.noise} lowers the threshold of samples={choice}: {low}",)
 
     def init(self, population: Population) -> State:
-        """Return the state without losses, with a threshold of 0."""
+        """Return the state before round 0: no reported losses, and a loss threshold of 0."""
         return State(self.control.start(), 0.0, math.inf, 0.0, 0, np.zeros(population.n_clients, dtype=np.int64))
 
     def report_losses(self, state: State, request: SampleRequest, losses: Values) -> Mapping[str, float]:

@@ -20,7 +20,7 @@ S = TypeVar("S")
 
 
 class Selector(Component, Protocol[S]):
-    """Choose the clients of each round.
+    """A client selector: it chooses the clients of each round.
 
     The server calls `plan` (queries about w_t), `select`, and, after local training and before the aggregation,
     `observe`. A method implements `init` and `select`; everything else has a default.
@@ -82,7 +82,7 @@ class Selector(Component, Protocol[S]):
 
     @abstractmethod
     def init(self, population: Population) -> S:
-        """Return the state before round 0."""
+        """Return the selector's state before round 0."""
 
     def plan(self, state: S, ctx: RoundContext) -> Sequence[Probe]:
         """Return the queries about w_t, addressed to clients of `ctx.ready`; most selectors have none."""

@@ -51,7 +51,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class PowerOfChoice(Candidates, Selector[Stateless]):
-    """A selector that queries its candidates for a loss of w_t.
+    """A power-of-choice selector, which queries random candidates for their loss of the global model w_t.
 
     Attributes:
         signal: name of the loss signal.

@@ -51,7 +51,7 @@ INITIAL_SCALE = FeatureScale()
 
 @dataclass(frozen=True)
 class LossRatios:
-    """The loss that a client's later losses are divided by.
+    """Each client's latest loss as a ratio to its first one.
 
     Attributes:
         first: each client's first finite loss in nats, NaN before it.
@@ -72,7 +72,7 @@ class LossRatios:
 
 @dataclass(frozen=True)
 class Measurements:
-    """The measurements that contexts are made of, [n_clients] each.
+    """The measurements of each client from which FLASH's contexts are made, [n_clients] each.
 
     Attributes:
         train: ratio of the training loss.
@@ -92,7 +92,7 @@ class Measurements:
 
     @classmethod
     def initial(cls, n_clients: int) -> "Measurements":
-        """Return the measurements before round 0."""
+        """Return the clients' measurements before round 0: loss ratios of 1, and no durations or rewards."""
         missing = np.full(n_clients, np.nan)
         blank = LossRatios(missing, np.ones(n_clients))
         return cls(blank, blank, missing, np.zeros(n_clients))

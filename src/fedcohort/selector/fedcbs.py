@@ -45,7 +45,7 @@ class State:
 
 @dataclass(frozen=True)
 class FedCbs(Selector[State]):
-    """Fed-CBS, a client selector.
+    """Fed-CBS, a client selector: it draws clients one by one so that the cohort's classes are balanced.
 
     Attributes:
         lam: lambda, weight of the exploration in the first draw.

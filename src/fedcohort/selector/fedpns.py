@@ -70,7 +70,7 @@ class State:
 
 @dataclass(frozen=True)
 class FedPns(Selector[State]):
-    """FedPNS, a client selector.
+    """FedPNS, a client selector: clients whose gradients oppose the cohort's are drawn less often.
 
     Attributes:
         alpha: exponent of the lost share of probability.
@@ -161,7 +161,7 @@ class FedPns(Selector[State]):
         return lambda members, remaining_members: loss(members) < loss(remaining_members)
 
     def update_probabilities(self, prob: Values, labelled: Ids, ratio: Values) -> Values:
-        """Return the probabilities after a round, [K].
+        """Return the selection probability of each client after a round, [K].
 
         Args:
             prob: the probabilities before it, [K].

@@ -61,7 +61,7 @@ class State:
 
 @dataclass(frozen=True)
 class Feel(Selector[State]):
-    """FEEL scheduling, a client selector.
+    """FEEL scheduling, a client selector: it draws by gradient norm and latency.
 
     Attributes:
         rho: weight of latency against importance, in [0, 1).
@@ -183,7 +183,7 @@ def relative_durations(seconds: Values) -> Values:
 
 
 def sampling_probabilities(a: Values, T: Values, rho: float) -> Values:
-    """Return the probabilities q of the draw, [n], which sum to 1.
+    """Return the probability q with which each client is drawn, [n]; the sum is 1.
 
     Args:
         a: importance of each client, positive, [n].

@@ -149,7 +149,7 @@ class Flash(Selector[State]):
 
     @property
     def used_features(self) -> tuple[str, ...]:
-        """Return the features in use, in the order of `FEATURES`."""
+        """Return the names of the context's features in use, in the order of `FEATURES`."""
         return tuple(name for name in FEATURES if name in self.features)
 
     @property
@@ -246,5 +246,5 @@ class Flash(Selector[State]):
         return replace(state, known=state.known.with_durations(outcome.clients, seconds, self.scale), round_tau=slowest)
 
     def _renew_contexts(self, state: State) -> State:
-        """Return the state with the contexts of the next selection."""
+        """Return the state with contexts for the next selection, computed from the current measurements."""
         return replace(state, X=contexts.select_features(state.known.contexts(), self.used_features, self.form))

@@ -54,7 +54,7 @@ class Foresight(Selector[Stateless]):
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
-        """Choose the clients that the simulation added first."""
+        """Choose the clients that the simulated training added to the cohort first."""
         scores = find_answers(probes, "greedy_gain").dense(ctx.n_clients)
         scores[ctx.available] = np.where(np.isfinite(scores[ctx.available]), scores[ctx.available], -np.inf)
         return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng), scores), state

@@ -26,7 +26,7 @@ from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundO
 
 @dataclass(frozen=True)
 class State:
-    """State of the rule that is kept between rounds.
+    """State of the low-ratio selector that is kept between rounds.
 
     Attributes:
         train: first losses and current ratios.

@@ -31,5 +31,5 @@ class OracleClean(PoolSelector):
     needs: ClassVar[frozenset[str]] = frozenset({"noise_rate"})
 
     def score(self, ctx: RoundContext) -> Values:
-        """Return the scores, [n_clients]."""
+        """Return each client's score, 1 minus its rate of wrong labels, [n_clients]."""
         return np.asarray(1.0 - ctx.signals["noise_rate"], dtype=np.float64)

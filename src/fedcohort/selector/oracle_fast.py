@@ -29,5 +29,5 @@ class OracleFast(PoolSelector):
     needs: ClassVar[frozenset[str]] = frozenset({"expected_s"})
 
     def score(self, ctx: RoundContext) -> Values:
-        """Return the scores, [n_clients]."""
+        """Return each client's score, its negative expected duration in seconds, [n_clients]."""
         return np.asarray(np.negative(ctx.signals["expected_s"]), dtype=np.float64)

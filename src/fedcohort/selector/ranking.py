@@ -91,7 +91,7 @@ class Ranking:
         return frozenset(signals | {"n_train"} if self.explore == "size" else signals)
 
     def start(self, population: Population) -> State:
-        """Return the state before round 0."""
+        """Return the ranking's state before round 0."""
         K = population.n_clients
         zero_counts, nan = np.zeros(K, np.int64), np.full(K, np.nan)
         return State(nan, zero_counts, nan, zero_counts, self.eps, self.preferred, np.empty(0))
@@ -139,7 +139,7 @@ class Ranking:
         return State(utility, last, seconds, rounds, state.eps, preferred, sums)
 
     def _preferred_s(self, state: State, ctx: RoundContext) -> float:
-        """Return T in seconds; the 100th percentile is no limit."""
+        """Return the preferred duration T in seconds; infinite for the 100th percentile."""
         if self.preferred_in == "seconds":
             return state.preferred
         if state.preferred >= 100:
@@ -205,7 +205,7 @@ def speed_factor(seconds: Values, T: float, penalty: float) -> Values:
 
 
 def split_cohort(m: int, eps: float, n_untried: int, n_scored: int) -> tuple[int, int]:
-    """Return the numbers of clients to explore and to exploit.
+    """Return how many clients of a cohort are new clients to explore, and how many are exploited.
 
     eps m clients explore, rounded down, but at least one while eps > 0 and untried clients are left: small cohorts
     would otherwise never try them. More explore where fewer than the others can be exploited.

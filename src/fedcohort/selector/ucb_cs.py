@@ -70,7 +70,7 @@ class State:
 
 @dataclass(frozen=True)
 class UcbCs(Selector[State]):
-    """UCB-CS, a client selector.
+    """UCB-CS, a client selector with upper confidence bounds on discounted training losses.
 
     Attributes:
         discount: gamma, per round.

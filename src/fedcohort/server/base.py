@@ -12,7 +12,7 @@ S = TypeVar("S")
 
 
 class ServerOptimizer(Component, Protocol[S]):
-    """The step from a direction to the next model.
+    """A server optimizer: how the aggregator's direction changes the global model.
 
     Attributes:
         plain: whether the step is a multiple of the direction.
@@ -24,7 +24,7 @@ class ServerOptimizer(Component, Protocol[S]):
 
     @abstractmethod
     def init(self, n_params: int) -> S:
-        """Return the state before round 0."""
+        """Return the server optimizer's state before round 0; n_params: number of model parameters P."""
 
     @abstractmethod
     def step(self, state: S, direction: Float[Tensor, "p"]) -> tuple[Float[Tensor, "p"], S]:

@@ -22,7 +22,7 @@ Vector = Float[Tensor, "p"]
 
 @dataclass(frozen=True)
 class State:
-    """The moments of the directions.
+    """State of an adaptive server optimizer: two moments of the directions.
 
     Attributes:
         m: first moment, float64 [P].
@@ -56,7 +56,7 @@ class Adaptive(ServerOptimizer[State]):
 
     @abstractmethod
     def second_moment(self, v: Vector, direction: Vector) -> Vector:
-        """Return the second moment after `direction`."""
+        """Return the second moment after a round with this direction, [P]; v: the moment before it."""
 
     def init(self, n_params: int) -> State:
         """Return the state before round 0; Alg. 2 requires v_{-1} >= tau^2."""
@@ -70,16 +70,16 @@ class Adaptive(ServerOptimizer[State]):
 
 
 def adam_moment(v: Vector, direction: Vector, beta2: float) -> Vector:
-    """Return the moving average of squares."""
+    """Return FedAdam's second moment after a direction, the moving average of its squares, [P]."""
     return beta2 * v + (1 - beta2) * direction**2
 
 
 def yogi_moment(v: Vector, direction: Vector, beta2: float) -> Vector:
-    """Return `v` changed by at most (1 - beta2) G^2, up or down."""
+    """Return FedYogi's second moment after a direction G: v changed by at most (1 - beta2) G^2, [P]."""
     direction_squared = direction**2
     return v - (1 - beta2) * direction_squared * (v - direction_squared).sign()
 
 
 def adagrad_moment(v: Vector, direction: Vector) -> Vector:
-    """Return the sum of squares."""
+    """Return FedAdagrad's second moment after a direction, the sum of squares so far, [P]."""
     return v + direction**2

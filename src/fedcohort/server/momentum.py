@@ -25,7 +25,7 @@ from fedcohort.server.base import ServerOptimizer
 
 @dataclass(frozen=True)
 class State:
-    """The velocity.
+    """State of FedAvgM: the velocity, a decaying sum of directions.
 
     Attributes:
         v: float64 [P].
@@ -36,7 +36,7 @@ class State:
 
 @dataclass(frozen=True)
 class Momentum(ServerOptimizer[State]):
-    """FedAvgM, a server optimizer.
+    """FedAvgM, a server optimizer with heavy-ball momentum.
 
     Attributes:
         lr: server learning rate eta_s.

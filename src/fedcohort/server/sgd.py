@@ -15,7 +15,7 @@ from fedcohort.server.base import ServerOptimizer
 
 @dataclass(frozen=True)
 class Sgd(ServerOptimizer[None]):
-    """Server SGD, a server optimizer.
+    """Server SGD, a server optimizer that adds the direction times the learning rate.
 
     Attributes:
         lr: server learning rate eta_s.
@@ -29,7 +29,7 @@ class Sgd(ServerOptimizer[None]):
         ranges.number("lr", self.lr, "(0, inf)")
 
     def init(self, n_params: int) -> None:
-        """Return None: the method has no state."""
+        """Return None, as server SGD keeps no state."""
 
     def step(self, state: None, direction: Float[Tensor, "p"]) -> tuple[Float[Tensor, "p"], None]:
         return self.lr * direction, None

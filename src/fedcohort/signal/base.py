@@ -125,7 +125,7 @@ class ServerMeasured:
 
 @dataclass(frozen=True)
 class RawUpdate:
-    """The update itself, y - w_t, float64 [arrived, P].
+    """A signal that is the clients' updates y - w_t themselves, float64 [arrived, P].
 
     The server receives it anyway; all updates of a round are kept for it.
     """

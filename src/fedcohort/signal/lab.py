@@ -29,7 +29,7 @@ class Lab(Protocol):
         ...
 
     def samples(self, client: int) -> "tuple[Tensor, Tensor]":
-        """Return inputs and labels of T_k."""
+        """Return the inputs and labels of a client's training set T_k."""
         ...
 
     def loss(self, network: "nn.Module", x: "Tensor", y: "Tensor") -> "Tensor":
@@ -37,7 +37,7 @@ class Lab(Protocol):
         ...
 
     def copy(self) -> "nn.Module":
-        """Return a network with w_t in it, which may be changed."""
+        """Return a copy of the network with the global model w_t, which the caller may change."""
         ...
 
     def gradient(self, client: int) -> "Tensor":

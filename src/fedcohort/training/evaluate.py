@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.flat import FlatModel, has_batch_norm, keeps_statistics
-from fedcohort.ranks import rank, ranks, reduce_sum, share_of
+from fedcohort.ranks import positions_of_rank, rank, ranks, reduce_sum
 from fedcohort.rng import generator
 from fedcohort.training.chunks import count_at_once
 from fedcohort.training.memory_layout import gather
@@ -88,7 +88,7 @@ def over_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shard, PerS
     """
     table = torch.zeros((len(evaluations), len(clients)), dtype=torch.float64)
     for row, (shard, function) in zip(table, evaluations, strict=True):
-        share = share_of(rank(), ranks(), clients, np.diff(shard.offsets)[clients].astype(np.float64))
+        share = positions_of_rank(rank(), ranks(), clients, np.diff(shard.offsets)[clients].astype(np.float64))
         indices = np.sort(np.array(share, dtype=np.int64))
         (values,) = mean_over_samples(network, shard, clients[indices], [function])
         row[torch.from_numpy(indices)] = torch.from_numpy(values)

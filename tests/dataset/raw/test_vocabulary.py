@@ -1,4 +1,4 @@
-"""Reddit's comments become rows of ten words, and the words of the training part are counted."""
+"""Raw Reddit comments are converted to sequences of ten words, and the words of the training part are counted."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The figure that explains a round: who is in it, in which order, of which parts, at every size."""
+"""The figure that explains a round: its clients, their order and their score terms, for all sizes."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ NAN, INF = np.nan, np.inf
 
 
 def written(folder: Path, *rounds: Mapping[str, np.ndarray | None], clients: int = 12, cohort: int = 4) -> RunInfo:
-    """A run with the made-up rounds, each with its own columns beside; None takes one away."""
+    """A run with the made-up rounds and further columns; None removes a column."""
     facts, journal = info(folder, clients=clients), Journal()
     journal.start(facts)
     journal.observe(report(0, clients=clients))

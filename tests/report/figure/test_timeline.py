@@ -1,4 +1,4 @@
-"""A round and a run on the clock: who did what when, who was late, and what is said where nothing takes time."""
+"""A round and a run on the clock: phases of clients, late clients, and the text if nothing takes time."""
 
 import dataclasses
 import warnings
@@ -33,7 +33,7 @@ def written(
     probe_s: float = 0.0,
     slowest_s: float = 100.0,
 ) -> RunInfo:
-    """Rounds of 20 s, in which everybody downloads for 2 s, looks for 1 s, and uploads for 3 s."""
+    """Rounds of 20 s, in which all clients download for 2 s, run forward passes for 1 s, and upload for 3 s."""
     facts, journal = info(folder, clients=max(clients, 12), rounds=rounds), Journal()
     journal.start(facts)
     ids = np.arange(clients)
