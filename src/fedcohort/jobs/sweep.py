@@ -194,7 +194,7 @@ def report_sweep(sweep: Path, runs: Sequence[comparison.SweptRun]) -> None:
 
 def _list_tracked(records: Iterable[JobRecord]) -> list[comparison.SweptRun]:
     """Return the runs of jobs that are done, with the overrides of the job, if MLflow has them."""
-    runs = []
+    runs = list[comparison.SweptRun]()
     for record in records:
         if record.how in ("done", "skipped") and record.folder is not None:
             with suppress(CheckpointError):  # a run without a journal
