@@ -113,7 +113,7 @@ def test_the_run_of_a_report_is_not_compared(logs: Logs) -> None:
     assert compare(make_options(logs, curves="false"))[0].count("left out") == 0
     client.set_tag(run.info.run_id, "sweep_id", "s")
     options = make_options(logs, sweep="s")
-    assert len(read_answer(options.query, options.question).matched.cells["b", ""]) == 2
+    assert len(read_answer(options.query, options.question).matched.cells["", "b"]) == 2
 
 
 def test_a_server_gives_the_same_histories_as_a_database(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:

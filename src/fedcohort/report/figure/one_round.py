@@ -56,25 +56,16 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
         return None
     round = load_scored_round(history, steps[-1] if step is None else step)
     rows, panels = choose_rows(round), _list_panels(round)
-    shows_all = len(rows) == int((~np.isnan(round.key) | round.selected).sum())  # then the panel of ranks is redundant
-    height = float(np.clip(0.11 * len(rows), 1.4, 5.8 if shows_all else 5.2))
+    height = float(np.clip(0.11 * len(rows), 1.4, 5.8))
     width = style.COLUMN if len(panels) == 1 else style.PAGE
-    figure = style.new_run_figure(info, _title(round), width, height + (1.2 if shows_all else 2.5))
+    figure = style.new_run_figure(info, _title(round), width, height + 1.2)
     widths = [3.0] + [1.4] * (len(panels) - 1)
-    heights = [height] if shows_all else [1.2, height]
-    grid = figure.add_gridspec(len(heights), len(panels), width_ratios=widths, height_ratios=heights)
-    if not shows_all:
-        _draw_ranks(figure.add_subplot(grid[0, :]), round)
-    first: Axes | None = None
-    for i, (label, layers) in enumerate(panels):
-        axes = figure.add_subplot(grid[-1, i], sharey=first)
+    grid = figure.subplots(1, len(panels), sharey=True, squeeze=False, width_ratios=widths)[0]
+    for i, (axes, (label, layers)) in enumerate(zip(grid, panels, strict=True)):
         _draw_bars(axes, round, rows, layers)
         axes.set_xlabel(style.wrap(label, width / len(panels) - 0.2))
-        axes.locator_params(axis="x", nbins=3 if first else 5)
-        axes.tick_params(axis="y", labelleft=first is None)
-        first = first or axes
-    if first is not None:
-        _name_rows(first, info, round, rows)
+        axes.locator_params(axis="x", nbins=3 if i else 5)
+    _name_rows(grid[0], info, round, rows)
     style.legend(figure, _list_handles(round))
     return figure
 
@@ -142,21 +133,6 @@ def _name_rows(axes: "Axes", info: RunInfo, round: ScoredRound, rows: Ids) -> No
     hidden = int(round.selected.sum() - round.selected[rows].sum())
     cut = f"; {hidden:,} more were selected" if hidden else ""
     axes.set_ylabel(f"client, label noise, most frequent class\n(best first, {len(rows)} of {len(round.key):,}{cut})")
-
-
-def _draw_ranks(axes: "Axes", round: ScoredRound) -> None:
-    """Draw the finite score of every client by rank, with the sign of its outcome."""
-    ranking = round.ranking
-    value, outcome = round.key[ranking], round.outcome[ranking]
-    for code in (AWAY, IDLE, ARRIVED, TOO_LATE):
-        colour, marker, _ = LOOKS[code]
-        points = np.flatnonzero(np.isfinite(value) & (outcome == code))
-        axes.plot(points + 1, value[points], marker=marker, color=colour, markersize=2.5, linestyle="none")
-    axes.set_xlim(0, len(ranking) + 1)
-    axes.set_xlabel("rank of all clients")
-    axes.set_ylabel("score" if round.key is round.score else "probability")
-    style.format_axes(axes)
-    style.use_integer_ticks(axes.xaxis)
 
 
 def _list_handles(round: ScoredRound) -> "list[Artist]":
