@@ -30,8 +30,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import made_data
-from fedcohort.dataset import folder, leaf, pictures  # noqa: F401  imported before memory is measured
-from fedcohort.dataset.files import give_back, read
+from fedcohort.dataset import folder, image_dataset, leaf  # noqa: F401  imported before memory is measured
+from fedcohort.dataset.files import read, release_memory
 from fedcohort.record import provenance
 from fedcohort.startup import components, compose, split  # noqa: F401
 from fedcohort.startup.load import PARTS, load_federation
@@ -150,7 +150,7 @@ def warm_up() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         pq.write_table(pa.table({"x": [[0.0]], "label": [0]}), file := Path(scratch, "train.parquet"))
         read(file).arrays("x")
-    give_back()
+    release_memory()
 
 
 def memory(entry: str) -> int:

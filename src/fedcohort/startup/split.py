@@ -24,7 +24,7 @@ import torch
 
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.data.ragged import Ragged
-from fedcohort.data.shards import Counts, deal_shards, split_by_owner
+from fedcohort.data.shards import Counts, split_by_class, split_by_owner
 from fedcohort.data.targets import Labels
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.checksum import checksum_of
@@ -112,7 +112,7 @@ def _test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, see
     if raw.pooled_test:
         return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(n_clients, dtype=np.int64))
     if owners is None or raw.test_owner is None:
-        return deal_shards(raw.test_class, counts, generator(seed, "test_shards"))
+        return split_by_class(raw.test_class, counts, generator(seed, "test_shards"))
     test = split_by_owner(raw.test_owner, owners)
     if not len(test.rows):
         raise DataError(

@@ -7,9 +7,9 @@ import datasets
 import pyarrow as pa
 import pytest
 
-from fedcohort.dataset.files import part_of
+from fedcohort.dataset.files import read_part
+from fedcohort.dataset.labels import read_classes
 from fedcohort.dataset.mnist import Mnist
-from fedcohort.dataset.pictures import labels_of
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from pictures_toy import noise
@@ -34,7 +34,7 @@ def frame(names: list[str], labels: list[int]) -> Frame:
 )
 def test_numbers_are_taken_by_their_names(names: list[str], expected: list[int]) -> None:
     """If the file has the classes in another order, names that are not class names are ignored."""
-    assert labels_of(frame(names, [0, 1, 2]), "label", CLASSES).tolist() == expected
+    assert read_classes(frame(names, [0, 1, 2]), "label", CLASSES).tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_numbers_are_taken_by_their_names(names: list[str], expected: list[int])
 )
 def test_names_of_which_none_is_ours_are_told(names: list[str], warned: bool, caplog: pytest.LogCaptureFixture) -> None:
     table = frame(names, [0, 1, 2]) if names else Frame("a/b (train)", pa.table({"label": [0, 1, 2]}), "dataset.hub")
-    labels_of(table, "label", CLASSES)
+    read_classes(table, "label", CLASSES)
     said = (
         "a/b (train): column 'label' names its classes kitten, puppy, shirt, but the dataset names them Cat, "
         "Dog, T-shirt/top: "
@@ -52,12 +52,12 @@ def test_names_of_which_none_is_ours_are_told(names: list[str], warned: bool, ca
 
 
 def test_letters_are_told_apart_by_case() -> None:
-    assert labels_of(frame(["a", "A"], [0, 1]), "label", ("A", "a")).tolist() == [1, 0]
+    assert read_classes(frame(["a", "A"], [0, 1]), "label", ("A", "a")).tolist() == [1, 0]
 
 
 def test_names_of_other_classes_are_refused() -> None:
     with pytest.raises(DataError, match=r"^dataset.hub: a/b \(train\): column 'label' names its class 1 'Cat', which"):
-        labels_of(frame(["eel", "Cat", "Dog"], [0, 1, 2]), "label", CLASSES)
+        read_classes(frame(["eel", "Cat", "Dog"], [0, 1, 2]), "label", CLASSES)
 
 
 def test_files_of_the_hub_in_a_folder_say_so_too(tmp_path: Path) -> None:
@@ -68,5 +68,5 @@ def test_files_of_the_hub_in_a_folder_say_so_too(tmp_path: Path) -> None:
     made = datasets.Dataset.from_dict({"image": noise(3, (784,)).tolist(), "label": [0, 1, 2]}, features=features)
     for part in ("train", "test"):
         made.to_parquet(tmp_path / f"{part}.parquet")
-    assert part_of(str(tmp_path), "train").table.num_rows == 3
+    assert read_part(str(tmp_path), "train").table.num_rows == 3
     assert Mnist(str(tmp_path), "hub", None, "uint8").load(0).train_y.tolist() == [1, 0, 2]

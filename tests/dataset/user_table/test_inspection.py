@@ -7,17 +7,17 @@ import pyarrow as pa
 import pytest
 
 from fedcohort.dataset.table import Frame
-from fedcohort.dataset.user_table.look import Look, OpenQuestion
+from fedcohort.dataset.user_table.inspection import Decision, Inspection
 from fedcohort.errors import DataError
 
 N = 60
 
 
-def decide(typed: Any = None, n: Any = N, **columns: Any) -> tuple[Look, dict[str, OpenQuestion]]:
+def decide(typed: Any = None, n: Any = N, **columns: Any) -> tuple[Inspection, dict[str, Decision]]:
     """Return the look at a table with the classes a and b, and the decisions by topic."""
     table = {"x": np.linspace(-1, 1, n), **columns}
     table.setdefault("label", ["a", "b"] * (n // 2))
-    look = Look([Frame("t.csv", pa.table(table))], typed or {}, is_cut=True)
+    look = Inspection([Frame("t.csv", pa.table(table))], typed or {}, is_cut=True)
     return look, {decision.topic: decision for decision in look.decide_roles()}
 
 

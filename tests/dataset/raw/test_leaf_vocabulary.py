@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fedcohort.command import line
-from fedcohort.dataset.raw import leaf, vocabulary
+from fedcohort.dataset.raw import leaf
 from fedcohort.errors import DataError
 from raw_toy import leaf as raw_leaf
 from raw_toy import prepare
@@ -38,10 +38,10 @@ def test_rows_and_words_of_leafs_files(tmp_path: Path, capsys: pytest.CaptureFix
     found = pq.read_table(tmp_path / "made" / "vocabulary.parquet").to_pydict()
     assert found == {"word": ["it", "is", "<BOS>", "<EOS>", "so", "what"], "count": [10, 4, 3, 3, 2, 1]}
     made = (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns
-    vocabulary.finish(tmp_path / "made")
+    leaf.finish(tmp_path / "made")
     assert (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns == made
     (tmp_path / "made" / "vocabulary.parquet").unlink()
-    vocabulary.finish(tmp_path / "made")
+    leaf.finish(tmp_path / "made")
     assert (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns >= made, "made again"
 
 

@@ -1,4 +1,4 @@
-"""Look at the columns of a user's table, and give them roles: label, series, client, inputs."""
+"""Inspect the columns of a user's table, and propose their roles: label, series, client, inputs."""
 
 import re
 from collections import Counter
@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fedcohort.dataset import cells
-from fedcohort.dataset.naming import list_names
+from fedcohort.dataset import arrow_columns
+from fedcohort.dataset.messages import list_names
 from fedcohort.dataset.table import Frame
-from fedcohort.dataset.user_table.columns import count_levels, kind_of, text_numbers
+from fedcohort.dataset.user_table.column_kinds import count_levels, kind_of, text_numbers
 from fedcohort.dataset.user_table.windows import find_series, number_blocks
 from fedcohort.errors import DataError
 
@@ -21,6 +21,7 @@ CLIENTS = (  # alone or before "id", as in user_id, userId or "User ID"
     *("client", "user", "subject", "site", "hospital", "owner", "device", "person", "writer", "patient", "participant"),
     *("customer", "clinic", "centre", "center", "station", "sensor"),
 )
+SCALARS = ("number", "truth value", "text", "date")  # kinds of columns with one value in each row
 MAX_CLASSES = 100  # of a column that is proposed for the labels
 ROWS_PER_CLIENT = 20  # of clients that are made
 MIN_SAMPLES = 10  # of a client, below which small clients are proposed to be left out or pooled
@@ -29,8 +30,8 @@ MAX_NAMES = 4  # classes, columns or values that a reason names
 
 
 @dataclass(frozen=True)
-class OpenQuestion:
-    """What must be decided about the data.
+class Decision:
+    """A decision about the data that a user must take, with a proposal.
 
     Attributes:
         topic: label, client, test, ...
@@ -44,14 +45,14 @@ class OpenQuestion:
 
 
 @dataclass
-class Look:
-    """The tables, and the roles of their columns as they are decided one after the other.
+class Inspection:
+    """A user's tables, and the roles of their columns, which are proposed one after the other.
 
     Attributes:
         frames: the tables, the training rows first.
-        typed: the values of typed options.
+        typed: the values of the options that the user has typed, by option.
         is_cut: whether the test part is cut of the training rows.
-        roles: columns that are no inputs, by their role.
+        roles: role of each column that is no input, by column.
         window: rows of a sample.
     """
 
@@ -65,29 +66,24 @@ class Look:
         """Find the kind and the number of different values of each column."""
         self.train = self.frames[0]
         self.kinds = {name: kind_of(self.train, name) for name in self.train.names}
-        scalars = [name for name, kind in self.kinds.items() if kind in ("number", "truth value", "text", "date")]
+        scalars = [name for name, kind in self.kinds.items() if kind in SCALARS]
         self.levels = {name: count_levels(self.train, name) for name in scalars}
 
     def describe(self, name: str) -> tuple[str, str, str]:
         """Return a column's name, kind and details."""
-        column, details = self.train.column(name), []
-        if name in self.roles:
-            details.append(self.roles[name])
-        if empty := int(cells.empty(column).sum()):
+        column, kind = self.train.column(name), self.kinds[name]
+        details = [self.roles[name]] if name in self.roles else []
+        if empty := int(arrow_columns.empty_cells(column).sum()):
             details.append(f"{empty:,} cells empty")
-        if self.kinds[name] == "text":
+        if kind == "text":
+            values = [value[:20] for value in pc.unique(column).to_pylist() if value and value.strip()]
             details += [what for what, _ in text_numbers(self.train, name)]
-            details.append(f"{self.levels[name]:,} values, as {self._example(name)}")
-        elif self.kinds[name] == "number" and cells.is_text(column.type):
-            bad_cells = int(np.isnan(cells.numbers(column)).sum()) - empty
-            details.append(f"{bad_cells:,} cells hold no number")
-        return name, self.kinds[name], "; ".join(details)
+            details.append(f"{self.levels[name]:,} values, as {', '.join(map(repr, values[:MAX_NAMES]))}")
+        elif kind == "number" and arrow_columns.is_text(column.type):
+            details.append(f"{int(np.isnan(arrow_columns.numbers(column)).sum()) - empty:,} cells hold no number")
+        return name, kind, "; ".join(details)
 
-    def _example(self, name: str) -> str:
-        values = [value for value in pc.unique(self.train.column(name)).to_pylist() if value and value.strip()]
-        return ", ".join(repr(value[:20]) for value in values[:MAX_NAMES])
-
-    def decide_roles(self) -> Iterator[OpenQuestion]:
+    def decide_roles(self) -> Iterator[Decision]:
         """Yield the decisions on the roles of columns, in the order in which they depend on each other."""
         yield self._label()
         yield from self._series()
@@ -96,29 +92,27 @@ class Look:
         if self.is_cut:
             is_long = "series" in self.roles.values()
             part = "windows is cut, of the series that training windows are of" if is_long else "rows is cut"
-            yield OpenQuestion("test", {"dataset.test_share": 0.2}, f"there is no test table: a fifth of the {part}")
+            yield Decision("test", {"dataset.test_share": 0.2}, f"there is no test table: a fifth of the {part}")
 
-    def _label(self) -> OpenQuestion:
+    def _label(self) -> Decision:
         label = self.typed.get("dataset.label")
-        alternatives: list[str] = []
-        if label is None:
-            label, *alternatives = self._rank_labels()
+        label, *alternatives = self._rank_labels() if label is None else [label]
         self.roles[label] = "label"
         if label not in self.levels:
-            return OpenQuestion("label", {}, f"dataset.label={label}, as typed")
+            return Decision("label", {}, f"dataset.label={label}, as typed")
         counts: Counter[str] = Counter()
         for entry in pc.value_counts(self.train.column(label)).to_pylist():
             counts[str(entry["values"]).strip()] += entry["counts"]
         largest = ", ".join(f"{value} ({n:,})" for value, n in counts.most_common(MAX_NAMES))
         also = f"; also possible: {', '.join(alternatives[:MAX_NAMES])}" if alternatives else ""
-        return OpenQuestion("label", self._label_options(label), f"{self.levels[label]} classes: {largest}{also}")
+        return Decision("label", self._label_options(label), f"{self.levels[label]} classes: {largest}{also}")
 
     def _rank_labels(self) -> list[str]:
         """Return the columns that may hold labels, the most likely one first. Raises `DataError` for none."""
         max_classes = min(MAX_CLASSES, max(2, self.train.table.num_rows // 5))
         candidates = [name for name, n in self.levels.items() if 2 <= n <= max_classes and self._may_be_label(name)]
-        named = [name for word in LABELS for name in candidates if name.casefold() == word]
-        named += [name for name in candidates if set(_words(name)) & (set(LABELS) - {"y"})]
+        named = [name for label in LABELS for name in candidates if name.casefold() == label]
+        named += [name for name in candidates if set(_split_name(name)) & (set(LABELS) - {"y"})]
         unnamed = [name for name in reversed(candidates) if not (_is_client(name) or _is_id(name))]
         if not (ranked := list(dict.fromkeys([*named, *unnamed]))):
             raise DataError(
@@ -145,22 +139,20 @@ class Look:
                 options["dataset.n_classes"] = high + 1
         return options
 
-    def _series(self) -> Iterator[OpenQuestion]:
+    def _series(self) -> Iterator[Decision]:
         label = next(name for name, role in self.roles.items() if role == "label")
-        columns = None if "dataset.window" in self.typed else find_series(self.train, label)
-        if columns is None:
+        if "dataset.window" in self.typed or (columns := find_series(self.train, label)) is None:
             return
         series, time = columns
         lengths = np.bincount(number_blocks(self.train, [series, label]))
         self.roles |= {series: "series", time: "time"}
         self.window = int(min(MAX_WINDOW, max(2, np.median(lengths) // 2)))
         options: dict[str, object] = {"dataset.series": series, "dataset.window": self.window}
-        reason = (
-            f"one row per time step {time!r}: {len(lengths):,} series of {_span(lengths.min(), lengths.max())} rows"
-        )
-        yield OpenQuestion("series", options, f"{reason}; a sample is {self.window} rows")
+        size = _span(lengths.min(), lengths.max())
+        reason = f"one row per time step {time!r}: {len(lengths):,} series of {size} rows"
+        yield Decision("series", options, f"{reason}; a sample is {self.window} rows")
 
-    def _client(self) -> Iterator[OpenQuestion]:
+    def _client(self) -> Iterator[Decision]:
         name = self.typed.get("dataset.client")
         if name is not None and name not in self.levels:
             return  # a column that does not exist is an error when the table is loaded
@@ -172,9 +164,7 @@ class Look:
             n = int(min(50, max(2, n_rows * (0.8 if self.is_cut else 1) // ROWS_PER_CLIENT)))
             options: dict[str, object] = {"clients": n, "cohort": _cohort(n)}
             reason = f"no column of clients is recognised: {n} clients are made, each a random sample"
-            yield OpenQuestion(
-                "client", options, f"{reason}; dataset.client=NAME takes each value of a column as a client"
-            )
+            yield Decision("client", options, f"{reason}; dataset.client=NAME takes each value of a column as a client")
             return
         self.roles[name] = "client"
         sizes = np.sort(np.array([entry["counts"] for entry in pc.value_counts(self.train.column(name)).to_pylist()]))
@@ -189,7 +179,7 @@ class Look:
                 options["dataset.pool_small"] = True
                 n += int(training[training < MIN_SAMPLES].sum() // (2 * MIN_SAMPLES))
             reason += f", {n_small:,} of them with fewer than {MIN_SAMPLES} training samples"
-        yield OpenQuestion("client", {**options, "cohort": _cohort(n)}, reason)
+        yield Decision("client", {**options, "cohort": _cohort(n)}, reason)
 
     def _may_be_client(self, name: str) -> bool:
         """Return whether a column of texts or whole numbers has several values, with two or more rows on average.
@@ -200,7 +190,7 @@ class Look:
         rows = self.train.table.num_rows
         return is_free and 2 <= self.levels[name] <= (rows - 1 if _is_client(name) else rows // 2)
 
-    def _ids(self) -> Iterator[OpenQuestion]:
+    def _ids(self) -> Iterator[Decision]:
         """Propose to leave out columns of numbers that identify rows, and the time of a series."""
         rows = self.train.table.num_rows
         ids = [name for name, role in self.roles.items() if role == "time" and self.kinds[name] == "number"]
@@ -210,21 +200,21 @@ class Look:
                 ids.append(name)
         if ids:
             self.roles |= dict.fromkeys(ids, "left out")
-            yield OpenQuestion("left out", {"dataset.leave_out": ids}, "these numbers identify rows")
+            yield Decision("left out", {"dataset.leave_out": ids}, "these numbers identify rows")
 
 
-def _words(name: str) -> list[str]:
-    """Return the words of a column's name in lower case: `userId`, `user_id` and `User ID` are user and id."""
+def _split_name(name: str) -> list[str]:
+    """Split a column's name into lower-case parts: `userId`, `user_id` and `User ID` are user and id."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).casefold().replace("_", " ").split()
 
 
 def _is_client(name: str) -> bool:
-    words = _words(name)
-    return (words[0] if len(words) == 1 or words[1:] == ["id"] else "") in CLIENTS
+    parts = _split_name(name)
+    return bool(parts) and parts[0] in CLIENTS and parts[1:] in ([], ["id"])
 
 
 def _is_id(name: str) -> bool:
-    return bool(words := _words(name)) and words[-1] in ("id", "nr", "no", "index", "row")
+    return bool(parts := _split_name(name)) and parts[-1] in ("id", "nr", "no", "index", "row")
 
 
 def _span(low: int, high: int) -> str:
