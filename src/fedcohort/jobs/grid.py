@@ -26,9 +26,9 @@ from fedcohort.jobs.refused import Refusal, leave_out_rejected, list_refused
 from fedcohort.jobs.sweep import GRID, combine, split_jobs
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import Plan, save_plan
-from fedcohort.startup import compat, options, overlay
+from fedcohort.startup import compat, options
 from fedcohort.startup.compose import Composed, find_configs, initialised_hydra
-from fedcohort.startup.overlay import Overlay
+from fedcohort.startup.compose_jobs import JobComposer, compose_job
 
 log = logging.getLogger("fedcohort")
 
@@ -78,7 +78,7 @@ class Grid(Sweeper):
     def list_refused(self, jobs: Sequence[Sequence[str]]) -> list[Refusal]:
         """Return the jobs that would be rejected, in their order."""
         configs = find_configs(self.typed.hydra)
-        composer = Overlay(lambda words: self._loader.load_sweep_config(self.typed, list(words)), configs)
+        composer = JobComposer(lambda words: self._loader.load_sweep_config(self.typed, list(words)), configs)
 
         def compose(words: tuple[str, ...]) -> Composed:
             composition = composer.compose(words)
@@ -101,10 +101,10 @@ def begin_grid(words: Sequence[str], configs: Path, launcher: str) -> Path:
     """
     with initialised_hydra(configs):
         jobs = combine(words)
-    config = overlay.compose_job(tuple(jobs[0]), configs).config
+    config = compose_job(tuple(jobs[0]), configs).config
     if not config["sweep"]["wait"]:
         raise OptionError("sweep.wait=false is for `python train.py -m`: a sweep from Python waits for its jobs")
-    refused = list(list_refused(jobs, lambda job: overlay.compose_job(job, configs), configs))
+    refused = list(list_refused(jobs, lambda job: compose_job(job, configs), configs))
     started = leave_out_rejected(refused, jobs, skip=config["sweep"]["skip_refused"])
     folder = Path(config["paths"]["logs"]).absolute() / "sweeps" / f"{datetime.now():%Y-%m-%d_%H-%M-%S_%f}"
     save_plan(folder, Plan(started, [(refusal.words, refusal.reason) for refusal in refused], launcher))

@@ -12,14 +12,14 @@ from typing import Any
 
 from fedcohort.errors import FedcohortError, OptionError, describe
 from fedcohort.host import slurm
-from fedcohort.host.interrupt import NOTHING, Stop, interrupts
+from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, Stop, interrupts
 from fedcohort.jobs import gpus
 from fedcohort.record import history
 from fedcohort.record.folder import describe_log
 from fedcohort.record.sweep_folder import SweepJob
-from fedcohort.startup import overlay
 from fedcohort.startup.check import check_options
 from fedcohort.startup.compose import Composed
+from fedcohort.startup.compose_jobs import compose_job
 from fedcohort.startup.run import run
 
 log = logging.getLogger("fedcohort")
@@ -51,7 +51,7 @@ class JobContext:
         """Run the job with this number and these overrides; return its objective metric."""
         os.environ.update(self.env)
         job = SweepJob(self.folder, number, tuple(words))
-        return run_job(job, lambda: overlay.compose_job(job.words, self.configs, self.hydra), self)
+        return run_job(job, lambda: compose_job(job.words, self.configs, self.hydra), self)
 
 
 def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobContext) -> float | None:
@@ -165,5 +165,5 @@ def handle_job_signals() -> Iterator[None]:
     except Stop as stop:
         if not outermost:
             raise
-        log.warning("%s", NOTHING)
+        log.warning("%s", STOPPED_BEFORE_TRAINING)
         raise SystemExit(stop.code) from None

@@ -48,6 +48,6 @@ def start(cfg: DictConfig) -> float | None:
             return read_objective(run_checked(composed, None, last=True), composed.config["objective_metric"])
         except FedcohortError as error:
             log.error("%s", error)
-            if isinstance(error, ComponentError) and command_line.environment().get(command_line.FULL) == "1":
+            if isinstance(error, ComponentError) and command_line.is_traceback_requested():
                 raise
             raise SystemExit(2) from error
