@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.jobs import preload
-from fedcohort.jobs.local import run_local
-from fedcohort.jobs.workers import describe_exit, log_path, run_in_workers
+from fedcohort.jobs import local
+from fedcohort.jobs.local import describe_exit, log_path, run_in_workers, run_local
 from fedcohort.record import sweep_folder
 from job_toy import toy
 from yaml_words import ROOT
@@ -24,20 +23,43 @@ SCRIPT = """
 import sys
 from pathlib import Path
 
-from fedcohort.jobs import preload
-from fedcohort.jobs.workers import run_in_workers
+from fedcohort.jobs import local
+from fedcohort.jobs.local import run_in_workers
 from job_toy import toy
 
-preload.IMPORTED = ("fedcohort.jobs.fork_server",)
-preload.start_fork_server(1)
+local.IMPORTED = ("fedcohort.jobs.fork_server",)
+local.start_fork_server(1)
 list(run_in_workers(toy(Path(sys.argv[1])), {0: ("wait",), 1: ("wait",)}, 2))
+"""
+
+
+IMPORTING = """
+import os
+import sys
+
+from multiprocessing import get_context
+
+from fedcohort.jobs import local
+
+
+def look():
+    return str(os.getppid()) == os.environ["STARTED_BY"], os.environ["OMP_NUM_THREADS"], "pyarrow" in sys.modules
+
+
+if __name__ == "__main__":
+    os.environ["STARTED_BY"] = str(os.getpid())
+    local.IMPORTED = ("pyarrow",)  # what a run needs takes seconds
+    local.start_fork_server(3)
+    kept = "OMP_NUM_THREADS" in os.environ
+    with get_context("forkserver").Pool(2) as pool:
+        print(kept, {pool.apply(look) for _ in range(4)})
 """
 
 
 @pytest.fixture(autouse=True)
 def light(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fork server with few imports, where none is there yet."""
-    monkeypatch.setattr(preload, "IMPORTED", ("fedcohort.jobs.fork_server",))
+    monkeypatch.setattr(local, "IMPORTED", ("fedcohort.jobs.fork_server",))
 
 
 def pid_of(folder: Path, number: int) -> int:
@@ -82,3 +104,13 @@ def test_a_killed_command_leaves_no_worker(tmp_path: Path) -> None:
 def test_exit_codes_are_described() -> None:
     assert describe_exit(128 + signal.SIGTERM) == "its process was ended by SIGTERM"
     assert describe_exit(9) == "its process was ended with exit code 9"
+
+
+def test_workers_are_forked_from_a_process_that_has_imported_for_them(tmp_path: Path) -> None:
+    """With the threads that were asked for, which this process itself doesn't get."""
+    (tmp_path / "sweep.py").write_text(IMPORTING)
+    bare = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "sweep.py")], env=bare, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "False {(False, '3', True)}\n", done.stderr

@@ -18,14 +18,14 @@ from fedcohort.tracking import identity, server
 log = logging.getLogger("fedcohort")
 
 
-def sweeps(tag: str | None) -> list[str]:
-    """Return the ids in the tag."""
+def parse_sweeps(tag: str | None) -> list[str]:
+    """Return the ids of sweeps in the value of the tag `sweep_id`."""
     return tag.split(SEPARATOR) if tag else []
 
 
 def sweeps_of(folder: Path) -> list[str]:
     """Return the sweeps of the run in `folder`; none if it has not begun or has no journal."""
-    return sweeps(metadata.read_tags(folder).get(SWEEPS)) if (folder / metadata.INFO_FILE).exists() else []
+    return parse_sweeps(metadata.read_tags(folder).get(SWEEPS)) if (folder / metadata.INFO_FILE).exists() else []
 
 
 def sweeps_tag(folder: Path, sweep: str | None) -> dict[str, str]:
@@ -34,7 +34,7 @@ def sweeps_tag(folder: Path, sweep: str | None) -> dict[str, str]:
     return {SWEEPS: SEPARATOR.join(ids)} if ids else {}
 
 
-def join(folder: Path, sweep: str) -> None:
+def add_sweep(folder: Path, sweep: str) -> None:
     """Record that a finished run also belongs to `sweep`, unless it has no journal."""
     try:
         info = metadata.load_info(folder)
@@ -43,7 +43,7 @@ def join(folder: Path, sweep: str) -> None:
     metadata.rewrite_info(replace(info, tags={**info.tags, **sweeps_tag(folder, sweep)}))
 
 
-def send(runs: Sequence[RunInfo]) -> None:
+def send_sweeps(runs: Sequence[RunInfo]) -> None:
     """Send the sweeps of finished runs to MLflow. A server that is down is no error."""
     for info in runs:
         tracked = identity.load(info.folder)
@@ -52,10 +52,10 @@ def send(runs: Sequence[RunInfo]) -> None:
         try:
             with time_limit(server.WAIT_S, "sending"):
                 server.connect(tracked.place).set_tag(tracked.run_id, SWEEPS, info.tags[SWEEPS])
-        except server.failures() as error:
+        except server.expected_errors() as error:
             log.warning(
                 "MLflow at %s cannot record that %s belongs to this sweep, too (%s)",
                 tracked.tracking_uri,
                 info.name,
-                server.reason(error),
+                server.root_cause(error),
             )

@@ -7,9 +7,9 @@ import pytest
 
 from compare_toy import ACC, compare_runs, make_run
 from fedcohort.report.comparison.verdicts import list_verdicts
-from fedcohort.results.matching.likeness import find_newest_sweep, find_unlike, name_newest
 from fedcohort.results.matching.match import match
-from fedcohort.results.matching.run import Run
+from fedcohort.results.matching.question import find_newest_sweep, list_differing_options
+from fedcohort.results.matching.run import Run, name_newest
 
 LONG = {"deadline": "fixed", "deadline.k": "1.0", "until.virtual_s": "5400"}
 SHORT = {"deadline": "wait_for_all", "until.virtual_s": "null"}
@@ -74,7 +74,7 @@ def test_other_options_that_differ_are_noted(
         run = make_run("random", 0, 0.5, options={**options, **({rows: value} if rows in ("selector", "agg") else {})})
         runs.append(replace(run, tags={**run.tags, "name": value}))
     matched = match(runs, rows, None, ACC)
-    assert find_unlike((b, ""), (a, ""), matched, rows) == expected
+    assert list_differing_options(("", b), ("", a), matched) == expected
 
 
 def test_a_baseline_column_makes_columns_the_conditions() -> None:

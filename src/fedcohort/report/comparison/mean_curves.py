@@ -10,21 +10,18 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.results.compare import Cell, Options, evaluations_by_run
+from fedcohort.results.compare import Options
 from fedcohort.results.difference import t_test
-from fedcohort.results.frame import Frames
 from fedcohort.results.run import Evaluations
 
-KEYS = ("run", "setting", "condition", "seed")
 ROUNDS = "round"  # column of the curves
 POINTS = 200  # points at which runs with different costs are compared
 Points = Float64[np.ndarray, "_n"]
 BySeed = Mapping[int, Evaluations]
-Curves = Mapping[Cell, BySeed]
 
 
 @dataclass(frozen=True)
-class Band:
+class MeanCurve:
     """Mean over seeds at x, and half the width of its 95 % interval (NaN for one seed), each [points]."""
 
     x: Points
@@ -32,35 +29,20 @@ class Band:
     half: Points
 
 
-EMPTY = Band(np.empty(0), np.empty(0), np.empty(0))
+EMPTY = MeanCurve(np.empty(0), np.empty(0), np.empty(0))
 
 
-def curves_by_cell(frames: Frames, options: Options) -> dict[Cell, dict[int, Evaluations]]:
-    """Return the evaluations of each run that has some, by cell and seed."""
-    evaluations, runs = evaluations_by_run(frames, options), frames.runs
-    by_cell: dict[Cell, dict[int, Evaluations]] = {}
-    for run, setting, condition, seed in zip(*(runs[name] for name in KEYS), strict=True):
-        if len(evaluations[run].steps):
-            by_cell.setdefault((str(setting), str(condition)), {})[int(seed)] = evaluations[run]
-    return by_cell
-
-
-def position(run: Evaluations, axis: str) -> Points:
-    """Return the round, or the cost that `axis` names, of each evaluation."""
-    return run.steps if axis == ROUNDS else run.spent[axis]
-
-
-def average(curves: BySeed, axis: str) -> Band:
+def mean_curve(curves: BySeed, axis: str) -> MeanCurve:
     """Return the mean over seeds; axis: `round` or the name of a cost."""
     x = _points(list(curves.values()), axis)
-    return _band(x, [_values_at(run, axis, x) for run in curves.values()])
+    return _summarise(x, [_values_at(run, axis, x) for run in curves.values()])
 
 
-def subtract(curves: BySeed, base: BySeed, axis: str, options: Options) -> Band:
+def mean_difference(curves: BySeed, base: BySeed, axis: str, options: Options) -> MeanCurve:
     """Return the mean difference to the baseline over common seeds, positive where the curve is better."""
     pairs = [(curves[seed], base[seed]) for seed in sorted(set(curves) & set(base))]
     x = _points([run for pair in pairs for run in pair], axis)
-    return _band(x, [options.sign * (_values_at(run, axis, x) - _values_at(base, axis, x)) for run, base in pairs])
+    return _summarise(x, [options.sign * (_values_at(run, axis, x) - _values_at(base, axis, x)) for run, base in pairs])
 
 
 def _points(runs: Sequence[Evaluations], axis: str) -> Points:
@@ -75,11 +57,11 @@ def _points(runs: Sequence[Evaluations], axis: str) -> Points:
 
 
 def _values_at(run: Evaluations, axis: str, x: Points) -> Points:
-    values: Points = np.interp(x, position(run, axis), run.values)
+    values: Points = np.interp(x, run.steps if axis == ROUNDS else run.spent[axis], run.values)
     return values
 
 
-def _band(x: Points, values: Sequence[Points]) -> Band:
+def _summarise(x: Points, values: Sequence[Points]) -> MeanCurve:
     if not len(x) or not values:
         return EMPTY
     table = np.stack(values, axis=1)  # [points, seeds]
@@ -87,4 +69,4 @@ def _band(x: Points, values: Sequence[Points]) -> Band:
     if table.shape[1] > 1:
         with np.errstate(divide="ignore", invalid="ignore"):  # equal values have no spread
             half = t_test(table)[0]
-    return Band(x, table.mean(axis=1), half)
+    return MeanCurve(x, table.mean(axis=1), half)

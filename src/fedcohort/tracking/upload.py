@@ -14,7 +14,7 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.record.summary import read_summary
 from fedcohort.record.tags import DONE, ENDED_BY
 from fedcohort.tracking import identity, record
-from fedcohort.tracking.server import Place, connect, patient
+from fedcohort.tracking.server import Place, connect, retry_while_locked
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -27,8 +27,8 @@ STATUS = {"running": "RUNNING", "finished": "FINISHED", "interrupted": "KILLED",
 FILES = ("report.html", "config.yaml", "starts.jsonl", "summary.json", "clients.parquet", "run.log")
 
 
-class Feed:
-    """One MLflow run, and the part of the journal that it has."""
+class RunUpload:
+    """Sends the journal of one run to its MLflow run, which may have some of the steps already."""
 
     def __init__(self, client: "MlflowClient", run_id: str, folder: Path) -> None:
         self.client = client
@@ -74,24 +74,24 @@ class Feed:
         self.client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in tags.items()])
 
 
-def open_feed(info: RunInfo, where: Place, *, running: bool = True) -> Feed:
+def open_upload(info: RunInfo, where: Place, *, running: bool = True) -> RunUpload:
     """Connect, find or create the folder's run, and read the steps that it has; running: whether to show it as running.
 
     This may be repeated.
     """
 
-    def attempt() -> Feed:
+    def attempt() -> RunUpload:
         client = connect(where)
-        run_id = identity.adopt(client, info, where)
+        run_id = identity.find_or_create_run(client, info, where)
         if running:
             client.update_run(run_id, STATUS["running"])
-        return Feed(client, run_id, info.folder)
+        return RunUpload(client, run_id, info.folder)
 
-    return patient(attempt)
+    return retry_while_locked(attempt)
 
 
 def log_batch(client: "MlflowClient", run_id: str, batch: Sequence[Line]) -> None:
-    """Send one request; MLflow's client splits a line with more than 1,000 metrics."""
+    """Send the metrics of steps in one request; MLflow's client splits a line with more than 1,000 metrics."""
     client.log_batch(run_id, metrics=[metric for line in batch for metric in _metrics(line)])
 
 
@@ -122,7 +122,7 @@ def _metrics(line: Line) -> "Iterator[Metric]":
     from mlflow.entities import Metric
 
     if MAIN_METRIC in line.metrics:
-        yield Metric(record.FIRST, line.metrics[MAIN_METRIC], line.time_ms, line.step)
+        yield Metric(record.SORTED_FIRST, line.metrics[MAIN_METRIC], line.time_ms, line.step)
     names = sorted(line.metrics, key=lambda name: (name == MARKER, name))
     for name in names:
         if name not in NOT_SENT:

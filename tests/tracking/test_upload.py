@@ -15,7 +15,7 @@ from fedcohort.errors import TrackingError
 from fedcohort.record import history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
-from fedcohort.tracking import feed, identity, record, server
+from fedcohort.tracking import identity, record, server, upload
 from fedcohort.tracking.follow import Sender
 from killing import in_a_child, kill_at
 from record.made_up import info, play, report
@@ -81,11 +81,11 @@ KILLS: list[tuple[Any, str, int, str]] = [
     (identity, "_create", 1, "after"),  # the run exists, the folder doesn't know it
     (identity, "describe", 1, "before"),
     (identity, "describe", 1, "after"),
-    (feed, "log_batch", 1, "before"),
-    (feed, "log_batch", 4, "before"),
-    (feed, "log_batch", 4, "after"),  # it has arrived, but nobody noted that
-    (feed.Feed, "set_status", 1, "before"),  # the files are there, the run is not ended
-    (feed.Feed, "close", 1, "after"),
+    (upload, "log_batch", 1, "before"),
+    (upload, "log_batch", 4, "before"),
+    (upload, "log_batch", 4, "after"),  # it has arrived, but nobody noted that
+    (upload.RunUpload, "set_status", 1, "before"),  # the files are there, the run is not ended
+    (upload.RunUpload, "close", 1, "after"),
 ]
 
 
@@ -103,7 +103,7 @@ def test_sending_again_changes_nothing(logs: Logs) -> None:
     """What the server has is asked for; where the answer is lost, the primary key keeps it exactly once."""
     play(watchers(logs), run_info(logs))
     lines, _ = history.read_lines(run_info(logs).folder / "journal.jsonl")
-    feed.log_batch(logs.client(), logs.only_run().info.run_id, lines)
+    upload.log_batch(logs.client(), logs.only_run().info.run_id, lines)
     check(logs, 6)
 
 
@@ -136,14 +136,14 @@ def test_a_kill_while_tables_are_made_leaves_no_half_database(tmp_path: Path, mo
 def test_after_an_outage_the_missing_rounds_are_sent(
     logs: Logs, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
 ) -> None:
-    sent = feed.log_batch
+    sent = upload.log_batch
 
     def gone_from_2_to_4(client: Any, run_id: str, batch: list[history.Line]) -> None:
         if 2 <= batch[-1].step <= 4:
             raise MlflowException("connection refused")
         sent(client, run_id, batch)
 
-    monkeypatch.setattr(feed, "log_batch", gone_from_2_to_4)
+    monkeypatch.setattr(upload, "log_batch", gone_from_2_to_4)
     monkeypatch.setattr(Sender, "_pause", lambda self, took: 0.0)
     play(watchers(logs), run_info(logs))
     check(logs, 6)
@@ -163,24 +163,24 @@ def test_a_locked_database_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> No
             raise errors.pop()
         return "done"
 
-    assert server.patient(action) == "done"
+    assert server.retry_while_locked(action) == "done"
     errors += [MlflowException("no such table")]
     with pytest.raises(MlflowException, match="no such table"):
-        server.patient(action)
+        server.retry_while_locked(action)
     errors += [MlflowException("database is locked")] * 5
     with pytest.raises(MlflowException, match="locked"):
-        server.patient(action)
+        server.retry_while_locked(action)
 
 
 def test_rounds_wait_for_each_other(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     batches: list[int] = []
-    sent = feed.log_batch
+    sent = upload.log_batch
 
     def count(client: Any, run_id: str, batch: list[history.Line]) -> None:
         batches.append(len(batch))
         sent(client, run_id, batch)
 
-    monkeypatch.setattr(feed, "log_batch", count)
+    monkeypatch.setattr(upload, "log_batch", count)
     play([Journal(), logs.tracker(every_s=3600)], run_info(logs, rounds=60))
     check(logs, 60)
     most = 1000 // len(report(1).metrics)
@@ -217,7 +217,7 @@ def test_the_headline_has_a_name_that_sorts_first(logs: Logs) -> None:
     play(watchers(logs), run_info(logs))
     run = check(logs, 6)
     client, names = logs.client(), sorted(run.data.metrics)
-    assert names[0] == record.FIRST
+    assert names[0] == record.SORTED_FIRST
     histories = [client.get_metric_history(run.info.run_id, name) for name in (names[0], "test/acc")]
     first, second = ([(each.step, each.timestamp, each.value) for each in of] for of in histories)
     assert first == second != []

@@ -10,7 +10,7 @@ import pytest
 
 from fedcohort.console.summary import Summary
 from fedcohort.record.journal import Journal
-from fedcohort.results.shares_of_best import describe
+from fedcohort.results.summary_rows import describe_share
 from record.made_up import info, report
 
 
@@ -62,7 +62,7 @@ def test_times_are_not_interpolated(tmp_path: Path, capsys: pytest.CaptureFixtur
     bare = summarised(tmp_path / "bare", {"test/acc": 0.1}, {"test/acc": 0.5})
     assert (bare[0]["round"], bare[0]["bytes"]) == (1, None)
     assert summarised(tmp_path / "untrained", {"test/acc": 0.5}) == [], "the untrained model never counts"
-    assert describe(bare[0]) == ("to 80 % of its best, 40.0 %", "round 1, no clock, bytes unknown")
+    assert describe_share(bare[0]) == ("to 80 % of its best, 40.0 %", "round 1, no clock, bytes unknown")
 
 
 @pytest.mark.parametrize(("last", "lines"), [(0.4, 0), (0.6, 3)])

@@ -13,10 +13,9 @@ from fedcohort.console.summary import Summary
 from fedcohort.record.history import read
 from fedcohort.record.journal import Journal
 from fedcohort.record.status import RunStatus
-from fedcohort.report import run_page
+from fedcohort.report import run_figures
 from fedcohort.report.figure import style
-from fedcohort.report.run_figures import Figures, redraw
-from fedcohort.report.run_page import MAX_BYTES, list_sections, mean_correlations
+from fedcohort.report.run_figures import Figures, mean_correlations, redraw, write_page
 from record.made_up import info, play, report
 from report.test_run_figures import NAMES
 
@@ -56,7 +55,7 @@ def test_an_outdated_summary_is_replaced_by_the_journals_values(tmp_path: Path) 
     facts = info(tmp_path / "run")
     play([Journal(), Summary(full=False)], facts, last=3, status="interrupted")
     play([Journal()], dataclasses.replace(facts, start=3))
-    summary = run_page._summarise(facts, read(facts.folder), "finished")
+    summary = run_figures._summarise(facts, read(facts.folder), "finished")
     assert (summary["rounds"], summary["status"]) == (6, "finished")
     assert 0 <= summary["wall_s"] < 60
     assert json.loads((facts.folder / "summary.json").read_text())["rounds"] == 3
@@ -66,7 +65,7 @@ def test_a_summary_of_an_older_version_may_lack_fields(tmp_path: Path) -> None:
     facts = info(tmp_path / "run")
     play([Journal(), Summary(full=False), RunStatus()], facts)
     (facts.folder / "summary.json").write_text(json.dumps({"rounds": 6, "wall_s": 12.5, "status": "finished"}))
-    text = run_page.write(facts, read(facts.folder), []).read_text()
+    text = write_page(facts, read(facts.folder), []).read_text()
     assert "<td>12.5 s</td>" in text
     assert "to 90 % of its best" in text
 
@@ -84,16 +83,6 @@ def test_correlations_need_properties_that_differ(tmp_path: Path) -> None:
     assert list(mean_correlations(alike, read(facts.folder))) == ["expected seconds"]
 
 
-def test_a_figure_that_is_too_large_is_named(tmp_path: Path) -> None:
-    large, small = tmp_path / "selection.png", tmp_path / "round.png"
-    for path, size in ((large, MAX_BYTES + 1), (small, 24)):
-        path.write_bytes(bytes(size))
-    (section,) = list_sections([large], {})
-    assert (section["pictures"], section["too_large"]) == ([], ["selection.png"])
-    (section,) = list_sections([small], {})
-    assert [picture.path for picture in section["pictures"]] == [small]
-
-
 def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
     """A selector, a class and a client of a user's own data may have any name."""
     attack = "<script>alert(1)</script>"
@@ -102,6 +91,6 @@ def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
     play([Journal(), Summary(full=False), RunStatus()], facts)
     history = read(facts.folder)
     history.metrics[attack] = 1.0
-    text = run_page.write(facts, history, []).read_text()
+    text = write_page(facts, history, []).read_text()
     assert "<script" not in text
     assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 4, "title, choice, class, tag"

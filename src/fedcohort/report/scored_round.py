@@ -1,4 +1,4 @@
-"""The selection of one round: availability, score, components of the score, and fate of each client."""
+"""The selection of one round: availability, score, components of the score, and outcome of each client."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from fedcohort.record.history import History
 from fedcohort.types import Ids, Values
 
 IDLE, AWAY, TOO_LATE, ARRIVED = range(4)
-Fates = Int[np.ndarray, "_n"]
+Outcomes = Int[np.ndarray, "_n"]
 BEST, MAX_ROWS = 30, 60  # rows: up to `MAX_ROWS` all clients, otherwise the best by score and the selected ones
 
 
 @dataclass(frozen=True)
-class ExplainedRound:
+class ScoredRound:
     """The selection of one round, for all clients.
 
     Attributes:
@@ -23,14 +23,14 @@ class ExplainedRound:
         score: score of each client, NaN if unknown.
         parts: components of the scores by name, NaN if unknown.
         probability: selection probability of each client; None if the selector does not draw.
-        fate: fate of each client: IDLE, AWAY, TOO_LATE (selected, but no update arrived) or ARRIVED.
+        outcome: outcome of each client: IDLE, AWAY, TOO_LATE (selected, but no update arrived) or ARRIVED.
     """
 
     step: int
     score: Values
     parts: Mapping[str, Values]
     probability: Values | None
-    fate: Fates
+    outcome: Outcomes
 
     @property
     def key(self) -> Values:
@@ -40,7 +40,7 @@ class ExplainedRound:
     @property
     def selected(self) -> Bool[np.ndarray, "_n"]:
         """Which clients were selected."""
-        return np.isin(self.fate, (ARRIVED, TOO_LATE))
+        return np.isin(self.outcome, (ARRIVED, TOO_LATE))
 
     @property
     def ranking(self) -> Ids:
@@ -60,7 +60,7 @@ class ExplainedRound:
         return bool(finite.any() and np.allclose(total[finite], self.score[finite], rtol=1e-6, atol=1e-9 * size))
 
 
-def explain(history: History) -> list[int]:
+def list_scored_rounds(history: History) -> list[int]:
     """Return the rounds in which a client was selected and a client had a score or a selection probability."""
     table = history.clients(["selected", "score", "probability"], first=1)
     columns = [name for name in ("score", "probability") if name in table]
@@ -70,41 +70,32 @@ def explain(history: History) -> list[int]:
     return [int(step) for step in by_step.index[by_step.all(axis=1)]]
 
 
-def fates(available: np.ndarray, selected: np.ndarray, arrived: np.ndarray) -> Fates:
+def outcomes_of(available: np.ndarray, selected: np.ndarray, arrived: np.ndarray) -> Outcomes:
     """Return for each client whether it was idle, away, too late, or arrived in the round."""
     codes = np.select([selected & arrived, selected, ~available], [ARRIVED, TOO_LATE, AWAY], IDLE)
     return codes.astype(np.int8)
 
 
-def load(history: History, step: int) -> ExplainedRound:
+def load_scored_round(history: History, step: int) -> ScoredRound:
     """Read one round from the journal and the per-client table."""
     table = history.clients(first=step)
-    rows = table[table["step"] == step]
+    rows = table[table["step"] == step].set_index("client")
     in_journal = history.available(step)
     available = rows["available"].to_numpy(dtype=bool) if in_journal is None else in_journal
-    clients = rows["client"].to_numpy()
-
-    def column(name: str) -> Values:
-        values = np.full(len(available), np.nan)
-        if name in rows:
-            values[clients] = rows[name].to_numpy(dtype=np.float64)
-        return values
-
-    def flags(name: str) -> Bool[np.ndarray, "_n"]:
-        return np.asarray(column(name) == 1)
-
-    parts = {str(name)[5:]: column(str(name)) for name in rows.columns if str(name).startswith("part_")}
-    probability = column("probability")
-    return ExplainedRound(
+    by_client = rows.reindex(index=range(len(available))).dropna(axis="columns", how="all").astype(float)
+    columns: dict[str, Values] = {str(name): values.to_numpy() for name, values in by_client.items()}
+    nothing = np.full(len(available), np.nan)
+    selected, arrived = (columns.get(name, nothing) == 1 for name in ("selected", "arrived"))
+    return ScoredRound(
         step=step,
-        score=column("score"),
-        parts={name: values for name, values in parts.items() if not np.isnan(values).all()},
-        probability=None if np.isnan(probability).all() else probability,
-        fate=fates(available, flags("selected"), flags("arrived")),
+        score=columns.get("score", nothing),
+        parts={name[5:]: values for name, values in columns.items() if name.startswith("part_")},
+        probability=columns.get("probability"),
+        outcome=outcomes_of(available, selected, arrived),
     )
 
 
-def choose_rows(round: ExplainedRound) -> Ids:
+def choose_rows(round: ScoredRound) -> Ids:
     """Return the clients that have a row, best first.
 
     These are all clients with a score or a selection, if there are at most `MAX_ROWS` of them. Otherwise they are the
@@ -112,8 +103,7 @@ def choose_rows(round: ExplainedRound) -> Ids:
     """
     ranking = round.ranking
     scored, selected = ~np.isnan(round.key[ranking]), round.selected[ranking]
-    clients: Ids = ranking[scored | selected]
-    if len(clients) <= MAX_ROWS:
-        return clients
-    rows: Ids = ranking[(np.arange(len(ranking)) < BEST) & scored | selected][:MAX_ROWS]
+    if (scored | selected).sum() > MAX_ROWS:
+        scored[BEST:] = False
+    rows: Ids = ranking[scored | selected][:MAX_ROWS]
     return rows
