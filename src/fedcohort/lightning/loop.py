@@ -103,7 +103,7 @@ class FederatedLoop(pl.Callback):
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: object, batch_idx: int
     ) -> None:
-        """Aggregate after the last slice, as the model is validated before `on_train_epoch_end`."""
+        """Aggregate after the last slice, because the model is validated before `on_train_epoch_end`."""
         if batch_idx + 1 == self.settings.slices:
             self.rounds.end(self._module(pl_module).collector)
             count_a_step(trainer)
@@ -112,7 +112,7 @@ class FederatedLoop(pl.Callback):
         self._report(trainer, self._module(pl_module), trainer.current_epoch + 1)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Report step 0, as the sanity check validates w_0."""
+        """Report step 0, because the sanity check validates w_0."""
         if trainer.sanity_checking:
             self._report(trainer, self._module(pl_module), 0)
 

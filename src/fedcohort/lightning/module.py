@@ -89,7 +89,7 @@ class ClientModule(pl.LightningModule):
         checkpoint["state_dict"] = {name: tensor.clone() for name, tensor in checkpoint["state_dict"].items()}
 
     def transfer_batch_to_device(self, batch: object, device: torch.device, dataloader_idx: int) -> object:
-        """Return the batch unchanged, as all data are on the device, and a search for tensors in tasks takes time."""
+        """Return the batch unchanged: all data are on the device, and a search for tensors in tasks takes time."""
         return batch
 
 
