@@ -180,7 +180,7 @@ def test_an_error_is_reported_and_the_follower_continues(
 
 
 def test_a_follower_ends_after_the_process_that_started_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "LAST_S", 0)
+    monkeypatch.setattr(follow, "EXIT_DELAY_S", 0)
     read, write = os.pipe()
     os.write(write, b"not read yet\n")
     child = os.fork()

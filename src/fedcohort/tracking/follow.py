@@ -36,7 +36,7 @@ SHARE = 0.05  # largest share of the time that is spent on sending to a slow ser
 LONGEST_PAUSE_S = 600.0
 POLL_S = (0.1, 1.0)  # shortest and longest time between two checks of the journal and the lock
 NICE = 5  # training has priority
-LAST_S = 20.0  # seconds that a follower may run after the process that started it has ended
+EXIT_DELAY_S = 20.0  # seconds that a follower may run after the process that started it has ended
 Wait = Callable[[float], str | None]  # wait at most these seconds, and return the run's status if it has ended
 
 
@@ -207,11 +207,11 @@ def serve(reader: Connection, writer: Connection) -> None:
 
 
 def _exit_after_parent(source: int) -> None:
-    """End this process LAST_S seconds after the last process that could write to `source` has ended."""
+    """End this process EXIT_DELAY_S seconds after the last process that could write to `source` has ended."""
     hangup = select.poll()
     hangup.register(source, 0)
     hangup.poll()
-    time.sleep(LAST_S)
+    time.sleep(EXIT_DELAY_S)
     os._exit(1)
 
 
