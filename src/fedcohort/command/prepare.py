@@ -21,7 +21,7 @@ from pathlib import Path
 
 from fedcohort import ranges
 from fedcohort.dataset.raw.pieces import write
-from fedcohort.dataset.raw.source import folder_of
+from fedcohort.dataset.raw.source import check_source
 from fedcohort.errors import DataError, OptionError
 from fedcohort.host import disk
 from fedcohort.paths import expand
@@ -42,7 +42,7 @@ def main(words: Sequence[str]) -> int:
             raise OptionError("size is given twice: name it once")
     if len(named) != 3:
         raise OptionError(f"name the kind ({', '.join(KINDS)}), the folder with the raw files, and the folder to make")
-    kind, source = named[0], folder_of(named[1])
+    kind, source = named[0], check_source(named[1])
     ranges.choice("the kind", kind, *KINDS)
     destination = _destination(named[2], source)
     text = options[0][1] if options else None

@@ -77,11 +77,8 @@ def list_folder(folder: Path) -> str:
 def find_part(path: str, part: str, option: str = "dataset.path") -> Path | None:
     """Return the file of `part` in the folder `path`, None if there is none. Raises `DataError`."""
     folder = check_folder(path, option)
-    try:
-        files = [file for suffix in SUFFIXES if os.path.lexists(file := folder / (part + suffix))]
-        irregular = [file for file in files if not file.is_file() and not (file.is_dir() and list_files(file))]
-    except OSError as error:
-        raise DataError(f"{option}={path[:200]} can't be read: {error.strerror}") from error
+    files = [file for suffix in SUFFIXES if os.path.lexists(file := folder / (part + suffix))]
+    irregular = [file for file in files if not file.is_file() and not (file.is_dir() and list_files(file))]
     if irregular:
         raise DataError(
             f"{option}={path}: {irregular[0].name} is no regular file, or a link to nothing: it is not read"

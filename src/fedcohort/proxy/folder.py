@@ -20,6 +20,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
+from fedcohort.dataset.arrow_columns import is_row_number
 from fedcohort.dataset.files import read_part
 from fedcohort.dataset.image_dataset import NO_PIXELS, read_images, to_pixels
 from fedcohort.dataset.images import ImageFormat
@@ -100,7 +101,7 @@ class Folder(Proxy):
         if self.features is not None:
             return [self.features]
         names = [name for name in frame.names if name not in self.leave_out and frame.is_number(name)]
-        names = [name for name in names if not frame.is_row_number(name)]
+        names = [name for name in names if not is_row_number(frame.table, name)]
         return list(federation.columns) if sorted(names) == sorted(federation.columns) else names
 
 
