@@ -85,12 +85,8 @@ def column_notices(train: Frame, inputs: Sequence[str], excluded: Sequence[str],
         excluded: the columns of labels, clients and series, and those that the user leaves out.
         has_lists: whether the inputs are columns of lists or images.
     """
-    dropped = [
-        name
-        for name in train.names
-        if name not in {*inputs, *excluded} and not arrow_columns.is_row_number(train.table, name)
-    ]
-    kinds = {name: kind_of(train, name) for name in dropped}
+    kinds = {name: kind_of(train, name) for name in train.names if name not in {*inputs, *excluded}}
+    dropped = [name for name, kind in kinds.items() if kind != "row number"]
     texts = [name for name, kind in kinds.items() if kind == "text"]
     for name in texts:
         for what, remedy in recognise_text_numbers(train, name):
