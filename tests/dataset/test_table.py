@@ -268,7 +268,7 @@ def test_images_of_absurd_size_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_csv_that_cannot_fit_is_rejected_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A quarter of 4,000 bytes is the least that it takes."""
     (tmp_path / "train.csv").write_text("a\n" + "x" * 3998)
-    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "MIN_CHECKED_BYTES", 0)
     monkeypatch.setattr(memory, "available_bytes", lambda: 999.0)
     with pytest.raises(OptionError, match=r"train.csv \(0.0 GB\) needs at least 0.0 GB .*: write it as Parquet"):
         local(str(tmp_path))

@@ -61,7 +61,7 @@ def test_a_component_error_is_printed_once(logs: Path, monkeypatch: pytest.Monke
         del cfg["hydra"]
     lines: list[str] = []
     monkeypatch.setattr(job.log, "error", lambda text, *values: lines.append(text % values))
-    monkeypatch.setenv(command_line.FULL, "1")
+    monkeypatch.setenv(command_line.TRACEBACK_VARIABLE, "1")
     with pytest.raises(ComponentError, match="must not change its inputs in place"):
         called(cfg)
     monkeypatch.setattr(command_line, "_ENCLOSING", [None])  # as while `train.py` calls Hydra

@@ -48,9 +48,9 @@ def test_compare_and_report_give_the_same_verdict(name: str, options: dict[str, 
         entry = entries[pair]
         assert entry.difference is not None
         assert entry.verdict == method.verdict, pair
-        assert entry.difference.mean == pytest.approx(method.over.mean, abs=1e-6)
-        assert entry.p == pytest.approx(method.ps.in_setting, abs=1e-6) or math.isnan(entry.p), pair
-    for key, row in results.done():
+        assert entry.difference.mean == pytest.approx(method.difference.mean, abs=1e-6)
+        assert entry.p == pytest.approx(method.p_values.within_setting, abs=1e-6) or math.isnan(entry.p), pair
+    for key, row in results.done_runs():
         if key[:2] in methods:
             assert row["target"] == pytest.approx(times.targets[key[0]][key[2]])
     speeds = measure_speeds(study, results)
@@ -59,8 +59,11 @@ def test_compare_and_report_give_the_same_verdict(name: str, options: dict[str, 
         for pair in set(by_pair) & set(methods):
             speed, of_compare = by_pair[pair], times.entries[axis][pair]
             assert of_compare.speed_up is not None
-            assert speed.up.ratio == pytest.approx(of_compare.speed_up.ratio)
-            assert (speed.verdict, speed.up.bound) == (of_compare.verdict, of_compare.speed_up.bound), (axis, pair)
+            assert speed.speed_up.ratio == pytest.approx(of_compare.speed_up.ratio)
+            assert (speed.verdict, speed.speed_up.bound) == (of_compare.verdict, of_compare.speed_up.bound), (
+                axis,
+                pair,
+            )
 
 
 def test_oracles_and_clocks_are_recognised_by_both() -> None:

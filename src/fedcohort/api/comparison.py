@@ -82,7 +82,7 @@ class Options:
 
 
 def split_metrics(text: str) -> list[str]:
-    """Return the names between the commas. Raises `OptionError` if there is no name, or a name is given twice."""
+    """Split a list of metrics at its commas. Raises `OptionError` for an empty or repeated name."""
     names = text.split(",")
     if not all(names) or len(set(names)) < len(names):
         raise ranges.refuse("metric", "a metric, or several of them, each once, as test/acc,clients/acc_worst5", text)
@@ -91,7 +91,7 @@ def split_metrics(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Conditions compared over seeds.
+    """A comparison of conditions over seeds.
 
     Attributes:
         answer: the compared runs with all statistics.
@@ -101,7 +101,7 @@ class Comparison:
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """One row a condition and metric, with mean, paired difference, interval, p, verdict and costs."""
+        """One row per condition and metric, with mean, paired difference, interval, p, verdict and costs."""
         return result_values(self.answer)
 
     @cached_property

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedcohort import ranges
-from fedcohort.command.words import folders_and_options
+from fedcohort.command.arguments import folders_and_options
 from fedcohort.console.terminal import print_for_each
 from fedcohort.errors import TrackingError
 from fedcohort.host import messages
@@ -93,9 +93,9 @@ def _place(folder: Path, tracking_uri: str | None, experiment: str | None) -> se
     return server.place(tracking_uri or (tracked.tracking_uri if tracked else None), name, folder.parent)
 
 
-def main(words: Sequence[str]) -> int:
-    """Run the command; return 0 if MLflow has every folder's run completely. Raises `OptionError`."""
-    folders, options = folders_and_options(words, ("follow", "tracking_uri", "experiment", "wait_s"))
+def main(arguments: Sequence[str]) -> int:
+    """Send runs to MLflow; return 0 if all of them were sent completely. Raises `OptionError`."""
+    folders, options = folders_and_options(arguments, ("follow", "tracking_uri", "experiment", "wait_s"))
     ranges.choice("follow", options.get("follow", "false"), "true", "false")
     wait_s = ranges.parse_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")
     where = options.get("tracking_uri"), options.get("experiment")

@@ -21,7 +21,7 @@ from fedcohort.jobs.refused import Refusal, leave_out_rejected, list_refused
 from fedcohort.jobs.sweep import GRID, split_jobs
 from fedcohort.startup import compat, options
 from fedcohort.startup.compose import Composed, find_configs
-from fedcohort.startup.overlay import Overlay
+from fedcohort.startup.compose_jobs import JobComposer
 
 
 class Grid(Sweeper):
@@ -68,10 +68,10 @@ class Grid(Sweeper):
     def list_refused(self, jobs: Sequence[Sequence[str]]) -> list[Refusal]:
         """Return the jobs that would be rejected, in their order."""
         configs = find_configs(self.typed.hydra)
-        overlay = Overlay(lambda words: self._loader.load_sweep_config(self.typed, list(words)), configs)
+        composer = JobComposer(lambda words: self._loader.load_sweep_config(self.typed, list(words)), configs)
 
         def compose(words: tuple[str, ...]) -> Composed:
-            composition = overlay.compose(words)
+            composition = composer.compose(words)
             self.on_gpus |= composition.config["trainer"]["accelerator"] == "gpu"
             return composition
 

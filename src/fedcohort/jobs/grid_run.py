@@ -17,8 +17,9 @@ from fedcohort.jobs.launch import Launch
 from fedcohort.jobs.refused import leave_out_rejected, list_refused
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import Plan, save_plan
-from fedcohort.startup import compat, overlay
+from fedcohort.startup import compat
 from fedcohort.startup.compose import initialised_hydra
+from fedcohort.startup.compose_jobs import compose_job
 
 log = logging.getLogger("fedcohort")
 
@@ -36,10 +37,10 @@ def begin_grid(words: Sequence[str], configs: Path, launcher: str) -> Path:
     Raises `IncompatibleConfig` if jobs would be rejected and `sweep.skip_refused` is false.
     """
     jobs = expand(words, configs)
-    config = overlay.compose_job(tuple(jobs[0]), configs).config
+    config = compose_job(tuple(jobs[0]), configs).config
     if not config["sweep"]["wait"]:
         raise OptionError("sweep.wait=false is for `python train.py -m`: a sweep from Python waits for its jobs")
-    refused = list(list_refused(jobs, lambda job: overlay.compose_job(job, configs), configs))
+    refused = list(list_refused(jobs, lambda job: compose_job(job, configs), configs))
     started = leave_out_rejected(refused, jobs, skip=config["sweep"]["skip_refused"])
     folder = Path(config["paths"]["logs"]).absolute() / "sweeps" / f"{datetime.now():%Y-%m-%d_%H-%M-%S_%f}"
     save_plan(folder, Plan(started, [(refusal.words, refusal.reason) for refusal in refused], launcher))

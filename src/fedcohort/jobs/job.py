@@ -10,13 +10,13 @@ from pathlib import Path
 
 from fedcohort.errors import FedcohortError, describe
 from fedcohort.host import slurm
-from fedcohort.host.interrupt import NOTHING, Stop, interrupts
+from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, Stop, interrupts
 from fedcohort.jobs import gpus, objective_metric
 from fedcohort.record.folder import describe_log
 from fedcohort.record.sweep_folder import SweepJob
-from fedcohort.startup import overlay
 from fedcohort.startup.check import check_options
 from fedcohort.startup.compose import Composed
+from fedcohort.startup.compose_jobs import compose_job
 from fedcohort.startup.run import run
 
 log = logging.getLogger("fedcohort")
@@ -48,7 +48,7 @@ class JobContext:
         """Run the job with this number and these overrides; return its objective metric."""
         os.environ.update(self.env)
         job = SweepJob(self.folder, number, tuple(words))
-        composition = lambda: overlay.compose_job(tuple(words), self.configs, self.hydra)  # noqa: E731
+        composition = lambda: compose_job(tuple(words), self.configs, self.hydra)  # noqa: E731
         return run_job(job, composition, self)
 
 
@@ -124,5 +124,5 @@ def own_process() -> Iterator[None]:
     except Stop as stop:
         if not outermost:
             raise
-        log.warning("%s", NOTHING)
+        log.warning("%s", STOPPED_BEFORE_TRAINING)
         raise SystemExit(stop.code) from None

@@ -51,6 +51,6 @@ def start(cfg: DictConfig) -> float | None:
             )
         except FedcohortError as error:
             log.error("%s", error)
-            if isinstance(error, ComponentError) and command_line.environment().get(command_line.FULL) == "1":
+            if isinstance(error, ComponentError) and command_line.is_traceback_requested():
                 raise
             raise SystemExit(2) from error

@@ -55,7 +55,7 @@ class SplitOptions:
 
 @dataclass(frozen=True)
 class Assignment:
-    """Who holds which training samples, before their inputs are copied.
+    """Assignment of the training samples to the server and the clients, before inputs are copied.
 
     Attributes:
         server: positions of the rows of server_val, sorted.
@@ -80,8 +80,8 @@ class Assignment:
     hash: str
 
 
-def assign(raw: Raw, options: SplitOptions) -> Assignment:
-    """Draw the rows of the server and of the clients, and the labels that clients see."""
+def assign_samples(raw: Raw, options: SplitOptions) -> Assignment:
+    """Assign training samples to the server and to clients, and draw the labels that clients see."""
     seed = options.seed
     server = draw_server_rows(raw, options.server_val, generator(seed, "server_val"))
     memory.return_free_memory()
@@ -121,7 +121,7 @@ def thin_samples(raw: Raw, limit: int | None, seed: int) -> Raw:
 
 
 def positions_in_all(server: Ids, rows: Ids) -> Ids:
-    """Return the positions among all samples of rows that are numbered without the server's samples (sorted)."""
+    """Convert positions among the samples that the server does not hold into positions among all samples."""
     positions: Ids = np.searchsorted(server - np.arange(len(server)), rows, side="right")
     positions += rows
     return positions

@@ -6,7 +6,7 @@ import pytest
 
 from fedcohort.study import report
 from fedcohort.study.judge import judge
-from fedcohort.study.outcome import find_outcome, kind_of
+from fedcohort.study.page_data import kind_of, summarise
 from study.test_judge import LATE_MEANS, ROWS
 from study.tiny import make_results, write_study
 
@@ -54,11 +54,11 @@ def test_the_kind_of_a_setting(tmp_path: Path, rows: dict[str, list[float]], kin
 def test_settings_are_counted(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     results = make_results(study, LATE_MEANS)
-    outcome = find_outcome(study, results, judge(study, results), {})
-    assert outcome["counts"] == {"won": 1, "unused": 1, "nothing": 0, "open": 0}
-    assert (outcome["tests"], outcome["anywhere"], outcome["seeds"]) == (4, 1, "3")
-    assert [setting.label for setting in outcome["settings"]] == ["noisy", "equal"]
-    assert (outcome["overall"] is not None, outcome["faster"]) == (True, None)
+    summary = summarise(study, results, judge(study, results), {})
+    assert summary["counts"] == {"won": 1, "unused": 1, "nothing": 0, "open": 0}
+    assert (summary["tests"], summary["won_over_all"], summary["seeds"]) == (4, 1, "3")
+    assert [setting["label"] for setting in summary["settings"]] == ["noisy", "equal"]
+    assert (summary["overall"] is not None, summary["faster"]) == (True, None)
 
 
 def test_budgets_are_horizons(tmp_path: Path) -> None:
@@ -67,5 +67,5 @@ def test_budgets_are_horizons(tmp_path: Path) -> None:
     for (cell, _, _), facts in results.rows.items():
         seconds = "None" if cell == "equal" else "36000"
         facts["budget"] = f"Budget(rounds=60, virtual_s={seconds}, bytes=None, acc=None)"
-    outcome = find_outcome(study, results, judge(study, results), {})
-    assert outcome["horizons"] == ["60 rounds", "10 h 0 min of virtual time or 60 rounds"]
+    summary = summarise(study, results, judge(study, results), {})
+    assert summary["horizons"] == ["60 rounds", "10 h 0 min of virtual time or 60 rounds"]

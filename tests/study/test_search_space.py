@@ -46,14 +46,14 @@ def test_errors_in_a_search_space_are_reported(tmp_path: Path, changes: dict[str
         ),
         (
             {"selector.colour": [1, 2]},
-            "study.yaml: tune.space.ucb_cs: selector has no option 'colour'; its",
+            "study.yaml: tune.space.ucb_cs has no option 'selector.colour'; its options are",
         ),
-        ({"colour": [1, 2]}, "tune.space.ucb_cs: the config has no option 'colour'; its options are"),
+        ({"colour": [1, 2]}, "tune.space.ucb_cs has no option 'colour'; its options are"),
     ],
 )
 def test_a_search_space_contains_the_default(tmp_path: Path, space: dict[str, Any], message: str) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     study = write_study(tmp_path, tune={**TUNE, "space": {"ucb_cs": space}})
-    assert study.space is not None
+    assert study.search_space is not None
     with pytest.raises(OptionError, match=message):
-        tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs"])
+        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs"])

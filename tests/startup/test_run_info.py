@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedcohort.startup.differences import list_changed
+from fedcohort.startup.run_info import list_changed
 from run_harness import compose_words
 
 STOPPING = "lightning.pytorch.callbacks.EarlyStopping"

@@ -1,12 +1,17 @@
-"""Words laid over a composed config: what comes out is what Hydra composes."""
+"""Configs of jobs that are composed from few compositions by Hydra equal those that Hydra composes."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from pathlib import Path
 
 import pytest
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
-from fedcohort.startup.check import HEAVY, LIGHT
-from fedcohort.startup.compose import Composed, compose_config
-from fedcohort.startup.overlay import DATA_GROUPS, Overlay
+from fedcohort.startup import compose, compose_jobs
+from fedcohort.startup.check import GROUPS_WITH_TORCH, GROUPS_WITHOUT_TORCH
+from fedcohort.startup.compose import Composed, compose_config, compose_run
+from fedcohort.startup.compose_jobs import DATA_GROUPS, JobComposer, compose_job
 from run_harness import compose_words, composed_by_hydra
 from yaml_words import CONFIGS, list_options, load_yaml
 
@@ -84,18 +89,45 @@ def test_overrides_that_hydra_rejects_are_rejected(word: str) -> None:
         compose_words(word)
 
 
-@pytest.mark.parametrize("group", sorted({*LIGHT, *HEAVY} - {*DATA_GROUPS}))
+@pytest.mark.parametrize("group", sorted({*GROUPS_WITHOUT_TORCH, *GROUPS_WITH_TORCH} - {*DATA_GROUPS}))
 def test_overrides_of_our_groups_compose_with_hydra_once(group: str) -> None:
     requested: list[tuple[str, ...]] = []
 
     def ask(overrides: tuple[str, ...]) -> DictConfig:
         requested.append(overrides)
-        return composed_by_hydra(overrides)
+        return deepcopy(composed_by_hydra(overrides))
 
-    overlay = Overlay(ask, CONFIGS)
+    composer = JobComposer(ask, CONFIGS)
     plain_options = [
         word for word in list_options(group) if "defaults" not in load_yaml(CONFIGS / group / f"{word}.yaml")
     ]
     for word in plain_options:
-        assert overlay.compose((f"{group}={word}",)).choices[group] == word
+        assert composer.compose((f"{group}={word}",)).choices[group] == word
     assert requested == [()]
+
+
+WORDS = ("selector=flash", "heterogeneity=noise_bimodal", "agg=fedprox", "data_seed=${seed}")
+
+
+def test_composing_for_many_seeds_equals_composing_each() -> None:
+    for seed in (3, 0, 12):
+        single = compose_run((*WORDS, f"seed={seed}"), CONFIGS)
+        assert compose_job((*WORDS, f"seed={seed}"), CONFIGS) == single
+        assert single.config["data_seed"] == seed
+
+
+def test_methods_of_a_setting_compose_with_hydra_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study has hundreds of rows, and Hydra takes tenths of a second for a composition."""
+    requested, by_hydra = list[Sequence[str]](), compose.compose_with_hydra
+
+    def count(words: Sequence[str], configs: Path, *, with_hydra: bool = False) -> DictConfig:
+        requested.append(words)
+        return by_hydra(words, configs, with_hydra=with_hydra)
+
+    monkeypatch.setattr(compose, "compose_with_hydra", count)
+    compose_jobs._composer.cache_clear()
+    for selector in ("random", "flash", "fedcbs"):
+        words = ("rounds=7", "heterogeneity=noise_bimodal", f"selector={selector}")
+        assert compose_job((*words, "seed=5"), CONFIGS).choices["selector"] == selector
+    assert requested == [("heterogeneity=noise_bimodal",)]
+    compose_jobs._composer.cache_clear()

@@ -11,15 +11,15 @@ from fedcohort.jobs.job import JobContext
 from fedcohort.record import provenance, sweep_folder
 from fedcohort.record.history import read
 from fedcohort.results.run import mean_over_time
-from fedcohort.startup import compose
+from fedcohort.startup import compose, compose_jobs
 from fedcohort.startup.run import run as train
-from fedcohort.study import engine, report
-from fedcohort.study.conditions import list_conditions
-from fedcohort.study.engine import StudyRunner
-from fedcohort.study.progress import COMPOSING, describe, progress_of, resolve_changes
+from fedcohort.study import report, runner
+from fedcohort.study.definition import list_conditions
+from fedcohort.study.progress import describe
 from fedcohort.study.result_files import DONE, FAILED, REFUSED
-from fedcohort.study.results import Results, list_runs
+from fedcohort.study.results import Results, drop_repeated_runs
 from fedcohort.study.results import load as load_results
+from fedcohort.study.runner import COMPOSING, StudyRunner
 from fedcohort.study.tasks import Outcome, Task, identity_of
 from pictures_toy import encode, noise
 from pictures_toy import write as save
@@ -63,9 +63,10 @@ def test_the_path_of_the_data_is_not_part_of_a_runs_identity(tmp_path: Path, mon
     words = ("dataset=mnist", "clients=12", "cohort=4", "rounds=1", "model=logreg")
 
     def identity(*overrides: str) -> dict[str, str]:
-        logs = tmp_path / f"{len(list(tmp_path.iterdir()))}"
-        logs.mkdir()  # a folder of its own, as composing remembers
-        return identity_of(Task((*words, *overrides), 0, CONFIGS, logs, "test/acc", False))
+        identity_of.cache_clear()
+        compose_jobs._draft.cache_clear()
+        compose_jobs._composer.cache_clear()
+        return identity_of((*words, *overrides), CONFIGS)
 
     monkeypatch.setenv("DATA", "here")
     original = identity("dataset.path=${oc.env:DATA,null}")
@@ -86,7 +87,7 @@ def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pyte
     logs, lines = tmp_path / "logs", list[str]()
     first = run_study(study, logs, [0], lines)
     assert lines[0] == "0 of 7 runs are done, 7 to do"
-    assert [key[:2] for key, _ in first.done()] == [
+    assert [key[:2] for key, _ in first.done_runs()] == [
         ("equal", "random"),
         ("equal", "round_robin"),
         ("noisy", "bound:clean"),
@@ -107,12 +108,12 @@ def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pyte
 
     second = run_study(study, logs)
     columns = ("when", "wall_s", "fingerprint", "late")
-    for key, row in first.done():
+    for key, row in first.done_runs():
         assert [second.rows[key][name] for name in columns] == [row[name] for name in columns]
     assert sum(row["status"] == DONE for row in second.rows.values()) == 10
-    assert len(list_runs(row for _, row in second.done())) == 8  # the bound's two are those of equal
+    assert len(drop_repeated_runs(row for _, row in second.done_runs())) == 8  # the bound's two are those of equal
 
-    monkeypatch.setattr(engine, "run_tasks", played_by(forbid))
+    monkeypatch.setattr(runner, "run_tasks", played_by(forbid))
     lines.clear()
     third = run_study(study, logs, log=lines)
     assert list(third.rows) == list(second.rows)
@@ -129,26 +130,19 @@ def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pyte
     for row in again.rows.values():
         row["stamp"] = "other"
     again.save()
-    progress = progress_of(list_conditions(changed), [0, 1], load_results(changed), CONFIGS)
-    assert progress.count("changed") == 10
-    work = engine.StudyRunner(changed, again, CONFIGS, logs, False, lines.append)
-    assert resolve_changes(progress, again, work.identity).count(DONE) == 10
-    assert (
-        resolve_changes(
-            progress, again, lambda place: None if place.setting == "noisy" else work.identity(place)
-        ).count("changed")
-        > 0
-    )
+    work = StudyRunner(changed, again, CONFIGS, logs, False, lines.append)
+    assert work.find_progress(list_conditions(changed), [0, 1]).count(DONE) == 10
     for row in again.rows.values():
         row["config_hash"] = "other"
-    assert resolve_changes(progress, again, work.identity).count("changed") == 10
+    assert work.find_progress(list_conditions(changed), [0, 1]).count("changed") == 10
     lines.clear()
     run_study(changed, logs, log=lines)
     assert lines[0] == COMPOSING
     assert lines[1:] == ["10 of 10 runs are done, 0 to do"]
-    assert (
-        progress_of(list_conditions(changed), [0, 1], load_results(changed), CONFIGS).count(DONE) == 10
-    )  # no composing
+    lines.clear()
+    work = StudyRunner(changed, load_results(changed), CONFIGS, logs, False, lines.append)
+    assert work.find_progress(list_conditions(changed), [0, 1]).count(DONE) == 10
+    assert not lines, "no composing"
 
 
 def test_a_result_lists_the_overrides_that_repeat_it(tmp_path: Path) -> None:
@@ -220,7 +214,7 @@ def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest
                 raise KeyboardInterrupt
             return run_task(task)
 
-        monkeypatch.setattr(engine, "run_tasks", played_by(counted))
+        monkeypatch.setattr(runner, "run_tasks", played_by(counted))
         work = StudyRunner(study, load_results(study), CONFIGS, tmp_path / "logs", False, lines.append, "true")
         work.run(list_conditions(study), [0])
         return load_results(study)
@@ -245,9 +239,10 @@ def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest
 
 def test_a_failed_run_is_reported_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = write_study(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
-    monkeypatch.setattr(engine, "run_tasks", played_by(lambda task: Outcome(FAILED, "RuntimeError: no luck")))
+    monkeypatch.setattr(runner, "run_tasks", played_by(lambda task: Outcome(FAILED, "RuntimeError: no luck")))
     results = run_study(study, tmp_path / "logs")
-    progress = progress_of(list_conditions(study), [0], results, CONFIGS)
+    work = StudyRunner(study, results, CONFIGS, tmp_path / "logs", False, print)
+    progress = work.find_progress(list_conditions(study), [0])
     description = describe(study, progress, results)
     assert "failed   2\n  random in equal, round_robin in equal: RuntimeError: no luck" in description
     assert "missing  0\n" in description
@@ -269,10 +264,10 @@ def test_results_of_earlier_jobs_are_collected(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "squeue").write_text("#!/bin/sh\necho 12_1\n")
     (tmp_path / "squeue").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(engine, "run_tasks", forbid)
+    monkeypatch.setattr(runner, "run_tasks", forbid)
     with pytest.raises(OptionError, match=r"sweep a: 1 done, 1 left.*\n  fedcohort sweep cancel a logs="):
         work.run(places, [0])
-    assert [key[1] for key, _ in load_results(study).done()] == ["random"]
+    assert [key[1] for key, _ in load_results(study).done_runs()] == ["random"]
     assert not list((logs / "runs").iterdir())
     (tmp_path / "squeue").write_text("#!/bin/sh\necho\n")
     assert work.collect(places, [0]) == []

@@ -24,16 +24,16 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort import ranges
-from fedcohort.errors import OptionError
 from fedcohort.startup.compose import read_yaml
-from fedcohort.study.checks import check_keys, mapping, name_file, named_mapping, read_seeds
+from fedcohort.startup.options import spell_value
+from fedcohort.study.checks import check_option_names, name_file_in_errors, read_mapping, read_named_mapping, read_seeds
 
 TUNED_FILE, SUFFIX = "tuned.yaml", "_tuned"
 REQUIRED = ("trials", "seeds", "cells", "space")
 METRIC = "server_val/acc"
-RESULT = ("trials", "seeds", "cells", "metric", "words", "value", "default")  # fields of `Tuned`, by method
-SEARCH = ("stamp", "tried", "spare")  # other fields of tuned.yaml, which only the search reads
-TRIAL = ("words", "value", "commit")  # fields of a trial; one without a value also has a reason
+RESULT_FIELDS = ("trials", "seeds", "cells", "metric", "words", "value", "default")  # fields of `Tuned`, by method
+SEARCH_FIELDS = ("stamp", "tried", "spare")  # other fields of tuned.yaml, which only the search reads
+TRIAL_FIELDS = ("words", "value", "commit")  # fields of a trial; one without a value also has a reason
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Choice:
 
     values: Sequence[Any]
 
-    def holds(self, value: object) -> bool:
+    def contains(self, value: object) -> bool:
         """Return whether the option may have the value."""
         return value in self.values
 
@@ -64,7 +64,7 @@ class Interval:
         """All values of an integer; None for a real number."""
         return range(int(self.low), int(self.high) + 1) if self.is_integer else None
 
-    def holds(self, value: object) -> bool:
+    def contains(self, value: object) -> bool:
         """Return whether the option may have the value."""
         return isinstance(value, int if self.is_integer else int | float) and self.low <= value <= self.high
 
@@ -72,20 +72,15 @@ class Interval:
 Range = Choice | Interval
 
 
-def spell_value(value: object) -> str:
-    """Return the value in the form in which an override states it."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return str(value)
-
-
 @dataclass(frozen=True)
-class Space:
-    """A search space.
+class SearchSpace:
+    """The options that are tuned, with their ranges.
 
     Attributes:
         trials: number of trials of each method.
+        seeds: seeds of the runs of a trial.
         settings: settings of the runs of a trial.
+        metric: that is compared.
         methods: ranges of the options, by method and option.
     """
 
@@ -103,11 +98,15 @@ class Space:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The result of tuning a method.
+    """The result of tuning a method, with the names of `tuned.yaml`.
 
     Attributes:
-        row: the method.
+        row: name of the method.
         words: overrides of the best trial.
+        trials: number of trials.
+        seeds: seeds of the runs of a trial.
+        cells: settings of the runs of a trial.
+        metric: that is compared.
         value: metric of the best trial.
         default: metric with the default options.
         commits: number of trials of each commit.
@@ -124,41 +123,38 @@ class Tuned:
     commits: Mapping[str, int]
 
 
-def read_space(node: Mapping[str, Any], settings: Collection[str], seeds: Collection[int]) -> Space:
+def read_search_space(value: object, settings: Collection[str], seeds: Collection[int]) -> SearchSpace:
     """Return the search space of the option `tune`.
 
     Args:
-        node: the option.
+        value: the option.
         settings: names of the study's settings.
         seeds: seeds of the study.
 
     Raises:
         OptionError: for an option that is unknown, missing or out of range.
     """
-    check_keys("tune", node, (*REQUIRED, "metric"), REQUIRED)
+    node = read_mapping("tune", value)
+    check_option_names("tune", node, (*REQUIRED, "metric"), REQUIRED)
     ranges.integer("tune.trials", node["trials"], "[1, inf)")
-    own_seeds, metric = read_seeds("tune.seeds", node["seeds"]), node.get("metric", METRIC)
-    if common := sorted(set(own_seeds) & set(seeds)):
+    tuning_seeds, metric = read_seeds("tune.seeds", node["seeds"]), node.get("metric", METRIC)
+    if common := sorted(set(tuning_seeds) & set(seeds)):
         raise ranges.refuse("tune.seeds", f"seeds without those of the study, such as {common[0]}", node["seeds"])
     ranges.words("tune.cells", node["cells"], *settings)
     ranges.choice("tune.metric", metric, METRIC)
-    methods: dict[str, dict[str, Range]] = {}
-    for method, options in mapping("tune.space", node["space"]).items():
+    methods = dict[str, dict[str, Range]]()
+    for method, options in read_mapping("tune.space", node["space"]).items():
         where = f"tune.space.{method}"
-        methods[method] = {
-            name: _read_range(f"{where}.{name}", value) for name, value in mapping(where, options).items()
-        }
-        if not methods[method]:
+        if not (options := read_mapping(where, options)):
             raise ranges.refuse(where, "one option or more", {})
-    return Space(node["trials"], own_seeds, tuple(node["cells"]), metric, methods)
+        methods[method] = {name: _read_range(f"{where}.{name}", value) for name, value in options.items()}
+    return SearchSpace(node["trials"], tuning_seeds, tuple(node["cells"]), metric, methods)
 
 
 def _read_range(where: str, value: Any) -> Range:  # noqa: ANN401 - any value of a yaml
     if isinstance(value, Mapping):
-        check_keys(where, value, ("low", "high", "log"))
-        low: Any = value.get("low")
-        high: Any = value.get("high")
-        log = value.get("log", False)
+        check_option_names(where, value, ("low", "high", "log"), ("low", "high"))
+        low, high, log = value["low"], value["high"], value.get("log", False)
         ranges.number(f"{where}.low", low, "(-inf, inf)")
         ranges.number(f"{where}.high", high, "(-inf, inf)")
         ranges.flag(f"{where}.log", log)
@@ -178,25 +174,24 @@ def load_tuned(folder: Path) -> dict[str, Tuned]:
         f"{method}{SUFFIX}": Tuned(
             method,
             commits=Counter(trial["commit"] for trial in facts["tried"]),
-            **{name: facts[name] for name in RESULT},
+            **{name: facts[name] for name in RESULT_FIELDS},
         )
-        for method, facts in load_all(folder).items()
+        for method, facts in load_searches(folder).items()
         if facts["words"] and len(facts["tried"]) >= facts["trials"]
     }
 
 
-def load_all(folder: Path) -> dict[str, dict[str, Any]]:
+def load_searches(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the content of tuned.yaml by method; {} without the file. Raises `OptionError`."""
     path = folder / TUNED_FILE
     if not path.is_file():
         return {}
-    with name_file(path, ()):
-        tuned = {method: mapping(method, facts) for method, facts in named_mapping("rows", read_yaml(path)).items()}
+    with name_file_in_errors(path, ()):
+        tuned = {
+            method: read_mapping(method, facts) for method, facts in read_named_mapping("rows", read_yaml(path)).items()
+        }
         for method, facts in tuned.items():
-            if missing := [name for name in (*RESULT, *SEARCH) if name not in facts]:
-                raise OptionError(f"{method}.{missing[0]} is missing; remove the file to start a new search")
+            check_option_names(method, facts, (*RESULT_FIELDS, *SEARCH_FIELDS), (*RESULT_FIELDS, *SEARCH_FIELDS))
             for trial in (*facts["tried"], *facts["spare"]):
-                if missing := [name for name in TRIAL if name not in trial]:
-                    overrides = " ".join(trial.get("words", ()))
-                    raise OptionError(f"{method}: the trial {overrides} lacks {missing[0]}; remove it to repeat it")
+                check_option_names(f"{method}: a trial", trial, (*TRIAL_FIELDS, "reason"), TRIAL_FIELDS)
         return tuned

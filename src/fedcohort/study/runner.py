@@ -6,21 +6,20 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fedcohort import units
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.jobs import status
 from fedcohort.jobs.launch import Launch
-from fedcohort.jobs.refused import Refusal, list_refused
 from fedcohort.record import provenance, sweep_folder
 from fedcohort.study import progress, tasks
 from fedcohort.study.check_conditions import check_conditions
-from fedcohort.study.conditions import Condition, Key
 from fedcohort.study.config_digests import ConfigDigests
-from fedcohort.study.definition import Study
-from fedcohort.study.overrides import Overrides, option_of
+from fedcohort.study.definition import Condition, Key, Overrides, Study, add_user_methods, list_conditions, option_name
 from fedcohort.study.result_files import DONE, REFUSED, Row
 from fedcohort.study.results import Results
 from fedcohort.study.tasks import Outcome, Task, run_tasks
 
+COMPOSING = "yaml files changed: composing the affected runs to see whether their configuration changed (10 a second)"
 PrintLine = Callable[[str], None]
 Run = tuple[Condition, int]  # a condition and a seed
 
@@ -32,8 +31,8 @@ class StudyRunner:
     Attributes:
         configs: the folder of the groups.
         logs: folder in which run folders are created.
-        keep: whether run folders are kept when their results are stored.
-        say: prints a line.
+        keep_folders: whether run folders are kept when their results are stored.
+        print_line: prints a line.
         again: `true` repeats the runs of other commits, `changed` those that `compare_code.py` found different.
         launch: how jobs are started.
     """
@@ -42,12 +41,10 @@ class StudyRunner:
     results: Results
     configs: Path
     logs: Path
-    keep: bool
-    say: PrintLine
+    keep_folders: bool
+    print_line: PrintLine
     again: str = "false"
     launch: Launch = field(default_factory=Launch)
-    digests: ConfigDigests = field(init=False)
-    _refusals: dict[Overrides, Refusal | None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.digests = ConfigDigests(self.configs)
@@ -62,11 +59,8 @@ class StudyRunner:
             raise OptionError("again=true compares commits, but this code has uncommitted changes: commit them first")
         if lines := self.collect(conditions, seeds):
             raise OptionError("\n".join([*lines, "wait for these jobs, or cancel them, before more are started"]))
-        current = progress.progress_of(conditions, seeds, self.results, self.configs)
-        if current.count(progress.CHANGED):
-            self.say(progress.COMPOSING)
-            current = progress.resolve_changes(current, self.results, self.identity)
-            self._update_digests(current)
+        current = self.find_progress(conditions, seeds)
+        self._update_digests(current)
         to_do = {
             key: (condition, seed)
             for condition, seed in current.runs
@@ -74,10 +68,11 @@ class StudyRunner:
             or (current.states[key] == DONE and self._is_outdated(self.results.rows[key]))
         }
         methods = {condition.method for condition, _ in to_do.values()}
-        self.check([condition for condition in conditions if condition.method in methods])
-        n_done = current.count(DONE) - sum(current.states[key] == DONE for key in to_do)
+        unfinished = [condition for condition in conditions if condition.method in methods]
+        check_conditions(self.study, unfinished, self.configs)
         n_to_do, time_left = len(to_do), progress.estimate_time(self.results)
-        self.say(f"{n_done} of {len(current.runs)} runs are done, {n_to_do} to do")
+        n_done = current.count(DONE) - sum(current.states[key] == DONE for key in to_do)
+        self.print_line(f"{n_done} of {len(current.runs)} runs are done, {n_to_do} to do")
         with closing(self._outcomes(list(to_do.values()))) as outcomes:  # an error or a signal ends the processes first
             for number, ((condition, seed), outcome) in enumerate(outcomes, 1):
                 row = self._store(condition, seed, outcome)
@@ -85,27 +80,60 @@ class StudyRunner:
                 if row["status"] == DONE and outcome.run_as is None:
                     time_left.learn((condition.setting, condition.method), row["wall_s"])
                 seconds = time_left.seconds([key[:2] for key in to_do]) / self.launch.n_jobs
-                time_text = f", {progress.format_seconds(seconds)} left" if seconds else ""
-                self.say(f"[{number}/{n_to_do}] {_describe(row, outcome.run_as)}{time_text}")
+                time_text = f", {units.rough_seconds(seconds)} left" if seconds else ""
+                self.print_line(f"[{number}/{n_to_do}] {_describe(row, outcome.run_as)}{time_text}")
+
+    def find_progress(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> progress.Progress:
+        """Compare the requested runs with the stored results, seed by seed, so that a stopped study has fewer seeds."""
+        runs, states = [], dict[Key, str]()
+        for seed in seeds:
+            for condition in conditions:
+                if condition.seeds is None or seed in condition.seeds:
+                    runs.append((condition, seed))
+                    digest = self.digests.digest_of(condition.overrides)
+                    states[condition.key(seed)] = progress.state_of(self.results.rows.get(condition.key(seed)), digest)
+        if progress.CHANGED in states.values():  # the overrides or yaml files; the configuration may still be the same
+            self.print_line(COMPOSING)
+        identities = dict[Overrides, dict[str, str]]()
+        for condition, seed in runs:
+            if states[key := condition.key(seed)] == progress.CHANGED:
+                if condition.overrides not in identities:
+                    identities[condition.overrides] = self._identity(condition)
+                if identities[condition.overrides].items() <= self.results.rows[key].items():
+                    states[key] = DONE
+        return progress.Progress(runs, states)
+
+    def mark_changed(self) -> Results:
+        """Mark those done runs as changed whose configuration is another one now, or rejected; return the results.
+
+        A method that neither `study.yaml` nor `configs` contains any more can't be composed, and its runs stay.
+        """
+        methods = sorted({method for (_, method, _), _ in self.results.done_runs()})
+        present_methods = [name for name in methods if (self.configs / "selector" / f"{name}.yaml").is_file()]
+        complete = add_user_methods(self.study, present_methods, self.configs)
+        conditions = list_conditions(complete, methods=list(complete.overrides))  # with any seed, in all settings
+        states = self.find_progress(conditions, sorted({key[2] for key, _ in self.results.done_runs()})).states
+        self.results.changed = frozenset(key for key, state in states.items() if state == progress.CHANGED)
+        for setting in {setting for setting, _, _ in self.results.changed}:
+            self.results.measure(self.study, setting)  # the target may be a level of the baseline's other runs
+        return self.results
 
     def collect(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[str]:
         """Store the results of jobs that an earlier command started; return the status of sweeps that still run.
 
         A sweep whose jobs have all ended, or were killed, is removed: the next command does the missing runs.
         """
-        sweeps = [path.parent for path in sorted((self.logs / tasks.SWEEPS).glob(f"*/{sweep_folder.PLAN_FILE}"))]
-        runs = (
-            {_identify_job(self.task(c, seed).job): (c, seed) for c in conditions for seed in seeds} if sweeps else {}
-        )
         lines = []
-        for sweep in sweeps:
+        runs = {_spell(c.overrides, seed): (c, seed) for c in conditions for seed in seeds}
+        for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.PLAN_FILE}")):
+            sweep = plan_file.parent
             for record in sweep_folder.read(sweep).values():
-                condition, seed = runs.get(_identify_job(record.words), (None, 0))
-                is_new = record.folder is not None and record.folder.exists()
-                if condition is not None and is_new and record.how in ("done", "skipped"):
-                    outcome = tasks.read_outcome(record, self.task(condition, seed))
-                    self.say(_describe(self._store(condition, seed, outcome), None))
-                    tasks.discard(outcome, self.task(condition, seed))
+                words = [word for word in record.words if option_name(word) not in ("resume", "paths.logs")]
+                is_new = record.folder is not None and record.folder.exists() and record.how in ("done", "skipped")
+                if is_new and (run := runs.get(" ".join(words))) is not None:
+                    outcome = tasks.read_outcome(record, self.task(*run))
+                    self.print_line(_describe(self._store(*run, outcome), None))
+                    tasks.discard_folder(outcome, self.task(*run))
             plan = sweep_folder.read_plan(sweep)
             state = status.read_status(sweep, plan) if plan is not None else None
             if state is not None and state.waits:
@@ -115,32 +143,26 @@ class StudyRunner:
                 shutil.rmtree(sweep, ignore_errors=True)
         return lines
 
-    def check(self, conditions: Sequence[Condition]) -> None:
-        """Check conditions before their runs. Raises `OptionError`."""
-        check_conditions(self.study, conditions, self._refusal, lambda c: tasks.compose(self.task(c, 0)).config)
-
     def task(self, condition: Condition, seed: int) -> Task:
         """Return the run of a condition with a seed."""
         resume, metric = self.again == "false", self.study.metric
-        return Task(condition.overrides, seed, self.configs, self.logs, metric, self.keep, resume)
+        return Task(condition.overrides, seed, self.configs, self.logs, metric, self.keep_folders, resume)
 
-    def identity(self, condition: Condition) -> dict[str, str] | None:
-        """Return what distinguishes the runs of the condition from others; None for a condition that is refused."""
+    def _identity(self, condition: Condition) -> dict[str, str]:
+        """Return what distinguishes the runs of the condition from others; "rejected" for a rejected one."""
         try:
-            return tasks.identity_of(self.task(condition, 0))
+            return tasks.identity_of(condition.overrides, self.configs)
         except FedcohortError:
-            return None
+            return {"config_hash": "rejected"}
 
     def _update_digests(self, current: progress.Progress) -> None:
         """Store the present config digests of runs that are done, so that the next command need not compose them."""
         is_updated = False
         for condition, seed in current.runs:
-            key = condition.key(seed)
-            if current.states[key] == DONE:
-                digest = self.digests.digest_of(condition.overrides)
-                if self.results.rows[key]["stamp"] != digest:
-                    self.results.rows[key] |= {"stamp": digest, "words": _spell(condition, seed)}
-                    is_updated = True
+            row, digest = self.results.rows.get(condition.key(seed), {}), self.digests.digest_of(condition.overrides)
+            if current.states[condition.key(seed)] == DONE and row["stamp"] != digest:
+                row |= {"stamp": digest, "words": _spell(condition.overrides, seed)}
+                is_updated = True
         if is_updated:
             self.results.save()
 
@@ -152,39 +174,27 @@ class StudyRunner:
 
     def _outcomes(self, runs: Sequence[Run]) -> Generator[tuple[Run, Outcome], None, None]:
         """Yield the outcome of each run, those known without training first. Equal runs are one job."""
-        jobs, identities = dict[tuple[object, ...], list[Run]](), dict[Overrides, dict[str, str]]()
+        jobs = dict[tuple[object, ...], list[Run]]()
         for condition, seed in runs:
-            if (refusal := self._refusal(condition)) is not None and refusal.kind in tasks.REFUSALS:
+            refusal = tasks.find_refusal(condition.overrides, self.configs)
+            if refusal is not None and refusal.kind in tasks.REFUSAL_ERRORS:
                 yield (condition, seed), Outcome(REFUSED, refusal.reason)
-                continue
-            overrides = condition.overrides
-            if overrides not in identities:
-                identities[overrides] = tasks.identity_of(self.task(condition, seed))
-            if (outcome := self._find_equal(condition, seed, identities[overrides])) is not None:
+            elif (outcome := self._find_equal(condition, seed)) is not None:
                 yield (condition, seed), outcome
             else:
-                jobs.setdefault((*identities[overrides].values(), seed), []).append((condition, seed))
+                identity = tasks.identity_of(condition.overrides, self.configs)
+                jobs.setdefault((*identity.values(), seed), []).append((condition, seed))
         groups = list(jobs.values())
         with closing(run_tasks([self.task(*group[0]) for group in groups], self.launch)) as outcomes:
             for number, outcome in outcomes:
                 for condition, seed in groups[number]:  # a bound of one setting can equal the baseline of another
-                    equal = self._find_equal(condition, seed, identities[condition.overrides])
-                    yield (condition, seed), equal if equal is not None else outcome
+                    yield (condition, seed), self._find_equal(condition, seed) or outcome
 
-    def _refusal(self, condition: Condition) -> Refusal | None:
-        """Return why the runs of the condition would be rejected before they read data; None if they are not."""
-        if condition.overrides not in self._refusals:
-            task = self.task(condition, 0)
-            refusals = list_refused([task.overrides], lambda _: tasks.compose(task), self.configs)
-            self._refusals[condition.overrides] = next(refusals, None)
-        return self._refusals[condition.overrides]
-
-    def _find_equal(self, condition: Condition, seed: int, identity: dict[str, str]) -> Outcome | None:
+    def _find_equal(self, condition: Condition, seed: int) -> Outcome | None:
         """Return the stored outcome of an equal run, of this condition or another; None if there is none."""
-        own_key = condition.key(seed)
-        for key, row in sorted(self.results.done(), key=lambda item: item[0] != own_key):
-            is_equal = key[2] == seed and all(row[name] == value for name, value in identity.items())
-            if is_equal and not self._is_outdated(row):
+        identity = tasks.identity_of(condition.overrides, self.configs)
+        for key, row in sorted(self.results.done_runs(), key=lambda item: item[0] != condition.key(seed)):
+            if key[2] == seed and identity.items() <= row.items() and not self._is_outdated(row):
                 return Outcome(DONE, "", row, self.results.curves[key], key)
         return None
 
@@ -193,29 +203,20 @@ class StudyRunner:
         commit, dirty = provenance.current_commit()
         row: Row = {"commit": commit, "dirty": dirty, **outcome.facts}
         row |= {"cell": condition.setting, "selector": condition.method, "seed": seed, "metric": self.study.metric}
-        row |= {
-            "status": outcome.status,
-            "reason": outcome.reason,
-            "stamp": self.digests.digest_of(condition.overrides),
-        }
-        row["words"] = _spell(condition, seed)
+        row |= {"status": outcome.status, "reason": outcome.reason, "words": _spell(condition.overrides, seed)}
+        row["stamp"] = self.digests.digest_of(condition.overrides)
         if outcome.run_as is None and not row["dirty"]:
             row |= {"compared": row["commit"], "differs": ""}
         if outcome.curve is not None:
-            row |= tasks.identity_of(self.task(condition, seed))
-        self.results.put(row, outcome.curve, is_own=self.study.is_own(condition.method))
+            row |= tasks.identity_of(condition.overrides, self.configs)
+        self.results.put(row, outcome.curve, is_own=self.study.is_user_method(condition.method))
         self.results.measure(self.study, condition.setting, condition.key(seed))
         self.results.save()
         return self.results.rows[condition.key(seed)]
 
 
-def _identify_job(overrides: Sequence[str]) -> Overrides:
-    """Return the overrides of a job without those that do not change its results."""
-    return tuple(override for override in overrides if option_of(override) not in ("resume", "paths.logs"))
-
-
-def _spell(condition: Condition, seed: int) -> str:
-    return " ".join((*condition.overrides, f"seed={seed}"))
+def _spell(overrides: Overrides, seed: int) -> str:
+    return " ".join((*overrides, f"seed={seed}"))
 
 
 def _describe(row: Row, run_as: Key | None) -> str:
