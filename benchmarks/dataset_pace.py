@@ -30,11 +30,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import made_data
-from fedcohort.dataset import folder, leaf, pictures  # noqa: F401  imported before memory is measured
-from fedcohort.dataset.files import give_back, read
+from fedcohort.dataset import folder, image_dataset, leaf  # noqa: F401  imported before memory is measured
+from fedcohort.dataset.files import read, release_memory
 from fedcohort.record import provenance
 from fedcohort.startup import components, compose, split  # noqa: F401
-from fedcohort.startup.load import PARTS, load_federation
+from fedcohort.startup.load import DATA_GROUPS, load_federation
 
 SCRIPT = Path(__file__).resolve()
 ROOT = SCRIPT.parents[1]
@@ -129,7 +129,7 @@ def time_round(arguments: tuple[str, ...], rounds: int) -> float:
 def load(overrides: list[str]) -> dict[str, int]:
     """Load and partition the data in this process; return the sizes and memory fields of `Cost`."""
     composition = compose.compose_run([*overrides[:1], "cohort=1", *overrides[1:]], ROOT / "configs")
-    objects = {group: components.make(composition, group) for group in PARTS}
+    objects = {group: components.make(composition, group) for group in DATA_GROUPS}
     warm_up()
     Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM, the peak of memory
     before = memory("VmRSS")
@@ -150,7 +150,7 @@ def warm_up() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         pq.write_table(pa.table({"x": [[0.0]], "label": [0]}), file := Path(scratch, "train.parquet"))
         read(file).arrays("x")
-    give_back()
+    release_memory()
 
 
 def memory(entry: str) -> int:

@@ -1,5 +1,6 @@
 """Run train.py in this process: compose overrides, run them and collect the reports."""
 
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -14,9 +15,9 @@ from fedcohort.component import Facts
 from fedcohort.flat import keeps_statistics
 from fedcohort.record.observer import Observer
 from fedcohort.round.components import Components
-from fedcohort.startup import build, check, components, load, notices, run
+from fedcohort.startup import build, check, components, load, requirements, run
 from fedcohort.startup.compose import Composed, compose_with_hydra
-from fedcohort.startup.overlay import Overlay
+from fedcohort.startup.compose_jobs import JobComposer
 from fedcohort.types import RoundReport
 from yaml_words import CONFIGS
 
@@ -72,7 +73,7 @@ class FinishedRun:
 
 def compose_words(*overrides: str) -> Composed:
     """Return the composed config of `python train.py <overrides>`; a test compares it with Hydra's."""
-    return OVERLAY.compose(overrides)
+    return COMPOSER.compose(overrides)
 
 
 @cache
@@ -80,7 +81,7 @@ def composed_by_hydra(overrides: tuple[str, ...]) -> DictConfig:
     return compose_with_hydra(overrides, CONFIGS, with_hydra=True)
 
 
-OVERLAY = Overlay(composed_by_hydra, CONFIGS)
+COMPOSER = JobComposer(lambda words: deepcopy(composed_by_hydra(words)), CONFIGS)
 
 
 def go(logs: Path, *overrides: str, small: bool = True) -> FinishedRun:
@@ -108,7 +109,7 @@ def startup_notices(*overrides: str, network: nn.Module | None = None) -> list[s
     config = compose_words(*overrides)
     facts = load_facts(config)
     network = network or build.build_network(config, components.make(config, "model"), facts.federation)
-    return notices.list_notices(config.choices, replace(facts, batch_norm=keeps_statistics(network)), overrides)
+    return requirements.list_notices(config.choices, replace(facts, batch_norm=keeps_statistics(network)), overrides)
 
 
 def load_facts(composition: Composed) -> Facts:

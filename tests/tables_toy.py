@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.dataset.pictures import Pictures
+from fedcohort.dataset.image_dataset import ImageLayout
 from fedcohort.dataset.shakespeare import LENGTH
 from fedcohort.dataset.uci_har import SAMPLES, SIGNALS
 from pictures_toy import encode, noise
@@ -21,21 +21,21 @@ Tables = Mapping[str, Mapping[str, list[Any]]]  # a part's columns
 def pictures_of(word: str) -> Any:
     """Return the module of an image dataset; None for other datasets."""
     module = importlib.import_module(node("dataset", word)["_target_"].rpartition(".")[0])
-    return module if isinstance(getattr(module, "PICTURES", None), Pictures) else None
+    return module if isinstance(getattr(module, "LAYOUT", None), ImageLayout) else None
 
 
 MODULES = {word: module for word in list_options("dataset") if (module := pictures_of(word)) is not None}
 
 
-def shape_of(pictures: Pictures) -> tuple[int, int, int]:
+def shape_of(pictures: ImageLayout) -> tuple[int, int, int]:
     """Return the shape of stored images; small if the dataset resizes them."""
-    return (pictures.fit.shape[0], 20, 24) if pictures.fit.resize else pictures.fit.shape
+    return (pictures.image_format.shape[0], 20, 24) if pictures.image_format.resize else pictures.image_format.shape
 
 
 def images(word: str, **changes: Any) -> dict[str, Any]:
     """Return the columns of one part: alternating labels 0 and 1, four clients, and places in pairs of rows."""
     module = MODULES[word]
-    pictures: Pictures = module.PICTURES
+    pictures: ImageLayout = module.LAYOUT
     columns: dict[str, Any] = {
         pictures.image[0]: [encode(image) for image in noise(N, shape_of(pictures))],
         pictures.label[0]: [i % 2 for i in range(N)],

@@ -28,7 +28,7 @@ def test_completion_candidates_are_listed(
     monkeypatch: pytest.MonkeyPatch, command: str, before: list[str], incomplete: str, expected: list[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
-    context: Any = SimpleNamespace(info_name=command, params={"words": before})
+    context: Any = SimpleNamespace(info_name=command, params={"arguments": before})
     assert candidates(context, incomplete) == expected
 
 

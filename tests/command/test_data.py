@@ -1,12 +1,14 @@
 """What `fedcohort data` shows is what a run trains on."""
 
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from fedcohort.command import line
+from fedcohort.command import data, line
 from fedcohort.data import skew
 from feddiverse_toy import write_spawrious
 from known import known
@@ -83,8 +85,8 @@ def test_a_scenarios_page_describes_it(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_the_page_counts_the_attributes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = f"dataset.path={write_spawrious(tmp_path, 100)}"
-    words = ("spawrious", "heterogeneity=spawrious_gci", "dataset.size=8", data)
+    raw = f"dataset.path={write_spawrious(tmp_path, 100)}"
+    words = ("spawrious", "heterogeneity=spawrious_gci", "dataset.size=8", raw)
     show(tmp_path, capsys, *words, f"out={tmp_path / 'page'}")
     page = (tmp_path / "page" / "README.md").read_text()
     assert "FedDiverse's Spawrious_GCI, for dataset=spawrious: 24 clients" in page.splitlines()[2]
@@ -116,8 +118,8 @@ def test_the_committed_pages_match_the_federations(tmp_path: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "name the dataset, or a file or folder of your own: fedcohort data digits"),
-        (["clients=3"], "name the dataset, or a file or folder of your own: fedcohort data digits"),
+        ([], "name a dataset, a file or a folder: fedcohort data digits"),
+        (["clients=3"], "name a dataset, a file or a folder: fedcohort data digits"),
         (["digit"], "dataset must be one of celeba, cifar10"),
         (["mnist", "dataset.path=/nowhere"], "dataset.path=/nowhere: there is no such file or folder"),
         (["digits", "out="], "out must be a text that is not empty, got ''"),
@@ -132,3 +134,43 @@ def test_errors_are_one_line(capsys: pytest.CaptureFixture[str], words: list[str
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("digits", False), ("mnist", False), ("../model/mlp", False), ("a/b", True), ("t.csv", True), ("~/t", True)],
+)
+def test_paths_are_distinguished_from_dataset_names(word: str, expected: bool) -> None:
+    assert data.is_path(word) is expected
+
+
+def test_commands_are_quoted_for_a_shell() -> None:
+    words = ["dataset.path='my table.csv'", "dataset.label=x", "a=['$b']", "dataset.leave_out=[a,b]"]
+    command = data.training_command(words)
+    assert command.startswith("python train.py \"dataset.path='my table.csv'\" dataset.label=x ")
+    assert shlex.split(command)[2:] == words
+
+
+def test_the_printed_command_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    k = np.arange(240)
+    frame = pd.DataFrame({"the age": 20.0 + k % 60, "sex": np.where(k % 2, "f", "m"), "site": k % 4})
+    frame.assign(diagnosis=np.where(k % 3, "ill", "well")).to_csv(tmp_path / "my table.csv", sep=";", index=False)
+    monkeypatch.chdir(ROOT)
+    assert line.main(["data", str(tmp_path / "my table.csv"), f"paths.logs={tmp_path}"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "label       dataset.label=diagnosis" in lines
+    assert any(text.startswith("inputs      3: the age, sex (left out: site)") for text in lines)
+    command = shlex.split(lines[-1])
+    assert command[:4] == ["python", "train.py", "dataset=folder", f"dataset.path='{tmp_path}/my table.csv'"]
+    words = [word for word in command[2:] if not word.startswith("paths.logs")]
+    ran = go(tmp_path / "logs", *words, "rounds=1", "callback=none", "logger=none", small=False)
+    assert len(ran.info.n_train) == 4
+    assert ran.info.tags["categories"] == '{"sex": ["f", "m"]}'
+
+
+def test_a_missing_path_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)
+    assert line.main(["data", "nowhere/patients.csv"]) == 2
+    assert "dataset.path=nowhere/patients.csv: there is no such file or folder" in capsys.readouterr().err

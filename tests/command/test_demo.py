@@ -88,7 +88,7 @@ def test_the_demo_reports_the_results_of_the_study(tmp_path: Path) -> None:
     study = load_study(STUDY)
     assert set(demo.SETTING) == set(study.settings["bimodal70"].overrides)
     methods = judge(study, load_results(study)).settings["bimodal70"].better()
-    assert methods[0].method == demo.BEST
+    assert methods[0].method == demo.BEST_SELECTOR
     composed = compose_words(*collecting_overrides(tmp_path, *demo.SETTING, small=False))
     noise, clients = composed.config["label_noise"], composed.config["clients"]
     noisy_clients = f"{round(noise['share'] * clients)} of {clients} clients"

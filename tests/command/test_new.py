@@ -59,7 +59,7 @@ def test_each_kind_passes_its_own_test_and_the_laws_and_the_test_notices_a_fault
 @pytest.mark.usefixtures("checkout")
 def test_existing_files_are_not_overwritten() -> None:
     main(["selector", "mine"])
-    with pytest.raises(OptionError, match="is there already"):
+    with pytest.raises(OptionError, match="exists already"):
         main(["selector", "mine"])
 
 
@@ -82,5 +82,5 @@ def test_unknown_kinds_are_rejected() -> None:
         OptionError, match="what is new must be one of selector, aggregator, signal, dataset, model, got 'x'"
     ):
         make_files("x", "mine")
-    with pytest.raises(OptionError, match="name what is new"):
+    with pytest.raises(OptionError, match="type fedcohort new KIND NAME"):
         main(["selector"])

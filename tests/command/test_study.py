@@ -1,6 +1,6 @@
 """`fedcohort study`: its arguments and its messages."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -66,10 +66,10 @@ def test_results_of_another_process_are_kept(tmp_path: Path, monkeypatch: pytest
     taken = session.lock_study
 
     @contextmanager
-    def once_the_other_is_done(logs: Path) -> Iterator[None]:
+    def once_the_other_is_done(logs: Path, print_line: Callable[[str], None]) -> Iterator[None]:
         monkeypatch.setattr(session, "lock_study", taken)
         assert study.main(["run", "tiny", "seeds=0"]) == 0
-        with taken(logs):
+        with taken(logs, print_line):
             yield
 
     monkeypatch.setattr(session, "lock_study", once_the_other_is_done)
@@ -87,16 +87,16 @@ def test_a_page_leaves_out_runs_of_another_config(
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
     assert study.main(["run", "tiny", "selectors=round_robin,ucb_cs"]) == 0
-    own_folder = tmp_path / "logs" / "studies" / "tiny"
-    stored = results.load(tiny, own_folder)
-    stored.own_keys.clear()  # older versions wrote these rows into the study's folder
+    user_folder = tmp_path / "logs" / "studies" / "tiny"
+    stored = results.load(tiny, user_folder)
+    stored.user_keys.clear()  # older versions wrote these rows into the study's folder
     outdated = {**stored.rows["equal", "ucb_cs", 0], "selector": "gone", "stamp": "of its word"}
     stored.put(outdated, stored.curves["equal", "ucb_cs", 0])
     for row in stored.rows.values():
         row["stamp"] = "of other configs"
     stored.save()
     for name in (result_files.RESULTS, result_files.CURVES, manifest.NAME):
-        (own_folder / name).unlink()
+        (user_folder / name).unlink()
     page, board = (tmp_path / "studies" / name / "README.md" for name in ("tiny", "board"))
     capsys.readouterr()
     assert study.main(["report", "tiny"]) == 0

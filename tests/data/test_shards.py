@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fedcohort.data.ragged import Ragged
-from fedcohort.data.shards import class_quotas, deal_shards, natural_owners, nearest_integers, split_by_owner
+from fedcohort.data.shards import class_quotas, natural_owners, nearest_integers, split_by_class, split_by_owner
 from known import known
 
 
@@ -58,7 +58,7 @@ def test_equal_remainders_are_broken_at_random() -> None:
 def test_dealt_rows_are_disjoint_and_of_the_right_classes() -> None:
     rng = np.random.default_rng(1)
     labels = rng.permutation(np.repeat([0, 1], [20, 10]))
-    rows = deal_shards(labels, np.array([[80, 20], [20, 80], [100, 0]]), rng)
+    rows = split_by_class(labels, np.array([[80, 20], [20, 80], [100, 0]]), rng)
     np.testing.assert_array_equal(np.sort(rows.rows), np.arange(30))
     each = [rows[k] for k in range(len(rows))]
     assert [np.bincount(labels[own], minlength=2).tolist() for own in each] == [[8, 2], [2, 8], [10, 0]]

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def load(folder: Path, test: str = "sample", least: int = 5, attribute: str | None = None) -> Raw:
-    return Celeba(str(folder), "hub", None, test, 1.0, least, attribute, "auto").load(0)
+    return Celeba(str(folder), "hub", None, test, 1.0, least, "auto", attribute).load(0)
 
 
 def test_celebrities_of_all_parts_with_five_images_are_clients(folder: Path) -> None:
@@ -59,7 +59,7 @@ def test_another_attribute_tells_groups_apart(folder: Path) -> None:
     assert raw.n_attributes == 2
     with pytest.raises(DataError, match="has no column 'Hat'; it has image, celeb_id, Smiling, Male"):
         load(folder, attribute="Hat")
-    with pytest.raises(OptionError, match="attribute must be text or null"):
+    with pytest.raises(OptionError, match="attribute must be a text that is not empty or null"):
         load(folder, attribute="")
 
 

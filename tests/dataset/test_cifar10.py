@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.dataset.cifar10 import CLASSES, PICTURES, Cifar10
-from fedcohort.dataset.files import part_of
-from fedcohort.dataset.pictures import images_of, labels_of
+from fedcohort.dataset.cifar10 import CLASSES, LAYOUT, Cifar10
+from fedcohort.dataset.files import read_part
+from fedcohort.dataset.image_dataset import read_images
+from fedcohort.dataset.labels import read_classes
 from pictures_toy import SHARED, encode, noise, write
 from run_harness import go, same_bits
 
@@ -24,7 +25,7 @@ def test_lists_in_both_orders_and_encoded_images_are_the_same(tmp_path: Path) ->
         for part in ("train", "test"):
             write(tmp_path, part, **{name: images}, label=[i % 10 for i in range(40)])
         found.append(Cifar10(str(tmp_path), "hub", None, "auto").load(0))
-    mean, sd = (np.array(values)[:, None, None] for values in (PICTURES.scale.mean, PICTURES.scale.sd))
+    mean, sd = (np.array(values)[:, None, None] for values in (LAYOUT.scale.mean, LAYOUT.scale.sd))
     np.testing.assert_allclose(found[0].train_x, (PIXELS / 255 - mean) / sd, atol=1e-6)
     for other in found[1:]:
         np.testing.assert_array_equal(other.train_x, found[0].train_x)
@@ -62,11 +63,11 @@ def test_the_real_data() -> None:
     """Every tenth test image: decoding all of them takes a quarter of a minute."""
     if not (SHARED / "cifar10").is_dir():
         pytest.skip("no ../shared/data/cifar10 beside the repository: the real data are shared, not committed")
-    frame = part_of(str(SHARED / "cifar10"), "test")
-    labels = labels_of(frame, "label", CLASSES)
+    frame = read_part(str(SHARED / "cifar10"), "test")
+    labels = read_classes(frame, "label", CLASSES)
     assert np.bincount(labels).tolist() == [1000] * 7 + [999, 967, 1000], "the file's description says so"
-    pixels = images_of([frame], PICTURES.image, PICTURES.fit, np.arange(0, len(labels), 10))
+    pixels = read_images([frame], LAYOUT.image, LAYOUT.image_format, np.arange(0, len(labels), 10))
     assert pixels.shape == (997, 3, 32, 32)
-    x = PICTURES.scale.convert(pixels)
+    x = LAYOUT.scale.convert(pixels)
     np.testing.assert_allclose(x.mean((0, 2, 3)), 0, atol=0.05)
     np.testing.assert_allclose(x.std((0, 2, 3)), 1, atol=0.05)

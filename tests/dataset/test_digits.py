@@ -1,6 +1,5 @@
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,14 +39,8 @@ def test_the_seed_decides_the_split() -> None:
     assert keys(first.test_x) != keys(other.test_x)
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_they_are_scikit_learns(there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not there:
-        monkeypatch.setattr(Path, "exists", lambda path: False)
-    read_bundled.cache_clear()
+def test_they_are_scikit_learns() -> None:
     images, classes = read_bundled()
-    monkeypatch.undo()
-    read_bundled.cache_clear()
     bunch = load_digits()
     np.testing.assert_array_equal(images, bunch.images)
     np.testing.assert_array_equal(classes, bunch.target)

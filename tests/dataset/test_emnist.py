@@ -16,7 +16,7 @@ def load(folder: Path, kind: str, labels: list[Any], pixels: str = "auto") -> Ra
     images = [encode(image) for image in noise(len(labels), (1, 28, 28))]
     for part in ("train", "test"):
         write(folder, part, image=images, label=labels)
-    return Emnist(str(folder), None, None, kind, pixels).load(0)
+    return Emnist(str(folder), None, None, pixels, kind).load(0)
 
 
 def test_the_sizes_of_the_kinds() -> None:
@@ -55,8 +55,8 @@ def test_bytes_are_the_same_numbers(tmp_path: Path) -> None:
 
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="kind must be one of byclass, bymerge"):
-        Emnist(None, None, None, "all", "auto")
+        Emnist(None, None, None, "auto", "all")
     with pytest.raises(DataError, match=r"dataset=emnist needs dataset.path.*or dataset.hub"):
-        Emnist(None, None, None, "byclass", "auto").load(0)
+        Emnist(None, None, None, "auto", "byclass").load(0)
     with pytest.raises(DataError, match=r"row 1 has label 47; .* at most 46"):
         load(tmp_path, "bymerge", [0, 47])

@@ -10,11 +10,11 @@ from PIL import Image
 
 from fedcohort.dataset import hub
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.fashion_mnist import PICTURES, FashionMnist
+from fedcohort.dataset.fashion_mnist import LAYOUT, FashionMnist
 from fedcohort.errors import DataError
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "fashion_mnist"
-(MEAN,), (SD,) = PICTURES.scale.mean, PICTURES.scale.sd
+(MEAN,), (SD,) = LAYOUT.scale.mean, LAYOUT.scale.sd
 HUB = "zalando-datasets/fashion_mnist"
 
 
@@ -95,7 +95,7 @@ def test_without_a_path_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> Non
         return parts
 
     monkeypatch.setattr(datasets, "load_dataset", load)
-    monkeypatch.setattr(hub, "out_of_reach", lambda: "")
+    monkeypatch.setattr(hub, "network_obstacle", lambda: "")
     raw = FashionMnist(None, HUB, None, "auto").load(0)
     assert asked == [HUB]
     assert raw.train_x.shape == (2, 1, 28, 28)

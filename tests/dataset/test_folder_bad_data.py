@@ -124,14 +124,14 @@ def test_an_attribute_that_some_rows_lack_is_refused_by_row(tmp_path: Path) -> N
     for part in ("train", "test"):
         write(tmp_path, part, image=pictures, label=rows, place=at(["land", "water"] * 4, 2, None))
     with pytest.raises(DataError, match=r"train.parquet: column 'place', row 2 is empty"):
-        Waterbirds(str(tmp_path), "hub", None, 8, "uint8").load(0)
+        Waterbirds(str(tmp_path), "hub", None, "uint8", 8).load(0)
     write(tmp_path, "train", image=pictures, label=["corgi"] * 8, place=at(["snow"] * 8, 2, None))
     with pytest.raises(DataError, match=r"train.parquet: column 'place', row 2 is empty"):
-        Spawrious(str(tmp_path), None, None, ["corgi", "labrador"], ["snow"], 8, 0.1, "uint8").load(0)
+        Spawrious(str(tmp_path), None, None, "uint8", ["corgi", "labrador"], ["snow"], 8, 0.1).load(0)
     for part in ("train", "test"):
         write(tmp_path, part, image=pictures, celeb_id=[1] * 8, Smiling=rows, Male=at(rows, 6, None))
     with pytest.raises(DataError, match=r"train.parquet: column 'Male', row 6 is empty"):
-        Celeba(str(tmp_path), "hub", None, "sample", 1.0, 5, "Male", "uint8").load(0)
+        Celeba(str(tmp_path), "hub", None, "sample", 1.0, 5, "uint8", "Male").load(0)
 
 
 def test_neighbouring_ids_stay_apart(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
 
 def test_large_images_are_rejected_before_they_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is needed for 40 decoded images of 64 bytes, and for the piece of the file that they come from."""
-    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "MIN_CHECKED_BYTES", 0)
     monkeypatch.setattr(memory, "available_bytes", lambda: 5119.0)
     table(tmp_path, N, image=IMAGES)
     with pytest.raises(

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from fedcohort.command import line
-from fedcohort.dataset.user_table.rows import held_out
+from fedcohort.dataset.user_table.rows import draw_test_rows
 from fedcohort.record import metadata
 from fedcohort.record.overview import list_run_facts
 from run_harness import FinishedRun, go
@@ -97,7 +97,7 @@ def test_what_small_clients_cannot_spare_is_not_cut_from_a_large_one() -> None:
     labels = np.random.default_rng(0).integers(0, 10, len(owner))
     groups = owner * 10 + labels
     for seed in range(3):
-        rows = held_out(labels, owner, 0.2, np.random.default_rng(seed))
+        rows = draw_test_rows(labels, owner, 0.2, np.random.default_rng(seed))
         assert 400 - 10 <= (owner[rows] == 200).sum() <= 400 + 10
         cut, there = np.bincount(groups[rows], minlength=2010), np.bincount(groups)
         assert (cut <= 0.2 * there + 1).all()

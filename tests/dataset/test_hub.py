@@ -12,21 +12,21 @@ import datasets
 import numpy as np
 import pytest
 
-from fedcohort.dataset import cells
+from fedcohort.dataset import arrow_columns
 from fedcohort.dataset import hub as module
-from fedcohort.dataset.hub import commit_of, out_of_reach, silent, splits
+from fedcohort.dataset.hub import commit_of, load_splits, network_obstacle
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from hub_toy import COMMIT, at_commit
 
 
 def hub(name: str) -> list[Frame]:
-    return splits(name, ("train", "test"))
+    return load_splits(name, ("train", "test"))
 
 
 @pytest.fixture
 def there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "out_of_reach", lambda: "")
+    monkeypatch.setattr(module, "network_obstacle", lambda: "")
 
 
 @pytest.mark.usefixtures("there")
@@ -38,7 +38,7 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     train, _ = hub("someone/something")
     assert train.column("label").to_pylist() == [1, 0]
     assert train.arrays("x").tolist() == [[1, 2], [3, 4]]
-    asked = [frame.where for frame in splits("someone/something", ("train",), perhaps=("valid", "test"))]
+    asked = [frame.where for frame in load_splits("someone/something", ("train",), optional=("valid", "test"))]
     assert asked == ["someone/something (train)", "someone/something (test)"], "a part that may be there, or not"
     del parts["test"]
     with pytest.raises(DataError, match=r"dataset.hub=someone/something has no split 'test'; it has train"):
@@ -80,7 +80,8 @@ def test_arrays_of_the_librarys_own_type_are_lists(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(datasets, "load_dataset", lambda name: datasets.DatasetDict(train=part, test=part))
     train, _ = hub("someone/something")
     np.testing.assert_array_equal(train.arrays("x"), rows["x"])
-    assert cells.class_names(train.table.schema.metadata, "label") == ["b", "a"]
+    keys = ("info", "features", "label", "names")
+    assert arrow_columns.metadata_texts(train.table.schema, b"huggingface", *keys) == ["b", "a"]
 
 
 @pytest.mark.usefixtures("there")
@@ -116,8 +117,11 @@ def test_the_commit_is_read_of_the_librarys_cache_where_no_address_was_noted(tmp
 @pytest.mark.parametrize(
     "failure", [ConnectionError("no route"), FileNotFoundError("no such dataset"), ValueError("?"), LookupError("odd")]
 )
-def test_a_failure_says_what_to_do_instead_in_one_line(monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
+def test_a_failure_says_what_to_do_instead_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, failure: Exception
+) -> None:
     def fail(name: str) -> None:
+        logging.getLogger("some.library").error("retrying")
         raise failure
 
     monkeypatch.setattr(datasets, "load_dataset", fail)
@@ -126,12 +130,14 @@ def test_a_failure_says_what_to_do_instead_in_one_line(monkeypatch: pytest.Monke
         DataError, match=rf"^dataset.hub=a/b can't be loaded .*\({name}: .*set dataset.path to a folder"
     ):
         hub("a/b")
+    logging.getLogger("some.library").error("afterwards")
+    assert caplog.messages == ["afterwards"]
 
 
 def test_without_a_network_the_cache_is_asked_and_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "")  # so that it is as before afterwards
     monkeypatch.delenv("HF_HUB_OFFLINE")
-    monkeypatch.setattr(module, "out_of_reach", lambda: "https://huggingface.co: no route")
+    monkeypatch.setattr(module, "network_obstacle", lambda: "https://huggingface.co: no route")
 
     def fail(name: str) -> None:
         assert os.environ["HF_HUB_OFFLINE"] == "1"
@@ -163,12 +169,4 @@ def test_whether_the_hub_can_be_reached(
 
     monkeypatch.setenv("HF_ENDPOINT", "https://h")
     monkeypatch.setattr(urllib.request, "urlopen", answer)
-    assert out_of_reach() == said
-
-
-def test_libraries_are_silent_for_a_while(caplog: pytest.LogCaptureFixture) -> None:
-    logger = logging.getLogger("some.library")
-    with silent("some.library"):
-        logger.error("retrying")
-    logger.error("afterwards")
-    assert caplog.messages == ["afterwards"]
+    assert network_obstacle() == said

@@ -1,11 +1,9 @@
 """LEAF's rules by hand."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from fedcohort.dataset.leaf import Division, Rules, divide, people, subsample
-from fedcohort.dataset.table import Frame
+from fedcohort.dataset.leaf import Division, Rules, divide, subsample
 from fedcohort.errors import DataError, OptionError
 from known import known
 
@@ -26,7 +24,7 @@ def test_nine_tenths_of_each_persons_samples_train() -> None:
     assert (np.diff(found.train) > 0).all()
     np.testing.assert_array_equal(np.array([0, 2, 3, 4])[found.owner], OWNER[found.train])
     np.testing.assert_array_equal(np.array([0, 2, 3, 4])[known(found.test_owner)], OWNER[found.test])
-    assert found.remark == "6 people, 4 of them clients; 2 with too few samples left out"
+    assert found.note == "6 people, 4 of them clients; 2 with too few samples left out"
     assert found.train.tolist() != divided(seed=1).train.tolist()
 
 
@@ -39,7 +37,7 @@ def test_a_tenth_of_the_people_are_strangers() -> None:
         assert len(tested) == 1
         assert sorted(np.bincount(found.owner)) == sorted(SIZES[k] for k in trained)
         assert found.test_owner is None
-        assert "the test samples are of other people: no metrics clients/acc_*" in found.remark
+        assert "the test samples are of other people: no metrics clients/acc_*" in found.note
 
 
 def test_the_files_own_parts() -> None:
@@ -64,7 +62,7 @@ def test_people_are_taken_whole_but_for_the_last() -> None:
 
 def test_people_with_few_samples_are_left_out() -> None:
     assert np.bincount(divided(least=10).owner).tolist() == [9, 18, 36]
-    assert "3 with too few samples left out" in divided(least=10).remark
+    assert "3 with too few samples left out" in divided(least=10).note
 
 
 @pytest.mark.parametrize(
@@ -86,18 +84,3 @@ def test_options_are_checked() -> None:
         Rules("user", 0, 0)
     with pytest.raises(OptionError, match=r"least must be an integer in \[0, inf\)"):
         Rules("user", 1, -1)
-
-
-def test_people_are_numbered_in_the_order_of_their_ids_over_all_tables() -> None:
-    frames = [Frame(part, pa.table({"who": ids})) for part, ids in (("a", ["c", "a", "c"]), ("b", ["b", "a"]))]
-    assert people(frames, ("who",)).tolist() == [2, 0, 2, 1, 0]
-    numbers = [Frame("a", pa.table({"who": [10, 9]})), Frame("b", pa.table({"who": [-1.0]}))]
-    assert people(numbers, ("who",)).tolist() == [2, 1, 0]
-
-
-def test_ids_that_are_missing_or_of_two_kinds_are_named() -> None:
-    full = Frame("a", pa.table({"who": ["c", "a", "c"]}))
-    with pytest.raises(DataError, match=r"^dataset.path: b: column 'who', row 1 is empty"):
-        people([full, Frame("b", pa.table({"who": ["b", None]}))], ("who",))
-    with pytest.raises(DataError, match=r"^dataset.path: b: column 'who' mixes texts and numbers with that of a"):
-        people([full, Frame("b", pa.table({"who": [1, 2]}))], ("who",))

@@ -25,7 +25,7 @@ BOS, SO = "<BOS>", ["so", "it", "is"]
 
 
 def load(folder: Path, vocabulary: int = 10_000, users: float = 1.0, least: int = 0) -> Raw:
-    return Reddit(str(folder), None, vocabulary, users, least).load(0)
+    return Reddit(path=str(folder), columns=None, vocabulary=vocabulary, users=users, least=least).load(0)
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
     with pytest.raises(DataError, match=r"needs vocabulary.parquet or vocabulary.csv"):
         load(small)
     with pytest.raises(DataError, match=r"dataset=reddit needs dataset.path, a folder with train.parquet, test.par"):
-        Reddit(None, None, 10, 1.0, 0).load(0)
+        Reddit(path=None, columns=None, vocabulary=10, users=1.0, least=0).load(0)
 
 
 def test_sequences_are_read_row_group_by_row_group(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:

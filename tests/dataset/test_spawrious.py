@@ -42,7 +42,7 @@ def load(
     test_share: float = 0.4,
     seed: int = 0,
 ) -> Raw:
-    return Spawrious(str(folder), None, None, breeds, places, 8, test_share, "uint8").load(seed)
+    return Spawrious(str(folder), None, None, "uint8", breeds, places, 8, test_share).load(seed)
 
 
 def test_chosen_pairs_are_there_and_no_others(folder: Path) -> None:
@@ -71,7 +71,7 @@ def test_the_pair_that_is_farthest_from_the_originals_number_is_named(
 
 def test_the_hubs_commit_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     give(monkeypatch, folder)
-    raw = Spawrious(None, "a/dogs", None, ("dachshund", "labrador"), ("snow",), 8, 0.4, "uint8").load(0)
+    raw = Spawrious(None, "a/dogs", None, "uint8", ("dachshund", "labrador"), ("snow",), 8, 0.4).load(0)
     assert raw.revision == f"a/dogs@{COMMIT}"
 
 
@@ -95,4 +95,4 @@ def test_what_cannot_be_is_refused(folder: Path) -> None:
     with pytest.raises(DataError, match="has 5 images of dachshund at the snow: too few for a test part of test_share"):
         load(folder, test_share=0.1)
     with pytest.raises(DataError, match=r"dataset=spawrious needs dataset.path, a folder with train.parquet"):
-        Spawrious(None, None, None, BREEDS, PLACES, 8, 0.1, "auto").load(0)
+        Spawrious(None, None, None, "auto", BREEDS, PLACES, 8, 0.1).load(0)

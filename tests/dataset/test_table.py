@@ -7,14 +7,14 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from fedcohort.dataset.files import part_of, read
+from fedcohort.dataset.files import read, read_part
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError, OptionError
 from fedcohort.host import memory
 
 
 def local(path: str) -> list[Frame]:
-    return [part_of(path, part) for part in ("train", "test")]
+    return [read_part(path, part) for part in ("train", "test")]
 
 
 def frame(**columns: object) -> Frame:
@@ -162,7 +162,7 @@ def test_an_image_unlike_the_first_is_named_by_its_file_with_a_way_out(tmp_path:
     ):
         frame(image=rows).arrays("image")
     pa.parquet.write_table(pa.table({"image": rows}), tmp_path / "train.parquet", row_group_size=1)
-    with pytest.raises(DataError, match=r"row 1 is of \(3, 4, 4\), .*; all must be .* fedcohort prepare imagefolder"):
+    with pytest.raises(DataError, match=r"row 1 is an image of \(3, 4, 4\).*; all must be .* fedcohort prepare im"):
         read(tmp_path / "train.parquet").arrays("image")
 
 
@@ -225,7 +225,7 @@ def test_a_folder_that_lacks_something(tmp_path: Path) -> None:
 def test_texts_in_another_encoding_are_refused(tmp_path: Path, text: str, encoding: str) -> None:
     (tmp_path / "train.csv").write_bytes(text.encode(encoding))
     with pytest.raises(
-        DataError, match=r"^dataset.path: .*train.csv is no UTF-8 text \(byte 0xf.* near \d+\): save it as"
+        DataError, match=r"^dataset.path: .*train.csv is no UTF-8 text \(byte 0xf.* after line \d+\): save it as"
     ):
         read(tmp_path / "train.csv")
     (tmp_path / "train.csv").write_text(text, encoding="utf-8-sig")
@@ -267,7 +267,7 @@ def test_images_of_absurd_size_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_csv_that_cannot_fit_is_rejected_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A quarter of 4,000 bytes is the least that it takes."""
     (tmp_path / "train.csv").write_text("a\n" + "x" * 3998)
-    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "MIN_CHECKED_BYTES", 0)
     monkeypatch.setattr(memory, "available_bytes", lambda: 999.0)
     with pytest.raises(OptionError, match=r"train.csv \(0.0 GB\) needs at least 0.0 GB .*: write it as Parquet"):
         local(str(tmp_path))

@@ -19,14 +19,14 @@ def test_the_square_is_cut_out_of_an_image_a_seventh_larger(tmp_path: Path) -> N
     pixels = noise(6, (3, 16, 16))
     for part in ("train", "test"):
         write(tmp_path, part, image=[encode(image) for image in pixels], label=[0, 1] * 3, place=[0, 0, 1] * 2)
-    raw = Waterbirds(str(tmp_path), "hub", None, 14, "uint8").load(0)
+    raw = Waterbirds(str(tmp_path), "hub", None, "uint8", 14).load(0)
     np.testing.assert_array_equal(raw.train_x, pixels[:, :, 1:-1, 1:-1])
     assert known(raw.test_attribute).tolist() == [0, 0, 1, 0, 0, 1]
     assert raw.class_names == ("landbird", "waterbird")
     grey = [encode(image[:1]) for image in pixels]
     for part in ("train", "test"):
         write(tmp_path, part, image=grey, y=[0, 1] * 3, place=["land", "land", "water"] * 2)
-    raw = Waterbirds(str(tmp_path), "hub", None, 14, "uint8").load(0)
+    raw = Waterbirds(str(tmp_path), "hub", None, "uint8", 14).load(0)
     np.testing.assert_array_equal(raw.train_x, np.repeat(pixels[:, :1, 1:-1, 1:-1], 3, axis=1))
     assert known(raw.test_attribute).tolist() == [0, 0, 1, 0, 0, 1]
 
@@ -49,10 +49,10 @@ def test_a_validation_part_is_the_servers(tmp_path: Path) -> None:
     for part, rows in (("train", slice(0, 80)), ("test", slice(80, 90))):
         n = len(images[rows])
         write(tmp_path, part, image=images[rows], label=[0, 1] * (n // 2), place=[0, 0, 1, 1, 0] * (n // 5))
-    without = Waterbirds(str(tmp_path), "hub", None, 14, "uint8").load(0)
+    without = Waterbirds(str(tmp_path), "hub", None, "uint8", 14).load(0)
     assert without.valid is None
     write(tmp_path, "valid", image=images[90:], label=[1, 0] * 5, place=[0, 1] * 5)
-    raw = Waterbirds(str(tmp_path), "hub", None, 14, "uint8").load(0)
+    raw = Waterbirds(str(tmp_path), "hub", None, "uint8", 14).load(0)
     assert raw.valid is not None
     np.testing.assert_array_equal(raw.valid[0], pixels[90:, :, 1:-1, 1:-1])
     assert raw.valid[1].tolist() == [1, 0] * 5
@@ -63,18 +63,18 @@ def test_a_validation_part_is_the_servers(tmp_path: Path) -> None:
         for each in (raw, without)
     ]
     assert counts == [(10, 80), (4, 76)]
-    as_numbers = Waterbirds(str(tmp_path), "hub", None, 14, "float32").load(0)
+    as_numbers = Waterbirds(str(tmp_path), "hub", None, "float32", 14).load(0)
     assert known(as_numbers.valid)[0].dtype == np.float32
     np.testing.assert_allclose(known(as_numbers.valid)[0], known(raw.scale).convert(raw.valid[0]), atol=1e-6)
     write(tmp_path, "valid", image=images[:1], label=[2], place=[0])
     with pytest.raises(DataError, match="'label', row 0 has label 2; labels must be whole, at least 0 and at most 1"):
-        Waterbirds(str(tmp_path), "hub", None, 14, "uint8").load(0)
+        Waterbirds(str(tmp_path), "hub", None, "uint8", 14).load(0)
 
 
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"size must be an integer in \[8, 1024\], got 4"):
-        Waterbirds(None, "hub", None, 4, "auto")
+        Waterbirds(None, "hub", None, "auto", 4)
     write(tmp_path, "train", image=[encode(noise(1, (3, 9, 9))[0])] * 2, label=[0, 1], place=["land", "sky"])
     write(tmp_path, "test", image=[encode(noise(1, (3, 9, 9))[0])] * 2, label=[0, 1], place=["land", "sea"])
     with pytest.raises(DataError, match="'place', row 1 has label 'sky'; labels are land, water, or their numbers"):
-        Waterbirds(str(tmp_path), "hub", None, 16, "auto").load(0)
+        Waterbirds(str(tmp_path), "hub", None, "auto", 16).load(0)

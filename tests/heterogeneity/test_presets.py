@@ -180,5 +180,5 @@ def test_a_number_of_clients_that_is_not_used_is_rejected() -> None:
         with pytest.raises(
             IncompatibleConfig, match=r"^dataset.client=site names the clients, and partition=\w+ makes"
         ):
-            check.check_owners(composition, components.make(composition, "partition"))
-    check.check_owners(composition := compose_words("dataset=folder"), components.make(composition, "partition"))
+            check.check_client_column(composition, components.make(composition, "partition"))
+    check.check_client_column(composition := compose_words("dataset=folder"), components.make(composition, "partition"))

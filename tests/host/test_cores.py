@@ -1,15 +1,12 @@
-"""Cores are those that the process may use: of its affinity, and of what its container is granted."""
+"""Cores that a process may use, not those of the machine."""
 
-import math
 import os
 
 import pytest
 
-from fedcohort.host import control_groups, cores
+from fedcohort.host.cores import available_cores
 
 
-def test_fractions_of_cores_are_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control_groups, "cpu_quota", lambda: 0.5)
-    assert cores.available_cores() == 1
-    monkeypatch.setattr(control_groups, "cpu_quota", lambda: math.inf)
-    assert cores.available_cores() == len(os.sched_getaffinity(0))
+def test_a_job_of_a_cluster_uses_the_cores_of_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(3)), raising=False)
+    assert available_cores() == 3

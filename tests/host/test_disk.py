@@ -69,13 +69,13 @@ def test_a_file_that_cannot_grow_ends_the_run_with_one_line(
 
 MOMENTS = [
     ("fedcohort.record.client_table.write_step", 3),
-    ("fedcohort.record.client_table.consolidate", 1),
+    ("fedcohort.record.client_table.merge_steps", 1),
     ("fedcohort.record.journal.commit_step", 3),
     ("fedcohort.record.status.write_atomically", 3),
     ("fedcohort.console.summary.write_atomically", 1),
     ("fedcohort.lightning.checkpoint._save", 3),  # of a checkpoint
     ("fedcohort.lightning.checkpoint._save", 4),  # of the final weights
-    ("fedcohort.record.provenance.note_start", 1),
+    ("fedcohort.record.provenance.append_start", 1),
 ]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.host.interrupt import NOTHING, PIPE, Interrupts, Stop, Stopped
+from fedcohort.host.interrupt import CLOSED_PIPE_CODE, STOPPED_BEFORE_TRAINING, Interrupts, Phase, Stop, Stopped
 
 INT, TERM = signal.SIGINT, signal.SIGTERM
 
@@ -52,7 +52,7 @@ def test_a_signal_to_one_worker_does_not_reach_the_others() -> None:
 
 
 def test_in_a_round_the_first_signal_waits_and_the_second_aborts(interrupts: Interrupts) -> None:
-    interrupts.enter_training()
+    interrupts.enter(Phase.ROUNDS)
     signal.raise_signal(INT)
     assert interrupts.code == 130
     with pytest.raises(Stop) as caught:
@@ -62,7 +62,7 @@ def test_in_a_round_the_first_signal_waits_and_the_second_aborts(interrupts: Int
 
 
 def test_while_files_are_written_each_further_signal_skips_one(interrupts: Interrupts) -> None:
-    interrupts.enter_file_writing()
+    interrupts.enter(Phase.FILES)
     signal.raise_signal(TERM)
     for _ in range(2):
         with pytest.raises(Stop):
@@ -115,7 +115,7 @@ def test_a_forked_process_holds_its_signal_until_all_processes_have_it(interrupt
     def child(work: str) -> None:
         pid = os.fork()
         if pid == 0:
-            interrupts.enter_training()
+            interrupts.enter(Phase.ROUNDS)
             signal.raise_signal(TERM)
             if work == "heard":
                 interrupts.record_exit_code(interrupts.code)
@@ -128,23 +128,21 @@ def test_a_forked_process_holds_its_signal_until_all_processes_have_it(interrupt
     assert interrupts.code == 143
 
 
-@pytest.mark.parametrize(
-    ("begin", "ends"), [("enter_preparation", True), ("enter_training", False), ("enter_file_writing", False)]
-)
-def test_a_closed_pipe_counts_as_the_first_signal(interrupts: Interrupts, begin: str, ends: bool) -> None:
-    getattr(interrupts, begin)()
+@pytest.mark.parametrize(("phase", "ends"), [(Phase.START, True), (Phase.ROUNDS, False), (Phase.FILES, False)])
+def test_a_closed_pipe_counts_as_the_first_signal(interrupts: Interrupts, phase: Phase, ends: bool) -> None:
+    interrupts.enter(phase)
     if ends:
         with pytest.raises(Stop):
             interrupts.note_closed_pipe()
     else:
         interrupts.note_closed_pipe()
-    assert interrupts.code == PIPE == 141
+    assert interrupts.code == CLOSED_PIPE_CODE == 141
 
 
 def test_a_closed_pipe_ends_a_program_without_a_handler() -> None:
     with pytest.raises(SystemExit) as caught:
         Interrupts().note_closed_pipe()
-    assert caught.value.code == PIPE
+    assert caught.value.code == CLOSED_PIPE_CODE
 
 
 PROGRAM = (
@@ -156,12 +154,12 @@ PROGRAM = (
     ("main", "code", "said"),
     [
         ("7", 7, ""),
-        ("signal.raise_signal(signal.SIGTERM)", 143, NOTHING),
+        ("signal.raise_signal(signal.SIGTERM)", 143, STOPPED_BEFORE_TRAINING),
         ("signal.raise_signal(signal.SIGTERM), 'stopped'", 143, "stopped"),
         (
             "interrupts.record_exit_code(143) or 1 / 0",
             143,
-            NOTHING,
+            STOPPED_BEFORE_TRAINING,
         ),  # an import that was broken off raises what it likes
         ("interrupts.note_closed_pipe()", 141, ""),
     ],

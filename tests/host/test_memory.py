@@ -77,7 +77,7 @@ def test_the_garbage_of_a_run_is_collected_if_it_is_large(
     """A reference cycle that holds data is freed explicitly; automatic collections follow the number of objects."""
     gc.collect()
     memory.return_free_memory()
-    monkeypatch.setattr(memory, "_baseline", memory.Baseline(memory.resident_bytes()))
+    monkeypatch.setitem(memory._RESIDENT, "after collection", memory.resident_bytes())
     collected, collect = list[int](), gc.collect
     monkeypatch.setattr(gc, "collect", lambda: collected.append(collect()))
     cycle: list[Any] = [bytes([1]) * (megabytes * 10**6)]
@@ -143,4 +143,4 @@ def test_a_need_beyond_the_address_space_is_rejected_with_numbers() -> None:
 
 def test_small_needs_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available_bytes", lambda: 0.0)
-    memory.require_memory(memory.SMALL, "a table", "use fewer rows")
+    memory.require_memory(memory.MIN_CHECKED_BYTES, "a table", "use fewer rows")

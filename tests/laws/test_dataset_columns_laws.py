@@ -105,7 +105,7 @@ def test_a_missing_column_is_reported_with_the_existing_ones(layout: str, tmp_pa
                 load(layout, {name: "gone"}, path=str(tmp_path))
 
 
-@remedy("Raise errors with `frame.error` or `frame.blame`, which name the option, the column and the row.")
+@remedy("Raise errors with `frame.column_error` or `frame.cell_error`, which name the option, the column and the row.")
 def test_an_error_in_a_column_gives_the_users_column_name(layout: str, tmp_path: Path) -> None:
     tables, _ = tables_of(layout)
     columns = otherwise(names_of(tables))
@@ -131,8 +131,8 @@ def test_invalid_column_names_are_rejected(layout: str) -> None:
         ({"nobody": "a"}, rf"columns must be null, or what the table calls .*\b{name}\b.*, got \{{'nobody': 'a'\}}"),
         ({}, r"columns must be null, or .*, got \{\}"),
         ([name], rf"columns must be null, or .*, got \['{name}'\]"),
-        ({name: 3}, rf"columns\.{name} must be text, got 3"),
-        ({name: None}, rf"columns\.{name} must be text, got None"),
+        ({name: 3}, rf"columns\.{name} must be a text that is not empty, got 3"),
+        ({name: None}, rf"columns\.{name} must be a text that is not empty, got None"),
         (
             {name: "a", second_name: "a"},
             rf"columns\.{name} must be another column than columns\.{second_name}, got 'a'",
@@ -158,7 +158,7 @@ def test_two_names_for_one_column_are_rejected() -> None:
 
 def test_the_first_matching_column_name_is_used() -> None:
     table = pa.table({"label": ["an image"], "y": [1], "image": [0]})
-    frame = Frame("made", table, renamed={"x": "label"}, named={"label": "dataset.columns.x=label"})
+    frame = Frame("made", table, renamed={"x": "label"}, column_options={"label": "dataset.columns.x=label"})
     assert column_of(frame, "image", "x") == "label", "though there is one called image"
     assert column_of(frame, "label", "y") == "y", "as label is what x is called"
     assert column_of(frame, "image") == "image"

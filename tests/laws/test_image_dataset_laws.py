@@ -11,7 +11,7 @@ from hydra.utils import get_class
 from fedcohort.dataset import hub
 from fedcohort.dataset.base import Raw, check
 from fedcohort.dataset.checksum import checksum_of
-from fedcohort.dataset.pictures import Pictures
+from fedcohort.dataset.image_dataset import ImageLayout
 from fedcohort.errors import DataError, OptionError
 from hub_toy import COMMIT, at_commit
 from pictures_toy import encode, noise, write
@@ -53,17 +53,17 @@ def test_images_stored_as_bytes_give_the_same_inputs(word: str, tmp_path: Path) 
 
 
 def test_a_notice_compares_the_number_of_images_with_the_originals(word: str, tmp_path: Path) -> None:
-    if MODULES[word].PICTURES.original is None:
+    if MODULES[word].LAYOUT.original is None:
         return
-    n, test = MODULES[word].PICTURES.original
+    n, test = MODULES[word].LAYOUT.original
     notices = load(tmp_path, word).inputs
     assert f"24 training images, {n - 24:,} fewer than the original's {n:,}" in notices
     assert f"24 test images, {test - 24:,} fewer than the original's {test:,}" in notices
 
 
-@remedy("Read labels with `labels_of`, which takes numbers and names.")
+@remedy("Read labels with `read_classes`, which takes numbers and names.")
 def test_class_names_give_the_same_labels(word: str, tmp_path: Path) -> None:
-    pictures: Pictures = MODULES[word].PICTURES
+    pictures: ImageLayout = MODULES[word].LAYOUT
     named: dict[str, Any] = {pictures.label[0]: [pictures.classes[i % 2] for i in range(N)]}
     before = load(tmp_path, word)
     np.testing.assert_array_equal(load(tmp_path, word, **named).test_y, before.test_y)
@@ -72,9 +72,9 @@ def test_class_names_give_the_same_labels(word: str, tmp_path: Path) -> None:
         load(tmp_path, word, None, **{pictures.label[0]: [*named[pictures.label[0]][:3], "no such", *["?"] * 20]})
 
 
-@remedy("Raise errors with `frame.blame`, which names file, column and row.")
+@remedy("Raise errors with `frame.cell_error`, which names file, column and row.")
 def test_an_error_names_file_column_and_row(word: str, tmp_path: Path) -> None:
-    pictures: Pictures = MODULES[word].PICTURES
+    pictures: ImageLayout = MODULES[word].LAYOUT
     image, label = pictures.image[0], pictures.label[0]
     good = images(word)
     cut = [*good[image][:5], {"bytes": good[image][5]["bytes"][:60], "path": None}, *good[image][6:]]
@@ -89,7 +89,7 @@ def test_an_error_names_file_column_and_row(word: str, tmp_path: Path) -> None:
         ({label: [0.0] * 9 + [0.5] * 15}, rf"'{label}', row 9 has label 0.5; labels must be whole"),
         ({label: [0, None] * 12}, rf"'{label}', row 1 is empty"),
     ]
-    if not pictures.fit.resize:
+    if not pictures.image_format.resize:
         expected = r"row 5 is an image of \(\d, 40, 50\), but "
         cases.append(({image: wide}, expected))
         cases.append(({image: [[0.0] * 7] * N}, rf"'{image}' must hold (grey|RGB) images of .*, it holds \(7,\)"))
@@ -110,7 +110,7 @@ def test_a_truncated_file_is_named(word: str, tmp_path: Path) -> None:
 
 
 def test_data_without_anything_to_learn_are_rejected(word: str, tmp_path: Path) -> None:
-    pictures: Pictures = MODULES[word].PICTURES
+    pictures: ImageLayout = MODULES[word].LAYOUT
     one_image = [encode(noise(1, shape_of(pictures))[0])] * N
     cases: list[tuple[dict[str, Any], str]] = [
         ({pictures.label[0]: [1] * N}, rf"all training images are of class {pictures.classes[1]}"),
@@ -134,7 +134,7 @@ def test_without_a_path_the_data_come_from_the_hub(word: str, monkeypatch: pytes
         return parts
 
     monkeypatch.setattr(datasets, "load_dataset", answer)
-    monkeypatch.setattr(hub, "out_of_reach", lambda: "")
+    monkeypatch.setattr(hub, "network_obstacle", lambda: "")
     small = {"size": 16} if "size" in node("dataset", word) else {}
     raw = make("dataset", word, **small).load(0)
     assert requested == [node("dataset", word)["hub"]]
@@ -146,7 +146,7 @@ def test_without_a_path_the_data_come_from_the_hub(word: str, monkeypatch: pytes
 def test_options_are_checked(word: str) -> None:
     options = {name: value for name, value in node("dataset", word).items() if name != "_target_"}
     dataset_class = get_class(node("dataset", word)["_target_"])
-    with pytest.raises(OptionError, match="path must be text or null"):
+    with pytest.raises(OptionError, match="path must be a text that is not empty or null"):
         dataset_class(**{**options, "path": ""})
-    with pytest.raises(OptionError, match="hub must be text or null"):
+    with pytest.raises(OptionError, match="hub must be a text that is not empty or null"):
         dataset_class(**{**options, "hub": 3})

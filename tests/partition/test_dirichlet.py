@@ -3,7 +3,7 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Stock
-from fedcohort.partition.dirichlet import Dirichlet, dirichlet, top_up
+from fedcohort.partition.dirichlet import Dirichlet, dirichlet, enlarge_small_parts
 
 LABELS = np.arange(6000) % 10
 
@@ -69,7 +69,7 @@ def test_the_limit_alpha_zero_agrees_with_small_alphas(seed: int) -> None:
 
 def test_reaching_the_minimum_takes_samples_from_the_largest_clients() -> None:
     parts = [np.arange(10), np.array([], dtype=np.int64), np.arange(10, 16), np.arange(16, 18)]
-    after = top_up(parts, 3)
+    after = enlarge_small_parts(parts, 3)
     assert [len(part) for part in after] == [6, 3, 6, 3]
     np.testing.assert_array_equal(np.sort(np.concatenate(after)), np.arange(18))
     np.testing.assert_array_equal(after[2], parts[2])

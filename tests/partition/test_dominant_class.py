@@ -6,7 +6,7 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Stock
 from fedcohort.partition.dominant_class import UNIFORM, DominantClass, SplitPlan, share_out_evenly
-from fedcohort.partition.sizes import even
+from fedcohort.partition.sizes import equal_sizes
 
 C = 10
 
@@ -79,7 +79,7 @@ def test_every_feasible_option_is_met() -> None:
     for _ in range(600):
         C, K = int(rng.integers(1, 5)), int(rng.integers(1, 8))
         pools = rng.integers(0, 40, C)
-        sizes = even(int(pools.sum()), K)
+        sizes = equal_sizes(int(pools.sum()), K)
         plan = SplitPlan(sizes, pools, rng.permutation(K), rng.permutation(C))
         share, n_skewed = float(rng.uniform(0.01, 1)), int(rng.integers(0, K + 1))
         dominant = plan.choose_dominant(n_skewed, share)

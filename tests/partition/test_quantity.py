@@ -15,7 +15,7 @@ from fedcohort.partition.iid import Iid
 from fedcohort.partition.label_shards import LabelShards
 from fedcohort.partition.natural import Natural
 from fedcohort.partition.quantity import Quantity
-from fedcohort.partition.sizes import proportional
+from fedcohort.partition.sizes import proportional_sizes
 from run_harness import go
 
 N, K, C = 6000, 20, 10
@@ -40,7 +40,7 @@ def test_samples_are_used_once_and_sizes_are_those_drawn(base: Any, law: str, sp
     quantity = Quantity(base, law, spread, 25)
     parts = split(quantity)
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(N))
-    drawn = proportional(N, quantity.weights(K, np.random.default_rng(0)), 25)
+    drawn = proportional_sizes(N, quantity.weights(K, np.random.default_rng(0)), 25)
     assert sizes(parts) == drawn.tolist() == sizes(split(Quantity(Iid(), law, spread, 25)))
     assert min(sizes(parts)) >= 25
     assert sizes(split(quantity, seed=1)) != sizes(parts) or spread == 0
@@ -77,7 +77,7 @@ def test_sizes_are_rounded_and_sum_exactly() -> None:
     for seed in range(50):
         rng = np.random.default_rng(seed)
         weights, least = rng.random(17) ** 5, int(rng.integers(0, 9))
-        found = proportional(1000, weights, least)
+        found = proportional_sizes(1000, weights, least)
         assert found.sum() == 1000
         assert np.abs(found - least - (1000 - 17 * least) * weights / weights.sum()).max() <= 1
 

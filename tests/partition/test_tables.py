@@ -5,15 +5,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from fedcohort.partition.sizes import even
-from fedcohort.partition.tables import apportion_counts, deal_cards, in_whole_samples, scale_to_margins
+from fedcohort.partition.sizes import equal_sizes
+from fedcohort.partition.tables import apportion_counts, round_to_margins, scale_to_margins, spread_evenly
 
 
 def test_equal_sizes_are_filled_in_turns() -> None:
-    assert [cards.tolist() for cards in deal_cards(np.array([3, 3, 2]))] == [[0, 3, 6], [1, 4, 7], [2, 5]]
-    assert [cards.tolist() for cards in deal_cards(np.array([4, 1]))] == [[0, 1, 3, 4], [2]]
+    assert [positions.tolist() for positions in spread_evenly(np.array([3, 3, 2]))] == [[0, 3, 6], [1, 4, 7], [2, 5]]
+    assert [positions.tolist() for positions in spread_evenly(np.array([4, 1]))] == [[0, 1, 3, 4], [2]]
     for total, players in ((100, 7), (5, 5), (1000, 999)):
-        hands = deal_cards(even(total, players))
+        hands = spread_evenly(equal_sizes(total, players))
         assert all((hand == np.arange(seat, total, players)).all() for seat, hand in enumerate(hands))
 
 
@@ -46,7 +46,7 @@ def test_integer_tables_have_both_margins_exactly(clients: int, kinds: int, alph
         log_weights, sizes, pools = draw(seed, clients, kinds, alpha)
         wanted = scale_to_margins(log_weights, sizes, pools)
         np.testing.assert_allclose(wanted.sum(1), sizes)
-        table = in_whole_samples(wanted, sizes, pools)
+        table = round_to_margins(wanted, sizes, pools)
         assert (table >= 0).all()
         assert table.sum(1).tolist() == sizes.tolist()
         assert table.sum(0).tolist() == pools.tolist()
@@ -66,7 +66,7 @@ def test_a_fit_keeps_the_ratios_of_the_weights() -> None:
 def test_very_different_weights_are_fitted() -> None:
     """Each client wants one kind alone, of which there are too few for both."""
     log_weights = np.array([[0.0, -1e300], [0.0, -1e300]])
-    table = in_whole_samples(
+    table = round_to_margins(
         scale_to_margins(log_weights, np.array([6, 4]), np.array([3, 7])), np.array([6, 4]), np.array([3, 7])
     )
     assert (table.sum(0).tolist(), table.sum(1).tolist()) == ([3, 7], [6, 4])
@@ -75,7 +75,7 @@ def test_very_different_weights_are_fitted() -> None:
 def test_rounded_off_samples_rotate_over_the_cells() -> None:
     """Of 300 clients with one sample each a third has each of three kinds, none of them in a run of more than five."""
     sizes = np.ones(300, dtype=np.int64)
-    table = in_whole_samples(np.full((300, 3), 1 / 3), sizes, np.array([100, 100, 100]))
+    table = round_to_margins(np.full((300, 3), 1 / 3), sizes, np.array([100, 100, 100]))
     for kind in range(3):
         owners = np.flatnonzero(table[:, kind])
         assert max(b - a for a, b in pairwise(owners.tolist())) <= 5
@@ -96,5 +96,5 @@ def test_a_debt_to_earlier_clients_is_repaid_from_kinds_that_a_client_has() -> N
     Client 1 wants [0, 0, .5, 1.5] and is owed [-.5, -.5, 1, 2]: one more than its size 2, so kind 2 loses one.
     """
     wanted = np.array([[0.5, 0.5, 0.5, 0.5], [0, 0, 0.5, 1.5], [0.5, 0.5, 0, 0]])
-    table = in_whole_samples(wanted, np.array([2, 2, 1]), np.array([1, 1, 1, 2]))
+    table = round_to_margins(wanted, np.array([2, 2, 1]), np.array([1, 1, 1, 2]))
     assert table.tolist() == [[1, 1, 0, 0], [0, 0, 0, 2], [0, 0, 1, 0]]

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from fedcohort.data import places
 from fedcohort.dataset.base import Raw
-from fedcohort.startup import assign
 from fedcohort.startup.assign import MIN_SAMPLES, draw_server_rows, positions_in_all
 
 
@@ -17,10 +15,8 @@ def test_positions_after_the_held_out_rows(held_out: list[int]) -> None:
 
 
 @pytest.mark.parametrize("owned", [False, True])
-def test_the_server_gets_random_rows_of_each_class(monkeypatch: pytest.MonkeyPatch, owned: bool) -> None:
+def test_the_server_gets_random_rows_of_each_class(owned: bool) -> None:
     """A row has the key (u_c + its place in its class) / n_c, MIN_SAMPLES rows an owner inf; the smallest are taken."""
-    monkeypatch.setattr(places, "CHUNK", 7)
-    monkeypatch.setattr(assign, "CHUNK", 7)
     labels, owner = np.random.default_rng(1).integers(0, 3, 60), np.arange(60) % 12
     x = np.zeros((60, 1), dtype=np.float32)
     raw = Raw("toy", x, labels, x, labels, 3, owner if owned else None)

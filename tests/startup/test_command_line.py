@@ -6,8 +6,8 @@ import pytest
 from hydra.errors import MissingConfigException
 
 from fedcohort.errors import OptionError
-from fedcohort.startup.command_line import check_sweep, check_words, run_with_one_line_errors
-from fedcohort.startup.hydra_errors import LOST, explain
+from fedcohort.startup.command_line import check_arguments, check_sweep, run_with_one_line_errors
+from fedcohort.startup.hydra_errors import LOST_JOB_ERRORS, explain
 from yaml_words import CONFIGS
 
 WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
@@ -31,7 +31,7 @@ WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
 def test_arguments_that_hydra_reads_as_paths_are_rejected(typed: str, line: str) -> None:
     """`../agg/fedavg` was loaded as the selector."""
     with pytest.raises(OptionError) as caught:
-        check_words(["seed=1", typed], CONFIGS)
+        check_arguments(["seed=1", typed], CONFIGS)
     assert line in str(caught.value)
 
 
@@ -50,12 +50,14 @@ def test_arguments_that_hydra_reads_as_paths_are_rejected(typed: str, line: str)
 )
 def test_other_option_syntax_is_rejected_with_the_right_one(words: list[str], line: str) -> None:
     with pytest.raises(OptionError) as caught:
-        check_words(words, CONFIGS)
+        check_arguments(words, CONFIGS)
     assert str(caught.value) == line
 
 
 def test_unknown_arguments_are_passed_to_hydra() -> None:
-    check_words(["-m", "--config-dir=../x", "seed=..", "name=../x", "selector=glob(*)", "experiment=mine/a"], CONFIGS)
+    check_arguments(
+        ["-m", "--config-dir=../x", "seed=..", "name=../x", "selector=glob(*)", "experiment=mine/a"], CONFIGS
+    )
 
 
 def test_a_flag_of_hydra_without_a_value() -> None:
@@ -72,7 +74,7 @@ def test_a_config_without_a_choice_is_named(tmp_path: Path) -> None:
     assert explanation == "configs/experiment/mine.yaml: selector must be one of flash, got 'gone'"
 
 
-@pytest.mark.parametrize("kind", LOST)
+@pytest.mark.parametrize("kind", LOST_JOB_ERRORS)
 def test_a_lost_job_is_reported_in_one_line(kind: str) -> None:
     """As submitit and joblib raise it, with the job's whole log or an explanation behind."""
     error = type(kind, (RuntimeError,), {})(

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fedcohort.startup.check import LIGHT
+from fedcohort.startup.check import GROUPS_WITHOUT_TORCH
 from yaml_words import CONFIGS, ROOT
 
 WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
@@ -53,7 +53,7 @@ from fedcohort.startup.compose import compose_config
 with initialize_config_dir({str(CONFIGS)!r}, version_base="1.3"):
     cfg = compose("train", return_hydra_config=True)
 made = compose_config(cfg, cfg.hydra.runtime.choices, ())
-for group in {LIGHT}:
+for group in {GROUPS_WITHOUT_TORCH}:
     components.make(made, group)
 run.make_observers(made)
 found = {{"torch", "lightning", "mlflow", "matplotlib"}} & sys.modules.keys()

@@ -8,7 +8,7 @@ from torch import nn
 from fedcohort.errors import OptionError
 from fedcohort.host import memory
 from fedcohort.model.mlp import Mlp
-from fedcohort.startup import footprint
+from fedcohort.startup import build
 from run_harness import go
 
 
@@ -16,7 +16,7 @@ def test_a_network_is_measured_without_storage(monkeypatch: pytest.MonkeyPatch) 
     """64 x 10^6 + 10^6 weights and biases, then 10^6 x 10 + 10: 75,000,010 of 24 bytes."""
     monkeypatch.setattr(memory, "available_bytes", lambda: 1e9)
     with pytest.raises(OptionError, match=r"model=mlp with 75,000,010 parameters for 10 classes needs at least 1.8 GB"):
-        footprint.check_network(Mlp([1_000_000]), "mlp", (64,), 10)
+        build.check_network_memory(Mlp([1_000_000]), "mlp", (64,), 10)
 
 
 class Lazy(Mlp):
@@ -27,7 +27,7 @@ class Lazy(Mlp):
 
 
 def test_a_network_without_shapes_is_checked_later() -> None:
-    footprint.check_network(Lazy([4]), "lazy", (64,), 10)
+    build.check_network_memory(Lazy([4]), "lazy", (64,), 10)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_memory_of_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
             raise OptionError(f"{needed:.0f} {what}: {cure}")
 
     monkeypatch.setattr(memory, "require_memory", reject)
-    monkeypatch.setattr(footprint, "MODEL_BYTES", 0)
-    monkeypatch.setattr(footprint, "LOGIT_BYTES", 0)
+    monkeypatch.setattr(build, "MODEL_BYTES", 0)
+    monkeypatch.setattr(build, "LOGIT_BYTES", 0)
     with pytest.raises(OptionError, match=refusal):
         go(tmp_path, *word.split())

@@ -9,7 +9,7 @@ from torch import nn
 from engine_toy import federation_of
 from fedcohort.component import Facts
 from fedcohort.flat import keeps_statistics
-from fedcohort.startup.notices import list_notices, list_unmeasured
+from fedcohort.startup.requirements import list_notices, list_unmeasured
 from run_harness import compose_words, go, make_components, startup_notices
 from yaml_words import make
 
@@ -209,8 +209,9 @@ def test_a_component_of_any_group_may_add_notices() -> None:
         (
             ("rounds=2", "eval.every=5", "eval.clients_every=3"),
             [
-                "eval.every=5 and eval.clients_every=3 exceed rounds=2: only the first model is evaluated, "
-                "before any training"
+                "eval.every=5 exceeds rounds=2: only the first model is evaluated, before any training",
+                "eval.clients_every=3 exceeds rounds=2: only the first model is evaluated on the clients, "
+                "before any training",
             ],
         ),
     ],

@@ -15,7 +15,7 @@ import torch
 from fedcohort.errors import CheckpointError, DamagedCheckpoint, DamagedFile
 from fedcohort.lightning import checkpoint
 from fedcohort.record import manifest, provenance
-from fedcohort.startup import differences, split
+from fedcohort.startup import run_info, split
 from fedcohort.tracking import record
 from killing import kill_at
 from run_harness import FinishedRun, collecting_overrides, compose_words, go, same_bits
@@ -294,7 +294,7 @@ def test_stored_client_values_can_move_to_memory_and_back(whole: FinishedRun, lo
     ],
 )
 def test_the_nearest_run_is_described_by_its_differences(three: Path, words: tuple[str, ...], differs: str) -> None:
-    line = differences.describe_nearest_run(
+    line = run_info.describe_nearest_run(
         three / "runs", three / "runs" / "new", compose_words(*collecting_overrides(three, *WORDS, *words)).config
     )
     assert line.startswith(f"the nearest run, {home(three)}, {differs}")
@@ -304,9 +304,9 @@ def test_unreadable_runs_are_skipped(three: Path, tmp_path: Path) -> None:
     config = compose_words(*collecting_overrides(three, *WORDS, "seed=3")).config
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "config.yaml").write_text("a: [1, 2\n")
-    assert differences.describe_nearest_run(tmp_path, tmp_path / "b", config) == ""
+    assert run_info.describe_nearest_run(tmp_path, tmp_path / "b", config) == ""
     shutil.copytree(home(three), tmp_path / "c")
-    assert "differs in seed=0 (here 3)" in differences.describe_nearest_run(tmp_path, tmp_path / "b", config)
+    assert "differs in seed=0 (here 3)" in run_info.describe_nearest_run(tmp_path, tmp_path / "b", config)
 
 
 def test_a_resume_without_a_run_describes_the_nearest_one(logs: Path, said: pytest.LogCaptureFixture) -> None:

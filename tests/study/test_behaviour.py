@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from fedcohort.record.history import History
-from fedcohort.study.behaviour import LOSS, ROUNDS, difference, fingerprint
-from fedcohort.study.measure import Trajectory
+from fedcohort.study.compare_code import name_differences
+from fedcohort.study.measure import LOSS, ROUNDS, Trajectory, fingerprint_of
 
 STEPS = list(range(ROUNDS + 3))
 
@@ -31,23 +31,23 @@ def curve(**changes: np.ndarray) -> Trajectory:
 def test_the_fingerprint_covers_only_the_first_rounds() -> None:
     """Rounding of the last digits is no change; a client more, or another one that arrives, is one."""
     first = history()
-    digest, _, losses = fingerprint(first).partition(":")
+    digest, _, losses = fingerprint_of(first).partition(":")
     assert len(digest) == 12
     assert losses.split(",")[:2] == ["2", "1"]
     assert len(losses.split(",")) == ROUNDS + 1
     longer = [*first.cohorts[: ROUNDS + 1], [90, 91], [92]]
-    assert fingerprint(history(longer)) == fingerprint(first)
+    assert fingerprint_of(history(longer)) == fingerprint_of(first)
     altered = [*first.cohorts[:ROUNDS], [90, 91], *first.cohorts[ROUNDS + 1 :]]
-    assert fingerprint(history(altered)) != fingerprint(first)
-    assert fingerprint(replace(first, arrived=altered)) != fingerprint(first)
+    assert fingerprint_of(history(altered)) != fingerprint_of(first)
+    assert fingerprint_of(replace(first, arrived=altered)) != fingerprint_of(first)
 
 
 def test_rounding_errors_are_no_difference() -> None:
     rounded = history(losses=[2.0 / (1 + step) * (1 + 1e-4) for step in STEPS])
     near = curve(value=curve().value + 1e-3, virtual_s=curve().virtual_s * (1 + 1e-7))
-    assert difference((fingerprint(history()), curve()), (fingerprint(rounded), near)) == ""
+    assert name_differences((fingerprint_of(history()), curve()), (fingerprint_of(rounded), near)) == ""
     shorter = Trajectory(*(column[: ROUNDS + 1] for column in vars(curve()).values()))
-    assert difference(("", curve()), (fingerprint(history()), shorter)) == ""
+    assert name_differences(("", curve()), (fingerprint_of(history()), shorter)) == ""
 
 
 @pytest.mark.parametrize(
@@ -61,15 +61,15 @@ def test_rounding_errors_are_no_difference() -> None:
     ],
 )
 def test_differences_are_named(now: Trajectory, expected: str) -> None:
-    assert difference(("", curve()), (fingerprint(history()), now)) == expected
+    assert name_differences(("", curve()), (fingerprint_of(history()), now)) == expected
 
 
 def test_different_cohorts_and_losses_are_reported() -> None:
-    then = fingerprint(history())
-    cohorts = fingerprint(history([[], *([0] for _ in STEPS[1:])]))
-    losses = fingerprint(history(losses=[2.1 / (1 + step) for step in STEPS]))
-    diverged = fingerprint(history(losses=[2.0, 1.0, *(float("nan") for _ in STEPS[2:])]))
-    assert difference((then, curve()), (cohorts, curve())) == "cohorts"
-    assert difference((then, curve()), (losses, curve())) == LOSS
-    assert difference((then, curve()), (diverged, curve())) == LOSS
-    assert difference((diverged, curve()), (diverged, curve())) == ""
+    then = fingerprint_of(history())
+    cohorts = fingerprint_of(history([[], *([0] for _ in STEPS[1:])]))
+    losses = fingerprint_of(history(losses=[2.1 / (1 + step) for step in STEPS]))
+    diverged = fingerprint_of(history(losses=[2.0, 1.0, *(float("nan") for _ in STEPS[2:])]))
+    assert name_differences((then, curve()), (cohorts, curve())) == "cohorts"
+    assert name_differences((then, curve()), (losses, curve())) == LOSS
+    assert name_differences((then, curve()), (diverged, curve())) == LOSS
+    assert name_differences((diverged, curve()), (diverged, curve())) == ""

@@ -9,11 +9,11 @@ from fedcohort.bandit import discounted
 from fedcohort.record import provenance
 from fedcohort.study import report
 from fedcohort.study.compare_code import compare_with_current_code
-from fedcohort.study.conditions import list_conditions
-from fedcohort.study.engine import StudyRunner
-from fedcohort.study.progress import describe, progress_of, resolve_changes
+from fedcohort.study.definition import list_conditions
+from fedcohort.study.progress import describe
 from fedcohort.study.results import Results
 from fedcohort.study.results import load as load_results
+from fedcohort.study.runner import StudyRunner
 from fedcohort.types import Values
 from study.tiny import TINY, write_study
 from yaml_words import CONFIGS
@@ -47,8 +47,8 @@ class Bench:
 
     def status(self) -> str:
         results = load_results(self.study)
-        progress = progress_of(list_conditions(self.study), self.study.seeds, results, CONFIGS)
-        return describe(self.study, resolve_changes(progress, results, self.work().identity), results)
+        progress = self.work().find_progress(list_conditions(self.study), self.study.seeds)
+        return describe(self.study, progress, results)
 
 
 def avoid(past: discounted.Discounted, sigma: float) -> Values:
@@ -82,8 +82,8 @@ def test_changed_behaviour_is_detected_marked_and_run_again(tmp_path: Path, monk
     first.save()
     assert "code     4 not compared with commit renamed000: fedcohort study check tiny" in bench.status()
     assert bench.compare() == {"random": "", "ucb_cs": ""}
-    assert bench.lines[0] == "2 reference runs of 8 rounds to do"  # not one for each seed
-    assert bench.lines[1] == "[1/2] equal random seed 0: the same"
+    assert bench.lines[1] == "2 reference runs of 8 rounds to do"  # not one for each seed
+    assert bench.lines[2] == "[1/2] equal random seed 0: the same"
     assert "differs" not in bench.status()
 
     monkeypatch.setattr(provenance, "current_commit", lambda: ("planted00012", False))

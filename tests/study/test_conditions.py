@@ -6,17 +6,16 @@ from pathlib import Path
 import pytest
 
 from fedcohort.record.history import read
-from fedcohort.study.conditions import list_conditions, with_own_methods
-from fedcohort.study.engine import StudyRunner
-from fedcohort.study.progress import progress_of
-from fedcohort.study.results import Results, with_oracles
+from fedcohort.study.definition import add_user_methods, list_conditions
+from fedcohort.study.results import Results, mark_oracles
 from fedcohort.study.results import load as load_results
+from fedcohort.study.runner import StudyRunner
 from study.tiny import run_study, write_study
 from yaml_words import CONFIGS
 
 
 def test_a_users_own_selector_is_a_method_of_the_study(tmp_path: Path) -> None:
-    study = with_own_methods(write_study(tmp_path / "tiny"), ["random", "ucb_cs"], CONFIGS)
+    study = add_user_methods(write_study(tmp_path / "tiny"), ["random", "ucb_cs"], CONFIGS)
     rows = [place.method for place in list_conditions(study, ["equal"], ["ucb_cs"])]
     assert rows == ["random", "ucb_cs"]
     assert study.role_of("ucb_cs") == "method"
@@ -24,17 +23,17 @@ def test_a_users_own_selector_is_a_method_of_the_study(tmp_path: Path) -> None:
 
 def test_a_users_own_selector_with_oracle_signals_is_an_oracle(tmp_path: Path) -> None:
     study = write_study(tmp_path / "tiny", cells={"noisy": {"words": ["heterogeneity=noise_bimodal"]}}, seeds=[0])
-    extended = with_own_methods(study, ["oracle_clean", "ucb_cs"], CONFIGS)
+    extended = add_user_methods(study, ["oracle_clean", "ucb_cs"], CONFIGS)
     assert extended.role_of("oracle_clean") == "method"
-    results = with_oracles(extended, run_study(extended, tmp_path / "logs"))
+    results = mark_oracles(extended, run_study(extended, tmp_path / "logs"))
     assert [results.role_of(row) for row in ("random", "oracle_clean", "ucb_cs")] == ["baseline", "yardstick", "method"]
 
 
 def test_a_method_with_few_seeds_runs_only_on_these_unless_named(tmp_path: Path) -> None:
     study = write_study(tmp_path, few={"round_robin": 1})
+    runner = StudyRunner(study, Results(tmp_path), CONFIGS, tmp_path / "logs", False, print)
     planned = [
-        (place.setting, place.method, seed)
-        for place, seed in progress_of(list_conditions(study), [0, 1], Results(tmp_path), CONFIGS).runs
+        (place.setting, place.method, seed) for place, seed in runner.find_progress(list_conditions(study), [0, 1]).runs
     ]
     assert [key for key in planned if key[1] == "round_robin"] == [
         ("equal", "round_robin", 0),
@@ -42,7 +41,7 @@ def test_a_method_with_few_seeds_runs_only_on_these_unless_named(tmp_path: Path)
     ]
     assert ("equal", "random", 1) in planned
     named = list_conditions(study, None, ["round_robin"])
-    runs = progress_of(named, [0, 1], Results(tmp_path), CONFIGS).runs
+    runs = runner.find_progress(named, [0, 1]).runs
     assert [seed for place, seed in runs if place.method == "round_robin" and place.setting == "equal"] == [0, 1]
 
 
@@ -53,7 +52,7 @@ def test_a_setting_can_list_its_methods_unless_others_are_named(tmp_path: Path) 
     assert planned == [("equal", "random"), ("equal", "powd"), *(("noisy", row) for row in study.overrides)]
     named = [(place.setting, place.method) for place in list_conditions(study, ["equal"], ["round_robin"])]
     assert named == [("equal", "random"), ("equal", "round_robin")]
-    extended = with_own_methods(study, ["ucb_cs"], CONFIGS)
+    extended = add_user_methods(study, ["ucb_cs"], CONFIGS)
     assert ("equal", "ucb_cs") in [(place.setting, place.method) for place in list_conditions(extended)]
 
 

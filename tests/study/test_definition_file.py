@@ -7,9 +7,8 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.study import leaderboard
-from fedcohort.study.conditions import list_conditions, with_own_methods
+from fedcohort.study.definition import add_user_methods, list_conditions, merge_overrides
 from fedcohort.study.definition_file import load
-from fedcohort.study.overrides import merge
 from study.tiny import write_study
 from yaml_words import CONFIGS, ROOT
 
@@ -38,8 +37,8 @@ from yaml_words import CONFIGS, ROOT
         ({"baseline": ""}, "baseline must be a selector, or `name: [overrides]`, got ''"),
         ({"baseline": {"a": [], "b": []}}, "baseline must be a selector, or `name: [overrides]`, got "),
         ({"selectors": "flash"}, "selectors must be a list of selectors, or of `name"),
-        ({"selectors": ["flash", "flash"]}, "selectors: flash is there twice"),
-        ({"yardsticks": ["random"]}, "yardsticks: random is there twice"),
+        ({"selectors": ["flash", "flash"]}, "selectors: flash is listed twice"),
+        ({"yardsticks": ["random"]}, "yardsticks: random is listed twice"),
         (
             {"selectors": [{"wide": ["gamma"]}]},
             "selectors.wide must be a list of overrides name=value, typed as for train.py, got",
@@ -66,11 +65,6 @@ from yaml_words import CONFIGS, ROOT
         ),
         ({"cells": {"a": {"words": [], "bounds": {"b": 3}}}}, "cells.a.bounds.b must be a list of texts"),
         ({"common": ["paths.logs=x"]}, "common: paths.logs is set by the study itself: leave paths.logs=x out"),
-        (
-            {"cells": {"a": {"words": ["selector=powd"]}}},
-            "cells.a.words: selector=powd has no effect, as every row has its own selector: leave it out",
-        ),
-        ({"common": ["+selector=powd"]}, "common: +selector=powd has no effect, as every row has its own selector"),
         (
             {"cells": {"a": {"words": []}, "b": {"words": [], "label": "a"}}},
             "cells.a.label must be a text that no other cell has, got 'a'",
@@ -132,13 +126,13 @@ def test_the_baselines_overrides_also_apply_to_bounds(tmp_path: Path) -> None:
 
 
 def test_the_last_override_of_an_option_counts() -> None:
-    assert merge(["a=1", "b=2"], ["+a=3"], ["c=4", "b=5"]) == ("+a=3", "c=4", "b=5")
+    assert merge_overrides(["a=1", "b=2"], ["+a=3"], ["c=4", "b=5"]) == ("+a=3", "c=4", "b=5")
 
 
 def test_unknown_options_are_listed(tmp_path: Path) -> None:
     study = write_study(tmp_path)
     with pytest.raises(OptionError, match=r"selectors must be some of random, round_robin, .*ucb_cs.*, got 'mine'"):
-        with_own_methods(study, ["mine"], CONFIGS)
+        add_user_methods(study, ["mine"], CONFIGS)
     with pytest.raises(OptionError, match="cells must be some of equal, noisy, got 'loud'"):
         list_conditions(study, ["loud"])
 

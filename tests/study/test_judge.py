@@ -41,26 +41,28 @@ def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
     flash = equal.methods["flash"]
     assert flash.is_compared
     # mean .02, deviation .01: t = .02 sqrt(3) / .01
-    assert flash.over.mean == pytest.approx(0.02)
-    assert flash.over.std == pytest.approx(0.01)
-    assert flash.over.p == pytest.approx(p_of(2 * math.sqrt(3)))
+    assert flash.difference.mean == pytest.approx(0.02)
+    assert flash.difference.std == pytest.approx(0.01)
+    assert flash.difference.p == pytest.approx(p_of(2 * math.sqrt(3)))
     # of the two methods of a regime flash has the smaller p, times 2; of flash's two regimes this one has the larger
     expected_p = p_of(0.1 * math.sqrt(3) / 1e-4)
-    assert flash.ps.in_setting == pytest.approx(2 * p_of(2 * math.sqrt(3)))
-    assert flash.ps.of_method == pytest.approx(p_of(2 * math.sqrt(3)))
-    assert noisy.methods["flash"].ps.in_setting == pytest.approx(2 * expected_p, rel=1e-3)
+    assert flash.p_values.within_setting == pytest.approx(2 * p_of(2 * math.sqrt(3)))
+    assert flash.p_values.within_method == pytest.approx(p_of(2 * math.sqrt(3)))
+    assert noisy.methods["flash"].p_values.within_setting == pytest.approx(2 * expected_p, rel=1e-3)
     assert (flash.sign, noisy.methods["flash"].sign, equal.methods["powd"].sign) == (0, 1, 0)
     # the best yardstick is clean: .1; flash closes a fifth of it, powd, at -.02, none; `full` is no yardstick
     assert equal.headroom.oracle == "oracle_clean"
     assert equal.headroom.is_positive
     shares = [
-        method.closed.share for row in ("flash", "powd", "full") if (method := equal.methods[row]).closed is not None
+        method.share_closed.share
+        for row in ("flash", "powd", "full")
+        if (method := equal.methods[row]).share_closed is not None
     ]
     assert shares == pytest.approx([0.2, -0.2, (0.1 + 0.14 + 0.17) / 3 / 0.1])
     # where no yardstick is clear of 0 there is no gap to close, whoever wins
     assert noisy.headroom.oracle == "oracle_clean"
     assert not noisy.headroom.is_positive
-    assert noisy.methods["flash"].closed is None
+    assert noisy.methods["flash"].share_closed is None
     assert [method.method for method in noisy.better()] == ["flash"]
     assert not equal.better()
 
@@ -71,12 +73,12 @@ def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
     # `equal`, t = .02 sqrt(3) / .01, then powd there, mean -.02, deviation sqrt(3) / 100: t = 2; powd in `noisy` has 0
     flash, powd = (verdict.settings["equal"].methods[row] for row in ("flash", "powd"))
     assert verdict.tests == 4
-    assert verdict.settings["noisy"].methods["flash"].ps.anywhere == pytest.approx(
+    assert verdict.settings["noisy"].methods["flash"].p_values.over_all == pytest.approx(
         4 * p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3
     )
-    assert flash.ps.anywhere == pytest.approx(3 * p_of(2 * math.sqrt(3)))
-    assert powd.ps.anywhere == pytest.approx(2 * p_of(2.0))
-    assert math.isnan(verdict.settings["equal"].methods["oracle_clean"].ps.anywhere)
+    assert flash.p_values.over_all == pytest.approx(3 * p_of(2 * math.sqrt(3)))
+    assert powd.p_values.over_all == pytest.approx(2 * p_of(2.0))
+    assert math.isnan(verdict.settings["equal"].methods["oracle_clean"].p_values.over_all)
     assert verdict.settings["noisy"].has_winner(0.05)
     assert not verdict.settings["noisy"].has_winner(1e-6)
 
@@ -125,8 +127,8 @@ def test_a_share_of_headroom_uses_the_methods_seeds(tmp_path: Path) -> None:
     late_means = {"random": [0.8] * 9, "oracle_clean": [0.8 + gap for gap in gaps], "mine": [0.81, 0.82, 0.83]}
     cell = judge(study, make_results(study, {"equal": {**late_means, "flash": [0.9, 0.91]}})).settings["equal"]
     assert cell.headroom.is_positive
-    assert [cell.methods[row].closed for row in ("mine", "flash")] == [None, None]
-    full_share = cell.methods["oracle_clean"].closed
+    assert [cell.methods[row].share_closed for row in ("mine", "flash")] == [None, None]
+    full_share = cell.methods["oracle_clean"].share_closed
     assert full_share is not None
     assert full_share.share == 1.0
 
@@ -138,8 +140,8 @@ def test_equal_differences_have_no_p_in_single_precision_either(tmp_path: Path) 
     make_results(study, {"equal": late_means}).save()
     flash = judge(study, load(study)).settings["equal"].methods["flash"]
     assert flash.is_compared
-    assert flash.over.mean == pytest.approx(1 / 60)
-    assert (math.isnan(flash.over.p), flash.sign) == (True, 0)
+    assert flash.difference.mean == pytest.approx(1 / 60)
+    assert (math.isnan(flash.difference.p), flash.sign) == (True, 0)
 
 
 def test_a_diverged_run_ranks_last(tmp_path: Path) -> None:
@@ -160,7 +162,7 @@ def test_missing_runs_are_listed(tmp_path: Path) -> None:
     assert verdict.missing["noisy", "bound:clean"] == 2
     flash = verdict.settings["equal"].methods["flash"]
     assert flash.sign == 0
-    assert math.isnan(flash.ps.in_setting)
+    assert math.isnan(flash.p_values.within_setting)
     assert verdict.settings["equal"].seeds_needed is None
     assert verdict.ranks is None
 
@@ -223,11 +225,11 @@ def test_variants_are_corrected_together(tmp_path: Path) -> None:
     cells = judge(study, make_results(study, LATE_MEANS)).settings
     for cell in cells.values():
         for row in ("flash", "powd"):
-            assert cell.methods[row].ps.of_method == cell.methods[row].ps.anywhere
-    assert cells["equal"].methods["flash"].ps.of_method == pytest.approx(3 * p_of(2 * math.sqrt(3)))
+            assert cell.methods[row].p_values.within_method == cell.methods[row].p_values.over_all
+    assert cells["equal"].methods["flash"].p_values.within_method == pytest.approx(3 * p_of(2 * math.sqrt(3)))
     # an oracle is in no family
     oracle = cells["equal"].methods["oracle_clean"]
-    assert oracle.ps.in_setting == pytest.approx(p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3)
+    assert oracle.p_values.within_setting == pytest.approx(p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3)
 
 
 def test_a_users_own_method_does_not_change_the_others(tmp_path: Path) -> None:
@@ -287,7 +289,7 @@ def test_adjusted_p_values_keep_their_order(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     ps = {(cell, row): 0.01 for cell in ("equal", "noisy") for row in ("flash", "powd", "mine")}
     adjusted = adjust_all(study, ps)
-    assert {place: p.in_setting for place, p in adjusted.items()} == pytest.approx(dict.fromkeys(ps, 0.03))
+    assert {place: p.within_setting for place, p in adjusted.items()} == pytest.approx(dict.fromkeys(ps, 0.03))
     assert list(adjusted) == list(ps)
 
 

@@ -11,9 +11,9 @@ import pytest
 from fedcohort.record import provenance
 from fedcohort.record.journal import Journal
 from fedcohort.results.compare import Options
-from fedcohort.results.compare_cost import Target
+from fedcohort.results.target import Target
+from fedcohort.study.definition import clock_limit
 from fedcohort.study.measure import Trajectory, evaluations_of, measure, summarise
-from fedcohort.study.overrides import clock_of
 from fedcohort.study.result_files import Row
 from record.made_up import info, report
 
@@ -56,9 +56,9 @@ def test_with_a_clock_the_late_mean_covers_the_last_sixth_of_the_time() -> None:
 
 
 def test_a_clock_is_found_in_the_overrides() -> None:
-    assert clock_of(["rounds=120", "until.virtual_s=300", "seed=0"]) == 300.0
-    assert clock_of(["until.virtual_s=300", "until.virtual_s=null"]) is None
-    assert clock_of(["rounds=120", "until.acc=0.9"]) is None
+    assert clock_limit(["rounds=120", "until.virtual_s=300", "seed=0"]) == 300.0
+    assert clock_limit(["until.virtual_s=300", "until.virtual_s=null"]) is None
+    assert clock_limit(["rounds=120", "until.acc=0.9"]) is None
 
 
 def test_the_late_mean_of_a_short_run_excludes_the_initial_model() -> None:

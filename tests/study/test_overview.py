@@ -45,7 +45,7 @@ def studies(tmp_path: Path) -> Path:
 
 def test_settings_are_counted_and_sorted_by_their_outcome(studies: Path) -> None:
     text = overview.write(studies).read_text()
-    assert text == overview.page_of(studies)
+    assert text == overview.render_page(studies)
     assert "Of 5 settings" in text
     assert (
         "**a method is significantly better than the study's baseline in 2** (paired t-tests, one Holm "
@@ -68,7 +68,7 @@ def test_an_unreadable_study_does_not_affect_the_others(studies: Path) -> None:
     """Somebody is writing it: reports of all other studies ended with its error."""
     (studies / "draft").mkdir()
     (studies / "draft" / "study.yaml").write_text("title: [a, b\nquestion: {")
-    assert "- [draft](draft/study.yaml): its study.yaml can't be read" in overview.page_of(studies)
+    assert "- [draft](draft/study.yaml): its study.yaml can't be read" in overview.render_page(studies)
 
 
 def test_a_federation_in_two_studies_counts_once(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_federation_in_two_studies_counts_once(tmp_path: Path) -> None:
         for (cell, row, _), facts in results.rows.items():
             facts["config_hash"] = f"{cell}/{row}"
         report.write(study, results)
-    text = overview.page_of(tmp_path)
+    text = overview.render_page(tmp_path)
     assert "Of 4 settings, 3 different ones" in text
     assert "1 setting is in two studies or more. The study with the most seeds counts, of equals the " in text
     assert "**a method is significantly better than the study's baseline in 2**" in text
@@ -102,13 +102,13 @@ def test_the_study_with_the_most_seeds_counts(tmp_path: Path) -> None:
         for (cell, row, _), facts in results.rows.items():
             facts["config_hash"] = f"{cell}/{row}"
         report.write(study, results)
-    text = overview.page_of(tmp_path)
+    text = overview.render_page(tmp_path)
     assert "In 1 of them another study comes to a different kind" in text
     assert "In 1 of these 1, the headroom is not distinguishable from 0" in text
 
 
 def test_the_committed_page_matches_the_tables() -> None:
-    assert (ROOT / "studies" / "README.md").read_text() == overview.page_of(ROOT / "studies")
+    assert (ROOT / "studies" / "README.md").read_text() == overview.render_page(ROOT / "studies")
 
 
 def test_every_study_with_results_is_on_it() -> None:
@@ -120,6 +120,6 @@ def test_a_study_whose_table_an_earlier_version_wrote_is_reported_again(studies:
     path = studies / "two" / overview.TABLE
     head, *lines = path.read_text().splitlines()
     path.write_text("\n".join(line.rsplit(",", 1)[0] for line in (head, *lines)) + "\n")
-    text = overview.page_of(studies)
+    text = overview.render_page(studies)
     assert "| the wins" not in text
     assert "- [two](two/study.yaml): A tiny study" in text

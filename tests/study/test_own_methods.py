@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.command import study as command
-from fedcohort.study import own_methods, results
+from fedcohort.study import progress, results
 from study.tiny import make_results, write_study
 from yaml_words import CONFIGS
 
@@ -29,7 +29,7 @@ def test_a_users_own_results_are_stored_separately_and_merged_for_the_report(
     assert "| ucb_cs |" in (logs / "README.md").read_text()
     assert {key[1] for key in results.load(tiny).rows} == {"random", "round_robin"}
     merged = results.load(tiny, logs)
-    assert {key[1] for key in merged.own_keys} == {"ucb_cs"}
+    assert {key[1] for key in merged.user_keys} == {"ucb_cs"}
     assert {key[1] for key in merged.rows} == {"random", "round_robin", "ucb_cs"}
 
 
@@ -41,5 +41,5 @@ def test_the_rank_is_among_methods_with_the_same_seeds(tmp_path: Path) -> None:
         "noisy": {"random": [0.5, 0.5], "round_robin": [0.5, 0.6], "mine": [0.7, 0.8], "powd": [0.9]},
     }
     late_means["equal"]["oracle_clean"] = late_means["noisy"]["oracle_clean"] = [0.99, 0.99]
-    lines = own_methods.describe_ranks(study, make_results(study, late_means))
+    lines = progress.describe_ranks(study, make_results(study, late_means))
     assert lines == ["mine: mean rank 1.5 of 3 methods by test/acc, 2 settings, 2 seeds"]

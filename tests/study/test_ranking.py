@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scipy import stats
@@ -10,8 +11,8 @@ from scipy import stats
 from fedcohort.results.correction import adjust
 from fedcohort.study import report
 from fedcohort.study.judge import judge
-from fedcohort.study.outcome import Overall, compare_overall
-from fedcohort.study.ranking import find_shared_settings, rank_and_compare, ranked_values, split_methods
+from fedcohort.study.page_data import compare_overall
+from fedcohort.study.ranking import find_shared_settings, rank_and_compare, ranked_results, split_methods
 from study.tiny import make_results, write_study
 
 CELLS = {name: {"words": ["heterogeneity=iid"]} for name in ("a", "b", "c")}
@@ -24,7 +25,7 @@ def test_a_users_own_method_removes_no_setting_from_the_ranking(tmp_path: Path) 
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     late_means = {"a": {**NAMED, "mine": [1.0] * 4}, "b": {**NAMED, "mine": [1.0] * 4}, "c": NAMED}
     results = make_results(study, late_means)
-    rows, few = split_methods(study, ranked_values(study, results))
+    rows, few = split_methods(study, ranked_results(study, results))
     assert (rows, few) == (["random", "flash", "powd"], ["mine"])
     ranks = judge(study, results).ranks  # a study's own page has the same rule
     assert ranks is not None
@@ -34,14 +35,14 @@ def test_a_users_own_method_removes_no_setting_from_the_ranking(tmp_path: Path) 
 def test_a_method_with_half_of_the_seeds_in_every_setting_is_ranked(tmp_path: Path) -> None:
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     two, one_seed_method = {**NAMED, "mine": [1.0, 1.0]}, {**NAMED, "mine": [1.0]}
-    ranked = ranked_values(study, make_results(study, {"a": two, "b": two, "c": two}))
+    ranked = ranked_results(study, make_results(study, {"a": two, "b": two, "c": two}))
     rows, few = split_methods(study, ranked)
     assert (rows, few) == (["random", "flash", "powd", "mine"], [])
     ranks = rank_and_compare(study, ranked, rows)
     assert ranks is not None
     assert dict(ranks.mean) == {"mine": 1.0, "flash": 2.0, "random": 3.0, "powd": 4.0}
     assert find_shared_settings(ranked, rows) == {"a": [0, 1], "b": [0, 1], "c": [0, 1]}
-    less = ranked_values(study, make_results(study, {"a": two, "b": two, "c": one_seed_method}))
+    less = ranked_results(study, make_results(study, {"a": two, "b": two, "c": one_seed_method}))
     assert split_methods(study, less)[1] == ["mine"]
 
 
@@ -50,7 +51,7 @@ def test_two_own_methods_without_a_common_seed_are_not_both_ranked(tmp_path: Pat
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     late_means = {
         cell: {**values, "mine": {0: 1.0, 1: 1.0}, "yours": {2: 1.0, 3: 1.0}}
-        for cell, values in ranked_values(study, make_results(study, dict.fromkeys("abc", NAMED))).items()
+        for cell, values in ranked_results(study, make_results(study, dict.fromkeys("abc", NAMED))).items()
     }
     assert split_methods(study, late_means) == (["random", "flash", "powd", "mine"], ["yours"])
 
@@ -61,7 +62,7 @@ def test_a_method_with_few_seeds_is_not_ranked(tmp_path: Path) -> None:
         study, {"a": NAMED, "b": {"random": [0.8] * 4, "flash": [0.8] * 2}, "c": {"random": [0.8] * 4}}
     )
     # random has 12 runs, flash 6, powd 4; random and flash share a, and two seeds of b
-    ranked = ranked_values(study, results)
+    ranked = ranked_results(study, results)
     assert split_methods(study, ranked) == (["random", "flash"], ["powd"])
     assert find_shared_settings(ranked, ["random", "flash"]) == {"a": SEEDS, "b": [0, 1]}
     assert rank_and_compare(study, ranked, ["random"]) is None
@@ -73,15 +74,15 @@ def test_the_largest_complete_table_is_ranked(tmp_path: Path) -> None:
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd", "oort"], seeds=SEEDS)
     two = dict.fromkeys("ab", NAMED) | {"c": {"random": [0.8] * 4}}
     late_means = {name: {**values, "oort": [0.6] * 4} if name == "a" else values for name, values in two.items()}
-    ranked = ranked_values(study, make_results(study, late_means))
+    ranked = ranked_results(study, make_results(study, late_means))
     # {a}: four rows; {a, b}: three rows, 6; {a, b, c}: random alone
     assert split_methods(study, ranked) == (["random", "flash", "powd"], ["oort"])
     assert list(find_shared_settings(ranked, ["random", "flash", "powd"])) == ["a", "b"]
-    with_both = ranked_values(
+    with_both = ranked_results(
         study, make_results(study, {"a": late_means["a"], "b": {"random": [0.8] * 4}, "c": {"random": [0.8] * 4}})
     )
     assert split_methods(study, with_both) == (["random", "flash", "powd", "oort"], [])  # 4 against 2 and 3
-    apart = ranked_values(
+    apart = ranked_results(
         study, make_results(study, {"a": {"random": [0.8] * 4}, "b": {"flash": [0.9] * 4, "powd": [0.7] * 4}})
     )
     assert split_methods(study, apart) == (["random"], ["flash", "powd"]), "the baseline is in it"
@@ -90,7 +91,7 @@ def test_the_largest_complete_table_is_ranked(tmp_path: Path) -> None:
 GAPS = {"a": (0.01, 0.03, 0.02), "b": (0.05, 0.06, 0.07), "c": (0.03, 0.03, 0.03)}  # of flash, by regime and seed
 
 
-def compare(folder: Path, gaps: Mapping[str, Sequence[float]], powd: float = -0.1, **changes: object) -> Overall:
+def compare(folder: Path, gaps: Mapping[str, Sequence[float]], powd: float = -0.1, **changes: object) -> dict[str, Any]:
     """Return the claims over all settings on methods that differ from random by `gaps` and `powd`, regime by regime."""
     cells = {name: {"words": ["heterogeneity=iid"]} for name in gaps}
     study = write_study(folder, **{"cells": cells, "selectors": ["flash", "powd"], "seeds": [0, 1, 2], **changes})
@@ -155,11 +156,11 @@ def test_settings_of_a_family_count_as_one(tmp_path: Path) -> None:
 
 def test_methods_that_are_better_over_the_settings(tmp_path: Path) -> None:
     overall = compare(tmp_path, GAPS)
-    assert (names(overall.better), names(overall.worse), overall.families) == (["flash"], ["powd"], 0)
-    assert (overall.settings, overall.seeds, overall.methods) == (3, 3, 2)
-    assert overall.better[0][1].mean == pytest.approx(0.11 / 3)
-    assert names(compare(tmp_path, GAPS, win={"least": 0.11}).worse) == []
-    assert names(compare(tmp_path, GAPS, win={"least": 0.037}).better) == []
+    assert (names(overall["better"]), names(overall["worse"]), overall["families"]) == (["flash"], ["powd"], 0)
+    assert (overall["settings"], overall["seeds"], overall["methods"]) == (3, 3, 2)
+    assert overall["better"][0][1].mean == pytest.approx(0.11 / 3)
+    assert names(compare(tmp_path, GAPS, win={"least": 0.11})["worse"]) == []
+    assert names(compare(tmp_path, GAPS, win={"least": 0.037})["better"]) == []
 
 
 def test_two_seeds_are_too_few_for_a_test(tmp_path: Path) -> None:
@@ -168,7 +169,7 @@ def test_two_seeds_are_too_few_for_a_test(tmp_path: Path) -> None:
     results = make_results(study, late_means)
     overall = compare_overall(study, judge(study, results).ranks)
     assert overall is not None
-    assert (overall.seeds, overall.better, overall.worse) == (2, [], [])
+    assert (overall["seeds"], overall["better"], overall["worse"]) == (2, [], [])
     report.write(study, results)
     assert "no method can be tested: 2 common seeds are too few." in (tmp_path / "README.md").read_text()
 
@@ -179,13 +180,13 @@ def test_a_claim_about_new_settings_has_its_own_test(tmp_path: Path) -> None:
         name: (gap, gap + 0.001, gap + 0.002) for name, gap in zip("abcdef", (0.2, 0.1, -0.1, 0, 0, 0), strict=True)
     }
     overall = compare(tmp_path, apart)
-    assert (names(overall.better), names(overall.better_over_families), overall.families) == (["flash"], [], 6)
+    assert (names(overall["better"]), names(overall["better_over_families"]), overall["families"]) == (["flash"], [], 6)
     alike = {name: (0.03 + i / 1000,) * 2 + (0.031,) for i, name in enumerate("abcdef")}
-    assert names(compare(tmp_path, alike).better_over_families) == ["flash"]
+    assert names(compare(tmp_path, alike)["better_over_families"]) == ["flash"]
 
 
 def test_a_diverged_run_has_no_test(tmp_path: Path) -> None:
-    assert compare(tmp_path, {**GAPS, "c": (0.03, math.nan, 0.03)}).better == []
+    assert compare(tmp_path, {**GAPS, "c": (0.03, math.nan, 0.03)})["better"] == []
 
 
 def test_equal_methods_share_the_best_mean_rank(tmp_path: Path) -> None:

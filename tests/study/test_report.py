@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.study import report
-from fedcohort.study.page_tables import WIDEST, split_settings
+from fedcohort.study.page_tables import MAX_COLUMNS, split_settings
 from fedcohort.study.results import Results, load
 from study.test_judge import LATE_MEANS, ROWS
 from study.tiny import make_results, write_study
@@ -106,7 +106,7 @@ def test_wide_tables_are_split_by_axis(tmp_path: Path) -> None:
     parts = split_settings(study, list(study.settings))
     assert [(title, len(members)) for title, members in parts] == [("skew, noise", 8), ("speed", 8), ("speed", 1)]
     assert [cell for _, members in parts for cell in members] == list(study.settings)
-    assert split_settings(study, list(study.settings)[:WIDEST]) == [("", list(study.settings)[:WIDEST])]
+    assert split_settings(study, list(study.settings)[:MAX_COLUMNS]) == [("", list(study.settings)[:MAX_COLUMNS])]
 
 
 def test_diverged_seeds_are_named(tmp_path: Path) -> None:

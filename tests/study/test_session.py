@@ -9,9 +9,9 @@ import pytest
 from fedcohort.command import study as command
 from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.record import history, metadata
-from fedcohort.study import engine, results
-from fedcohort.study.conditions import list_conditions
-from fedcohort.study.engine import StudyRunner
+from fedcohort.study import runner
+from fedcohort.study.check_conditions import check_conditions
+from fedcohort.study.definition import list_conditions
 from fedcohort.study.session import lock_study
 from fedcohort.study.tasks import Task, seconds_before
 from study.tiny import run_task, write_study
@@ -37,7 +37,7 @@ def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
 
 def test_a_study_is_locked_against_a_second_process(tmp_path: Path) -> None:
     taken = pytest.raises(CheckpointError, match="another process runs this study")
-    with lock_study(tmp_path / "s"), taken, lock_study(tmp_path / "s"):
+    with lock_study(tmp_path / "s", print), taken, lock_study(tmp_path / "s", print):
         pass
 
 
@@ -70,7 +70,7 @@ def test_an_unknown_option_is_reported_before_the_first_run(
     write_study(tmp_path / "studies" / "tiny", **changes)
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(engine, "run_tasks", forbid)
+    monkeypatch.setattr(runner, "run_tasks", forbid)
     with pytest.raises(OptionError) as caught:
         command.main(["run", "tiny"])
     assert message in str(caught.value)
@@ -80,7 +80,7 @@ def test_a_method_that_fits_only_one_setting_is_accepted(tmp_path: Path) -> None
     """Where it doesn't it is refused, as a combination that can't be."""
     cells = {**ONE_SETTING, "noisy": {"words": ["heterogeneity=noise_bimodal"]}}
     study = write_study(tmp_path, cells=cells, selectors=[{"mild": ["selector=random", "label_noise.share=0.1"]}])
-    StudyRunner(study, results.load(study), CONFIGS, tmp_path / "logs", False, print).check(list_conditions(study))
+    check_conditions(study, list_conditions(study), CONFIGS)
 
 
 def test_wall_time_counts_all_processes_of_a_run(tmp_path: Path) -> None:

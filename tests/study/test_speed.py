@@ -10,8 +10,7 @@ import pytest
 from fedcohort.results.verdict import UNREACHED
 from fedcohort.study.definition import Study
 from fedcohort.study.results import Results
-from fedcohort.study.speed import AXES, measure_speeds
-from fedcohort.study.speed_tables import write_costs, write_speed
+from fedcohort.study.speed import AXES, measure_speeds, write_costs, write_speed
 from study.tiny import make_results, write_study
 
 NEVER = math.nan
@@ -79,9 +78,9 @@ def test_p_is_corrected_over_the_methods_of_a_setting_for_each_unit(tmp_path: Pa
     values_by_method = {"random": [100, 101, 99, 100, 102, 98.0], "flash": [50.0] * 6, "oracle_clean": [50.0] * 6}
     took = {"equal": {**values_by_method, "powd": [51.0] * 6}, "noisy": {**values_by_method, "bound:clean": [1.0] * 6}}
     speeds = measure_speeds(study, timed(study, took, ["bytes"]))
-    assert [unit for unit in AXES if speeds[unit]["equal", "flash"].up.ratio > 1] == ["bytes"]
+    assert [unit for unit in AXES if speeds[unit]["equal", "flash"].speed_up.ratio > 1] == ["bytes"]
     byte_speed = speeds["bytes"]["noisy", "flash"]
-    assert byte_speed.p == byte_speed.up.p
+    assert byte_speed.p == byte_speed.speed_up.p
     assert speeds["bytes"]["equal", "flash"].p == pytest.approx(2 * byte_speed.p)
     assert speeds["bytes"]["equal", "oracle_clean"].p == byte_speed.p, "an oracle is in no family"
     assert ("noisy", "bound:clean") not in speeds["bytes"]
@@ -97,4 +96,4 @@ def test_seeds_are_paired_and_few_seeds_are_not_marked(tmp_path: Path) -> None:
     study = write_study(tmp_path, **SIX)
     took = {"random": [10.0, 20, 30, 1, 1, 1], "powd": [5.0, 10.1, 15]}
     speed = measure_speeds(study, timed(study, {"equal": took}))["virtual_s"]["equal", "powd"]
-    assert (speed.up.n, speed.sign) == (3, 0)
+    assert (speed.speed_up.n, speed.sign) == (3, 0)

@@ -47,7 +47,7 @@ def test_without_a_target_the_page_does_not_mention_it(tmp_path: Path) -> None:
     assert "To the target" not in text
     assert "Speed-up" not in text
     assert not list(tmp_path.glob("tables/speed*"))
-    line = next(line for line in overview.page_of(tmp_path.parent).splitlines() if line.startswith("| equal"))
+    line = next(line for line in overview.render_page(tmp_path.parent).splitlines() if line.startswith("| equal"))
     assert line.endswith("| – |")
 
 

@@ -49,8 +49,8 @@ def forbid(task: Task) -> Outcome:
 def search(folder: Path, trials: int = 4, rows: Sequence[str] = ("ucb_cs",)) -> list[str]:
     """Tune; returns what was said."""
     study, lines = write_study(folder, tune={**TUNE, "trials": trials}), list[str]()
-    assert study.space is not None
-    tune.Tuning(study, study.space, CONFIGS, folder / "logs", lines.append).run(rows)
+    assert study.search_space is not None
+    tune.Tuning(study, study.search_space, CONFIGS, folder / "logs", lines.append).run(rows)
     return lines
 
 
@@ -144,7 +144,7 @@ def test_recorded_trials_are_kept_during_a_replay(tmp_path: Path, monkeypatch: p
     file = tmp_path / "tuned.yaml"
     written = file.read_bytes()
     study = load(tmp_path)
-    assert study.space is not None
+    assert study.search_space is not None
     monkeypatch.setattr(tune, "run_tasks", played(forbid))
     for stop in range(1, 5):
         lines: list[str] = []
@@ -155,7 +155,7 @@ def test_recorded_trials_are_kept_during_a_replay(tmp_path: Path, monkeypatch: p
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"])
+            tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"])
         assert lines == complete[:stop]
         assert file.read_bytes() == written
     assert search(tmp_path) == complete
@@ -194,9 +194,9 @@ def test_the_best_trial_is_one_of_the_search(tmp_path: Path, monkeypatch: pytest
             raise KeyboardInterrupt
 
     study = write_study(tmp_path, tune=TUNE)
-    assert study.space is not None
+    assert study.search_space is not None
     with pytest.raises(KeyboardInterrupt):
-        tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"])
+        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"])
     remaining = yaml.safe_load(file.read_text())["ucb_cs"]
     assert (len(remaining["tried"]), len(remaining["spare"])) == (2, 3)
     assert remaining["value"] < 0.95
@@ -229,9 +229,7 @@ def test_a_trial_without_a_commit_is_named(tmp_path: Path, monkeypatch: pytest.M
     file, facts = once(tmp_path, monkeypatch)
     del facts["ucb_cs"]["tried"][0]["commit"]
     file.write_text(yaml.safe_dump(facts))
-    with pytest.raises(
-        OptionError, match=f"ucb_cs: the trial {FIRST[0]} {FIRST[1]} lacks commit; remove it to repeat it"
-    ):
+    with pytest.raises(OptionError, match=r"ucb_cs: a trial\.commit is missing"):
         load(tmp_path)
 
 
@@ -247,9 +245,9 @@ def test_every_search_space_is_checked_before_the_first_trial(tmp_path: Path, mo
     monkeypatch.setattr(tune, "run_tasks", played(forbid))
     spaces = {**TUNE["space"], "round_robin": {"selector.colour": [1, 2]}}
     study = write_study(tmp_path, tune={**TUNE, "space": spaces})
-    assert study.space is not None
-    with pytest.raises(OptionError, match=r"tune\.space\.round_robin: selector has no option .colour."):
-        tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs", "round_robin"])
+    assert study.search_space is not None
+    with pytest.raises(OptionError, match=r"tune\.space\.round_robin has no option .selector\.colour."):
+        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs", "round_robin"])
 
 
 def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,8 +257,8 @@ def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, mo
     monkeypatch.setattr(tune, "run_tasks", played(player))
     space = {"selector.discount": [0.7, 0.3, 0.1], "selector.tie": ["random", "id"]}
     study = write_study(tmp_path, tune={**TUNE, "trials": 20, "space": {"ucb_cs": space}})
-    assert study.space is not None
-    search = tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", lines.append)
+    assert study.search_space is not None
+    search = tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", lines.append)
     search.run(["ucb_cs"])
     assert [line.split("]")[0] for line in lines] == [f"ucb_cs [{n}/6" for n in range(1, 7)]
     assert len({line.split(":")[0].split("] ")[1] for line in lines}) == 6
@@ -270,7 +268,7 @@ def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, mo
     assert tuned.words[0] in ("selector.discount=0.3", "selector.discount=0.1")
     monkeypatch.setattr(tune, "run_tasks", played(forbid))
     again = list[str]()
-    tune.Tuning(study, study.space, CONFIGS, tmp_path / "logs", again.append).run(["ucb_cs"])
+    tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", again.append).run(["ucb_cs"])
     assert again == lines
 
 

@@ -8,14 +8,13 @@ import numpy as np
 import yaml
 
 from fedcohort.jobs.launch import Launch
-from fedcohort.study.conditions import list_conditions
-from fedcohort.study.definition import Study
+from fedcohort.study.definition import Study, list_conditions
 from fedcohort.study.definition_file import load
-from fedcohort.study.engine import StudyRunner
 from fedcohort.study.measure import Trajectory
 from fedcohort.study.result_files import DONE
 from fedcohort.study.results import Results
 from fedcohort.study.results import load as load_results
+from fedcohort.study.runner import StudyRunner
 from fedcohort.study.tasks import Outcome, Task, run_tasks
 from yaml_words import CONFIGS
 

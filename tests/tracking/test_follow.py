@@ -18,8 +18,8 @@ from fedcohort.record import history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import follow, identity
-from fedcohort.tracking.feed import open_feed
 from fedcohort.tracking.follow import Sender
+from fedcohort.tracking.upload import open_upload
 from record.made_up import play, report
 from tracking.databases import EXPERIMENT, Logs
 from tracking.tracked import DEAD, check, run_info, watchers
@@ -56,7 +56,7 @@ def test_an_unreachable_server_is_not_tried_every_round(logs: Logs, monkeypatch:
         asked.append(args)
         raise MlflowException("connection refused")
 
-    monkeypatch.setattr(follow, "open_feed", refuse)
+    monkeypatch.setattr(follow, "open_upload", refuse)
     play(watchers(logs), run_info(logs, rounds=50))
     assert len(asked) == 2  # at the start and at the end
 
@@ -75,13 +75,13 @@ def test_the_first_rounds_are_sent_soon(logs: Logs, monkeypatch: pytest.MonkeyPa
     """However long importing MLflow and connecting took."""
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    planned = open_feed
+    planned = open_upload
 
     def slow(*args: Any) -> Any:
         clock[0] += 30
         return planned(*args)
 
-    monkeypatch.setattr(follow, "open_feed", slow)
+    monkeypatch.setattr(follow, "open_upload", slow)
     journal, tracker = Journal(), logs.tracker(every_s=1)
     for watcher in (journal, tracker):
         watcher.start(run_info(logs))

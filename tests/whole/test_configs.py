@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import check, components, compose, options
-from fedcohort.startup.overlay import DATA_GROUPS
+from fedcohort.startup.compose_jobs import DATA_GROUPS
 from run_harness import compose_words, composed_by_hydra
 from yaml_words import CONFIGS, METHOD_GROUPS, ROOT, list_options, load_yaml, make, nested_components, node
 

@@ -121,7 +121,7 @@ def test_the_papers_model_fits_the_papers_data(word: str, tmp_path: Path) -> Non
     make, words = DATA[word]
     few = (*words, "dataset.size=32") if "dataset.size=16" in words else words
     composition = compose_words(f"experiment={word.removesuffix('_cpu')}", f"dataset.path={make(tmp_path)}", *few)
-    parts = {group: components.make(composition, group) for group in (*load.PARTS, "model")}
+    parts = {group: components.make(composition, group) for group in (*load.DATA_GROUPS, "model")}
     federation = load.load_federation(composition, parts)
     network = build_network(composition, parts["model"], federation)
     places = federation.server_test.y.shape[1:]

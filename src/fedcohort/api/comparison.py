@@ -13,10 +13,11 @@ from fedcohort.errors import OptionError
 from fedcohort.report.comparison import page
 from fedcohort.report.comparison.tables import result_values
 from fedcohort.report.comparison.verdicts import list_verdicts
-from fedcohort.results.compare_cost import AXES, CROSSINGS, parse_target
+from fedcohort.results.compare_cost import AXES
 from fedcohort.results.matching.question import Answer, Question
 from fedcohort.results.metric import DIRECTIONS
 from fedcohort.results.run import KINDS
+from fedcohort.results.target import CROSSINGS, parse_target
 from fedcohort.startup import comparison
 from fedcohort.startup.options import check_writable_folder, spell_value, unknown_option_error
 from fedcohort.tracking.runs import Query
@@ -82,7 +83,7 @@ class Options:
 
 
 def split_metrics(text: str) -> list[str]:
-    """Return the names between the commas. Raises `OptionError` if there is no name, or a name is given twice."""
+    """Split a list of metrics at its commas. Raises `OptionError` for an empty or repeated name."""
     names = text.split(",")
     if not all(names) or len(set(names)) < len(names):
         raise ranges.refuse("metric", "a metric, or several of them, each once, as test/acc,clients/acc_worst5", text)
@@ -91,7 +92,7 @@ def split_metrics(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Conditions compared over seeds.
+    """A comparison of conditions over seeds.
 
     Attributes:
         answer: the compared runs with all statistics.
@@ -101,7 +102,7 @@ class Comparison:
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """One row a condition and metric, with mean, paired difference, interval, p, verdict and costs."""
+        """One row per condition and metric, with mean, paired difference, interval, p, verdict and costs."""
         return result_values(self.answer)
 
     @cached_property

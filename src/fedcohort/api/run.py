@@ -1,35 +1,37 @@
 """`fedcohort.run`: train one run in this process, as `python train.py` does, and return its result."""
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.api.composing import find_configs, plain_errors
 from fedcohort.api.tables import replace_data
 from fedcohort.console import terminal
+from fedcohort.errors import ComponentError, FedcohortError, OptionError
 from fedcohort.host import messages
-from fedcohort.host.interrupt import NOTHING, Stopped
+from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, Stopped
 from fedcohort.jobs.job import run_checked
 from fedcohort.record import folder, history, metadata
 from fedcohort.record.observer import RunInfo
-from fedcohort.report import run_figures, run_page
+from fedcohort.report import run_figures
 from fedcohort.results.summary import summarise
 from fedcohort.results.summary_rows import rows
 from fedcohort.startup import command_line, compose
+from fedcohort.startup.hydra_errors import explain
 from fedcohort.startup.overrides import list_overrides
 
 if TYPE_CHECKING:
     import pandas as pd
 
-INTERRUPTED = 128 + signal.SIGINT
+INTERRUPTED_CODE = 128 + signal.SIGINT
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run has left in its folder; its files are read when they are asked for.
+    """The results of a run. The files in its folder are read when an attribute is accessed.
 
     Attributes:
         folder: of the run; `docs/results.md` describes its files.
@@ -44,12 +46,12 @@ class RunResult:
 
     @cached_property
     def rounds(self) -> "pd.DataFrame":
-        """One row a round (`step`; 0 is the untrained model) and one column a metric; NaN if it was not measured."""
+        """One row per round (`step`; 0 is the untrained model), one column per metric; NaN if it was not measured."""
         return self._history.metrics
 
     @cached_property
     def clients(self) -> "pd.DataFrame":
-        """One row a round (`step`) and client that was selected, queried or measured in it."""
+        """One row per round (`step`) and client that was selected, queried or measured in the round."""
         return self._history.clients()
 
     @cached_property
@@ -83,9 +85,9 @@ class RunResult:
         return "\n".join([*lines, f"  folder  {self.folder}"])
 
     def _repr_html_(self) -> str:
-        if self.info.config["callback"].get("figures") and not (self.folder / run_page.NAME).exists():
+        if self.info.config["callback"].get("figures") and not (self.folder / run_figures.PAGE).exists():
             run_figures.redraw(self.folder)  # a run in a notebook has no terminal, and draws none at its end
-        return run_page.show_in_notebook(self.info, self.summary)
+        return run_figures.show_in_notebook(self.info, self.summary)
 
     @cached_property
     def _history(self) -> history.History:
@@ -115,19 +117,55 @@ def run(**options: object) -> RunResult:
     return run_overrides(list_overrides(replace_data(options)))
 
 
-def run_overrides(words: Sequence[str]) -> RunResult:
-    """Train the run of `python train.py <words>`, with the results and errors of `run`."""
+def run_overrides(overrides: Sequence[str]) -> RunResult:
+    """Train the run of `python train.py <overrides>`, with the results and errors of `run`."""
     configs = find_configs()
     messages.to_terminal()
-    with plain_errors(words, configs), terminal.print_progress_only():
-        command_line.check_command_line(words, configs)
+    with plain_errors(overrides, configs), terminal.print_progress_only():
+        command_line.check_command_line(overrides, configs)
         try:
-            return RunResult(run_checked(compose.compose_run(words, configs), None))
+            return RunResult(run_checked(compose.compose_run(overrides, configs), None))
         except Stopped as stop:
-            if stop.code != INTERRUPTED:
+            if stop.code != INTERRUPTED_CODE:
                 raise
             return RunResult(stop.folder)
         except SystemExit as stop:
-            if stop.code != INTERRUPTED:
+            if stop.code != INTERRUPTED_CODE:
                 raise
-            raise KeyboardInterrupt(NOTHING) from None
+            raise KeyboardInterrupt(STOPPED_BEFORE_TRAINING) from None
+
+
+def find_configs() -> Path:
+    """Return the folder of the config groups: of the working folder, a folder above it, or this installation.
+
+    Raises `OptionError` if none of them has one.
+    """
+    places = [Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[3]]
+    for place in places:
+        if (place / "configs" / "train.yaml").is_file() and (place / "configs" / "selector").is_dir():
+            return place / "configs"
+    raise OptionError(
+        f"there is no folder configs/ in {Path.cwd()} or above it: work in a checkout of fedcohort, "
+        "or install it from one with pip install --editable"
+    )
+
+
+@contextmanager
+def plain_errors(overrides: Sequence[str], configs: Path) -> Iterator[None]:
+    """Raise `OptionError` with the message that a command prints, where Hydra or a library has its own error.
+
+    Args:
+        overrides: the overrides.
+        configs: folder of the config groups.
+    """
+    try:
+        yield
+    except FedcohortError as error:
+        if not isinstance(error, ComponentError):  # whose cause is an error in the user's own code
+            error.__cause__, error.__suppress_context__ = None, True
+        raise
+    except Exception as error:
+        message = explain(error, overrides, configs)
+        if message is None:
+            raise
+        raise OptionError(message) from None

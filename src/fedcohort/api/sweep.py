@@ -7,12 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.api.composing import find_configs, plain_errors
-from fedcohort.api.run import INTERRUPTED, RunResult
+from fedcohort.api.run import INTERRUPTED_CODE, RunResult, find_configs, plain_errors
 from fedcohort.api.tables import replace_data
 from fedcohort.console import terminal
 from fedcohort.host import messages
-from fedcohort.jobs.grid_run import begin_grid, run_grid
+from fedcohort.jobs.grid import begin_grid, run_grid
 from fedcohort.jobs.launch import Launch
 from fedcohort.jobs.status import varying_overrides
 from fedcohort.record import sweep_folder
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What the runs of a sweep have left; their files are read when they are asked for.
+    """The results of a sweep. The files of its runs are read when an attribute is accessed.
 
     Attributes:
         folder: folder of the sweep, with the record of each job.
@@ -53,19 +52,19 @@ class SweepResult:
 
     @cached_property
     def runs(self) -> "pd.DataFrame":
-        """One row a job: the options that vary, state, last test accuracy, cost, folder, reason of a failure."""
+        """One row per job: the options that vary, state, last test accuracy, cost, folder, reason of a failure."""
         import pandas as pd
 
         done = set(self.folders)
         rows = []
         for job in self.jobs:
             varying = varying_overrides([record.words for record in self.jobs], job.words).split()
-            row: dict[str, Any] = dict(word.split("=", 1) for word in varying) | {"status": job.how}
+            row: dict[str, Any] = dict(override.split("=", 1) for override in varying) | {"status": job.how}
             if job.folder in done:
                 result = RunResult(job.folder)
                 summary = result.summary
-                row |= {"accuracy": result.accuracy, "virtual_s": summary["virtual_s"]}
-                row |= {"bytes": sum(summary["bytes"][way] or 0.0 for way in ("down", "up"))}
+                n_bytes = sum(summary["bytes"][way] or 0.0 for way in ("down", "up"))
+                row |= {"accuracy": result.accuracy, "virtual_s": summary["virtual_s"], "bytes": n_bytes}
                 row |= {"client_flops": summary["client_flops"]}
             rows.append(row | {"folder": str(job.folder or ""), "reason": job.reason})
         return pd.DataFrame(rows)
@@ -82,15 +81,12 @@ class SweepResult:
 
     def choose_axes(self) -> tuple[dict[str, str], dict[str, str]]:
         """Return rows, columns and baseline of a comparison, and the value of each further option that varies."""
-        compared, further = choose_axes([(result.info, job.words) for result, job in self._done])
+        done = [job for job in self.jobs if job.folder is not None and job.folder in self.folders]
+        compared, further = choose_axes([(RunResult(Path(str(job.folder))).info, job.words) for job in done])
         axes = dict(zip(("rows", "cols"), compared, strict=False))
         if (baseline := choose_baseline(compared)) is not None:
             axes["baseline"] = baseline
         return axes, {option: values[0] for option, values in further.items()}
-
-    @property
-    def _done(self) -> list[tuple[RunResult, JobRecord]]:
-        return [(RunResult(job.folder), job) for job in self.jobs if job.folder in self.folders and job.folder]
 
     @staticmethod
     def _concatenate(frames: "Mapping[str, pd.DataFrame]") -> "pd.DataFrame":
@@ -125,16 +121,16 @@ def sweep(*, n_jobs: int = 1, launcher: str = "local", **options: object) -> Swe
         FedcohortError: with the message that the command prints; for jobs that would be rejected, before the first
             one starts.
     """
-    words, configs = list_overrides(replace_data(options), several=True), find_configs()
+    overrides, configs = list_overrides(replace_data(options), several=True), find_configs()
     messages.to_terminal()
-    with plain_errors(words, configs), terminal.print_progress_only():
+    with plain_errors(overrides, configs), terminal.print_progress_only():
         launch = Launch(launcher, n_jobs)
-        command_line.check_command_line(["-m", *words], configs)
-        folder = begin_grid(words, configs, launcher)
+        command_line.check_command_line(["-m", *overrides], configs)
+        folder = begin_grid(overrides, configs, launcher)
         try:
             with suppress(KeyboardInterrupt):
                 run_grid(folder, configs, launch)
         except SystemExit as stop:
-            if stop.code != INTERRUPTED:
+            if stop.code != INTERRUPTED_CODE:
                 raise
         return SweepResult(folder)

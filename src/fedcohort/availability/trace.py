@@ -127,49 +127,43 @@ class Trace(Availability):
         return Schedule(start, end, first[assigned], stop[assigned], period[assigned])
 
     def _read_intervals(self, table: Columns) -> tuple[Values, Values]:
-        """Return the seconds at which each row's interval begins and ends, [rows] each."""
-        start = table.numbers("start", self.start, CELL_RANGE, UNIT_HINT)
-        if self.step_s is None:
-            return self._shift_to_zero(start, table.numbers("end", self.end, CELL_RANGE, UNIT_HINT))
-        if (parts := start != np.floor(start)).any():
-            row = int(parts.argmax())
-            where = f"availability.start: {self.path}: column {self.start!r}, row {row}"
-            raise DataError(
-                f"{where} holds {start[row]:g}: expected an integer number of steps of availability.step_s seconds"
-            )
-        if self.end in table.arrays and rank() == 0:
-            log.warning(
-                "availability.step_s=%g: each row of %s lasts one step, and its column %r is not read "
-                "(availability.step_s=null reads it)",
-                self.step_s,
-                self.path,
-                self.end,
-            )
-        return self._shift_to_zero(start * self.step_s, (start + 1) * self.step_s)
+        """Return the seconds at which each row's interval begins and ends, [rows] each.
 
-    def _shift_to_zero(self, start: Values, end: Values) -> tuple[Values, Values]:
-        """Return intervals that count from another origin, as UNIX time does, shifted to second 0 of the virtual clock.
+        Times that count from another origin, as UNIX time does, are shifted to second 0 of the virtual clock.
 
         Raises:
-            DataError: a row ends later than the clock is designed to run.
+            DataError: a step is not an integer, or a row ends later than the clock is designed to run.
         """
+        start = table.numbers("start", self.start, CELL_RANGE, UNIT_HINT)
+        if self.step_s is None:
+            end = table.numbers("end", self.end, CELL_RANGE, UNIT_HINT)
+        else:
+            if (fractional := start != np.floor(start)).any():
+                row = int(fractional.argmax())
+                what = f"holds {start[row]:g}: expected an integer number of steps of availability.step_s seconds"
+                raise DataError(f"availability.start: {self.path}: column {self.start!r}, row {row} {what}")
+            if self.end in table.arrays:
+                _warn(
+                    f"availability.step_s={self.step_s:g}: each row of {self.path} lasts one step, and its column "
+                    f"{self.end!r} is not read (availability.step_s=null reads it)"
+                )
+            start, end = start * self.step_s, (start + 1) * self.step_s
         origin = float(start.min()) if start.min() > MIN_UNIX_S else 0.0
-        if origin and rank() == 0:
-            log.warning(
-                "availability.path: the first interval of %s begins at %.10g seconds, as in UNIX time: the virtual "
-                "clock starts there, and all intervals begin %.10g seconds earlier",
-                self.path,
-                origin,
-                origin,
+        if origin:
+            _warn(
+                f"availability.path: the first interval of {self.path} begins at {origin:.10g} seconds, as in UNIX "
+                f"time: the virtual clock starts there, and all intervals begin {origin:.10g} seconds earlier"
             )
         start, end = start - origin, end - origin
-        if (ends_too_late := end > MAX_S).any():
-            row = int(ends_too_late.argmax())
-            raise DataError(
-                f"availability.{'end' if self.step_s is None else 'start'}: {self.path}: row {row} ends {end[row]:g} "
-                f"seconds after the table begins; at most 1e9 are allowed: count all rows from the same second"
-            )
+        if (is_late := end > MAX_S).any():
+            row = int(is_late.argmax())
+            what = f"ends {end[row]:g} seconds after the table begins; at most 1e9 are allowed"
+            option = "end" if self.step_s is None else "start"
+            raise self._row_error(option, row, f"{what}: count all rows from the same second")
         return start, end
+
+    def _row_error(self, option: str, row: int, what: str) -> DataError:
+        return DataError(f"availability.{option}: {self.path}: row {row} {what}")
 
     def _check_order(self, order: Ids, device: Ids, start: Values, end: Values) -> None:
         """Check that the intervals of each device in the table are in order and do not overlap.
@@ -177,42 +171,33 @@ class Trace(Availability):
         Raises:
             DataError: an interval is empty, or begins before the previous one ends.
         """
-        where = f"availability.start: {self.path}: row"
         if (empty := end - start < MIN_S).any():
-            row = int(order[empty].min())
-            i = int(np.flatnonzero(order == row)[0])
-            raise DataError(
-                f"{where} {row} begins at {start[i]:g} and ends at {end[i]:g}: an interval must be at "
-                "least a microsecond long"
-            )
+            i = int(np.flatnonzero(empty)[order[empty].argmin()])
+            what = f"begins at {start[i]:g} and ends at {end[i]:g}: an interval must be at least a microsecond long"
+            raise self._row_error("start", int(order[i]), what)
         if (is_overlap := (device[1:] == device[:-1]) & (start[1:] < end[:-1])).any():
             i = int(is_overlap.argmax())
-            raise DataError(
-                f"{where} {order[i + 1]} begins at {start[i + 1]:g}, before row {order[i]} of the same client ends at "
-                f"{end[i]:g}: the intervals of a client must be in order and apart"
-            )
+            what = f"begins at {start[i + 1]:g}, before row {order[i]} of the same client ends at {end[i]:g}"
+            remedy = "the intervals of a client must be in order and apart"
+            raise self._row_error("start", int(order[i + 1]), f"{what}: {remedy}")
 
     def _read_periods(self, table: Columns, order: Ids, device: Ids, end: Values) -> Values:
         """Return the seconds after which each device repeats, [devices].
 
         Raises:
-            DataError: a device has two periods, or an interval outside its period.
+            DataError: a device has two periods, or an interval ends after its period.
         """
         option, periods = "period_s", np.full(len(order), end.max() if self.period_s is None else float(self.period_s))
         if self.period is not None:
             option, periods = "period", table.numbers("period", self.period, "[1e-3, 1e9]", "seconds")[order]
         if (differs_from_previous := (device[1:] == device[:-1]) & (periods[1:] != periods[:-1])).any():
             i = int(differs_from_previous.argmax())
-            raise DataError(
-                f"availability.period: {self.path}: row {order[i + 1]} has a period of {periods[i + 1]:g} seconds, and "
-                f"row {order[i]} of the same client {periods[i]:g}"
-            )
+            what = f"has a period of {periods[i + 1]:g} seconds, and row {order[i]} of the same client {periods[i]:g}"
+            raise self._row_error("period", int(order[i + 1]), what)
         if (is_outside := end > periods).any():
             i = int(is_outside.argmax())
-            raise DataError(
-                f"availability.{option}: {self.path}: row {order[i]} ends at {end[i]:g}, after the period of "
-                f"{periods[i]:g} seconds"
-            )
+            what = f"ends at {end[i]:g}, after the period of {periods[i]:g} seconds"
+            raise self._row_error(option, int(order[i]), what)
         device_periods: Values = periods[np.flatnonzero(np.diff(device, prepend=-1))]
         return device_periods
 
@@ -228,6 +213,11 @@ class Trace(Availability):
                 "availability.assign=drawn draws one of them for each"
             )
         return np.arange(draws.n_clients)
+
+
+def _warn(message: str) -> None:
+    if rank() == 0:
+        log.warning(message)
 
 
 def _merge_intervals(start: Values, end: Values, device: Ids) -> tuple[Values, Values, Ids]:

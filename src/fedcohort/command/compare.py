@@ -36,7 +36,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from fedcohort.api.comparison import Options, make_options
-from fedcohort.command.words import read_options
+from fedcohort.command.arguments import read_options
 from fedcohort.report.comparison import page
 from fedcohort.startup.comparison import publish, read_answer
 
@@ -50,14 +50,14 @@ def compare(options: Options) -> tuple[str, list[Path]]:
     return text, paths
 
 
-def parse(words: Sequence[str]) -> Options:
+def parse(arguments: Sequence[str]) -> Options:
     """Return the options that were typed. Raises `OptionError`."""
-    typed = read_options(words, [field.name for field in fields(Options)])
+    typed = read_options(arguments, [field.name for field in fields(Options)])
     return make_options({name: None if value == "null" else value for name, value in typed.items()})
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print the page's path first, then the tables and the other files. Raises `OptionError`, `TrackingError`."""
-    text, (report, *files) = compare(parse(words))
+    text, (report, *files) = compare(parse(arguments))
     sys.stdout.write(f"{report}\n\n{text}\n" + "".join(f"{file}\n" for file in files))
     return 0

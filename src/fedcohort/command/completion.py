@@ -13,15 +13,15 @@ from pathlib import Path
 import typer
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
-COMPOSED = ("run", "replay", "profile", "data", "demo")  # commands that take the options of train.py
+COMMANDS_WITH_RUN_OPTIONS = ("run", "replay", "profile", "data", "demo")  # commands that take the options of train.py
 
 
 def candidates(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the possible completions of the last word of a command line.
+    """Return the possible completions of the last argument of a command line.
 
-    bash passes `selector=fl` as three words: the word to complete is the part after the =.
+    bash passes `selector=fl` as three arguments: the argument to complete is the part after the =.
     """
-    command, before, configs = ctx.info_name, list(ctx.params.get("words") or ()), Path("configs")
+    command, before, configs = ctx.info_name, list(ctx.params.get("arguments") or ()), Path("configs")
     groups = sorted(path.name for path in configs.glob("*") if path.is_dir())
     if command == "new" and not before:
         from fedcohort.command.new import KINDS  # noqa: PLC0415
@@ -29,7 +29,7 @@ def candidates(ctx: typer.Context, incomplete: str) -> list[str]:
         return [kind for kind in KINDS if kind.startswith(incomplete)]
     if command == "methods":
         return [group for group in groups if group.startswith(incomplete)]
-    if command not in COMPOSED:
+    if command not in COMMANDS_WITH_RUN_OPTIONS:
         return []
     group, equals, start = incomplete.partition("=")
     behind = before[-2:] if before[-1:] == ["="] else before[-1:]
@@ -47,7 +47,7 @@ def _choices(configs: Path, group: str) -> list[str]:
     return sorted(path.stem for path in (configs / group).glob("*.yaml"))
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print the lines for a shell. Raises `OptionError`."""
     # Here, as the help of every command imports this module for `candidates`.
     from typer.completion import get_completion_script  # type: ignore[attr-defined]  # noqa: PLC0415
@@ -55,9 +55,9 @@ def main(words: Sequence[str]) -> int:
     from fedcohort import ranges  # noqa: PLC0415
     from fedcohort.errors import OptionError  # noqa: PLC0415
 
-    if len(words) != 1:
-        raise OptionError(f"name the shell: fedcohort completion bash, or one of {', '.join(SHELLS)}")
-    ranges.choice("the shell", words[0], *SHELLS)
-    script = get_completion_script(prog_name="fedcohort", complete_var="_FEDCOHORT_COMPLETE", shell=words[0])
+    if len(arguments) != 1:
+        raise OptionError(f"type fedcohort completion SHELL, where SHELL is one of {', '.join(SHELLS)}")
+    ranges.choice("the shell", arguments[0], *SHELLS)
+    script = get_completion_script(prog_name="fedcohort", complete_var="_FEDCOHORT_COMPLETE", shell=arguments[0])
     sys.stdout.write(f"{script}\n")
     return 0

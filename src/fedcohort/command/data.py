@@ -4,8 +4,7 @@
     fedcohort data mnist dataset.path=/data/mnist partition=dirichlet clients=20 seed=3
 
 PATH is a table, a folder of tables or a folder of images. The command shows how each file is written, the columns, the
-options that it proposes with the reason for each, and the federation that results; options that are typed replace those
-proposed.
+proposed options with the reason for each, and the resulting federation. Options that are typed replace proposed ones.
 
 NAME is a dataset; it is downloaded if it is not in the cache. The options are those of a run, and so are the clients:
 equal data, seed and options give equal clients. The command shows samples, classes and clients, differences to the
@@ -16,10 +15,13 @@ samples, FedDiverse's six metrics, and the clients.
 """
 
 import logging
+import re
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,46 +34,47 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.record.overview import list_run_facts
 from fedcohort.report.figure import partition, style
 from fedcohort.startup import check, command_line, components, compose, options
-from fedcohort.startup.load import PARTS, data_seed, load_federation
+from fedcohort.startup.load import DATA_GROUPS, data_seed, load_federation
+from fedcohort.startup.overrides import spell_value
 from fedcohort.startup.run_info import describe_data
 
+if TYPE_CHECKING:
+    from fedcohort.dataset.user_table.propose import Proposal
+
 OUT = "out="
+WIDTH = 12  # of the labels at the left
 MAX_CLIENTS = 20  # in the table
 MAX_CLASSES = 3  # of a client that are named
-GROUPS = ("dataset", "heterogeneity", *PARTS)
+GROUPS = ("dataset", "heterogeneity", *DATA_GROUPS)
 LINES = ("clients", "classes", "labels", "skewed", "imbalance", "hub", "inputs")
 
 log = logging.getLogger("fedcohort")
 
 
-def main(words: Sequence[str]) -> int:
-    """Run the command. Raises `OptionError` and `DataError`."""
-    if not words or "=" in words[0]:
-        raise OptionError("name the dataset, or a file or folder of your own: fedcohort data digits")
+def main(arguments: Sequence[str]) -> int:
+    """Show a dataset, or propose the options for a user's files. Raises `OptionError` and `DataError`."""
+    if not arguments or "=" in arguments[0]:
+        raise OptionError("name a dataset, a file or a folder: fedcohort data digits")
     messages.to_terminal()
-    choices = [word for word in words[1:] if not word.startswith(OUT)]
-    out_folder = next((word.removeprefix(OUT) for word in words if word.startswith(OUT)), None)
+    choices = [argument for argument in arguments[1:] if not argument.startswith(OUT)]
+    out_folder = next((argument.removeprefix(OUT) for argument in arguments if argument.startswith(OUT)), None)
     if out_folder is not None:
         options.check_writable_folder("out", out_folder)
     configs = Path.cwd() / "configs"
-    from fedcohort.command import user_data  # noqa: PLC0415 - imports pyarrow
-
-    if not user_data.is_path(words[0]):
-        typed = [f"dataset={words[0]}", *choices]
-        _show(typed, out_folder, words[0], configs)
+    if not is_path(arguments[0]):
+        _show([f"dataset={arguments[0]}", *choices], out_folder, arguments[0], configs)
         return 0
-    command_line.check_words(choices, configs)
-    proposal, typed = user_data.propose_options(words[0], choices)
-    for line in user_data.proposal_lines(proposal):
-        sys.stdout.write(f"{line}\n")
+    command_line.check_arguments(choices, configs)
+    proposal, typed = propose_options(arguments[0], choices)
+    sys.stdout.write("".join(f"{line}\n" for line in proposal_lines(proposal)))
     sys.stdout.flush()
-    _show(typed, out_folder, Path(words[0]).stem or "folder", configs)
-    sys.stdout.write(f"\nRun it with\n{user_data.training_command(typed)}\n")
+    _show(typed, out_folder, Path(arguments[0]).stem or "folder", configs)
+    sys.stdout.write(f"\nRun it with\n{training_command(typed)}\n")
     return 0
 
 
 def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path) -> None:
-    """Load the data and print what they are.
+    """Load the data and print their description.
 
     Args:
         typed: the options, dataset=NAME first.
@@ -79,7 +82,7 @@ def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path
         name: name of the picture.
         configs: the folder of the groups.
     """
-    command_line.check_words(typed, configs)
+    command_line.check_arguments(typed, configs)
     composition = compose.compose_run([typed[0], "cohort=1", *typed[1:]], configs)
     federation, info = describe_split(composition, typed)
     info = info if out_folder is None else replace(info, name=scenario.spell_scenario(typed))
@@ -91,7 +94,7 @@ def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path
         log.warning("%s", line)
     lines = list(list_facts(federation, info))
     for label, value in lines:
-        out.print(f"{label:<12}{value}", markup=False, soft_wrap=True)
+        out.print(f"{label:<{WIDTH}}{value}", markup=False, soft_wrap=True)
     table = Table(
         "client", "samples", "training", f"of {federation.class_counts.shape[1]} classes", "most of", box=None
     )
@@ -103,10 +106,8 @@ def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path
     home = info.folder if out_folder is None else Path(out_folder)
     with disk.disk_errors_in_one_line(home):
         if out_folder is not None:
-            written = home / "README.md"
-            scenario.write_page(
-                home, federation, info, lines, list_client_rows(federation, scenario.MAX_CLIENTS), configs
-            )
+            clients, written = list_client_rows(federation, scenario.MAX_CLIENTS), home / "README.md"
+            scenario.write_page(home, federation, info, lines, clients, configs)
         else:
             home.mkdir(parents=True, exist_ok=True)
             written = home / f"{name}.png"
@@ -117,13 +118,13 @@ def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path
 def describe_split(composition: compose.Composed, typed: Sequence[str]) -> tuple[Federation, RunInfo]:
     """Split the data among clients, and describe them as a run does at its start. Raises the errors of a run."""
     check.check_options(composition)
-    objects = {group: components.make(composition, group) for group in PARTS}
-    check.check_owners(composition, objects["partition"])
+    objects = {group: components.make(composition, group) for group in DATA_GROUPS}
+    check.check_client_column(composition, objects["partition"])
     federation = load_federation(composition, objects)
     return federation, RunInfo(
         folder=Path(composition.config["paths"]["logs"]).absolute() / "data",
         name=" ".join(typed),
-        choices={group: word for group, word in composition.choices.items() if group in GROUPS},
+        choices={group: choice for group, choice in composition.choices.items() if group in GROUPS},
         config=composition.config,
         config_hash="",
         seed=data_seed(composition.config),
@@ -140,7 +141,7 @@ def describe_split(composition: compose.Composed, typed: Sequence[str]) -> tuple
 
 
 def list_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
-    """Yield label and value of the lines above the table."""
+    """Yield the facts on the dataset that are shown above the table of clients, each with its label."""
     rows = dict(list_run_facts(info))
     train, val = len(federation.train.y), len(federation.val.y)
     of_clients = f"{len(federation.test.y):,} of them clients' own"
@@ -164,20 +165,60 @@ def list_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str
 
 def list_client_rows(federation: Federation, first: int) -> Iterator[tuple[str, ...]]:
     """Yield a row of the table for each of the `first` clients."""
+    class_names = federation.class_names or range(federation.class_counts.shape[1])
     for k, counts in enumerate(federation.class_counts[:first]):
         order = np.argsort(-counts, kind="stable")[: min(MAX_CLASSES, np.count_nonzero(counts))]
-        largest_classes = ", ".join(
-            f"{_name(federation, int(c))} {100 * counts[c] / counts.sum():.0f} %" for c in order
-        )
+        largest_classes = ", ".join(f"{class_names[c]} {100 * counts[c] / counts.sum():.0f} %" for c in order)
         sizes = (f"{counts.sum():,}", f"{federation.n_train[k]:,}", str(np.count_nonzero(counts)))
         client_name = "" if federation.client_names is None else f" {federation.client_names[k]}"
         yield (f"{k}{client_name}", *sizes, largest_classes)
 
 
-def _name(federation: Federation, c: int) -> str:
-    return federation.class_names[c] if federation.class_names else str(c)
-
-
 def _spread(counts: np.ndarray, what: str) -> str:
     low, median, high = counts.min(), np.median(counts), counts.max()
     return f"{low:,} / {median:,.0f} / {high:,} {what} (min / median / max)"
+
+
+def is_path(argument: str) -> bool:
+    """Return whether `argument` is a file or folder, and not a choice of the group dataset."""
+    looks_like_path = "/" in argument or argument.startswith((".", "~")) or re.search(r"\.\w+$", argument) is not None
+    return not argument.startswith("../model") and (looks_like_path or Path(argument).exists())
+
+
+def propose_options(path: str, arguments: Sequence[str]) -> "tuple[Proposal, list[str]]":
+    """Return the proposal for the files of `path`, and the options of a run: those typed and those proposed.
+
+    Raises:
+        DataError: if no table can be read.
+    """
+    from fedcohort.dataset.user_table.propose import propose  # noqa: PLC0415 - imports pyarrow
+
+    typed = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
+    proposal = propose(path, {name: value.strip("'\"") for name, value in typed.items()})
+    proposed = {"dataset": "folder", "dataset.path": path, **proposal.options}
+    return proposal, [
+        *(f"{name}={spell_value(name, value)}" for name, value in proposed.items() if name not in typed),
+        *arguments,
+    ]
+
+
+def training_command(arguments: Sequence[str]) -> str:
+    """Return the command that trains with these options, as a shell reads it."""
+    quoted = [f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text) for text in arguments]
+    return " ".join(["python train.py", *quoted])
+
+
+def proposal_lines(proposal: "Proposal") -> Iterator[str]:
+    """Yield the lines that show a proposal."""
+    for text in proposal.files:
+        yield f"{'table':<{WIDTH}}{text}"
+    names = [name for name, _, _ in proposal.columns]
+    width = min(30, max(len(name) for name in names)) + 2
+    for number, (name, kind, details) in enumerate(proposal.columns):
+        yield f"{'' if number else 'columns':<{WIDTH}}{name:<{width}}{kind:<13}{details}".rstrip()
+    yield ""
+    for decision in proposal.decisions:
+        options = " ".join(f"{name}={spell_value(name, value)}" for name, value in decision.options.items())
+        yield f"{decision.topic:<{WIDTH}}{options or '(default)'}"
+        yield f"{'':<{WIDTH}}  {decision.reason}"
+    yield ""

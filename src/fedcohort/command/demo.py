@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort import units
 from fedcohort.api.comparison import Comparison, compare
-from fedcohort.api.run import INTERRUPTED, run_overrides
+from fedcohort.api.run import INTERRUPTED_CODE, run_overrides
 from fedcohort.console.terminal import console
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import fedcohort_command, program_command
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SETTING = ("heterogeneity=noise_bimodal", "label_noise.share=0.7")
 SETTING_TEXT = "35 of 50 clients have 90 % wrong labels"
-SELECTOR, BASELINE, BEST = "flash", "random", "flash_answered"
+SELECTOR, BASELINE, BEST_SELECTOR = "flash", "random", "flash_answered"
 REPORT = Path("logs/demo")
 COSTS = {
     "virtual_s": ("virtual time", units.seconds),
@@ -33,20 +33,20 @@ COSTS = {
 }
 
 
-def list_runs(words: Sequence[str]) -> dict[str, list[str]]:
+def list_runs(arguments: Sequence[str]) -> dict[str, list[str]]:
     """Return the overrides of each run by its selector. Raises `OptionError` for options that move the runs elsewhere.
 
-    words: what was typed; options of the selector are for the one that is typed.
+    arguments: what was typed; options of the selector are for the one that is typed.
     """
-    if moved := [word for word in words if word.startswith(("-", "paths."))]:
+    if moved := [argument for argument in arguments if argument.startswith(("-", "paths."))]:
         raise OptionError(f"fedcohort demo rejects {moved[0]!r}: its runs are in logs/, one at a time; leave it out")
-    typed = {word.split("=", 1)[0].lstrip("+~"): word for word in words}
+    typed = {argument.split("=", 1)[0].lstrip("+~"): argument for argument in arguments}
     selector = typed.get("selector", f"selector={SELECTOR}").split("=", 1)[1]
-    setting = [word for word in SETTING if not {"heterogeneity", word.split("=", 1)[0]} & typed.keys()]
-    common = [*setting, *(word for name, word in typed.items() if not f"{name}.".startswith("selector."))]
-    options = [word for name, word in typed.items() if name.startswith("selector.")]
+    setting = [argument for argument in SETTING if not {"heterogeneity", argument.split("=", 1)[0]} & typed.keys()]
+    common = [*setting, *(argument for name, argument in typed.items() if not f"{name}.".startswith("selector."))]
+    options = [argument for name, argument in typed.items() if name.startswith("selector.")]
     runs = {selector: [f"selector={selector}", *options, *common]}
-    return runs | {name: [f"selector={name}", *common] for name in (BASELINE, BEST) if name != selector}
+    return runs | {name: [f"selector={name}", *common] for name in (BASELINE, BEST_SELECTOR) if name != selector}
 
 
 def tabulate(comparison: Comparison, title: str) -> "Table":
@@ -77,15 +77,15 @@ def explain_costs(row: Mapping[Any, Any]) -> str:
     return f"{row['selector']}: {100 * row['difference']:+.1f} points against {BASELINE}, at {cost}"
 
 
-def main(words: Sequence[str] = ()) -> int:
-    """Run the demo, and return the exit code. words: options that differ from the defaults. Raises `OptionError`."""
-    out, runs, results = console(), list_runs(words), []
+def main(arguments: Sequence[str] = ()) -> int:
+    """Run the demo with options that differ from its defaults, and return the exit code. Raises `OptionError`."""
+    out, runs, results = console(), list_runs(arguments), []
     for number, overrides in enumerate(runs.values(), 1):
         typed = f"{program_command('python')} train.py {' '.join(overrides)}"
         out.print(f"\nrun {number} of {len(runs)}: {typed}", soft_wrap=True, markup=False)
         results.append(run_overrides(overrides))
         if results[-1].status != "finished":
-            return INTERRUPTED
+            return INTERRUPTED_CODE
     comparison = compare(results, baseline=BASELINE)
     page, *_ = comparison.write(REPORT)
     common = runs[BASELINE][1:]

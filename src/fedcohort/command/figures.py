@@ -9,16 +9,16 @@ default, also writes PDF or SVG files, which scale without loss in a paper.
 from collections.abc import Sequence
 
 from fedcohort import ranges
-from fedcohort.command.words import folders_and_options
+from fedcohort.command.arguments import folders_and_options
 from fedcohort.console.terminal import print_for_each
-from fedcohort.report.run_figures import check_formats, explain, redraw
+from fedcohort.report.run_figures import check_formats, draw_round, redraw
 
 
-def main(words: Sequence[str]) -> int:
-    """Run the command; return 0 where the figures of every folder were drawn. Raises `OptionError`."""
-    folders, options = folders_and_options(words, ("round", "formats"))
+def main(arguments: Sequence[str]) -> int:
+    """Draw figures of runs again; return 0 if those of every folder were drawn. Raises `OptionError`."""
+    folders, options = folders_and_options(arguments, ("round", "formats"))
     text, formats = options.get("round"), check_formats(options.get("formats", "png").split(","))
     if text is None:
         return print_for_each(folders, lambda folder: "\n".join(map(str, redraw(folder, formats))))
     ranges.integer("round", int(text) if text.isdecimal() else text, "[1, inf)")
-    return print_for_each(folders, lambda folder: "\n".join(map(str, explain(folder, int(text), formats))))
+    return print_for_each(folders, lambda folder: "\n".join(map(str, draw_round(folder, int(text), formats))))

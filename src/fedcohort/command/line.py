@@ -1,4 +1,4 @@
-"""The command line `fedcohort COMMAND ...`. Each command is a module of this package with a function `main(words)`.
+"""The command line `fedcohort COMMAND ...`. Each command is a module of this package with a function `main(arguments)`.
 
 Options are typed as name=value, as in Hydra. Typer serves help and completion, and is imported for these alone.
 """
@@ -39,17 +39,17 @@ READ_CONFIGS = ("data", "methods", "profile")  # commands that have no use in an
 HELP = {"-h", "--help", "help"}
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that was typed, and return the exit code; 2 for a command or an option that does not exist.
 
-    words: the arguments, None for those of the process.
+    arguments: the arguments, None for those of the process.
     """
-    typed = list(sys.argv[1:] if words is None else words)
-    name, *arguments = typed or [""]
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    name, *options = typed or [""]
     if name == RUN:
-        return _train(arguments)
-    if name in COMMANDS and not HELP & set(arguments):
-        return _run_command(name, arguments)
+        return _train(options)
+    if name in COMMANDS and not HELP & set(options):
+        return _run_command(name, options)
     if name and not name.startswith("-") and name not in (*COMMANDS, *HELP):
         similar_command = next(iter(difflib.get_close_matches(name, COMMANDS, 1)), None)
         guess = f"did you mean {similar_command}? " if similar_command else ""
@@ -63,18 +63,18 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def console() -> None:
-    """Run the installed script `fedcohort`."""
+    """Run the program `fedcohort`, and exit with its code."""
     raise SystemExit(interrupt.run_main(main, "stopped"))
 
 
-def _train(words: Sequence[str]) -> int:
+def _train(arguments: Sequence[str]) -> int:
     if not Path("train.py").exists():
         sys.stderr.write(f"fedcohort run is python train.py, and there is no train.py in {Path.cwd()}\n")
         return 2
-    return os.execv(sys.executable, [sys.executable, "train.py", *words])
+    return os.execv(sys.executable, [sys.executable, "train.py", *arguments])
 
 
-def _run_command(name: str, words: Sequence[str]) -> int:
+def _run_command(name: str, arguments: Sequence[str]) -> int:
     from fedcohort.startup.command_line import run_with_one_line_errors  # noqa: PLC0415 - imports Hydra
 
     if name in READ_CONFIGS and not Path("configs").is_dir():
@@ -84,13 +84,12 @@ def _run_command(name: str, words: Sequence[str]) -> int:
         return 2
     codes: list[int] = []
     module = import_module(f"fedcohort.command.{name}")
-    return (
-        run_with_one_line_errors(lambda: codes.append(module.main(words)), words, Path.cwd() / "configs") or codes[-1]
-    )
+    configs = Path.cwd() / "configs"
+    return run_with_one_line_errors(lambda: codes.append(module.main(arguments)), arguments, configs) or codes[-1]
 
 
 def _describe(chosen: str) -> "typer.Typer":
-    """Describe the commands to typer; chosen: the command whose help may be asked for."""
+    """Return the typer application for help and completion; chosen: the command whose whole help is included."""
     import typer
 
     from fedcohort.command.completion import candidates  # noqa: PLC0415
@@ -102,11 +101,12 @@ def _describe(chosen: str) -> "typer.Typer":
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    Words = Annotated[list[str] | None, typer.Argument(metavar="NAME=VALUE", hidden=True, autocompletion=candidates)]
+    argument = typer.Argument(metavar="NAME=VALUE", hidden=True, autocompletion=candidates)
+    Arguments = Annotated[list[str] | None, argument]
 
     def describe(name: str, summary: str) -> Callable[..., None]:
-        def command(words: Words = None) -> None:
-            """Have a help page; `main` runs the command."""
+        def command(arguments: Arguments = None) -> None:
+            """Represent the command in the help; `main` runs it."""
 
         help_text = _read_docstring(name) if name == chosen else summary
         kept_as_typed = "\b\n" + help_text.replace("\n\n", "\n\n\b\n")  # \b keeps the lines of a paragraph

@@ -26,7 +26,6 @@ from fedcohort.signal.base import (
     RawUpdate,
     Reported,
     ServerMeasured,
-    Signal,
     Static,
     find,
     list_signals,
@@ -53,31 +52,24 @@ def table_rows(group: str, configs: Path = CONFIGS) -> dict[str, str]:
 
 
 def signal_rows() -> list[str]:
-    """Return one line of the table for each signal of this package."""
+    """Return one line of the table for each signal of this package.
+
+    Its cost is in bytes for each number and in forward passes over a client's samples, as `4 B, 1 forward pass`.
+    """
     lines = []
     for name in list_signals():
-        signal = find(name)
-        oracle = " (oracle)" if name in unknowable_signals([name]) else ""
-        lines.append(f"| `{name}`{oracle} | {_kind_of(signal)} | {_cost_of(signal)} | {signal.reveals} |")
+        signal, oracle = find(name), " (oracle)" if name in unknowable_signals([name]) else ""
+        kind, passes = KINDS[type(signal)], getattr(signal, "passes", 0.0)
+        if isinstance(signal, Static | Reported) and not signal.bytes_up:
+            kind = "known to the server" if isinstance(signal, Static) else "read off the update"
+        costs = [f"{signal.bytes_up} B"] if signal.bytes_up else []
+        if callable(passes):
+            costs.append("forward passes by its options")
+        elif passes:
+            costs.append(f"{passes:g} forward pass{'es' if passes != 1 else ''}")
+        costs += ["local training of some clients"] if getattr(signal, "jobs", None) else []
+        lines.append(f"| `{name}`{oracle} | {kind} | {', '.join(costs) or 'none'} | {signal.reveals} |")
     return lines
-
-
-def _kind_of(signal: Signal) -> str:
-    if isinstance(signal, Static | Reported) and not signal.bytes_up:
-        return "known to the server" if isinstance(signal, Static) else "read off the update"
-    return KINDS[type(signal)]
-
-
-def _cost_of(signal: Signal) -> str:
-    """Return bytes for each number and forward passes over a client's samples, as `4 B, 1 forward pass`."""
-    passes, jobs = getattr(signal, "passes", 0.0), getattr(signal, "jobs", None)
-    parts = [f"{signal.bytes_up} B"] if signal.bytes_up else []
-    if callable(passes):
-        parts.append("forward passes by its options")
-    elif passes:
-        parts.append(f"{passes:g} forward pass{'es' if passes != 1 else ''}")
-    parts += ["local training of some clients"] if jobs else []
-    return ", ".join(parts) or "none"
 
 
 def _row(path: Path, group: str) -> str:
@@ -122,12 +114,12 @@ def _comment(path: Path) -> str:
     return " ".join(" ".join(line[2:] for line in lines).split())
 
 
-def main(words: Sequence[str]) -> int:
-    """Print the tables of the groups in `words`. Raises `OptionError` for what is no group."""
+def main(arguments: Sequence[str]) -> int:
+    """Print the tables of the groups in `arguments`. Raises `OptionError` for what is no group."""
     groups = sorted(path.name for path in CONFIGS.glob("*") if any(path.glob("*.yaml")))
-    for group in words:
+    for group in arguments:
         ranges.choice("a group", group, *groups, SIGNALS)
-    for group in words or ["selector"]:
+    for group in arguments or ["selector"]:
         if group == SIGNALS:
             lines = ["| signal | kind | cost a client | reveals |", "|---|---|---|---|", *signal_rows()]
         else:

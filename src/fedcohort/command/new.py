@@ -27,12 +27,12 @@ KINDS = {
 
 
 def make_files(kind: str, name: str) -> dict[Path, str]:
-    """Return the text of each file by its path. Raises `OptionError` for an unknown kind or a name of no module."""
+    """Return the text of each file by its path. Raises `OptionError` for an unknown kind or an invalid name."""
     ranges.choice("what is new", kind, *KINDS)
     ranges.identifier("its name", name)
     if keyword.iskeyword(name) or name != name.lower():
         raise ranges.refuse("its name", "a lower-case Python name such as my_method", name)
-    group, title = KINDS[kind], "".join(word.capitalize() for word in name.split("_"))
+    group, title = KINDS[kind], "".join(part.capitalize() for part in name.split("_"))
     paths = {
         f"{kind}.py.txt": f"src/fedcohort/{group}/{name}.py",
         f"{kind}.yaml.txt": f"configs/{group}/{name}.yaml",
@@ -45,22 +45,22 @@ def make_files(kind: str, name: str) -> dict[Path, str]:
     }
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Write the files into the working folder. Raises `OptionError` if one exists already."""
-    if len(words) != 2:
-        raise OptionError(f"name what is new, and how it is called: fedcohort new {'|'.join(KINDS)} my_method")
-    kind, name = words
+    if len(arguments) != 2:
+        raise OptionError(f"type fedcohort new KIND NAME, where KIND is one of {', '.join(KINDS)}")
+    kind, name = arguments
     contents = make_files(kind, name)
     if existing_file := next((path for path in contents if path.exists()), None):
-        raise OptionError(f"{existing_file} is there already")
+        raise OptionError(f"{existing_file} exists already: choose another name, or remove the file")
     if missing_folder := next((path.parent for path in contents if not path.parent.is_dir()), None):
-        raise OptionError(f"there is no folder {missing_folder}: call this in the folder that has train.py")
+        raise OptionError(f"there is no folder {missing_folder}: run this command in the folder of train.py")
     for path, text in contents.items():
         try:
             with path.open("x") as file:  # follows no link
                 file.write(text)
         except FileExistsError as error:
-            raise OptionError(f"{path} is there already") from error
+            raise OptionError(f"{path} exists already: choose another name, or remove the file") from error
         sys.stdout.write(f"wrote {path}\n")
     group = KINDS[kind]
     if kind != "signal":

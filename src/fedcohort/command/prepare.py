@@ -20,32 +20,26 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fedcohort import ranges
+from fedcohort.command.arguments import read_options
 from fedcohort.dataset.raw.pieces import write
 from fedcohort.dataset.raw.source import folder_of
 from fedcohort.errors import DataError, OptionError
 from fedcohort.host import disk
 from fedcohort.paths import expand
-from fedcohort.startup.options import unknown_option_error
 
 KINDS = ("imagefolder", "leaf", "celeba", "waterbirds", "spawrious")
 EVERY_S = 5.0  # seconds between lines
 
 
-def main(words: Sequence[str]) -> int:
-    """Run the command. Raises `OptionError` and `DataError`."""
-    named = [word for word in words if "=" not in word]
-    options = [word.split("=", 1) for word in words if "=" in word]
-    for number, (name, _) in enumerate(options):
-        if name != "size":
-            raise unknown_option_error("", name, ("size",))
-        if number:
-            raise OptionError("size is given twice: name it once")
+def main(arguments: Sequence[str]) -> int:
+    """Convert raw files to Parquet tables. Raises `OptionError` and `DataError`."""
+    named = [argument for argument in arguments if "=" not in argument]
+    text = read_options([argument for argument in arguments if "=" in argument], ("size",)).get("size")
     if len(named) != 3:
-        raise OptionError(f"name the kind ({', '.join(KINDS)}), the folder with the raw files, and the folder to make")
+        raise OptionError(f"type fedcohort prepare KIND SRC DST, where KIND is one of {', '.join(KINDS)}")
     kind, source = named[0], folder_of(named[1])
     ranges.choice("the kind", kind, *KINDS)
     destination = _destination(named[2], source)
-    text = options[0][1] if options else None
     size = int(text) if text is not None and text.isdecimal() and len(text) < 9 else text
     ranges.integer("size", size, "[1, 4096]", optional=True)
     form = importlib.import_module(f"fedcohort.dataset.raw.{kind}")
@@ -72,9 +66,9 @@ def _destination(path: str, source: Path) -> Path:
     except (OSError, RuntimeError, ValueError) as error:
         raise OptionError(f"{path[:200]!r} can't be used as a folder's name: {error}") from error
     if not path.strip():
-        raise OptionError("the folder to make has an empty name")
+        raise OptionError("DST must be the name of a new folder, got an empty text")
     if is_inside_source:
-        raise OptionError(f"{destination} lies in {source}, whose files are read: name another folder to make")
+        raise OptionError(f"DST={destination} is inside SRC={source}, whose files are read: choose another folder")
     return destination
 
 

@@ -9,9 +9,10 @@ Lightning's loop and the time between stages.
 import json
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fedcohort import ranges
 from fedcohort.host import messages
@@ -20,70 +21,51 @@ from fedcohort.startup import compose, run
 from fedcohort.types import RoundReport
 
 
-@dataclass
-class StageTimes:
-    """Times of the rounds. The first round is left out: it pays for caches and imports.
+class StageTimer(Observer):
+    """Write the number of rounds, their wall time and the seconds of each stage into the file `path`.
 
-    Attributes:
-        reported_s: host seconds at which rounds were reported, step 0 first.
-        stage_s: seconds of all counted rounds, by stage.
+    The first round is left out: it pays for caches and imports. The rounds may be in another process.
     """
 
-    reported_s: list[float] = field(default_factory=list)
-    stage_s: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def rounds(self) -> int:
-        """Number of rounds that count."""
-        return len(self.reported_s) - 2
-
-    @property
-    def wall_s(self) -> float:
-        """Seconds of the rounds that count."""
-        return self.reported_s[-1] - self.reported_s[1]
-
-
-class StageTimer(Observer):
-    """An observer that writes `StageTimes` into the file `path`; the rounds may be in another process."""
-
     def __init__(self, path: str) -> None:
-        self.path, self.times = Path(path), StageTimes()
+        self._path, self._reported_s, self._stage_s = Path(path), list[float](), Counter[str]()
 
     def start(self, info: RunInfo) -> None:
         """Do nothing: step 0 is reported first."""
 
     def observe(self, report: RoundReport) -> None:
-        self.times.reported_s.append(time.perf_counter())
+        self._reported_s.append(time.perf_counter())
         if report.step > 1:
-            for stage, seconds in report.wall_s.items():
-                self.times.stage_s[stage] = self.times.stage_s.get(stage, 0.0) + seconds
+            self._stage_s.update(report.wall_s)  # seconds, not counts
 
     def finish(self, status: str) -> None:
-        self.path.write_text(json.dumps(asdict(self.times)))
+        wall_s = self._reported_s[-1] - self._reported_s[1]
+        times = {"rounds": len(self._reported_s) - 2, "wall_s": wall_s, "stage_s": self._stage_s}
+        self._path.write_text(json.dumps(times))
 
 
-def measure(words: Sequence[str], configs: Path) -> StageTimes:
-    """Return the times of a run of `words`, whose folder is removed. Raises `OptionError` for a single round."""
+def measure(arguments: Sequence[str], configs: Path) -> dict[str, Any]:
+    """Return the times of a run of `arguments`, whose folder is removed. Raises `OptionError` for a single round."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "times.json"
         timer = ("+callback.timer._target_=fedcohort.command.profile.StageTimer", f"+callback.timer.path={path}")
         composition = compose.compose_run(
-            ["callback=none", "logger=none", *words], configs, f"paths.logs={folder}", *timer
+            ["callback=none", "logger=none", *arguments], configs, f"paths.logs={folder}", *timer
         )
         ranges.integer("rounds", composition.config["rounds"], "[2, inf)")
         run.run(composition)
-        return StageTimes(**json.loads(path.read_text()))
+        return dict(json.loads(path.read_text()))
 
 
-def main(words: Sequence[str]) -> int:
-    """Measure a run with the options in `words`, and print the table."""
+def main(arguments: Sequence[str]) -> int:
+    """Measure a run with the options in `arguments`, and print the table."""
     from rich.console import Console
     from rich.table import Table
 
     messages.to_terminal()
-    times = measure(words, Path.cwd() / "configs")
-    rounds, wall_s = times.rounds, times.wall_s
-    stage_s = {**times.stage_s, "rest": max(0.0, wall_s - sum(times.stage_s.values()))}
+    times = measure(arguments, Path.cwd() / "configs")
+    rounds, wall_s = times["rounds"], times["wall_s"]
+    stage_s = {**times["stage_s"], "rest": max(0.0, wall_s - sum(times["stage_s"].values()))}
     table = Table("stage", "ms a round", "share", title=f"{rounds} rounds, {1000 * wall_s / rounds:.1f} ms each")
     for name, seconds in stage_s.items():
         table.add_row(name, f"{1000 * seconds / rounds:.2f}", f"{100 * seconds / wall_s:.1f} %")

@@ -15,17 +15,106 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.command.logged_selector import LoggedSelector
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
 from fedcohort.record.replayable import LoggedRound, RunLog, read_log
+from fedcohort.rng import Draws
+from fedcohort.round.backoff import NO_FAILURES, update, withhold
+from fedcohort.selector.base import Selector
+from fedcohort.signal.base import Computed, Derived, Measured, Static, find
 from fedcohort.startup import components, compose
-from fedcohort.types import Advice, Probe, Selection
+from fedcohort.types import Advice, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
 
 USAGE = "fedcohort replay <run folder> [selector=<option>] [selector.<option>=<value> ...]"
+
+
+class LoggedSelector:
+    """A selector that gets its contexts, answers and outcomes from a run's log, one round after the other."""
+
+    def __init__(self, selector: Selector[Any], name: str, log: RunLog, cohort: int) -> None:
+        self.selector, self.name, self.log, self.cohort = selector, name, log, cohort
+        self.facts = Signals(log.facts, selector.needs, "the selector")
+        self.state: Any = None
+        self.failures = NO_FAILURES
+        self.pairwise: frozenset[str] = frozenset()  # signals whose rows have a number for each arrived client
+
+    def start(self, queried: frozenset[str]) -> None:
+        """Initialise the state. Raises `IncompatibleConfig` if the selector reads what the log does not hold.
+
+        queried: signals that the run's selector may have queried. FedCor queries some after its warm-up only.
+        """
+        from fedcohort.round.report import MAX_COLUMNS  # noqa: PLC0415 - imports torch
+
+        missing, is_wide = [], any(len(round.arrived) > MAX_COLUMNS for round in self.log.rounds)
+        for name in sorted(self.selector.needs):
+            signal = find(name)
+            is_pairwise = isinstance(signal, Derived) and signal.pairs
+            self.pairwise |= {name} if is_pairwise else set()
+            logged = self.log.facts if isinstance(signal, Static) else self.log.signal_names
+            may_be_logged = name in queried and isinstance(signal, Measured | Computed)
+            if (name not in logged and not may_be_logged) or (is_pairwise and is_wide):
+                missing.append(name)
+        if missing:
+            raise IncompatibleConfig(
+                f"selector={self.name} reads {', '.join(missing)}, which the log of {self.log.info.folder} doesn't "
+                f"have: whole updates, values that the server measures, and rows of more than {MAX_COLUMNS} numbers "
+                "are not logged"
+            )
+        n_classes = self.log.info.class_counts.shape[1]
+        self.state = self.selector.init(Population(self.log.n_clients, n_classes, self.cohort, self.facts))
+
+    def plan(self, round: LoggedRound) -> tuple[RoundContext, list[Probe]]:
+        """Return the context of the round, and the queries that the selector makes in it."""
+        log = self.log
+        ctx = RoundContext(
+            round=round.t,
+            cohort=self.cohort,
+            n_clients=log.n_clients,
+            available=round.available,
+            signals=self.facts,
+            rng=Draws(log.info.seed, log.n_clients, round.t).generator("selector"),
+            units=log.units,
+        )
+        if self.selector.backs_off:
+            ctx = withhold(self.failures, ctx, self.selector.shortlist(self.cohort))
+        return ctx, list(self.selector.plan(self.state, ctx)) if len(round.available) else []
+
+    def select(self, round: LoggedRound, ctx: RoundContext, probes: Sequence[Probe]) -> Selection:
+        """Return the selection, given the logged answers to the queries made before it."""
+        answers = {probe.signal: self._answer(round, probe) for probe in probes if not probe.concurrent}
+        selection, self.state = self.selector.select(self.state, ctx, answers)
+        return selection
+
+    def observe(self, round: LoggedRound, selection: Selection, probes: Sequence[Probe]) -> Advice | None:
+        """Pass the logged outcome of the round to the selector; None for a round without a cohort."""
+        if not len(round.chosen):
+            return None
+        reports = {name: values[round.arrived] for name, values in round.signals.items()}
+        reports |= {name: reports[name][:, : len(round.arrived)] for name in self.pairwise}  # other rounds may be wider
+        outcome = RoundOutcome(
+            round=round.t,
+            selection=selection,
+            clients=round.arrived,
+            failed=np.setdiff1d(round.chosen, round.arrived),
+            signals=Signals({**self.log.facts, **reports}, self.selector.needs, "the selector"),
+            probes={probe.signal: self._answer(round, probe) for probe in probes if probe.concurrent},
+            round_s=round.round_s,
+        )
+        advice, self.state = self.selector.observe(self.state, outcome)
+        self.failures = update(self.failures, outcome)
+        return advice
+
+    def _answer(self, round: LoggedRound, probe: Probe) -> ProbeResult:
+        if probe.signal not in round.signals:
+            raise IncompatibleConfig(
+                f"selector={self.name} asks for {probe.signal} in round {round.t + 1}, which the log of "
+                f"{self.log.info.folder} doesn't have"
+            )
+        return ProbeResult(probe.clients, round.signals[probe.signal][probe.clients])
 
 
 @dataclass(frozen=True)
@@ -65,7 +154,7 @@ def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> 
         differs = not np.array_equal(selection.clients, round.chosen)
         if original is candidate:
             if differs:
-                return _describe_difference(log, round, selection)
+                return Replayed(len(log.rounds), round.t + 1, round.chosen.tolist(), selection.clients.tolist())
             original.observe(round, selection, logged_probes)
             continue
         if differs:
@@ -77,7 +166,7 @@ def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> 
         _check_queries(log, round, candidate.name, logged_probes, probes)
         choice = candidate.select(round, ctx, probes)
         if not np.array_equal(choice.clients, round.chosen):
-            return _describe_difference(log, round, choice)
+            return Replayed(len(log.rounds), round.t + 1, round.chosen.tolist(), choice.clients.tolist())
         if not _equal(original.observe(round, selection, logged_probes), candidate.observe(round, choice, probes)):
             raise IncompatibleConfig(
                 f"selector={candidate.name} chooses as the run up to round {round.t + 1}, then weighs the updates "
@@ -86,24 +175,10 @@ def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> 
     return Replayed(len(log.rounds))
 
 
-def _describe_difference(log: RunLog, round: LoggedRound, selection: Selection) -> Replayed:
-    return Replayed(len(log.rounds), round.t + 1, round.chosen.tolist(), selection.clients.tolist())
-
-
 def _check_queries(
     log: RunLog, round: LoggedRound, name: str, logged: Sequence[Probe], probes: Sequence[Probe]
 ) -> None:
-    """Raise `IncompatibleConfig` for a query that the run did not make.
-
-    A NaN in the log does not show whether the client was queried.
-
-    Args:
-        log: log of the run.
-        round: the round of the queries.
-        name: name of the selector that makes them.
-        logged: queries of the run's selector.
-        probes: queries of the selector that is replayed.
-    """
+    """Raise `IncompatibleConfig` for a query of the selector `name` (`probes`) that the run did not make (`logged`)."""
     for probe in probes:
         match = [query for query in logged if query.signal == probe.signal and query.options == probe.options]
         if not match or not np.isin(probe.clients, match[0].clients).all():
@@ -117,22 +192,13 @@ def _check_queries(
 def _equal(a: Advice | None, b: Advice | None) -> bool:
     if a is None or b is None:
         return a is b
-    pairs = ((a.keep, b.keep), (a.weights, b.weights))
-    return a.absolute == b.absolute and all(
-        x is y or (x is not None and y is not None and np.array_equal(x, y)) for x, y in pairs
-    )
+    return a.absolute == b.absolute and np.array_equal(a.keep, b.keep) and np.array_equal(a.weights, b.weights)  # type: ignore[arg-type]
 
 
-def make_selectors(log: RunLog, words: Sequence[str], configs: Path) -> tuple[LoggedSelector, LoggedSelector]:
-    """Return the run's selector, and the one that `words` choose; twice the same object where there are no words.
+def make_selectors(log: RunLog, arguments: Sequence[str], configs: Path) -> tuple[LoggedSelector, LoggedSelector]:
+    """Return the run's selector, and the one that `arguments` choose; twice the same object without arguments.
 
-    Args:
-        log: log of the run.
-        words: typed options of the selector.
-        configs: folder of the config groups.
-
-    Raises:
-        OptionError: for a wrong option. Hydra's errors, for words that it can't compose.
+    Raises `OptionError` for a wrong option, and Hydra's errors.
     """
     info = log.info
     name, options = info.choices["selector"], dict(info.config["selector"])
@@ -146,12 +212,13 @@ def make_selectors(log: RunLog, words: Sequence[str], configs: Path) -> tuple[Lo
         return LoggedSelector(selector, name, log, cohort)
 
     original = make(name, options, foreign=True)
-    if not words:
+    if not arguments:
         return original, original
-    typed = next((word.partition("=")[2] for word in words if word.startswith("selector=")), None)
-    chosen = compose.compose_group("selector", [*([] if typed else [f"selector={name}"]), *words], configs)
+    typed = next((argument.partition("=")[2] for argument in arguments if argument.startswith("selector=")), None)
+    chosen = compose.compose_group("selector", [*([] if typed else [f"selector={name}"]), *arguments], configs)
     if typed is None:  # the options of the run, where they were not typed
-        unchanged_options = set(options) - {word.partition("=")[0].removeprefix("selector.") for word in words}
+        typed_names = {option.partition("=")[0].removeprefix("selector.") for option in arguments}
+        unchanged_options = set(options) - typed_names
         chosen |= {option: options[option] for option in unchanged_options}
     return original, make(typed or name, chosen, foreign=typed is None)
 
@@ -167,13 +234,13 @@ def describe(result: Replayed, name: str) -> str:
     )
 
 
-def main(words: Sequence[str], configs: Path | None = None) -> int:
-    """Run the command; return 1 if a round differs. configs: the groups' folder, None for the one here."""
-    folders = [word.removeprefix("run=") for word in words if word.startswith("run=") or "=" not in word]
-    options = [word for word in words if "=" in word and not word.startswith("run=")]
-    wrong = next((word for word in options if not word.startswith(("selector=", "selector."))), None)
+def main(arguments: Sequence[str], configs: Path | None = None) -> int:
+    """Replay a run's selector; return 1 if a round differs. configs: the groups' folder, None for ./configs."""
+    folders = [name.removeprefix("run=") for name in arguments if name.startswith("run=") or "=" not in name]
+    options = [option for option in arguments if "=" in option and not option.startswith("run=")]
+    wrong = next((option for option in options if not option.startswith(("selector=", "selector."))), None)
     if len(folders) != 1 or not folders[0] or wrong is not None:
-        raise OptionError(f"can't read {wrong or ' '.join(words) or 'nothing'!r}: {USAGE}")
+        raise OptionError(f"can't read {wrong or ' '.join(arguments) or 'nothing'!r}: {USAGE}")
     log = read_log(Path(folders[0]).absolute())
     original, candidate = make_selectors(log, options, configs or Path.cwd() / "configs")
     result = replay(log, original, candidate)

@@ -18,15 +18,17 @@ from fedcohort.report.render import render
 
 PAGE, PICTURE = "README.md", "partition.png"
 METRICS = {"ci": "class imbalance", "ai": "attribute imbalance", "sc": "spurious correlation"}
-OF_MACHINE = ("dataset.path", "paths.logs")  # options whose values other machines don't share
+MACHINE_OPTIONS = ("dataset.path", "paths.logs")  # options whose values other machines don't share
 MAX_CLIENTS = 200  # on a page
 MAX_PAIRS = 12  # of class and attribute, in a row of the clients' table
 
 
 def spell_scenario(typed: Sequence[str]) -> str:
-    """Return the options of a scenario as they can be typed on every machine."""
-    options = [word.split("=")[0] for word in typed]
-    return " ".join(f"{o}=FOLDER" if o in OF_MACHINE else word for o, word in zip(options, typed, strict=True))
+    """Return the options of a scenario, with FOLDER in place of paths of this machine."""
+    options = [argument.split("=")[0] for argument in typed]
+    return " ".join(
+        f"{o}=FOLDER" if o in MACHINE_OPTIONS else argument for o, argument in zip(options, typed, strict=True)
+    )
 
 
 def write_page(
@@ -37,7 +39,7 @@ def write_page(
     clients: Iterable[Sequence[str]],
     configs: Path,
 ) -> None:
-    """Write the page into `folder`, which is made.
+    """Write the page into `folder`, which is created if it does not exist.
 
     Args:
         folder: folder of the page.
@@ -56,7 +58,7 @@ def write_page(
         column_heads, clients = _count_by_attribute(counts.reshape(federation.n_clients, federation.n_classes, -1))
     text = render(
         "scenario.md.j2",
-        title=" ".join(word for word in (dataset, *options) if word.split("=")[0] not in OF_MACHINE),
+        title=" ".join(argument for argument in (dataset, *options) if argument.split("=")[0] not in MACHINE_OPTIONS),
         about=read_preset_comment(configs / "heterogeneity" / f"{info.choices.get('heterogeneity')}.yaml"),
         command=f"fedcohort data {dataset.removeprefix('dataset=')} {' '.join(options)}".rstrip(),
         facts=[("client map", f"`{federation.client_map}`"), *facts],

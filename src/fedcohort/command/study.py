@@ -31,23 +31,21 @@ again=false          true repeats the runs of another commit, or of code that wa
 """
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from fedcohort import ranges
+from fedcohort.command.arguments import read_options
 from fedcohort.errors import OptionError
-from fedcohort.host.interrupt import interrupts
 from fedcohort.host.lock import is_locked
 from fedcohort.jobs.launch import Launch
-from fedcohort.startup.options import unknown_option_error
-from fedcohort.study import compare_code, conditions, engine, leaderboard, own_methods, progress, results, session
+from fedcohort.study import compare_code, leaderboard, progress, results, session
 from fedcohort.study.checks import read_seeds
-from fedcohort.study.definition import STUDY_FILE, Study
+from fedcohort.study.definition import STUDY_FILE, Study, add_user_methods, list_conditions
 from fedcohort.study.definition_file import load
 from fedcohort.study.result_files import FAILED, RESULTS
+from fedcohort.study.runner import StudyRunner
 
 VERBS = {  # the options of each
     "run": ("seeds", "cells", "selectors", "n_jobs", "launcher", "wait", "keep_runs", "again"),
@@ -56,139 +54,103 @@ VERBS = {  # the options of each
     "tune": ("selectors", "n_jobs", "launcher"),
     "report": (),
 }
+DEFAULTS = {
+    **dict.fromkeys(("seeds", "cells", "selectors"), "null"),
+    "n_jobs": "1",
+    "launcher": "local",
+    "wait": "true",
+    "keep_runs": "false",
+    "again": "false",
+}
 STUDIES, LOGS = Path("studies"), Path("logs/studies")
 
 
-@dataclass(frozen=True)
-class Options:
-    """The options of the command, described in the module's docstring; None stands for null."""
-
-    seeds: str | None = None
-    cells: str | None = None
-    selectors: str | None = None
-    n_jobs: str | None = "1"
-    launcher: str | None = "local"
-    wait: str | None = "true"
-    keep_runs: str | None = "false"
-    again: str | None = "false"
-    hydra: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not (self.n_jobs or "").isdigit() or self.n_jobs == "0":
-            raise ranges.refuse("n_jobs", "an integer in [1, inf)", self.n_jobs)
-        ranges.choice("wait", self.wait, "true", "false")
-        ranges.choice("keep_runs", self.keep_runs, "true", "false")
-        ranges.choice("again", self.again, "true", "false", "changed")
-
-    def launch(self) -> Launch:
-        """Return how jobs are started."""
-        return Launch(self.launcher or "local", int(self.n_jobs or 1), self.wait == "true", self.hydra)
-
-    def seeds_of(self, study: Study) -> Sequence[int]:
-        """Return the seeds of the command. Raises `OptionError` for seeds on which the study is tuned."""
-        if self.seeds is None:
-            return study.seeds
-        parts = _split(self.seeds) or []
-        if not all(part.isdigit() for part in parts):
-            raise ranges.refuse("seeds", "integers in [0, inf), as seeds=0,1,2", self.seeds)
-        seeds = read_seeds("seeds", [int(part) for part in parts])
-        if study.space is not None and (used := set(seeds) & set(study.space.seeds)):
-            raise ranges.refuse("seeds", f"seeds without those of the tuning, such as {min(used)}", self.seeds)
-        return seeds
-
-
-def _split(text: str | None) -> list[str] | None:
-    return None if text is None else [part for part in text.strip("[]").split(",") if part]
-
-
-def _names(option: str, text: str | None) -> list[str] | None:
-    """Return a list of names; None for all. Raises `OptionError` for an empty list."""
-    names = _split(text)
-    if names == []:
-        raise ranges.refuse(option, f"one name or more, as {option}=a,b, or null for all", text)
-    return names
-
-
-def parse(words: Sequence[str]) -> tuple[str, str, Options]:
-    """Return the verb, the study's name and the options of a command line. Raises `OptionError`."""
-    if len(words) < 2 or words[0] not in VERBS or "=" in words[1]:
+def parse(arguments: Sequence[str]) -> tuple[str, str, dict[str, str], Launch]:
+    """Return the verb, the study's name, the options, and how jobs are started. Raises `OptionError`."""
+    if len(arguments) < 2 or arguments[0] not in VERBS or "=" in arguments[1]:
         raise OptionError(f"type fedcohort study VERB NAME, where VERB is one of {', '.join(VERBS)}")
-    names = [option.name for option in fields(Options) if option.name != "hydra"]
-    hydra = tuple(word for word in words[2:] if word.startswith("hydra.launcher."))
-    options: dict[str, Any] = {"hydra": hydra}
-    for word in words[2:]:
-        if word in hydra:
-            continue
-        name, equals, value = word.partition("=")
-        if not equals:
-            raise OptionError(f"can't read {word!r}: type name=value, where name is one of {', '.join(names)}")
-        if name not in names:
-            raise unknown_option_error("", name, names)
-        if name not in VERBS[words[0]]:
-            allowed = ", ".join(VERBS[words[0]]) or "no options"
-            raise OptionError(f"fedcohort study {words[0]} takes {allowed}, got {word}")
-        options[name] = None if value == "null" else value
-    return words[0], words[1], Options(**options)
-
-
-def main(words: Sequence[str]) -> int:
-    """Run the command, and return its exit status: 1 if a run has failed. Raises `FedcohortError`."""
-    verb, name, options = parse(words)
+    verb, name, *typed = arguments
+    of_launcher = [argument for argument in typed if argument.startswith("hydra.launcher.")]
+    options = read_options([argument for argument in typed if argument not in of_launcher], DEFAULTS)
+    if wrong := next((f"{option}={value}" for option, value in options.items() if option not in VERBS[verb]), None):
+        raise OptionError(f"fedcohort study {verb} takes {', '.join(VERBS[verb]) or 'no options'}, got {wrong}")
     ranges.identifier("the name of a study", name)
-    configs = Path.cwd() / "configs"
-    methods = _names("selectors", options.selectors)
+    options = DEFAULTS | options
+    if not options["n_jobs"].isdigit() or options["n_jobs"] == "0":
+        raise ranges.refuse("n_jobs", "an integer in [1, inf)", options["n_jobs"])
+    for option in ("wait", "keep_runs"):
+        ranges.choice(option, options[option], "true", "false")
+    ranges.choice("again", options["again"], "true", "false", "changed")
+    launch = Launch(options["launcher"], int(options["n_jobs"]), options["wait"] == "true", of_launcher)
+    return verb, name, options, launch
+
+
+def _read_list(option: str, text: str) -> list[str] | None:
+    """Return the names in a list; None for all. Raises `OptionError` for an empty list."""
+    names = [name for name in text.strip("[]").split(",") if name]
+    if not names:
+        raise ranges.refuse(option, f"one name or more, as {option}=a,b, or null for all", text)
+    return None if text == "null" else names
+
+
+def _read_seeds(study: Study, text: str) -> Sequence[int]:
+    """Return the seeds of the command. Raises `OptionError` for seeds on which the study is tuned."""
+    names = _read_list("seeds", text)
+    if names is None:
+        return study.seeds
+    if not all(name.isdigit() for name in names):
+        raise ranges.refuse("seeds", "integers in [0, inf), as seeds=0,1,2", text)
+    seeds = read_seeds("seeds", [int(name) for name in names])
+    if study.search_space is not None and (used := set(seeds) & set(study.search_space.seeds)):
+        raise ranges.refuse("seeds", f"seeds without those of the tuning, such as {min(used)}", text)
+    return seeds
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run, check, tune, report or describe a study; return 1 if a run has failed, else 0. Raises `FedcohortError`."""
+    verb, name, options, launch = parse(arguments)
+    configs, logs = Path.cwd() / "configs", (LOGS / name).absolute()
+    methods = _read_list("selectors", options["selectors"])
     if leaderboard.is_leaderboard(STUDIES / name):
         return _report_leaderboard(verb, name, configs)
-    study = conditions.with_own_methods(load(STUDIES / name), methods, configs)
+    study = add_user_methods(load(STUDIES / name), methods, configs)
     if verb == "tune":
-        return _tune(study, methods, configs, options.launch())
+        return _tune(study, methods, configs, launch)
     if verb == "report":
         return _report(study, configs)
-    seeds = options.seeds_of(study)
-    requested = conditions.list_conditions(study, _names("cells", options.cells), methods)
-    logs = (LOGS / name).absolute()
-    may_write = verb != "status" or not is_locked(logs / session.LOCK)  # else the running command stores the results
-    with _work_alone(logs) if may_write else nullcontext():
+    seeds = _read_seeds(study, options["seeds"])
+    requested = list_conditions(study, _read_list("cells", options["cells"]), methods)
+    may_write = verb != "status" or not is_locked(
+        logs / session.LOCK_FILE
+    )  # else the running command stores the results
+    with session.lock_study(logs, _print_line) if may_write else session.print_warnings_once():
         stored = results.load(study, logs)  # under the lock, so that no other process writes to it
-        keep, launch = options.keep_runs == "true", options.launch()
-        work = engine.StudyRunner(study, stored, configs, logs, keep, _say, options.again or "false", launch)
+        keep, again = options["keep_runs"] == "true", options["again"]
+        runner = StudyRunner(study, stored, configs, logs, keep, _print_line, again, launch)
         if verb == "run":
-            work.run(requested, seeds)
+            runner.run(requested, seeds)
         if verb == "check":
-            compare_code.compare_with_current_code(work, requested, seeds)
-        running = work.collect(requested, seeds) if may_write else []
-    state = progress.progress_of(requested, seeds, stored, configs)
-    if state.count(progress.CHANGED):
-        _say(progress.COMPOSING)
-        with session.print_warnings_once():
-            state = progress.resolve_changes(state, stored, work.identity)
-    _say("\n".join([progress.describe(study, state, stored), *running, *own_methods.describe_ranks(study, stored)]))
+            compare_code.compare_with_current_code(runner, requested, seeds)
+        running = runner.collect(requested, seeds) if may_write else []
+        state = runner.find_progress(requested, seeds)
+    _print_line("\n".join([progress.describe(study, state, stored), *running, *progress.describe_ranks(study, stored)]))
     return 1 if verb == "run" and state.count(FAILED) else 0
 
 
-@contextmanager
-def _work_alone(logs: Path) -> Iterator[None]:
-    """Lock the study, print each warning once, and exit with the code of a signal."""
-    with session.lock_study(logs), session.print_warnings_once():
-        try:
-            yield
-        except (KeyboardInterrupt, SystemExit):
-            _say("stopped; the same command continues")
-            raise SystemExit(interrupts.code or 1) from None
-
-
 def _tune(study: Study, methods: Sequence[str] | None, configs: Path, launch: Launch) -> int:
-    if study.space is None:
+    if study.search_space is None:
         raise OptionError(
             f"{study.folder / STUDY_FILE} has no option `tune`, which states the tuned options and their seeds"
         )
     from fedcohort.study import tune  # noqa: PLC0415 - Optuna
 
     for method in methods or ():
-        ranges.choice("selectors", method, *study.space.methods)
+        ranges.choice("selectors", method, *study.search_space.methods)
     logs = (LOGS / study.name).absolute()
-    with _work_alone(logs):
-        tune.Tuning(study, study.space, configs, logs, _say, launch).run(methods or list(study.space.methods))
+    with session.lock_study(logs, _print_line):
+        tune.Tuning(study, study.search_space, configs, logs, _print_line, launch).run(
+            methods or list(study.search_space.methods)
+        )
     return 0
 
 
@@ -196,14 +158,12 @@ def _report(study: Study, configs: Path) -> int:
     """Write the page of a study, with a copy that has the user's own methods, and the page of all studies."""
     from fedcohort.study import overview, report  # noqa: PLC0415 - scipy
 
-    _list(report.write(study, _read(study, None, configs)))
+    files = report.write(study, _read(study, None, configs))
     merged = _read(study, LOGS / study.name, configs)
-    if merged.own_keys:  # git ignores this page
-        (LOGS / study.name).mkdir(parents=True, exist_ok=True)
-        _list(report.write(replace(study, folder=LOGS / study.name), merged))
-        for line in own_methods.describe_ranks(study, merged):
-            _say(line)
-    return _list([overview.write(STUDIES)])
+    if merged.user_keys:  # git ignores this page
+        files += report.write(replace(study, folder=LOGS / study.name), merged)
+    _print_line("\n".join([*map(str, files), *progress.describe_ranks(study, merged), str(overview.write(STUDIES))]))
+    return 0
 
 
 def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
@@ -217,24 +177,18 @@ def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
     files = leaderboard_page.write(board)
     if any((LOGS / study / RESULTS).exists() for study in board.studies):
         merged = leaderboard.load(STUDIES / name, lambda study: _read(study, LOGS / study.name, configs))
-        (LOGS / name).mkdir(parents=True, exist_ok=True)
         files += leaderboard_page.write(replace(merged, joint=replace(merged.joint, folder=LOGS / name)))
-    return _list(files)
-
-
-def _read(study: Study, own_folder: Path | None, configs: Path) -> results.Results:
-    """Read the results of a study for a page, with the runs marked whose configuration has changed."""
-    stored = results.load(study, own_folder)
-    work = engine.StudyRunner(study, stored, configs, (LOGS / study.name).absolute(), False, _say)
-    with session.print_warnings_once():
-        return progress.mark_changed(study, stored, configs, work.identity, _say)
-
-
-def _list(files: Sequence[Path]) -> int:
-    sys.stdout.write("".join(f"{path}\n" for path in files))
+    _print_line("\n".join(map(str, files)))
     return 0
 
 
-def _say(line: str) -> None:
+def _read(study: Study, user_folder: Path | None, configs: Path) -> results.Results:
+    """Read the results of a study for a page, with the runs marked whose configuration has changed."""
+    stored = results.load(study, user_folder)
+    with session.print_warnings_once():
+        return StudyRunner(study, stored, configs, LOGS / study.name, False, _print_line).mark_changed()
+
+
+def _print_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

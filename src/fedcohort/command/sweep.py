@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from fedcohort import ranges
+from fedcohort.command.arguments import read_options
 from fedcohort.command.sync import send_missing
-from fedcohort.command.words import read_options
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import slurm
 from fedcohort.host.lock import is_locked
@@ -30,7 +30,7 @@ from fedcohort.record.folder import status_of
 from fedcohort.record.sweep_folder import JobRecord, Plan
 from fedcohort.tracking import identity
 
-WHAT = ("status", "cancel")
+ACTIONS = ("status", "cancel")
 POLL_S = 0.2  # seconds between two looks whether the sweep's process has ended
 
 
@@ -101,12 +101,12 @@ def _mark_killed(record: JobRecord) -> list[str]:
     return []
 
 
-def main(words: Sequence[str]) -> int:
-    """Run the command. Raises `OptionError`."""
-    typed = [word for word in words if "=" not in word]
-    options = read_options([word for word in words if "=" in word], ("logs", "wait_s"))
-    if len(typed) != 2 or typed[0] not in WHAT:
-        raise OptionError(f"type fedcohort sweep status ID, or fedcohort sweep cancel ID, got {' '.join(words)!r}")
+def main(arguments: Sequence[str]) -> int:
+    """Print the status of a sweep, or cancel it. Raises `OptionError`."""
+    typed = [argument for argument in arguments if "=" not in argument]
+    options = read_options([argument for argument in arguments if "=" in argument], ("logs", "wait_s"))
+    if len(typed) != 2 or typed[0] not in ACTIONS:
+        raise OptionError(f"type fedcohort sweep status ID, or fedcohort sweep cancel ID, got {' '.join(arguments)!r}")
     what, name = typed
     wait_s = ranges.parse_number("wait_s", options.get("wait_s", "120"), "[0, inf)")
     sweeps = Path(options.get("logs", "logs")) / "sweeps"

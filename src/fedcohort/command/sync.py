@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedcohort import ranges
-from fedcohort.command.words import folders_and_options
+from fedcohort.command.arguments import folders_and_options
 from fedcohort.console.terminal import print_for_each
 from fedcohort.errors import TrackingError
 from fedcohort.host import messages
@@ -21,7 +21,7 @@ from fedcohort.host.time_limit import time_limit
 from fedcohort.record import history, manifest, metadata
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import follow, identity, server
-from fedcohort.tracking.feed import open_feed
+from fedcohort.tracking.upload import open_upload
 
 WAIT_S = 600.0
 EVERY_S = 1.0  # between two sends of a run that is followed
@@ -46,8 +46,8 @@ def send_missing(
     try:
         with time_limit(wait_s, "sending (wait_s)"):
             return _send(info, where)
-    except server.failures() as error:
-        raise TrackingError(f"{folder}: MLflow at {where.uri} can't be reached ({server.reason(error)})") from error
+    except server.expected_errors() as error:
+        raise TrackingError(f"{folder}: MLflow at {where.uri} can't be reached ({server.root_cause(error)})") from error
 
 
 def follow_then_sync(
@@ -69,12 +69,12 @@ def _check(folder: Path) -> RunInfo:
 
 def _send(info: RunInfo, where: server.Place) -> str:
     running = is_locked(info.folder / "run.lock")
-    feed = open_feed(info, where, running=running)
+    feed = open_upload(info, where, running=running)
     rounds = feed.send()
     files = 0
     if not running:  # a running process ends its run itself
         files = feed.close(info, follow.status_at_end(info.folder))
-        identity.complete(info.folder, where)
+        identity.mark_complete(info.folder, where)
     end = "still running" if running else f"{files} files"
     return f"{info.folder}: sent {rounds} rounds, {end}, to {where.uri} (run {feed.run_id})"
 
@@ -93,9 +93,9 @@ def _place(folder: Path, tracking_uri: str | None, experiment: str | None) -> se
     return server.place(tracking_uri or (tracked.tracking_uri if tracked else None), name, folder.parent)
 
 
-def main(words: Sequence[str]) -> int:
-    """Run the command; return 0 if MLflow has every folder's run completely. Raises `OptionError`."""
-    folders, options = folders_and_options(words, ("follow", "tracking_uri", "experiment", "wait_s"))
+def main(arguments: Sequence[str]) -> int:
+    """Send runs to MLflow; return 0 if all of them were sent completely. Raises `OptionError`."""
+    folders, options = folders_and_options(arguments, ("follow", "tracking_uri", "experiment", "wait_s"))
     ranges.choice("follow", options.get("follow", "false"), "true", "false")
     wait_s = ranges.parse_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")
     where = options.get("tracking_uri"), options.get("experiment")

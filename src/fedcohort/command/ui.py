@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from fedcohort import ranges
-from fedcohort.command.words import read_options
+from fedcohort.command.arguments import read_options
 from fedcohort.errors import OptionError, TrackingError
 from fedcohort.tracking import server, view
 
@@ -34,9 +34,9 @@ HOST = "127.0.0.1"
 START_S = 300.0  # seconds that MLflow's server may take to start
 
 
-def parse(words: Sequence[str]) -> dict[str, str]:
-    """Return all options. Raises `OptionError`."""
-    options = DEFAULTS | read_options(words, DEFAULTS)
+def parse(arguments: Sequence[str]) -> dict[str, str]:
+    """Return the typed options and the defaults of the others. Raises `OptionError`."""
+    options = DEFAULTS | read_options(arguments, DEFAULTS)
     if not options["port"].isdigit() or not 0 < int(options["port"]) < 65_536:
         raise ranges.refuse("port", "a whole number in [1, 65535]", options["port"])
     return options
@@ -51,8 +51,8 @@ def find_page(where: server.Place, sweep: str) -> str:
         raise ranges.refuse("tracking_uri", "a database that exists, or the address of a server", where.uri)
     try:
         experiment = server.connect(where).get_experiment_by_name(where.experiment)
-    except server.failures() as error:
-        raise TrackingError(f"MLflow at {where.uri} can't be read ({server.reason(error)})") from error
+    except server.expected_errors() as error:
+        raise TrackingError(f"MLflow at {where.uri} can't be read ({server.root_cause(error)})") from error
     if experiment is None:
         raise ranges.refuse("experiment", f"an experiment at {where.uri}", where.experiment)
     sweeps = view.list_sweeps(experiment.tags)
@@ -70,9 +70,9 @@ def start_server(uri: str, port: int) -> "subprocess.Popen[bytes]":
     with socket.socket() as probe:
         if probe.connect_ex((HOST, port)) == 0:
             raise ranges.refuse("port", "a free port (another program listens there)", port)
-    words = ["server", "--backend-store-uri", uri, "--host", HOST, "--port", str(port), "--workers", "1"]
+    arguments = ["server", "--backend-store-uri", uri, "--host", HOST, "--port", str(port), "--workers", "1"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "mlflow", *words],
+        [sys.executable, "-m", "mlflow", *arguments],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},  # a dozen processes for language models
@@ -85,7 +85,7 @@ def start_server(uri: str, port: int) -> "subprocess.Popen[bytes]":
             with suppress(OSError), urllib.request.urlopen(f"http://{HOST}:{port}/health", timeout=1):
                 return process
             time.sleep(0.2)
-        raise TrackingError(f"MLflow's server did not start; see why with: mlflow {' '.join(words)}")
+        raise TrackingError(f"MLflow's server did not start; see why with: mlflow {' '.join(arguments)}")
     except BaseException:  # also where a signal ends the command meanwhile: the server would keep the port
         stop_server(process)
         raise
@@ -98,9 +98,9 @@ def stop_server(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def main(words: Sequence[str]) -> int:
-    """Run the command until Ctrl-C, or until the server ends. Raises `OptionError`, `TrackingError`."""
-    options = parse(words)
+def main(arguments: Sequence[str]) -> int:
+    """Serve MLflow's pages until Ctrl-C, or until the server ends. Raises `OptionError`, `TrackingError`."""
+    options = parse(arguments)
     where = server.place(options["tracking_uri"], options["experiment"], Path("logs"))
     page = find_page(where, options["sweep"])
     if where.uri.startswith("http"):

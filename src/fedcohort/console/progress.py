@@ -2,10 +2,10 @@
 
 import math
 import time
-from typing import TYPE_CHECKING
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 from fedcohort import ranges, units
-from fedcohort.console.bar import Bar, NotebookBar, TerminalBar
 from fedcohort.console.terminal import console, is_brief
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.overview import list_run_facts
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 UNFOLDED_FACTS = ("folder", "tracking")  # a path and a command, which are copied
 METRICS = ("test/acc", "test/loss", "time/virtual_s")
+HTML_BAR = '<progress value="{done}" max="{total}"></progress> round {done}/{total}&emsp;{facts}'
 BRIEF_LINES = 5  # of a run, where the output is no terminal
 
 
@@ -34,7 +35,7 @@ class Progress(Observer):
         self._evaluated = 0  # the round that measured the accuracy
         self._began_s = time.monotonic()
         self._console: Console | None = None
-        self._bar: Bar | None = None
+        self._bar: TerminalBar | NotebookBar | None = None
 
     def start(self, info: RunInfo) -> None:
         """Print the table of facts and open the bar."""
@@ -50,7 +51,7 @@ class Progress(Observer):
             self._bar = TerminalBar(self._console, info.rounds, info.start)
 
     def observe(self, report: RoundReport) -> None:
-        """Advance. A metric that this round did not measure keeps its last value."""
+        """Show that a round has ended. A metric that this round did not measure keeps its last value."""
         self._metrics.update({name: report.metrics[name] for name in METRICS if name in report.metrics})
         if METRICS[0] in report.metrics:
             self._evaluated = report.step
@@ -65,7 +66,7 @@ class Progress(Observer):
             self._bar.stop()
 
     def _describe(self, step: int) -> str:
-        """Return the numbers of the bar, which fit 80 columns: `accuracy 0.873  simulated 21 min  elapsed 9 s`."""
+        """Format the numbers of the bar in 80 columns: `accuracy 0.873  simulated 21 min  elapsed 9 s`."""
         elapsed_s = time.monotonic() - self._began_s
         parts = [f"accuracy {self._metrics['test/acc']:.3f}"] if "test/acc" in self._metrics else []
         if "time/virtual_s" in self._metrics:
@@ -83,7 +84,7 @@ class Progress(Observer):
 
 
 def progress_facts(report: RoundReport, metrics: dict[str, float], evaluated: int) -> str:
-    """Return `cohort 10 arrived 10  test/acc 0.873  test/loss 0.41  virtual 20 min 34 s`.
+    """Format a round in one line: `cohort 10 arrived 10  test/acc 0.873  test/loss 0.41  virtual 20 min 34 s`.
 
     Args:
         report: the round.
@@ -117,3 +118,50 @@ def show_start(out: "Console", info: RunInfo) -> None:
     for label, value in lines:
         if label in UNFOLDED_FACTS:
             out.print(Text.assemble((f"{label:<12}", "bold"), value), soft_wrap=True)
+
+
+class TerminalBar:
+    """A progress bar on a terminal, with metrics, elapsed time and time left."""
+
+    def __init__(self, out: "Console", total: int, done: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        self._bar = Progress(
+            TextColumn("round"),
+            MofNCompleteColumn(),
+            BarColumn(bar_width=8),
+            TextColumn("{task.fields[facts]}"),
+            console=out,
+            refresh_per_second=4,  # a higher rate would take time from short rounds
+        )
+        self._task = self._bar.add_task("", total=total, completed=done, facts="")
+        self._bar.start()
+
+    def update(self, done: int, facts: str) -> None:
+        """Show that `done` rounds are done."""
+        self._bar.update(self._task, completed=done, facts=facts)
+
+    def stop(self) -> None:
+        """Draw the bar for the last time."""
+        self._bar.stop()
+
+
+class NotebookBar:
+    """A progress bar below a notebook's cell."""
+
+    def __init__(self, total: int, done: int) -> None:
+        from IPython.display import HTML, display  # noqa: PLC0415 - installed in notebooks only
+
+        self._html: Any = HTML
+        self._total = total
+        self._line: Any = display(HTML(self._text(done, "")), display_id=True)
+
+    def update(self, done: int, facts: str) -> None:
+        """Show that `done` rounds are done."""
+        self._line.update(self._html(self._text(done, facts)))
+
+    def stop(self) -> None:
+        """Do nothing: the line stays."""
+
+    def _text(self, done: int, facts: str) -> str:
+        return HTML_BAR.format(done=done, total=self._total, facts=escape(facts))

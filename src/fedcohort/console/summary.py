@@ -16,7 +16,7 @@ from fedcohort.results.summary_rows import more_rows, rows
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
-NAME = "summary.json"
+SUMMARY_FILE = "summary.json"
 FULL_OPTION = "callback.summary.full=true"
 
 
@@ -33,12 +33,12 @@ class Summary(Observer):
         self._info: RunInfo | None = None
 
     def start(self, info: RunInfo) -> None:
-        """Keep the facts of the run. Raises `IncompatibleConfig` if there is no journal."""
+        """Store the description of the run. Raises `IncompatibleConfig` if there is no journal."""
         require_journal(info.folder, "callback.summary")
         self._info = info
 
     def observe(self, report: RoundReport) -> None:
-        """Do nothing: the journal has it."""
+        """Do nothing: the summary is read from the journal."""
 
     def finish(self, status: str) -> None:
         """Write `summary.json`, and print the table of a run with rounds."""
@@ -47,7 +47,7 @@ class Summary(Observer):
         summary = summarise(self._info, read(self._info.folder), status)
         for line in summary["warnings"]:
             log.warning("%s", line)
-        write_atomically(self._info.folder / NAME, json.dumps(_finite(summary), indent=1, default=str) + "\n")
+        write_atomically(self._info.folder / SUMMARY_FILE, json.dumps(_finite(summary), indent=1, default=str) + "\n")
         if summary["rounds"] and not is_brief():
             print_summary(summary, full=self._full)
 
@@ -74,7 +74,7 @@ def print_summary(summary: Mapping[str, Any], *, full: bool) -> None:
 
 
 def _finite(value: object) -> object:
-    """Return `value` with None for numbers that are not finite, which JSON does not have."""
+    """Replace numbers that are not finite by None, since JSON cannot represent them."""
     if isinstance(value, Mapping):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list):

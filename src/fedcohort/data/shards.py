@@ -33,7 +33,7 @@ def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
     return Ragged.from_sizes(order[indices], sizes)
 
 
-def deal_shards(labels: Ids, counts: Counts, rng: np.random.Generator) -> Ragged:
+def split_by_class(labels: Ids, counts: Counts, rng: np.random.Generator) -> Ragged:
     """Distribute rows by class, and return the sorted, disjoint positions of each client's share.
 
     Args:

@@ -8,6 +8,7 @@ A function of single targets, f(log_probs [N, C], y [N]) -> [N], is written once
 of samples.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -32,35 +33,32 @@ class Targets(Protocol):
         lowest: the smallest value of a label.
     """
 
-    @property
-    def single(self) -> bool: ...
+    single: ClassVar[bool]
+    lowest: ClassVar[int]
 
-    @property
-    def lowest(self) -> int: ...
-
+    @abstractmethod
     def per_sample(self, function: "PerTarget") -> "PerTarget":
         """Return a function of samples: the mean of `function`, of single targets, over a sample's labelled targets."""
-        ...
 
+    @abstractmethod
     def hits(self, scores: "Tensor", y: "Tensor") -> "Tensor":
         """Return which single targets have the highest score, bool [N]: the correct predictions."""
-        ...
 
+    @abstractmethod
     def losses(self, logits: "Tensor", y: "Tensor") -> "Tensor":
         """Return the cross-entropy of each sample, in nats, [B]."""
-        ...
 
     def loss(self, logits: "Tensor", y: "Tensor") -> "Tensor":
         """Return the mean of `losses`."""
-        ...
+        return self.losses(logits, y).mean()
 
     def total(self, logits: "Tensor", y: "Tensor") -> "Tensor":
         """Return the sum of `losses`."""
-        ...
+        return self.losses(logits, y).sum()
 
+    @abstractmethod
     def strata(self, y: Labels, n_classes: int) -> tuple[Int64[np.ndarray, "n"], int]:
         """Return the class of each sample and the number of classes; one class, 0, if samples have several targets."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -122,12 +120,6 @@ class Positions(Targets):
 
     def losses(self, logits: "Tensor", y: "Tensor") -> "Tensor":
         return self.per_sample(lambda table, flat: _cross_entropy(table, flat, "none"))(logits, y)
-
-    def loss(self, logits: "Tensor", y: "Tensor") -> "Tensor":
-        return self.losses(logits, y).mean()
-
-    def total(self, logits: "Tensor", y: "Tensor") -> "Tensor":
-        return self.losses(logits, y).sum()
 
     def strata(self, y: Labels, n_classes: int) -> tuple[Int64[np.ndarray, "n"], int]:
         return np.zeros(len(y), dtype=np.int64), 1

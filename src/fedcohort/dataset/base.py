@@ -8,14 +8,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fedcohort import ranges
 from fedcohort.component import Component
 from fedcohort.contracts import describe_value
 from fedcohort.data.pixels import PixelScale
 from fedcohort.data.targets import ONE_CLASS, Labels, Targets
-from fedcohort.errors import DataError
+from fedcohort.errors import DataError, OptionError
 from fedcohort.types import Ids
 
 ROWS = 4096  # compared at a time
+IDS = ("train_owner", "test_owner", "train_attribute", "test_attribute")
 log = logging.getLogger("fedcohort")
 
 
@@ -100,7 +102,17 @@ class Dataset(Component, Protocol):
 
     @abstractmethod
     def load(self, seed: int) -> Raw:
-        """Read or draw the data; `seed` is `data_seed`. Raises `DataError`."""
+        """Read or generate the data. seed: the option `data_seed`. Raises `DataError`."""
+
+
+def check_generated_clients(clients: int | None, example: int) -> None:
+    """Check the option `clients` of a dataset that generates its clients. Raises `OptionError`."""
+    if clients is None:  # it follows the option `clients` of the run
+        raise OptionError(
+            "clients must be an integer in [1, inf), got null: clients=null is for datasets with natural clients, "
+            f"and this one generates its clients: set their number, such as clients={example}"
+        )
+    ranges.integer("clients", clients, "[1, inf)")
 
 
 def check(raw: Raw) -> Raw:
@@ -108,51 +120,65 @@ def check(raw: Raw) -> Raw:
 
     Raises `DataError` that names the dataset, what is wrong and where.
     """
-    _check_types(raw)
-    raw = replace(raw, **_convert(raw))
-    parts = [("train", raw.train_x, raw.train_y), ("test", raw.test_x, raw.test_y)]
-    for part, x, y in parts if raw.valid is None else [*parts, ("valid", *raw.valid)]:
-        if len(x) != len(y) or len(y) == 0:
-            raise DataError(f"dataset={raw.name}: {part} has {len(x)} inputs and {len(y)} labels")
-        if x.shape[1:] != raw.train_x.shape[1:] or y.shape[1:] != raw.train_y.shape[1:]:
-            shapes = [list(array.shape[1:]) for array in (x, y, raw.train_x, raw.train_y)]
-            raise DataError(
-                f"dataset={raw.name}: {part} samples have inputs {shapes[0]} and labels {shapes[1]}, training samples "
-                f"{shapes[2]} and {shapes[3]}"
-            )
-        if y.min() < (low := raw.targets.lowest) or y.max() >= raw.n_classes:
-            raise DataError(
-                f"dataset={raw.name}: {part} labels must be in [{low}, {raw.n_classes - 1}], got {y.min()}..{y.max()}"
-            )
-        if (row := _find_bad_row(x)) is not None:
-            raise DataError(f"dataset={raw.name}: {part} row {row} has a feature that is NaN or infinite")
+    _check_ids(raw)
+    fields: dict[str, Any] = {"train": (raw.train_x, raw.train_y), "test": (raw.test_x, raw.test_y)}
+    parts = fields if raw.valid is None else {**fields, "valid": raw.valid}
+    checked = {part: _check_part(raw, part, *arrays) for part, arrays in parts.items()}
+    converted: dict[str, Any] = {
+        f"{part}_{axis}": array for part in fields for axis, array in zip("xy", checked[part], strict=True)
+    }
+    for name in IDS:
+        ids = getattr(raw, name)
+        converted[name] = None if ids is None else ids.astype(np.int64, copy=False)
+    changed = [
+        f"{name} from {array.dtype} to {converted[name].dtype}"
+        for name, array in vars(raw).items()
+        if name in converted and array is not None and array.dtype != converted[name].dtype
+    ]
+    if changed:
+        log.warning("dataset=%s: converted %s", raw.name, ", ".join(changed))
     if raw.targets.single and len(raw.train_x) > 1 and _are_rows_equal(raw.train_x):
         raise DataError(
             f"dataset={raw.name}: all {len(raw.train_x)} training samples are the same: there is nothing to learn"
         )
-    return raw
+    return replace(raw, **converted, valid=checked.get("valid"))
 
 
-def _check_types(raw: Raw) -> None:
-    """Check that each field of numbers is an array of the right kind and length. Raises `DataError`."""
-    valid = {} if raw.valid is None else {"valid": raw.valid}
-    pairs = {"train": (raw.train_x, raw.train_y), "test": (raw.test_x, raw.test_y), **valid}
-    places = 1 if raw.targets.single else 2
-    for part, (x, y) in pairs.items():
-        if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiu" or x.ndim < 2:
+def _check_part(raw: Raw, part: str, x: Any, y: Any) -> tuple[np.ndarray, Labels]:  # noqa: ANN401  checked here
+    """Check the inputs and labels of a part, and return them as float32 (integers keep their type) and int64."""
+    if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiu" or x.ndim < 2:
+        raise DataError(
+            f"dataset={raw.name}: {part} inputs must be an array [N, ...] of numbers, got {describe_value(x)}"
+        )
+    if not _holds_integers(y) or y.ndim != (1 if raw.targets.single else 2):
+        axes = "[N]" if raw.targets.single else "[N, positions]"
+        raise DataError(f"dataset={raw.name}: {part} labels must be an integer array {axes}, got {describe_value(y)}")
+    if len(x) != len(y) or len(y) == 0:
+        raise DataError(f"dataset={raw.name}: {part} has {len(x)} inputs and {len(y)} labels")
+    if x.shape[1:] != raw.train_x.shape[1:] or y.shape[1:] != raw.train_y.shape[1:]:
+        shapes = [list(array.shape[1:]) for array in (x, y, raw.train_x, raw.train_y)]
+        raise DataError(
+            f"dataset={raw.name}: {part} samples have inputs {shapes[0]} and labels {shapes[1]}, training samples "
+            f"{shapes[2]} and {shapes[3]}"
+        )
+    if y.min() < (low := raw.targets.lowest) or y.max() >= raw.n_classes:
+        raise DataError(
+            f"dataset={raw.name}: {part} labels must be in [{low}, {raw.n_classes - 1}], got {y.min()}..{y.max()}"
+        )
+    x = x.astype(np.float32, copy=False) if x.dtype.kind == "f" else x
+    if (row := _find_bad_row(x)) is not None:
+        raise DataError(f"dataset={raw.name}: {part} row {row} has a feature that is NaN or infinite")
+    return x, y.astype(np.int64, copy=False)
+
+
+def _check_ids(raw: Raw) -> None:
+    """Check owners, attributes and the number of classes. Raises `DataError`."""
+    for name in IDS:
+        ids, y = getattr(raw, name), raw.train_y if name.startswith("train") else raw.test_y
+        n = len(y) if isinstance(y, np.ndarray) else 0
+        if ids is not None and (not _holds_integers(ids) or ids.shape != (n,) or (n and ids.min() < 0)):
             raise DataError(
-                f"dataset={raw.name}: {part} inputs must be an array [N, ...] of numbers, got {describe_value(x)}"
-            )
-        if not _holds_integers(y) or y.ndim != places:
-            axes = "[N]" if places == 1 else "[N, places]"
-            raise DataError(
-                f"dataset={raw.name}: {part} labels must be an integer array {axes}, got {describe_value(y)}"
-            )
-    for name in ("train_owner", "test_owner", "train_attribute", "test_attribute"):
-        values, n = getattr(raw, name), len(raw.train_y if name.startswith("train") else raw.test_y)
-        if values is not None and (not _holds_integers(values) or values.shape != (n,) or (n and values.min() < 0)):
-            raise DataError(
-                f"dataset={raw.name}: {name} must be an integer array [{n}] from 0, got {describe_value(values)}"
+                f"dataset={raw.name}: {name} must be an integer array [{n}] from 0, got {describe_value(ids)}"
             )
     if isinstance(raw.n_classes, bool) or not isinstance(raw.n_classes, int | np.integer) or raw.n_classes < 1:
         raise DataError(
@@ -164,27 +190,6 @@ def _holds_integers(values: object) -> bool:
     return isinstance(values, np.ndarray) and values.dtype.kind in "iu"
 
 
-def _convert(raw: Raw) -> dict[str, Any]:
-    """Return the fields that need other types: float32 inputs, int64 labels, owners and attributes."""
-    arrays = {name: values for name, values in vars(raw).items() if isinstance(values, np.ndarray)}
-    dtypes = {name: _type_of(name, values) for name, values in arrays.items()}
-    converted: dict[str, Any] = {n: x.astype(dtypes[n]) for n, x in arrays.items() if x.dtype != dtypes[n]}
-    if raw.valid is not None:
-        x, y = raw.valid
-        converted["valid"] = x.astype(_type_of("x", x), copy=False), y.astype(np.int64, copy=False)
-    changed = [f"{name} from {arrays[name].dtype} to {converted[name].dtype}" for name in converted if name in arrays]
-    if changed:
-        log.warning("dataset=%s: converted %s", raw.name, ", ".join(changed))
-    return converted
-
-
-def _type_of(name: str, values: np.ndarray) -> np.dtype[Any]:
-    """Return the type that a field needs; inputs of integers keep their type."""
-    if not name.endswith("x"):
-        return np.dtype(np.int64)
-    return np.dtype(np.float32) if values.dtype.kind == "f" else values.dtype
-
-
 def _are_rows_equal(x: np.ndarray) -> bool:
     """Return whether all rows are equal; the first few are compared first."""
     return bool((x[:9] == x[0]).all()) and all((x[i : i + ROWS] == x[0]).all() for i in range(9, len(x), ROWS))
@@ -192,10 +197,8 @@ def _are_rows_equal(x: np.ndarray) -> bool:
 
 def _find_bad_row(x: np.ndarray) -> int | None:
     """Return the first row with a feature that is NaN or infinite; None without such a row."""
-    if x.dtype.kind != "f":
-        return None
-    for start in range(0, len(x), ROWS):
-        finite = np.isfinite(x[start : start + ROWS].reshape(min(ROWS, len(x) - start), -1)).all(1)
+    for start in range(0, len(x) if x.dtype.kind == "f" else 0, ROWS):
+        finite = np.isfinite(x[start : start + ROWS]).reshape(min(ROWS, len(x) - start), -1).all(1)
         if not finite.all():
             return start + int(finite.argmin())
     return None

@@ -19,56 +19,41 @@ filter depends on its version of Pillow. The random draws differ.
 
 from dataclasses import dataclass
 
+from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset import leaf, people
-from fedcohort.dataset.base import Dataset, Raw
-from fedcohort.dataset.images import Fit
-from fedcohort.dataset.pictures import Pictures, check_source
-from fedcohort.dataset.source import Columns
-from fedcohort.dataset.table import text
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.image_dataset import ImageLayout
+from fedcohort.dataset.images import ImageFormat
+from fedcohort.dataset.people_images import PeopleImages
 
-CLIENT, PARTS = ("celeb_id", "client"), ("train", "valid", "test")
-PICTURES = Pictures(
+CLIENT = ("celeb_id", "client")
+LAYOUT = ImageLayout(
     name="celeba",
     image=("image",),
     label=("Smiling",),
     classes=("serious", "smiling"),
-    fit=Fit((3, 84, 84), resize=True),
+    image_format=ImageFormat((3, 84, 84), resize=True),
     scale=PixelScale((0.0,) * 3, (1.0,) * 3),
     pool=(202_599, 10_177),
 )
 
 
 @dataclass(frozen=True)
-class Celeba(Dataset):
-    """The dataset with its options.
+class Celeba(PeopleImages):
+    """CelebA.
 
     Attributes:
-        path: a local folder, or None for the hub.
-        hub: the name on the hub.
-        columns: the tables' names of columns, by the names above; None if they are the same.
-        test, users, least: LEAF's rules (`dataset.leaf`).
-        attribute: a further column of truth values, used as the attribute; or None.
-        pixels: their type in memory: "float32", "uint8" (converted batch by batch), or "auto", which is uint8 where
-            float32 would take more than 2 GB.
+        attribute: a further column of booleans, used as the attribute; or None.
     """
 
-    path: str | None
-    hub: str
-    columns: Columns | None
-    test: str
-    users: float
-    least: int
+    layout, client, hub_parts = LAYOUT, CLIENT, ("train", "valid", "test")
+
     attribute: str | None
-    pixels: str
 
     def __post_init__(self) -> None:
-        check_source(self.path, self.hub, self.columns, self.pixels, PICTURES.image, PICTURES.label, CLIENT)
-        leaf.Rules(self.test, self.users, self.least)
-        text("attribute", self.attribute, optional=True)
+        super().__post_init__()
+        ranges.text("attribute", self.attribute, optional=True)
 
     def load(self, seed: int) -> Raw:
         """Return images [N, 3, 84, 84], 2 classes, natural clients; the test part is drawn. Raises `DataError`."""
-        rules = leaf.Rules(self.test, self.users, self.least)
-        source = people.Source(self.path, self.hub, self.columns, PARTS)
-        return people.load(PICTURES, CLIENT, source, rules, self.pixels, seed, self.attribute)
+        return self.load_pool(seed, self.attribute)

@@ -10,23 +10,22 @@ Departures from the paper: none; images aren't augmented.
 """
 
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.images import Fit
-from fedcohort.dataset.pictures import Pictures
-from fedcohort.dataset.small_images import SmallImages
+from fedcohort.dataset.image_dataset import ImageLayout, SmallImages
+from fedcohort.dataset.images import ImageFormat
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-PICTURES = Pictures(
+LAYOUT = ImageLayout(
     name="cifar10",
     image=("img", "image"),
     label=("label",),
     classes=CLASSES,
-    fit=Fit((3, 32, 32)),
+    image_format=ImageFormat((3, 32, 32)),
     scale=PixelScale((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
     original=(50_000, 10_000),
 )
 
 
 class Cifar10(SmallImages):
-    """The dataset."""
+    """CIFAR-10, from a folder or from the Hugging Face hub."""
 
-    pictures = PICTURES
+    layout = LAYOUT

@@ -12,9 +12,8 @@ Departures from the paper: none; the twenty coarse classes aren't read.
 """
 
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.images import Fit
-from fedcohort.dataset.pictures import Pictures
-from fedcohort.dataset.small_images import SmallImages
+from fedcohort.dataset.image_dataset import ImageLayout, SmallImages
+from fedcohort.dataset.images import ImageFormat
 
 NAMES = """
 apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can
@@ -26,18 +25,18 @@ skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table ta
 tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm
 """
 CLASSES = tuple(NAMES.split())
-PICTURES = Pictures(
+LAYOUT = ImageLayout(
     name="cifar100",
     image=("img", "image"),
     label=("fine_label", "label"),
     classes=CLASSES,
-    fit=Fit((3, 32, 32)),
+    image_format=ImageFormat((3, 32, 32)),
     scale=PixelScale((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
     original=(50_000, 10_000),
 )
 
 
 class Cifar100(SmallImages):
-    """The dataset."""
+    """CIFAR-100, from a folder or from the Hugging Face hub."""
 
-    pictures = PICTURES
+    layout = LAYOUT

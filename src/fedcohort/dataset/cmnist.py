@@ -23,57 +23,45 @@ number of clients of each kind nor the shares.
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64, UInt8
+from jaxtyping import Float32, Float64, Int64
 
 from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.base import Dataset, Raw
-from fedcohort.dataset.images import Fit
-from fedcohort.dataset.pictures import images_of, labels_of
-from fedcohort.dataset.source import Columns, check_columns, column_of, frames_of
-from fedcohort.dataset.table import Frame, text
-from fedcohort.errors import DataError, OptionError
+from fedcohort.dataset.base import Raw, check_generated_clients
+from fedcohort.dataset.image_dataset import ImageLayout
+from fedcohort.dataset.images import ImageFormat
+from fedcohort.dataset.source import TableDataset
+from fedcohort.errors import DataError
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 
-IMAGE, LABEL = ("image",), ("label",)
 MEAN, SD = 0.1307, 0.3081
 SCALE = PixelScale((MEAN, MEAN), (SD, SD))
+DIGITS = ImageLayout("cmnist", ("image",), ("label",), tuple("0123456789"), ImageFormat((1, 28, 28)), SCALE)
 
 Groups = Int64[np.ndarray, "clients 2 2"]
 
 
 @dataclass(frozen=True)
-class Cmnist(Dataset):
-    """The dataset with its options.
+class Cmnist(TableDataset):
+    """Coloured MNIST.
 
     Attributes:
-        path: a local folder, or None for the hub.
-        hub: the name on the hub.
-        columns: the tables' names of columns, by the names above; None if they are the same.
         clients: number of natural clients.
         ci, ai: shares of the clients with class and attribute imbalance; the others have spurious correlation.
         share: share of the dominant class, colour or pair of both in a client's samples.
     """
 
-    path: str | None
-    hub: str
-    columns: Columns | None
+    name, column_names = "cmnist", (DIGITS.image, DIGITS.label)
+
     clients: int
     ci: float
     ai: float
     share: float
 
     def __post_init__(self) -> None:
-        text("path", self.path, optional=True)
-        text("hub", self.hub)
-        check_columns(self.columns, IMAGE, LABEL)
-        if self.clients is None:  # it follows the option `clients`
-            raise OptionError(
-                "clients must be an integer in [1, inf), got null: clients=null is for datasets with natural clients, "
-                "and this one generates its clients: set their number, such as clients=24"
-            )
-        ranges.integer("clients", self.clients, "[1, inf)")
+        super().__post_init__()
+        check_generated_clients(self.clients, 24)
         ranges.number("ci", self.ci, "[0, 1]")
         ranges.number("ai", self.ai, "[0, 1]")
         ranges.number("share", self.share, "[0.5, 1]")
@@ -85,27 +73,27 @@ class Cmnist(Dataset):
 
         Raises `DataError`.
         """
-        train, test = frames_of("cmnist", self.path, self.hub, self.columns)
-        y, test_y = (binary(frame) for frame in (train, test))
+        train, test = self.frames()
+        y, test_y = ((DIGITS.read_labels(frame) >= 5).astype(np.int64) for frame in (train, test))
         rng = generator(seed, "cmnist")
         counts = self.groups(np.bincount(y, minlength=2), rng)
-        rows, owner, a = deal(y, counts, rng)
+        rows, owner, colours = draw_rows(y, counts, rng)
         test_counts = np.full((1, 2, 2), np.bincount(test_y, minlength=2).min() // 2)
         if not test_counts.all() or not counts.sum((1, 2)).all():
             raise DataError(f"dataset=cmnist: too few images of one class for clients={self.clients} and a test set")
-        test_rows, _, test_a = deal(test_y, test_counts, rng)
+        test_rows, _, test_colours = draw_rows(test_y, test_counts, rng)
         return Raw(
-            "cmnist",
-            paint(pixels(train)[rows], a),
+            self.name,
+            paint(DIGITS.read_images([train], rows), colours),
             y[rows],
-            paint(pixels(test)[test_rows], test_a),
+            paint(DIGITS.read_images([test], test_rows), test_colours),
             test_y[test_rows],
             n_classes=2,
             train_owner=owner,
             inputs=f"red and green channel; {len(y) - len(rows)} training and {len(test_y) - len(test_rows)} test "
             "images left out for even groups",
-            train_attribute=a,
-            test_attribute=test_a,
+            train_attribute=colours,
+            test_attribute=test_colours,
             revision=train.revision,
             converted=SCALE,
         )
@@ -129,7 +117,7 @@ class Cmnist(Dataset):
         return np.stack([*ci, *ai, *sc])
 
 
-def deal(y: Ids, counts: Groups, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
+def draw_rows(y: Ids, counts: Groups, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
     """Draw as many rows of each class as `counts` states for each client and colour.
 
     Returns their sorted positions, their clients and their colours, each int64 [rows].
@@ -146,18 +134,13 @@ def deal(y: Ids, counts: Groups, rng: np.random.Generator) -> tuple[Ids, Ids, Id
     return rows[order], owner[order], colour[order]
 
 
-def binary(frame: Frame) -> Ids:
-    """Return 0 for the digits up to 4 and 1 for the others, int64 [n]."""
-    return (labels_of(frame, column_of(frame, *LABEL), tuple("0123456789")) >= 5).astype(np.int64)
+def paint(images: np.ndarray, colours: Ids) -> Float32[np.ndarray, "n 2 28 28"]:
+    """Return normalised images whose pixels are in the channel of their colour; the other channel has pixels 0.
 
-
-def pixels(frame: Frame) -> UInt8[np.ndarray, "n 28 28"]:
-    """Return the images of the column `image`, which has the format of `dataset=mnist`."""
-    return images_of([frame], IMAGE, Fit((1, 28, 28)))[:, 0]
-
-
-def paint(images: np.ndarray, colour: Ids) -> Float32[np.ndarray, "n 2 28 28"]:
-    """Return normalised images whose pixels are in the channel of their colour; the other channel has pixels 0."""
+    Args:
+        images: grey images, uint8 [n, 1, 28, 28].
+        colours: the channel of each image, int64 [n].
+    """
     x = np.zeros((len(images), 2, 28, 28), dtype=np.uint8)
-    x[np.arange(len(images)), colour] = images
+    x[np.arange(len(images)), colours] = images[:, 0]
     return SCALE.convert(x)

@@ -6,10 +6,9 @@ Departures from the paper: scikit-learn bundles the test part of the original (1
 random here and is not the original's split by writer.
 """
 
-import importlib.util
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from importlib.metadata import distribution
 
 import numpy as np
 
@@ -34,25 +33,14 @@ class Digits(Dataset):
 def read_bundled() -> tuple[np.ndarray, Ids]:
     """Return the images, float64 [1797, 8, 8] in [0, 16], and their classes, as scikit-learn bundles them, read-only.
 
-    The file is read once per process and without importing scikit-learn, which takes as long as ten rounds. Where a
-    release of scikit-learn stores it elsewhere, its own loader is called.
+    The file is read once per process and without importing scikit-learn, which takes as long as ten rounds.
     """
-    images, classes = _read()
+    file = distribution("scikit-learn").locate_file("sklearn/datasets/data/digits.csv.gz")
+    table = np.loadtxt(str(file), delimiter=",")
+    images, classes = table[:, :-1].reshape(-1, 8, 8), table[:, -1].astype(np.int64)
     for array in (images, classes):
         array.flags.writeable = False
     return images, classes
-
-
-def _read() -> tuple[np.ndarray, Ids]:
-    package = importlib.util.find_spec("sklearn")
-    for folder in (package and package.submodule_search_locations) or ():
-        if (file := Path(folder, "datasets", "data", "digits.csv.gz")).exists():
-            table = np.loadtxt(file, delimiter=",")
-            return table[:, :-1].reshape(-1, 8, 8), table[:, -1].astype(np.int64)
-    from sklearn.datasets import load_digits
-
-    bunch = load_digits()
-    return bunch.images, bunch.target.astype(np.int64)
 
 
 def split_stratified(labels: Ids, rng: np.random.Generator) -> tuple[Ids, Ids]:

@@ -24,11 +24,11 @@ from dataclasses import dataclass, replace
 
 from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset import cells
-from fedcohort.dataset.base import Dataset, Raw
-from fedcohort.dataset.images import Fit
-from fedcohort.dataset.pictures import Pictures, check_source, load
-from fedcohort.dataset.source import Columns, column_of, frames_of
+from fedcohort.dataset import arrow_columns
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.image_dataset import ImageLayout, ImageTables
+from fedcohort.dataset.images import ImageFormat
+from fedcohort.dataset.source import column_of
 from fedcohort.dataset.table import Frame
 
 IMAGE, LABEL = ("image",), ("label",)
@@ -45,26 +45,19 @@ KINDS = {  # classes, and images for training and for the test
 
 
 @dataclass(frozen=True)
-class Emnist(Dataset):
-    """The dataset with its options.
+class Emnist(ImageTables):
+    """EMNIST.
 
     Attributes:
-        path: a local folder, or None for the hub.
-        hub: the name on the hub, or None if there is a folder.
-        columns: the tables' names of columns, by the names above; None if they are the same.
         kind: the variant that the files hold, one of `KINDS`.
-        pixels: their type in memory: "float32", "uint8" (converted batch by batch), or "auto", which is uint8 where
-            float32 would take more than 2 GB.
     """
 
-    path: str | None
-    hub: str | None
-    columns: Columns | None
+    name, column_names = "emnist", (IMAGE, LABEL)
+
     kind: str
-    pixels: str
 
     def __post_init__(self) -> None:
-        check_source(self.path, self.hub, self.columns, self.pixels, IMAGE, LABEL)
+        super().__post_init__()
         ranges.choice("kind", self.kind, *KINDS)
 
     def load(self, seed: int) -> Raw:
@@ -73,20 +66,18 @@ class Emnist(Dataset):
         Raises `DataError`.
         """
         classes, original = KINDS[self.kind]
-        frames = frames_of("emnist", self.path, self.hub, self.columns)
-        names = tuple(classes)
-        if self.kind == "letters" and all(_starts_at_one(frame) for frame in frames):
-            names = ("none", *names)
-        pictures = Pictures("emnist", IMAGE, LABEL, names, Fit((1, 28, 28)), PixelScale((0.0,), (1.0,)), original)
-        raw = load(pictures, frames, self.pixels)
-        if len(names) == len(classes):
+        frames = self.frames()
+        starts_at_one = self.kind == "letters" and all(_starts_at_one(frame) for frame in frames)
+        names = ("none", *classes) if starts_at_one else tuple(classes)
+        image_format, scale = ImageFormat((1, 28, 28)), PixelScale((0.0,), (1.0,))
+        raw = ImageLayout("emnist", IMAGE, LABEL, names, image_format, scale, original).load(frames, self.pixels)
+        if not starts_at_one:
             return raw
-        return replace(
-            raw, train_y=raw.train_y - 1, test_y=raw.test_y - 1, n_classes=len(classes), class_names=tuple(classes)
-        )
+        y, test_y = raw.train_y - 1, raw.test_y - 1
+        return replace(raw, train_y=y, test_y=test_y, n_classes=len(classes), class_names=tuple(classes))
 
 
 def _starts_at_one(frame: Frame) -> bool:
     """Return whether labels are numbers without a 0."""
     column = frame.require_full(column_of(frame, *LABEL))
-    return cells.is_number(column.type) and cells.numbers(column).min() >= 1
+    return arrow_columns.is_number(column.type) and arrow_columns.numbers(column).min() >= 1

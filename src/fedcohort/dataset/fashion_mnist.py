@@ -9,23 +9,22 @@ Departures from the paper: none.
 """
 
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.images import Fit
-from fedcohort.dataset.pictures import Pictures
-from fedcohort.dataset.small_images import SmallImages
+from fedcohort.dataset.image_dataset import ImageLayout, SmallImages
+from fedcohort.dataset.images import ImageFormat
 
 CLASSES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
-PICTURES = Pictures(
+LAYOUT = ImageLayout(
     name="fashion_mnist",
     image=("image",),
     label=("label",),
     classes=CLASSES,
-    fit=Fit((1, 28, 28)),
+    image_format=ImageFormat((1, 28, 28)),
     scale=PixelScale((0.2860,), (0.3530,)),
     original=(60_000, 10_000),
 )
 
 
 class FashionMnist(SmallImages):
-    """The dataset."""
+    """Fashion-MNIST, from a folder or from the Hugging Face hub."""
 
-    pictures = PICTURES
+    layout = LAYOUT

@@ -20,54 +20,24 @@ synthetic files of both layouts, not on the original data.
 Departures from LEAF: the random draws differ, and writers with fewer than three training images are left out.
 """
 
-from dataclasses import dataclass
-
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset import leaf, people
-from fedcohort.dataset.base import Dataset, Raw
-from fedcohort.dataset.images import Fit
-from fedcohort.dataset.pictures import Pictures, check_source
-from fedcohort.dataset.source import Columns
+from fedcohort.dataset.image_dataset import ImageLayout
+from fedcohort.dataset.images import ImageFormat
+from fedcohort.dataset.people_images import PeopleImages
 
-CLIENT, PARTS = ("writer_id", "client"), ("train",)
-PICTURES = Pictures(
+CLIENT = ("writer_id", "client")
+LAYOUT = ImageLayout(
     name="femnist",
     image=("image", "x"),
     label=("character", "label", "y"),
     classes=tuple("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"),
-    fit=Fit((1, 28, 28)),
+    image_format=ImageFormat((1, 28, 28)),
     scale=PixelScale((0.0,), (1.0,)),
     pool=(805_263, 3_550),
 )
 
 
-@dataclass(frozen=True)
-class Femnist(Dataset):
-    """The dataset with its options.
+class Femnist(PeopleImages):
+    """FEMNIST: images [N, 1, 28, 28], 62 classes, a natural client per writer."""
 
-    Attributes:
-        path: a local folder, or None for the hub.
-        hub: the name on the hub.
-        columns: the tables' names of columns, by the names above; None if they are the same.
-        test, users, least: LEAF's rules (`dataset.leaf`).
-        pixels: their type in memory: "float32", "uint8" (converted batch by batch), or "auto", which is uint8 where
-            float32 would take more than 2 GB.
-    """
-
-    path: str | None
-    hub: str
-    columns: Columns | None
-    test: str
-    users: float
-    least: int
-    pixels: str
-
-    def __post_init__(self) -> None:
-        check_source(self.path, self.hub, self.columns, self.pixels, PICTURES.image, PICTURES.label, CLIENT)
-        leaf.Rules(self.test, self.users, self.least)
-
-    def load(self, seed: int) -> Raw:
-        """Images [N, 1, 28, 28], 62 classes, natural clients; the division is drawn. Raises `DataError`."""
-        rules = leaf.Rules(self.test, self.users, self.least)
-        source = people.Source(self.path, self.hub, self.columns, PARTS)
-        return people.load(PICTURES, CLIENT, source, rules, self.pixels, seed)
+    layout, client = LAYOUT, CLIENT

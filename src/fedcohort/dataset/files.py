@@ -6,49 +6,45 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fedcohort.dataset import cells
+from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.csv_file import read_csv
-from fedcohort.dataset.naming import list_names
-from fedcohort.dataset.parquet import StoredTable, list_parts
+from fedcohort.dataset.messages import list_names
+from fedcohort.dataset.parquet import StoredTable, list_files
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.host import memory
 from fedcohort.paths import expand
 
-KINDS = (".parquet", ".csv")
+SUFFIXES = (".parquet", ".csv")
 
 
 def read(file: Path, decimal: str = "auto") -> Frame:
-    """Read one Parquet or CSV file, or a folder of Parquet part files.
+    """Read one Parquet or CSV file, or a folder of Parquet files.
 
     decimal: decimal mark of CSV files, see `csv_file.read_csv`. Raises `DataError`.
     """
-    notes: tuple[str, ...] = ()
-    locate = None
-    if file.suffix == ".parquet" or file.is_dir():
-        table = StoredTable(file)
-        locate = table.locate if file.is_dir() else None
-    else:
-        csv_table = read_csv(file, decimal)
-        table, notes = csv_table.table, (*csv_table.notes, *_check_header(file, csv_table.table.column_names))
+    is_parquet = file.suffix == ".parquet" or file.is_dir()
+    table, notes = (StoredTable(file), []) if is_parquet else read_csv(file, decimal)
     names = list(table.column_names)
-    if file.suffix != ".parquet" and len(names) == 1 and " " in names[0]:
-        raise DataError(f"dataset.path: {file} separates columns by ' ': separate them by commas")
+    if not is_parquet:
+        notes += _check_header(file, names)
     if table.num_rows == 0:
         raise DataError(f"dataset.path: {file} has no rows")
     if len(set(names)) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)
         raise DataError(f"dataset.path: {file} has {names.count(repeated)} columns called {repeated!r}")
-    return Frame(str(file), table, notes=notes, locate=locate)
+    return Frame(str(file), table, notes=tuple(notes), locate=table.locate if is_parquet else None)
 
 
 def _check_header(file: Path, names: list[str]) -> list[str]:
     """Return a note where half or more of the names are numbers; 0, 1, 2, ... are names that pandas gives.
 
     Raises:
-        DataError: where all are numbers, so that the file has no header.
+        DataError: all names are numbers, so that the file has no header, or spaces separate them.
     """
-    n_numbers = sum(re.fullmatch(cells.NUMBER, name.strip()) is not None for name in names)
+    if len(names) == 1 and " " in names[0]:
+        raise DataError(f"dataset.path: {file} separates columns by ' ': separate them by commas")
+    n_numbers = sum(re.fullmatch(arrow_columns.NUMBER, name.strip()) is not None for name in names)
     if 2 * n_numbers < len(names) or names[:n_numbers] == [str(k) for k in range(n_numbers)]:
         return []
     if n_numbers == len(names):
@@ -59,42 +55,44 @@ def _check_header(file: Path, names: list[str]) -> list[str]:
     return [f"its first line names the columns ({list_names(names, 3)})"]
 
 
-def give_back() -> None:
+def release_memory() -> None:
     """Return the memory of deleted tables to the system, which Arrow and the C library would keep."""
     pa.default_memory_pool().release_unused()
     memory.return_free_memory()
 
 
-def part_of(path: str, part: str, option: str = "dataset.path") -> Frame:
+def read_part(path: str, part: str, option: str = "dataset.path") -> Frame:
     """Read the table `part` (train, test) of the folder `path`. Raises `DataError` if there is none."""
-    if (file := file_of(path, part, option)) is None:
-        raise DataError(f"{option}={path} needs {part}.parquet or {part}.csv; it holds {list_folder(path)}")
+    if (file := find_part(path, part, option)) is None:
+        raise DataError(f"{option}={path} needs {part}.parquet or {part}.csv; it holds {list_folder(expand(path))}")
     return read(file)
 
 
-def list_folder(path: str) -> str:
+def list_folder(folder: Path) -> str:
     """Return the names of a folder's files in one line."""
-    names = sorted(entry.name for entry in expand(path).iterdir())
+    names = sorted(entry.name for entry in folder.iterdir())
     return ", ".join([*names[:12], *(["..."] if names[12:] else [])]) or "nothing"
 
 
-def file_of(path: str, part: str, option: str = "dataset.path") -> Path | None:
+def find_part(path: str, part: str, option: str = "dataset.path") -> Path | None:
     """Return the file of `part` in the folder `path`, None if there is none. Raises `DataError`."""
-    folder = folder_of(path, option)
+    folder = check_folder(path, option)
     try:
-        files = [file for kind in KINDS if os.path.lexists(file := folder / (part + kind))]
-        irregular = next((file for file in files if not file.is_file() and not _is_parts_folder(file)), None)
+        files = [file for suffix in SUFFIXES if os.path.lexists(file := folder / (part + suffix))]
+        irregular = [file for file in files if not file.is_file() and not (file.is_dir() and list_files(file))]
     except OSError as error:
         raise DataError(f"{option}={path[:200]} can't be read: {error.strerror}") from error
-    if irregular is not None:
-        raise DataError(f"{option}={path}: {irregular.name} is no regular file, or a link to nothing: it is not read")
+    if irregular:
+        raise DataError(
+            f"{option}={path}: {irregular[0].name} is no regular file, or a link to nothing: it is not read"
+        )
     if len(files) > 1:
         raise DataError(f"{option}={path} holds both {files[0].name} and {files[1].name}: move one of them away")
     return files[0] if files else None
 
 
-def folder_of(path: str, option: str = "dataset.path") -> Path:
-    """Return the folder. Raises `DataError` if it is none, or can't be read."""
+def check_folder(path: str, option: str = "dataset.path") -> Path:
+    """Return the folder at a path that a user typed. Raises `DataError` if it is no folder, or can't be read."""
     try:
         folder = expand(path)
         is_folder = folder.is_dir()
@@ -103,12 +101,7 @@ def folder_of(path: str, option: str = "dataset.path") -> Path:
     except (OSError, RuntimeError, ValueError) as error:  # forbidden, too long, or the home of an unknown user
         raise DataError(f"{option}={path[:200]} can't be read: {getattr(error, 'strerror', None) or error}") from error
     if not is_folder:
-        fault = (
-            "this is no folder" if os.path.exists(folder) else f"there is no such file or folder (from {Path.cwd()})"
-        )
+        missing = f"there is no such file or folder (from {Path.cwd()})"
+        fault = "this is no folder" if os.path.exists(folder) else missing
         raise DataError(f"{option}={path[:200]}: {fault}")
     return folder
-
-
-def _is_parts_folder(path: Path) -> bool:
-    return path.suffix == ".parquet" and path.is_dir() and bool(list_parts(path))

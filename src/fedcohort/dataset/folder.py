@@ -21,14 +21,14 @@ Departures from the paper: none (of no paper).
 from dataclasses import dataclass
 
 from fedcohort.dataset.base import Dataset, Raw
-from fedcohort.dataset.files import give_back
-from fedcohort.dataset.user_table.loading import Loading
+from fedcohort.dataset.files import release_memory
+from fedcohort.dataset.user_table.loading import Loader
 from fedcohort.dataset.user_table.options import TableOptions
 
 
 @dataclass(frozen=True)
 class Folder(TableOptions, Dataset):
-    """The dataset, with the options of `TableOptions`."""
+    """A user's own dataset, with the options of `TableOptions`."""
 
     def load(self, seed: int) -> Raw:
         """Return float32 inputs [N, *shape], or images of bytes; only a test part is drawn.
@@ -36,6 +36,6 @@ class Folder(TableOptions, Dataset):
         Raises:
             DataError: that names file, column and row of each problem.
         """
-        raw = Loading(self, seed).load()
-        give_back()  # the memory of the tables, which the arrays replace
+        raw = Loader(self, seed).load()
+        release_memory()
         return raw

@@ -11,49 +11,56 @@ import re
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 
 TIMEOUT_S = 10
-LONGEST = 160  # characters of another library's reason
+MAX_REASON = 160  # characters of another library's reason
 NAME = re.compile(r"(?P<path>[^:@]+)(:(?P<name>[^:@]+))?(@(?P<revision>[^:@]+))?")
 COMMIT = re.compile(r"[@/]([0-9a-f]{40})(?=/)")
-WITHOUT = "without a network set dataset.path to a folder that holds train.parquet and test.parquet"
+OFFLINE = "without a network set dataset.path to a folder that holds train.parquet and test.parquet"
 
 
-def splits(name: str, required: Sequence[str], perhaps: Sequence[str] = ()) -> list[Frame]:
-    """Return the required splits of a dataset of the hub (option dataset.hub), and the optional ones that it has."""
+def load_splits(name: str, required: Sequence[str], optional: Sequence[str] = ()) -> list[Frame]:
+    """Return splits of a dataset of the hub as tables.
+
+    Args:
+        name: value of the option `dataset.hub`.
+        required: names of the splits that it must have.
+        optional: names of the splits that are returned, too, if it has them.
+
+    Raises:
+        DataError: the dataset can't be loaded, or lacks a required split.
+    """
     match = NAME.fullmatch(name)
     path, options = (match["path"], match.groupdict()) if match else (name, {})
-    named = {option: options[option] for option in ("name", "revision") if options.get(option)}
-    if obstacle := out_of_reach():  # the cache, or nothing: the library would try again for half a minute
+    selection = {option: options[option] for option in ("name", "revision") if options.get(option)}
+    if obstacle := network_obstacle():  # use the cache: the library would repeat its requests for half a minute
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from datasets import load_dataset  # imports torch
 
+    logging.disable()  # an error is raised, and one message describes it
     try:
-        with silent("huggingface_hub", "datasets", "httpx", "httpx2", "fsspec"):
-            parts = load_dataset(path, **named)
-    except Exception as error:  # those of the libraries below it have no common base
-        reason = obstacle or f"{type(error).__name__}: {' '.join(str(error).split())[:LONGEST]}"
-        way_out = f"say dataset.hub={path}:CONFIGURATION" if "onfig name is missing" in reason else WITHOUT
-        raise DataError(
-            f"dataset.hub={name} can't be loaded from the Hugging Face hub ({reason}); {way_out}"
-        ) from error
-    missing = [part for part in required if part not in parts]
-    if missing:
-        raise DataError(f"dataset.hub={name} has no split {missing[0]!r}; it has {', '.join(parts)}")
-    present = [*required, *(part for part in perhaps if part in parts)]
-    return [_frame(name, part, parts[part]) for part in present]
+        splits = load_dataset(path, **selection)
+    except Exception as error:  # the errors of the libraries have no common base class
+        reason = obstacle or f"{type(error).__name__}: {' '.join(str(error).split())[:MAX_REASON]}"
+        remedy = f"say dataset.hub={path}:CONFIGURATION" if "onfig name is missing" in reason else OFFLINE
+        raise DataError(f"dataset.hub={name} can't be loaded from the Hugging Face hub ({reason}); {remedy}") from error
+    finally:
+        logging.disable(logging.NOTSET)
+    if missing := [split for split in required if split not in splits]:
+        raise DataError(f"dataset.hub={name} has no split {missing[0]!r}; it has {', '.join(splits)}")
+    present = [*required, *(split for split in optional if split in splits)]
+    return [_make_frame(name, split, splits[split]) for split in present]
 
 
-def _frame(name: str, part: str, split: Any) -> Frame:  # noqa: ANN401  datasets has no types
-    """Return a split as a table. name: the option's value."""
-    resolved = f"{name.partition('@')[0]}@{commit_of(split) or name.partition('@')[2] or 'unknown'}"
-    return Frame(f"{name} ({part})", plain(split.with_format("arrow")[:]), "dataset.hub", revision=resolved)
+def _make_frame(name: str, part: str, split: Any) -> Frame:  # noqa: ANN401  datasets has no types
+    """Return the split `part` of the dataset `name` as a table."""
+    revision = f"{name.partition('@')[0]}@{commit_of(split) or name.partition('@')[2] or 'unknown'}"
+    return Frame(f"{name} ({part})", split.with_format("arrow")[:], "dataset.hub", revision=revision)
 
 
 def commit_of(split: Any) -> str:  # noqa: ANN401  datasets has no types
@@ -66,20 +73,7 @@ def commit_of(split: Any) -> str:  # noqa: ANN401  datasets has no types
     return next((str(commits[-1]) for commits in commits_of_addresses if commits), "")
 
 
-def plain(table: Any) -> Any:  # noqa: ANN401  pyarrow has no types
-    """Return the table with lists in place of the `datasets` library's array types (Array2D, Array3D)."""
-    import pyarrow as pa
-
-    for position, field in enumerate(table.schema):
-        if isinstance(field.type, pa.ExtensionType):
-            lists = pa.chunked_array(
-                [chunk.storage for chunk in table.column(position).chunks], field.type.storage_type
-            )
-            table = table.set_column(position, field.name, lists)
-    return table
-
-
-def out_of_reach() -> str:
+def network_obstacle() -> str:
     """Return why the hub can't be reached; "" if it answers a request, also with an error."""
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     try:
@@ -88,21 +82,6 @@ def out_of_reach() -> str:
         return ""
     except OSError as error:
         cause = getattr(error, "reason", error)
-        return (
-            "" if isinstance(cause, ssl.SSLError) else f"{endpoint}: {cause}"
-        )  # the library reports problems of certificates
+        # The library itself reports problems of certificates.
+        return "" if isinstance(cause, ssl.SSLError) else f"{endpoint}: {cause}"
     return ""
-
-
-@contextmanager
-def silent(*libraries: str) -> Iterator[None]:
-    """Keep the libraries from logging: an error is raised, and one message describes it."""
-    loggers = [logging.getLogger(name) for name in libraries]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

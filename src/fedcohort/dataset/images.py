@@ -1,4 +1,4 @@
-"""Columns of encoded images, as Hugging Face stores them: a struct of an image's bytes and its path.
+"""Decode columns of encoded images, as Hugging Face stores them: a struct of an image's bytes and its path.
 
 An image is rotated as its camera noted (EXIF). Transparency (alpha) is dropped: a pixel has the colour that is in the
 file, however transparent it is.
@@ -7,7 +7,6 @@ file, however transparent it is.
 import io
 import struct
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,10 +18,7 @@ from fedcohort.host import memory
 if TYPE_CHECKING:
     from PIL import Image
 
-    Change = Callable[[Image.Image], Image.Image]
-
-ORIENTATION = 0x0112  # the tag of EXIF
-MIXED = "; all must be of one kind and size, as fedcohort prepare imagefolder SRC DST size=64 makes them"
+SAME_SIZE = "; all must be of one kind and size, as fedcohort prepare imagefolder SRC DST size=64 makes them"
 SMALLER = "fedcohort prepare imagefolder SRC DST size=64 makes them smaller"
 DEEP = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all above 255 white
 
@@ -30,14 +26,14 @@ DEEP = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all 
 class BadImage(Exception):
     """An image that can't be used; the message states the reason, in the form that follows "row 3"."""
 
-    def __init__(self, row: int, why: str) -> None:
+    def __init__(self, why: str, row: int = 0) -> None:
         super().__init__(why)
         self.row = row
 
 
 @dataclass(frozen=True)
-class Fit:
-    """The form that every image of a column gets.
+class ImageFormat:
+    """The format into which every image of a dataset is converted.
 
     Attributes:
         shape: channels (1 for grey, 3 for RGB), height, width.
@@ -49,29 +45,23 @@ class Fit:
     resize: bool = False
     margin: int = 0
 
-    def __call__(self, image: "Image.Image") -> "Image.Image":
+    def convert(self, image: "Image.Image") -> "Image.Image":
         """Return the image in the mode and size of `shape`."""
         from PIL import Image  # noqa: PLC0415 - only where a column holds images
 
-        mode = "L" if self.shape[0] == 1 else "RGB"
-        image = image if image.mode == mode else image.convert(mode)
+        image = image.convert("L" if self.shape[0] == 1 else "RGB")
         if not self.resize:
             return image
-        _, height, width = self.shape
-        m = self.margin
+        m, (_, height, width) = self.margin, self.shape
         if image.size != (width + 2 * m, height + 2 * m):
             image = image.resize((width + 2 * m, height + 2 * m), Image.Resampling.BILINEAR)
-        return image.crop((m, m, m + width, m + height)) if m else image
+        return image.crop((m, m, m + width, m + height))
 
-    def pixels(self, row: int, data: bytes | None) -> np.ndarray:
-        """Return the encoded image of `row`, uint8, in its own size where it isn't resized. Raises `BadImage`."""
-        return _image(row, data, self)
-
-    def decode(self, row: int, data: bytes | None) -> np.ndarray:
-        """Return the encoded image of `row` as uint8 of `shape`. Raises `BadImage`."""
-        pixels = self.pixels(row, data)
+    def decode(self, data: bytes | None) -> np.ndarray:
+        """Return an encoded image as uint8 of `shape`. Raises `BadImage`."""
+        pixels = decode(data, self)
         if pixels.shape != self.shape:
-            raise BadImage(row, f"is an image of {pixels.shape}, but {self.shape} is expected")
+            raise BadImage(f"is an image of {pixels.shape}, but {self.shape} is expected")
         return pixels
 
 
@@ -83,63 +73,68 @@ def holds_images(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(content) or pa.types.is_large_binary(content) or pa.types.is_null(content))
 
 
-def decode(column: pa.Array, n_rows: int) -> np.ndarray:
+def decode_chunk(chunk: pa.Array, n_rows: int, shape: tuple[int, ...] = ()) -> np.ndarray:
     """Decode a piece of a column of images: uint8 [rows, channels, height, width].
 
-    n_rows: rows of the whole column. Raises `BadImage`, and `OptionError` where the column needs too much memory.
+    Args:
+        chunk: the encoded images.
+        n_rows: rows of the whole column.
+        shape: shape of the images in the pieces before; empty for the first piece.
+
+    Raises:
+        BadImage: an image can't be decoded, or has another shape than the first.
+        OptionError: the column needs too much memory.
     """
-    out = np.empty((0,), np.uint8)
-    for row, data in enumerate(column.field("bytes")):
-        image = _image(row, data.as_py())
-        if not row:
-            what = f"{n_rows:,} images of {' x '.join(map(str, image.shape))}"
-            memory.require_memory((n_rows + len(column)) * image.nbytes, what, SMALLER)
-            out = np.empty((len(column), *image.shape), np.uint8)
-        elif image.shape != out.shape[1:]:
-            name = _path(column, row)
-            raise BadImage(row, f"is an image of {image.shape}{name}, and the first is one of {out.shape[1:]}{MIXED}")
-        out[row] = image
-    return out
+    decoded: list[np.ndarray] = []
+    for row, data in enumerate(chunk.field("bytes")):
+        try:
+            image = decode(data.as_py())
+        except BadImage as error:
+            raise BadImage(str(error), row) from error
+        if not shape:
+            shape, what = image.shape, f"{n_rows:,} images of {' x '.join(map(str, image.shape))}"
+            memory.require_memory((n_rows + len(chunk)) * image.nbytes, what, SMALLER)
+        if image.shape != shape:
+            path = chunk.field("path")[row].as_py() if chunk.type.get_field_index("path") >= 0 else None
+            name = f" ({path})" if path else ""
+            raise BadImage(f"is an image of {image.shape}{name}, and the first is one of {shape}{SAME_SIZE}", row)
+        decoded.append(image)
+    return np.stack(decoded)
 
 
-def _path(column: pa.Array, row: int) -> str:
-    """Return ` (cat/3.png)` where the column has the names of the images' files."""
-    name = column.field("path")[row].as_py() if column.type.get_field_index("path") >= 0 else None
-    return f" ({name})" if name else ""
+def decode(data: bytes | None, image_format: ImageFormat | None = None) -> np.ndarray:
+    """Return an encoded image as uint8 [channels, height, width]. Raises `BadImage`.
 
-
-def upright(image: "Image.Image") -> "Image.Image":
-    """Return the image rotated as its camera noted; notes that can't be read are ignored."""
-    from PIL import ImageOps  # noqa: PLC0415 - only where a column holds images
-
-    try:
-        turned = image.getexif().get(ORIENTATION, 1) != 1
-    except (struct.error, ValueError, SyntaxError, LookupError, TypeError):
-        turned = False
-    return ImageOps.exif_transpose(image) if turned else image
-
-
-def plain(image: "Image.Image") -> "Image.Image":
-    """Return the image in grey or RGB."""
-    return image if image.mode in ("L", "RGB") else image.convert("RGB")
-
-
-def _image(row: int, data: bytes | None, change: "Change" = plain) -> np.ndarray:
+    image_format: the format into which the image is converted; None for grey or RGB in the image's own size.
+    """
     from PIL import Image  # noqa: PLC0415 - only where a column holds images
 
     if not data:
-        raise BadImage(row, "is empty")
+        raise BadImage("is empty")
     try:
         with warnings.catch_warnings():  # an image of billions of pixels is warned of, or refused
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             warnings.filterwarnings("ignore", "Corrupt EXIF")
             with Image.open(io.BytesIO(data)) as image:
                 if image.mode.startswith(DEEP):
-                    raise BadImage(row, f"has more than 8 bits per pixel (mode {image.mode}), but 8 are supported")
-                pixels = np.asarray(change(upright(image)))
+                    raise BadImage(f"has more than 8 bits per pixel (mode {image.mode}), but 8 are supported")
+                upright = rotate_upright(image)
+                if image_format is not None:
+                    upright = image_format.convert(upright)
+                pixels = np.asarray(upright if upright.mode in ("L", "RGB") else upright.convert("RGB"))
     except BadImage:
         raise
     except Exception as error:  # Pillow's decoders raise errors of many kinds for damaged bytes
         reason = (str(error) or type(error).__name__).splitlines()[0].partition(" <_io")[0]
-        raise BadImage(row, f"can't be read as an image: {reason}") from error
+        raise BadImage(f"can't be read as an image: {reason}") from error
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+
+
+def rotate_upright(image: "Image.Image") -> "Image.Image":
+    """Return the image rotated as its camera noted; a note that can't be read is ignored."""
+    from PIL import ImageOps  # noqa: PLC0415 - only where a column holds images
+
+    try:
+        return ImageOps.exif_transpose(image)
+    except (struct.error, ValueError, SyntaxError, LookupError, TypeError):
+        return image

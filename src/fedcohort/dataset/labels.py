@@ -1,12 +1,18 @@
-"""Read the labels of a user's tables: whole numbers from 0 on, or texts, which are numbered in sorted order.
+"""Read the labels of tables, of a user's own data and of datasets whose classes are known.
+
+Labels of a user's table are whole numbers from 0 on, or texts, which are numbered in sorted order.
 
 Texts are read as numbers where they are exactly the whole numbers 0, 1, 2, ..., each with one spelling. Other texts,
 such as the folders 1, 2 and 3, or 01 and 1, remain texts. Spaces around texts are removed.
 
 An empty cell, a fraction and a text among numbers are errors that name the row. A whole number that no row has as its
 label is an error, too, unless `n_classes` is set: the column may hold years or ids.
+
+Labels of a dataset whose classes are known are class numbers, or names of classes. A file of the Hugging Face hub may
+list the names of its classes in another order than the dataset. Its numbers are then mapped to those of the dataset.
 """
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,19 +21,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fedcohort.dataset import cells
-from fedcohort.dataset.naming import list_names
-from fedcohort.dataset.problems import Problems
+from fedcohort.dataset import arrow_columns
+from fedcohort.dataset.messages import Problems, list_names
 from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
 
 MAX_CLASSES = 100_000  # bounds the counts of every client and the outputs of the network
 WHOLE_NUMBER = r"^[+-]?\d{1,18}$"
+log = logging.getLogger("fedcohort")
 
 
 @dataclass(frozen=True)
 class Labels:
-    """A column of labels, read.
+    """The labels of the rows of several tables.
 
     Attributes:
         parts: int64 labels in [0, n_classes) of each table, the training rows' first.
@@ -42,7 +48,7 @@ class Labels:
     notes: Sequence[str] = ()
 
 
-def labels_of(frames: Sequence[Frame], name: str, n_classes: int | None) -> Labels:
+def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> Labels:
     """Return the labels of all tables.
 
     Args:
@@ -56,110 +62,170 @@ def labels_of(frames: Sequence[Frame], name: str, n_classes: int | None) -> Labe
     columns, problems = [], Problems()
     for frame in frames:
         with problems.collect():
-            columns.append(_values(frame, name))
+            columns.append(_read_column(frame, name))
     problems.raise_all()
     are_texts = [values.dtype.kind == "U" for values in columns]
-    if (all(are_texts) and _are_numbers(np.concatenate(columns), n_classes)) or len(set(are_texts)) > 1:
-        columns = [_read_numbers(values) for values in columns]
-        are_texts = [values.dtype.kind == "U" for values in columns]
-    for frame, is_text in zip(frames, are_texts, strict=True):
-        if is_text != are_texts[0]:
-            kinds = ["texts" if text else "whole numbers" for text in (is_text, are_texts[0])]
-            raise frame.error(name, f": column {name!r} holds {kinds[0]}, and that of {frames[0].where} {kinds[1]}")
-    if are_texts[0]:
-        return _number_texts(frames, name, columns, n_classes)
+    if (all(are_texts) and _are_class_numbers(np.concatenate(columns), n_classes)) or len(set(are_texts)) > 1:
+        columns = [_parse_numbers(values) for values in columns]
+    kinds = ["texts" if values.dtype.kind == "U" else "whole numbers" for values in columns]
+    for frame, kind in zip(frames, kinds, strict=True):
+        if kind != kinds[0]:
+            what = f": column {name!r} holds {kind}, and that of {frames[0].where} {kinds[0]}"
+            raise frame.column_error(name, what)
+    labels = _number_texts if kinds[0] == "texts" else _check_numbers
+    return labels(frames, name, columns, n_classes)
+
+
+def _check_numbers(frames: Sequence[Frame], name: str, columns: list[np.ndarray], n_classes: int | None) -> Labels:
+    """Return labels that are whole numbers. Raises `DataError` for a number that is no class."""
+    top = (n_classes or MAX_CLASSES) - 1
     for frame, values in zip(frames, columns, strict=True):
-        top = MAX_CLASSES - 1 if n_classes is None else n_classes - 1
-        wrong = (values < 0) | (values > top)
-        if wrong.any():
-            row = int(wrong.argmax())
-            raise frame.blame(
-                name,
-                row,
-                f"has label {values[row]}; labels are texts, or whole numbers that are at least 0 and at most {top}",
-            )
+        wrong, allowed = (values < 0) | (values > top), f"whole numbers that are at least 0 and at most {top}"
+        frame.check_cells(name, wrong, lambda row: f"has label {values[row]}; labels are texts, or {allowed}")  # noqa: B023
     parts = [values.astype(np.int64) for values in columns]
     if n_classes is None:
         n_classes = 1 + max(int(labels.max()) for labels in parts)
-        _check_classes(frames, name, parts, [str(c) for c in range(n_classes)], n_classes)
+        _check_classes(frames, name, parts, [str(c) for c in range(n_classes)])
     return Labels(parts, n_classes)
 
 
 def _number_texts(frames: Sequence[Frame], name: str, columns: list[np.ndarray], n_classes: int | None) -> Labels:
-    names, ids = np.unique(np.char.strip(np.concatenate(columns)), return_inverse=True)
-    words = [str(word) for word in names]
-    if len(words) > (n_classes or MAX_CLASSES):
+    """Return labels that are texts, numbered in sorted order. Raises `DataError` for too many."""
+    texts = np.concatenate(columns)
+    stripped = np.char.strip(texts)
+    values, ids = np.unique(stripped, return_inverse=True)
+    names = [str(value) for value in values]
+    if len(names) > (n_classes or MAX_CLASSES):
         limit = f"dataset.n_classes={n_classes}" if n_classes else str(MAX_CLASSES)
-        raise frames[0].error(name, f": column {name!r} has {len(words)} different labels, more than {limit}")
-    parts = np.split(ids.astype(np.int64), np.cumsum([len(values) for values in columns])[:-1])
+        what = f": column {name!r} has {len(names)} different labels, more than {limit}"
+        raise frames[0].column_error(name, what)
+    parts = np.split(ids.astype(np.int64), np.cumsum([len(column) for column in columns])[:-1])
     if n_classes is None:
-        _check_classes(frames, name, parts, words, len(words))
-    n_changed = sum(int((np.char.strip(values) != values).sum()) for values in columns)
+        _check_classes(frames, name, parts, names)
+    n_changed = int((stripped != texts).sum())
     notes = [f"spaces around {n_changed:,} labels removed"] if n_changed else []
-    return Labels(parts, n_classes or len(words), words, notes)
+    return Labels(parts, n_classes or len(names), names, notes)
 
 
-def _check_classes(
-    frames: Sequence[Frame], name: str, parts: Sequence[Ids], words: Sequence[str], n_classes: int
-) -> None:
-    """Raise `DataError` for labels that no training row has, and numbers that no row has. words: the classes' names."""
-    way_out = f"set dataset.n_classes={max(n_classes, 2)} if that is intended"
+def _check_classes(frames: Sequence[Frame], name: str, parts: Sequence[Ids], names: Sequence[str]) -> None:
+    """Raise `DataError` for labels that no training row has, and numbers that no row has. names: of all classes."""
+    n_classes = len(names)
+    remedy = f"set dataset.n_classes={max(n_classes, 2)} if that is intended"
     for frame, labels in zip(frames[1:], parts[1:], strict=True):
         if len(unseen := np.setdiff1d(labels, parts[0])):
-            unseen_names = list_names([words[int(c)] for c in unseen])
+            unseen_names = list_names([names[c] for c in unseen])
             what = f": column {name!r} has labels that no training row has: {unseen_names}"
-            raise frame.error(name, f"{what}; correct the split, or {way_out}")
-    if n_classes == 1:
-        raise frames[0].error(
-            name, f": column {name!r} has one label only, {words[0]}: there is nothing to learn; {way_out}"
-        )
+            raise frame.column_error(name, f"{what}; correct the split, or {remedy}")
     counts = np.bincount(parts[0], minlength=n_classes)
+    if n_classes == 1:
+        what = f": column {name!r} has one label only, {names[0]}: there is nothing to learn; {remedy}"
+        raise frames[0].column_error(name, what)
     if (counts == 0).any():
-        missing = list_names([words[int(c)] for c in np.flatnonzero(counts == 0)])
-        raise frames[0].error(
+        missing = list_names([names[int(c)] for c in np.flatnonzero(counts == 0)])
+        raise frames[0].column_error(
             name,
             f": column {name!r} goes up to {n_classes - 1}, and no row has the label {missing}; labels are 0, 1, 2, "
-            f"...: number them so, write them as texts, or {way_out}",
+            f"...: number them so, write them as texts, or {remedy}",
         )
 
 
-def _values(frame: Frame, name: str) -> np.ndarray:
+def _read_column(frame: Frame, name: str) -> np.ndarray:
     """Return the column's integers, or texts where there are any (dtype U)."""
     column = frame.require_full(name)
-    if cells.is_text(column.type):
-        return _texts(frame, name, column)
+    if arrow_columns.is_text(column.type):
+        is_whole = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER))
+        if 2 * is_whole.sum() >= len(is_whole):
+            allowed = "among whole numbers: all labels must be of one kind"
+            frame.check_cells(
+                name, ~is_whole, lambda row: f"holds {column[row].as_py()[: arrow_columns.MAX_CELL]!r} {allowed}"
+            )
+        return np.array(column.to_pylist(), dtype=np.str_)
     if pa.types.is_boolean(column.type):
-        return np.asarray(column.cast(pa.int8()).to_numpy())
+        return np.asarray(column.cast(pa.int8()))
     if pa.types.is_integer(column.type):
-        return np.asarray(column.to_numpy())
-    if not cells.is_number(column.type):
-        raise frame.error(name, f": column {name!r} must hold labels 0, 1, 2, ... or texts, it holds {column.type}")
-    values = column.cast(pa.float64()).to_numpy()
+        return np.asarray(column)
+    if not arrow_columns.is_number(column.type):
+        what = f": column {name!r} must hold labels 0, 1, 2, ... or texts, it holds {column.type}"
+        raise frame.column_error(name, what)
+    values = np.asarray(column.cast(pa.float64()))
     wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise frame.blame(name, row, f"has label {values[row]:g}; labels are texts, or whole numbers from 0 on")
-    return np.asarray(values, dtype=np.int64)
+    allowed = "labels are texts, or whole numbers from 0 on"
+    frame.check_cells(name, wrong, lambda row: f"has label {values[row]:g}; {allowed}")
+    return values.astype(np.int64)
 
 
-def _texts(frame: Frame, name: str, column: "pa.ChunkedArray") -> np.ndarray:
-    is_whole = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER).to_numpy(), dtype=bool)
-    if not is_whole.all() and 2 * is_whole.sum() >= len(is_whole):
-        row = int((~is_whole).argmax())
-        what = f"holds {column[row].as_py()[: cells.LONGEST]!r} among whole numbers: all labels must be of one kind"
-        raise frame.blame(name, row, what)
-    return np.array(column.to_pylist(), dtype=np.str_)
-
-
-def _read_numbers(values: np.ndarray) -> np.ndarray:
-    """Return the whole numbers that all texts spell, int64; other labels as they are."""
-    are_whole = values.dtype.kind == "U" and all(re.match(WHOLE_NUMBER, word) for word in np.unique(values))
+def _parse_numbers(values: np.ndarray) -> np.ndarray:
+    """Return whole numbers, int64, if all labels are texts of such numbers; other labels unchanged."""
+    are_whole = values.dtype.kind == "U" and all(re.match(WHOLE_NUMBER, text) for text in np.unique(values))
     return values.astype(np.int64) if are_whole else values
 
 
-def _are_numbers(texts: np.ndarray, n_classes: int | None) -> bool:
-    """Return whether the texts spell 0, 1, 2, ... (or numbers below n_classes), and none in two ways."""
-    words = np.unique(texts)
-    numbers = np.unique(_read_numbers(words))
-    are_whole = numbers.dtype.kind == "i" and len(numbers) == len(words)
+def _are_class_numbers(texts: np.ndarray, n_classes: int | None) -> bool:
+    """Return whether texts spell 0, 1, 2, ... (or numbers below n_classes), and no number is spelt in two ways."""
+    spellings = np.unique(texts)
+    numbers = np.unique(_parse_numbers(spellings))
+    are_whole = numbers.dtype.kind == "i" and len(numbers) == len(spellings)
     return bool(are_whole and numbers[0] >= 0 and numbers[-1] < (n_classes or len(numbers)))
+
+
+def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
+    """Return the class of each row, int64 [rows].
+
+    Args:
+        frame: the table.
+        name: the column of numbers or texts.
+        classes: names of the classes, in the order of their numbers.
+
+    Raises:
+        DataError: a label is no class; the message names the row.
+    """
+    column = frame.require_full(name)
+    if arrow_columns.is_text(column.type):
+        numbers = pc.index_in(column, value_set=pa.array(classes, column.type))
+        allowed = f"labels are {list_names(classes)}, or their numbers"
+        unknown = np.asarray(numbers.is_null())
+        frame.check_cells(name, unknown, lambda row: f"has label {column[row].as_py()!r}; {allowed}")
+        return np.asarray(numbers, dtype=np.int64)
+    if not arrow_columns.is_number(column.type):
+        raise frame.column_error(name, f": column {name!r} must hold labels, numbers or texts, it holds {column.type}")
+    values = arrow_columns.numbers(column)
+    wrong = ~np.isfinite(values) | (values != np.floor(values)) | (values < 0) | (values >= len(classes))
+    allowed = f"labels must be whole, at least 0 and at most {len(classes) - 1}"
+    frame.check_cells(name, wrong, lambda row: f"has label {column[row].as_py()}; {allowed}")
+    return _map_numbers(frame, name, classes)[values.astype(np.int64)]
+
+
+def _map_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
+    """Return a map from the class numbers of a file to those of the dataset, int64 [classes].
+
+    Names that `classes` does not contain are ignored if the numbers of all other names agree. A warning shows both
+    lists if no name is in `classes`, since the numbers may mean something else.
+
+    Raises:
+        DataError: a name belongs to another number, and the numbers can't be mapped.
+    """
+    file_classes = arrow_columns.metadata_texts(frame.table.schema, b"huggingface", "info", "features", name, "names")
+    normalise = _normalise if len({_normalise(text) for text in classes}) == len(classes) else str
+    number_of_class = {normalise(text): number for number, text in enumerate(classes)}
+    numbers = [number_of_class.get(normalise(text)) for text in file_classes]
+    if file_classes and set(numbers) == {None}:
+        log.warning(
+            "%s: column %r names its classes %s, but the dataset names them %s: labels are matched by number",
+            *(frame.where, name, list_names(file_classes), list_names(classes)),
+        )
+    different = [c for c, number in enumerate(numbers) if number not in (None, c)]
+    if not different:
+        return np.arange(len(classes))
+    if None in numbers or len(set(numbers)) < len(numbers):
+        c = different[0]
+        raise frame.column_error(
+            name,
+            f": column {name!r} names its class {c} {file_classes[c]!r}, which is class {numbers[c]} here; labels may "
+            "be the classes' names",
+        )
+    return np.array(numbers, dtype=np.int64)
+
+
+def _normalise(text: str) -> str:
+    """Return a name without case, spaces and signs, so that `T - shirt / top` and `T-shirt/top` are equal."""
+    return "".join(letter for letter in text if letter.isalnum()).casefold()

@@ -15,26 +15,26 @@ Departures from LEAF: the random draws differ.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.data.places import rank_within_group, shuffled_positions
-from fedcohort.dataset import cells
-from fedcohort.dataset.naming import difference
-from fedcohort.dataset.source import column_of
+from fedcohort.data.group_ranks import rank_within_group
+from fedcohort.dataset.clients import read_clients
+from fedcohort.dataset.files import find_part
+from fedcohort.dataset.messages import difference
+from fedcohort.dataset.source import TableDataset, column_of
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
-SHARE, LEAST = 0.9, 3
-TESTS = ("sample", "user", "given")
+TRAINING_SHARE, MIN_TRAINING_SAMPLES = 0.9, 3
 
 
 @dataclass(frozen=True)
 class Division:
-    """Rows of a training and a test part, and their clients.
+    """The rows of the training and of the test part, and their clients.
 
     Attributes:
         train: sorted positions of training rows among all rows, int64.
@@ -42,22 +42,22 @@ class Division:
         owner: the client of each training row, counted from 0 in the order of ids, int64.
         test_owner: the client of each test row; people with test rows only are numbered after the clients. None where
             no client has test rows.
-        remark: what was left out, for people; may be empty.
+        note: number of people, and what was left out, for the start-up table.
     """
 
     train: Ids
     test: Ids
     owner: Ids
     test_owner: Ids | None
-    remark: str
+    note: str
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The options of the module docstring.
+    """LEAF's options for the division into a training and a test part.
 
     Attributes:
-        test: one of TESTS.
+        test: "sample", "user" or "given".
         users: share of the samples.
         least: samples of the smallest person.
     """
@@ -67,41 +67,49 @@ class Rules:
     least: int
 
     def __post_init__(self) -> None:
-        ranges.choice("test", self.test, *TESTS)
+        ranges.choice("test", self.test, "sample", "user", "given")
         ranges.number("users", self.users, "(0, 1]")
         ranges.integer("least", self.least, "[0, inf)")
 
 
-def people(frames: Sequence[Frame], names: Sequence[str]) -> Ids:
-    """Return the person of each row, one table after the other, numbered in the sorted order of ids; int64 [N].
+@dataclass(frozen=True)
+class LeafDataset(TableDataset):
+    """A dataset with natural clients that LEAF's rules divide into a training and a test part.
 
-    A column is read row group by row group, and each id is in memory once.
+    Attributes:
+        test, users, least: LEAF's rules (`Rules`).
+        client: possible names of the column of people.
+        hub_parts: parts that the hub has; a folder must have the first.
     """
-    import pyarrow as pa
 
-    number_of_id: dict[Any, int] = {}
-    owner, start = np.empty(sum(frame.table.num_rows for frame in frames), dtype=np.int64), 0
-    kinds: set[bool] = set()
-    for frame in frames:
-        name, first = column_of(frame, *names), start
-        for chunk in frame.chunks(name):
-            if not (cells.is_text(chunk.type) or cells.is_number(chunk.type)):
-                raise frame.error(name, f": column {name!r} must hold texts or numbers, it holds {chunk.type}")
-            if (gap := cells.empty(pa.chunked_array([chunk]))).any():
-                raise frame.blame(name, start - first + int(gap.argmax()), "is empty")
-            kinds.add(cells.is_text(chunk.type))
-            encoded = chunk.dictionary_encode()
-            ids = encoded.dictionary.to_pylist()
-            numbers = np.array([number_of_id.setdefault(key, len(number_of_id)) for key in ids], np.int64)
-            owner[start : start + len(chunk)] = numbers[encoded.indices.to_numpy()]
-            start += len(chunk)
-    if len(kinds) > 1:
-        name = column_of(frames[-1], *names)
-        raise frames[-1].error(name, f": column {name!r} mixes texts and numbers with that of {frames[0].where}")
-    place = np.empty(len(number_of_id), dtype=np.int64)
-    place[[number_of_id[key] for key in sorted(number_of_id)]] = np.arange(len(number_of_id))
-    numbered: Ids = place[owner]
-    return numbered
+    client: ClassVar[Sequence[str]]
+    hub_parts: ClassVar[Sequence[str]] = ("train",)
+
+    test: str
+    users: float
+    least: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.rules  # noqa: B018  checks the options
+
+    @property
+    def rules(self) -> Rules:
+        """LEAF's rules. Raises `OptionError` for values out of range."""
+        return Rules(self.test, self.users, self.least)
+
+    def pool_frames(self) -> list[Frame]:
+        """Return the tables that the rules divide; with test=given only those of training and test."""
+        if self.test == "given":
+            return self.frames()
+        if self.path is None:
+            return self.frames(self.hub_parts)
+        present = [part for part in ("valid", "test") if find_part(self.path, part)]
+        return self.frames(("train", *present))
+
+    def read_people(self, frames: Sequence[Frame]) -> Ids:
+        """Return the person of each row, one table after the other, numbered in the sorted order of ids; int64 [N]."""
+        return read_clients(frames, [column_of(frame, *self.client) for frame in frames])[0]
 
 
 def divide(
@@ -125,39 +133,41 @@ def divide(
         raise DataError(f"dataset={name} has no samples")
     rows = np.arange(len(owner)) if rules.users == 1 else subsample(owner, rules.users, rng)
     counts = np.bincount(owner[rows], minlength=owner.max() + 1)
-    small = (counts > 0) & (counts < rules.least)
-    rows = rows[~small[owner[rows]]]
+    left_out = (counts > 0) & (counts < rules.least)
+    rows = rows[~left_out[owner[rows]]]
     if rules.test == "given":
         is_train = rows < n_train_file
     elif rules.test == "user":
         present = np.flatnonzero(np.bincount(owner[rows], minlength=1))
-        is_train = np.isin(owner[rows], rng.permutation(present)[: int(SHARE * len(present))])
+        is_train = np.isin(owner[rows], rng.permutation(present)[: int(TRAINING_SHARE * len(present))])
     else:
-        position, quota = rank_within_group(owner[rows]), quota_of(owner[rows])
-        is_train = draw_training(owner[rows], rng) if gap is None else position < quota
-        in_gap = np.zeros(len(rows), bool) if not gap else position < quota + gap
-        rows, is_train = rows[is_train | ~in_gap], is_train[is_train | ~in_gap]
+        # max(1, floor(.9 n)) samples of each person are training samples, and `gap` samples after them are left out.
+        people = owner[rows]
+        quota = np.maximum(1, np.floor(TRAINING_SHARE * np.bincount(people) + 1e-9).astype(np.int64))[people]
+        rank = rank_within_group(people, rng.permutation(len(people)) if gap is None else None)
+        is_used = (rank < quota) | (rank >= quota + (gap or 0))
+        rows, is_train = rows[is_used], rank[is_used] < quota[is_used]
     sizes = np.bincount(owner[rows[is_train]], minlength=owner.max() + 1)
-    poor = (sizes > 0) & (sizes < LEAST)
-    train, tested = rows[is_train], rows[~is_train]
-    train = train[~poor[owner[train]]]
+    too_small = (sizes > 0) & (sizes < MIN_TRAINING_SAMPLES)
+    train, test_rows = rows[is_train], rows[~is_train]
+    train = train[~too_small[owner[train]]]
     clients = np.unique(owner[train])
-    strangers = not np.isin(owner[tested], clients).any()
-    if not strangers:
-        tested = tested[~poor[owner[tested]]]
-    if not len(train) or not len(tested):
+    has_new_people = not np.isin(owner[test_rows], clients).any()
+    if not has_new_people:
+        test_rows = test_rows[~too_small[owner[test_rows]]]
+    if not len(train) or not len(test_rows):
         raise DataError(
             f"dataset={name}: no {'test' if len(train) else 'training'} samples are left with test={rules.test}, "
             f"users={rules.users:g} and least={rules.least}"
         )
-    remark = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
-    remark += "; the test samples are of other people: no metrics clients/acc_*" * strangers
-    if n_left_out := int((small | poor).sum()):
-        remark += f"; {n_left_out} with too few samples left out"
-    numbered = np.concatenate([clients, np.setdiff1d(owner[tested], clients)])
+    note = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
+    note += "; the test samples are of other people: no metrics clients/acc_*" * has_new_people
+    if n_left_out := int((left_out | too_small).sum()):
+        note += f"; {n_left_out} with too few samples left out"
+    numbered = np.concatenate([clients, np.setdiff1d(owner[test_rows], clients)])
     place = np.empty(owner.max() + 1, dtype=np.int64)
     place[numbered] = np.arange(len(numbered))
-    return Division(train, tested, place[owner[train]], None if strangers else place[owner[tested]], remark)
+    return Division(train, test_rows, place[owner[train]], None if has_new_people else place[owner[test_rows]], note)
 
 
 def compare(rules: Rules, samples: tuple[str, int, int], people: tuple[str, int, int]) -> list[str]:
@@ -173,20 +183,7 @@ def compare(rules: Rules, samples: tuple[str, int, int], people: tuple[str, int,
 
 def subsample(owner: Ids, share: float, rng: np.random.Generator) -> Ids:
     """Return sorted positions of a share of the rows: people in a random order, the last one in part."""
-    n_rows = int(share * len(owner))
-    rank = np.empty(owner.max() + 1, dtype=np.int64)
-    rank[rng.permutation(len(rank))] = np.arange(len(rank))
+    rank = np.argsort(rng.permutation(owner.max() + 1))
     shuffled = rng.permutation(len(owner))
     order = shuffled[np.argsort(rank[owner[shuffled]], kind="stable")]
-    return np.sort(order[:n_rows])
-
-
-def draw_training(owner: Ids, rng: np.random.Generator) -> np.ndarray:
-    """Return whether each row is a training row, bool [N]: max(1, floor(.9 n)) random rows of each owner."""
-    return rank_within_group(owner, shuffled_positions(len(owner), rng)) < quota_of(owner)
-
-
-def quota_of(owner: Ids) -> Ids:
-    """Return the number of training rows of each row's owner, int64 [N]."""
-    quota: Ids = np.maximum(1, np.floor(SHARE * np.bincount(owner) + 1e-9).astype(np.int64))[owner]
-    return quota
+    return np.sort(order[: int(share * len(owner))])

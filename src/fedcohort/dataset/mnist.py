@@ -10,22 +10,21 @@ Departures from the paper: none.
 """
 
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.images import Fit
-from fedcohort.dataset.pictures import Pictures
-from fedcohort.dataset.small_images import SmallImages
+from fedcohort.dataset.image_dataset import ImageLayout, SmallImages
+from fedcohort.dataset.images import ImageFormat
 
-PICTURES = Pictures(
+LAYOUT = ImageLayout(
     name="mnist",
     image=("image",),
     label=("label",),
     classes=tuple("0123456789"),
-    fit=Fit((1, 28, 28)),
+    image_format=ImageFormat((1, 28, 28)),
     scale=PixelScale((0.1307,), (0.3081,)),
     original=(60_000, 10_000),
 )
 
 
 class Mnist(SmallImages):
-    """The dataset."""
+    """MNIST, from a folder or from the Hugging Face hub."""
 
-    pictures = PICTURES
+    layout = LAYOUT

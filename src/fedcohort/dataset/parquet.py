@@ -1,18 +1,22 @@
-"""Parquet tables whose columns are read when they are used, so that the file is never in memory as a whole.
+"""Parquet tables whose columns are read on access, so that the whole file is never in memory.
 
-A table is one file, or a folder of part files with the same columns, as Spark and Dask write them.
+A table is one file, or a folder of files with the same columns, as Spark and Dask write them. The folder may be
+partitioned into folders such as `year=2024`, which become a column `year`.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 
 from fedcohort.errors import DataError
-from fedcohort.host import parquet
+
+FORMAT = ds.ParquetFileFormat(  # pre_buffer would keep the bytes of a whole file in memory
+    default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False, page_checksum_verification=True)
+)
 
 
 def unreadable(file: Path, error: Exception) -> DataError:
@@ -24,54 +28,60 @@ def unreadable(file: Path, error: Exception) -> DataError:
     return DataError(f"dataset.path: {file} can't be read, it is truncated or no {kind} file: {reason}")
 
 
-def list_parts(folder: Path) -> list[Path]:
-    """Return the part files of a folder in the order of their names; hidden files and `_SUCCESS` are left out."""
-    return sorted(file for file in folder.glob("*.parquet") if file.is_file() and file.name[0] not in "._")
+def list_files(folder: Path) -> list[Path]:
+    """Return the Parquet files of a folder and of its folders `name=value`, sorted, without hidden files."""
+    files = [*folder.glob("*.parquet"), *folder.glob("*=*/**/*.parquet")]
+    return sorted(file for file in files if file.is_file() and file.name[0] not in "._")
 
 
 class StoredTable:
-    """The methods of a `pa.Table` that `Frame` uses, over a Parquet file or a folder of part files.
+    """The methods of a `pa.Table` that `Frame` uses, for a Parquet file or a folder of Parquet files.
 
     Raises:
-        DataError: for a file that can't be read, and for part files with different columns.
+        DataError: a file can't be read, or the files of a folder have different columns.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the file, or the part files of the folder."""
-        self._paths = list_parts(path) if path.is_dir() else [path]
-        self._files = [_open(file) for file in self._paths]
-        self.schema = self._files[0].schema_arrow
+        """Open the file, or the files of the folder."""
+        self._folder, self._files = path, list_files(path) if path.is_dir() else [path]
+        file, paths = self._files[0], [str(file) for file in self._files]
+        try:
+            table = ds.dataset(paths, format=FORMAT, partitioning="hive", partition_base_dir=str(path))
+            self.schema: pa.Schema = table.schema
+            self._fragments = list(table.get_fragments())
+            names = self._fragments[0].physical_schema.names
+            for file, fragment in zip(self._files, self._fragments, strict=True):
+                if (other_names := fragment.physical_schema.names) != names:
+                    different = sorted(set(names) ^ set(other_names)) or other_names
+                    raise DataError(
+                        f"dataset.path: {file} has columns other than {self._files[0].name}: {', '.join(different[:9])}"
+                    )
+            self._ends = list(accumulate(fragment.count_rows() for fragment in self._fragments))
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable(file, error) from error
         self.column_names: list[str] = list(self.schema.names)
-        for file, part in zip(self._paths[1:], self._files[1:], strict=True):
-            if (names := list(part.schema_arrow.names)) != self.column_names:
-                different = sorted(set(names) ^ set(self.column_names)) or names
-                raise DataError(
-                    f"dataset.path: {file} has columns other than {self._paths[0].name}: {', '.join(different[:9])}"
-                )
-        self._ends = list(accumulate(part.metadata.num_rows for part in self._files))
         self.num_rows: int = self._ends[-1]
 
     def locate(self, row: int) -> tuple[str, int]:
-        """Return the part file that holds a row, as an addition to the folder's name, and the row's place in it."""
-        if len(self._files) == 1:
-            return "", row
+        """Return the file that holds a row, as an addition to the folder's name, and the row's number in this file."""
         part = bisect_right(self._ends, row)
-        return f"/{self._paths[part].name}", row - (self._ends[part - 1] if part else 0)
+        if self._files[part] == self._folder:
+            return "", row
+        return f"/{self._files[part].relative_to(self._folder)}", row - (self._ends[part - 1] if part else 0)
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """Return the column; dictionary-encoded values are decoded."""
-        return pa.chunked_array(list(self.chunks(name)), type=_decoded_type(self.schema.field(name).type))
+        """Return a column; dictionary-encoded values are decoded."""
+        return pa.chunked_array(list(self.chunks(name)), type=decoded_type(self.schema.field(name).type))
 
     def chunks(self, name: str) -> Iterator[pa.Array]:
-        """Yield the column's pieces, one row group after the other; only one of them is in memory."""
-        kind = _decoded_type(self.schema.field(name).type)
-        for path, file in zip(self._paths, self._files, strict=True):
-            for group in range(file.num_row_groups):
-                try:
-                    column = file.read_row_group(group, columns=[name]).column(name)
-                except (pa.ArrowException, OSError) as error:
-                    raise unreadable(path, error) from error
-                yield from (column if column.type == kind else column.cast(kind)).chunks
+        """Yield the pieces of a column, one row group after the other; only one of them is in memory."""
+        kind = decoded_type(self.schema.field(name).type)
+        for file, fragment in zip(self._files, self._fragments, strict=True):
+            try:
+                for group in fragment.split_by_row_group():
+                    yield from group.to_table(schema=self.schema, columns=[name]).column(name).cast(kind).chunks
+            except (pa.ArrowException, OSError) as error:
+                raise unreadable(file, error) from error
 
     def take(self, rows: pa.Array) -> pa.Table:
         """Return these rows of all columns as a `pa.Table`."""
@@ -79,13 +89,6 @@ class StoredTable:
         return pa.table(columns, metadata=self.schema.metadata)
 
 
-def _open(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
-    try:
-        # pre_buffer would hold the bytes of a whole file beside its columns.
-        return parquet.open_file(file, pre_buffer=False)
-    except (pa.ArrowException, OSError) as error:
-        raise unreadable(file, error) from error
-
-
-def _decoded_type(kind: pa.DataType) -> pa.DataType:
+def decoded_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of a column's values, which dictionary encoding hides."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -39,83 +39,61 @@ import numpy as np
 from jaxtyping import UInt8
 
 from fedcohort import ranges
-from fedcohort.dataset import cells, leaf
-from fedcohort.dataset.base import Dataset, Raw
-from fedcohort.dataset.files import give_back
-from fedcohort.dataset.people import Source
-from fedcohort.dataset.source import Columns, check_columns, column_of, has_column
-from fedcohort.dataset.table import Frame, text
+from fedcohort.dataset import arrow_columns, leaf
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.files import release_memory
+from fedcohort.dataset.source import column_of, has_column
+from fedcohort.dataset.table import Frame
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 
 CHARACTERS = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
 LENGTH = 80
 N_SEQUENCES, N_ROLES = 4_226_158, 1_129  # of LEAF's text
-BLOCK = 10_000  # sequences that are read or copied in one step, which bounds the memory
-ROLE, PARTS = ("role", "client", "character_id"), ("train",)
 CODE_TABLE = np.full(256, len(CHARACTERS), np.uint8)  # number of each code point; len(CHARACTERS) for other characters
 CODE_TABLE[[ord(c) for c in CHARACTERS]] = np.arange(len(CHARACTERS))
 
 
 @dataclass(frozen=True)
-class Shakespeare(Dataset):
-    """The dataset with its options.
+class Shakespeare(leaf.LeafDataset):
+    """Shakespeare's plays, with a natural client per role.
 
     Attributes:
-        path: a local folder, or None for the hub.
-        hub: the name on the hub.
-        columns: the tables' names of columns, by the names above; None if they are the same.
-        test, users, least: LEAF's rules (`dataset.leaf`).
         step: characters between the starts of consecutive sequences, where the tables hold lines.
     """
 
-    path: str | None
-    hub: str
-    columns: Columns | None
-    test: str
-    users: float
-    least: int
+    name, client = "shakespeare", ("role", "client", "character_id")
+    column_names = (client, ("line", "x"), ("line", "y"))
+
     step: int
 
     def __post_init__(self) -> None:
-        text("path", self.path, optional=True)
-        text("hub", self.hub)
-        check_columns(self.columns, ROLE, ("line", "x"), ("line", "y"))
-        leaf.Rules(self.test, self.users, self.least)
+        super().__post_init__()
         ranges.integer("step", self.step, "[1, inf)")
 
     def load(self, seed: int) -> Raw:
         """Return uint8 [N, 80], 80 classes, natural clients; the roles are drawn. Raises `DataError`."""
-        rules, use_file_parts = leaf.Rules(self.test, self.users, self.least), self.test == "given"
-        frames = Source(self.path, self.hub, self.columns, PARTS).frames("shakespeare", use_file_parts)
-        roles = leaf.people(frames, ROLE)
+        frames = self.pool_frames()
+        roles = self.read_people(frames)
         has_lines = has_column(frames[0], "line") and not {"x", "y"} & frames[0].renamed.keys()
-        rng = generator(seed, "leaf")
         if has_lines:
-            sequences, n_replaced = read_lines(frames, roles, use_file_parts, self.step)
-            n_sequences, n_roles = len(sequences.owner), len(np.unique(sequences.owner))
-            gap = -(-LENGTH // self.step)
-            parts = leaf.divide("shakespeare", sequences.owner, rules, rng, sequences.n_train_file, gap)
-            give_back()
-            (x, y), (test_x, test_y) = (sequences.copy(rows) for rows in (parts.train, parts.test))
-            del sequences
+            sequences = join_lines(frames, roles, self.test == "given", self.step)
         else:
-            n_sequences, n_roles = len(roles), len(np.unique(roles))
-            parts = leaf.divide("shakespeare", roles, rules, rng, frames[0].table.num_rows, LENGTH)
-            del roles  # takes a tenth of the memory of the sequences
-            give_back()
-            ((x, y), (test_x, test_y)), n_replaced = read_sequences(frames, (parts.train, parts.test))
-        notes = [f"{LENGTH} characters, the next one is the label", parts.remark]
-        notes += [f"{n_replaced:,} other characters are spaces"] * bool(n_replaced)
+            sequences = read_sequences(frames, roles)
+        gap = -(-LENGTH // self.step) if has_lines else LENGTH  # sequences that share characters with one
+        owner, n_train_file = sequences.owner, sequences.n_train_file
+        parts = leaf.divide(self.name, owner, self.rules, generator(seed, "leaf"), n_train_file, gap)
+        notes = [f"{LENGTH} characters, the next one is the label", parts.note]
+        notes += [f"{sequences.n_replaced:,} other characters are spaces"] * bool(sequences.n_replaced)
         notes += ["validation sequences overlap training sequences"] * (not has_lines or self.step <= LENGTH)
         if not has_lines or self.step == 1:
-            notes += leaf.compare(rules, ("sequences", n_sequences, N_SEQUENCES), ("roles", n_roles, N_ROLES))
+            counts = ("sequences", len(owner), N_SEQUENCES), ("roles", len(np.unique(owner)), N_ROLES)
+            notes += leaf.compare(self.rules, *counts)
+        release_memory()
         return Raw(
-            "shakespeare",
-            x,
-            y,
-            test_x,
-            test_y,
+            self.name,
+            *sequences.take(parts.train),
+            *sequences.take(parts.test),
             n_classes=len(CHARACTERS),
             train_owner=parts.owner,
             test_owner=parts.test_owner,
@@ -129,31 +107,30 @@ class Shakespeare(Dataset):
 
 @dataclass(frozen=True)
 class Sequences:
-    """Overlapping sequences, stored as positions in their texts.
+    """Sequences of 80 characters with the character after each, stored as positions in a text.
 
     Attributes:
         codes: the numbers of the characters of all texts, one text after the other.
         starts: position of each sequence's first character in `codes`, int64 [N].
         owner: role of each sequence, int64 [N].
         n_train_file: number of sequences in the files' training part, which come first.
+        n_replaced: number of characters outside of `CHARACTERS`, which became spaces.
     """
 
     codes: UInt8[np.ndarray, "characters"]
     starts: Ids
     owner: Ids
     n_train_file: int
+    n_replaced: int
 
-    def copy(self, rows: Ids) -> tuple[UInt8[np.ndarray, "n 80"], Ids]:
+    def take(self, rows: Ids) -> tuple[UInt8[np.ndarray, "n 80"], Ids]:
         """Return the characters of the sequences `rows`, and the character after each sequence, int64 [n]."""
-        windows = np.lib.stride_tricks.sliding_window_view(self.codes, LENGTH + 1)
-        x = np.empty((len(rows), LENGTH), np.uint8)
-        for start in range(0, len(rows), BLOCK):
-            block = slice(start, start + BLOCK)
-            x[block] = windows[self.starts[rows[block]], :LENGTH]
-        return x, self.codes[self.starts[rows] + LENGTH].astype(np.int64)
+        starts = self.starts[rows]
+        windows = np.lib.stride_tricks.sliding_window_view(self.codes, LENGTH)
+        return windows[starts], self.codes[starts + LENGTH].astype(np.int64)
 
 
-def read_lines(frames: Sequence[Frame], roles: Ids, use_file_parts: bool, step: int) -> tuple[Sequences, int]:
+def join_lines(frames: Sequence[Frame], roles: Ids, use_file_parts: bool, step: int) -> Sequences:
     """Join each role's lines to one text, in the order of the tables, and return the sequences of all texts.
 
     Args:
@@ -161,83 +138,63 @@ def read_lines(frames: Sequence[Frame], roles: Ids, use_file_parts: bool, step: 
         roles: the role of each line, int64 [lines].
         use_file_parts: whether a role's lines of each table are a separate text.
         step: characters between the starts of consecutive sequences.
-
-    Returns:
-        The sequences, and how many characters are outside of `CHARACTERS` and became spaces.
     """
     lines: list[str] = []
     for frame in frames:
-        name = column_of(frame, "line")
-        lines += _texts_of(frame, name, frame.column(name), 0)
-    n_train_lines = frames[0].table.num_rows
-    part = (np.arange(len(lines)) >= n_train_lines) if use_file_parts else np.zeros(len(lines), dtype=bool)
+        for _, texts in _read_texts(frame, column_of(frame, "line")):
+            lines += texts
+    part = (np.arange(len(lines)) >= frames[0].table.num_rows) & use_file_parts
     order = np.lexsort((roles, part))
     cuts = np.flatnonzero(np.diff(roles[order]) | np.diff(part[order])) + 1
     groups = np.split(order, cuts)
-    texts = [encode(" ".join(lines[i] for i in group)) for group in groups]
-    n_train_texts = sum(not part[group[0]] for group in groups)
-    lengths = np.array([len(codes) for codes, _ in texts])
+    encoded = [encode(" ".join(lines[i] for i in group)) for group in groups]
+    lengths = np.array([len(codes) for codes, _ in encoded])
     counts = np.maximum(0, (lengths - LENGTH - 1) // step + 1)
     rank_in_text = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     starts = np.repeat(np.cumsum(lengths) - lengths, counts) + step * rank_in_text
     owner = np.repeat(np.array([roles[group[0]] for group in groups], dtype=np.int64), counts)
-    all_codes = np.concatenate([codes for codes, _ in texts])
-    sequences = Sequences(all_codes, starts, owner, int(counts[:n_train_texts].sum()))
-    return sequences, sum(n_replaced for _, n_replaced in texts)
+    n_train_file = sum(int(n) for n, group in zip(counts, groups, strict=True) if not part[group[0]])
+    codes = np.concatenate([codes for codes, _ in encoded])
+    return Sequences(codes, starts, owner, n_train_file, sum(n_replaced for _, n_replaced in encoded))
 
 
-def read_sequences(frames: Sequence[Frame], parts: Sequence[Ids]) -> tuple[list[tuple[np.ndarray, Ids]], int]:
-    """Read LEAF's sequences, and the character after each sequence, of each part. Raises `DataError` by row.
+def read_sequences(frames: Sequence[Frame], roles: Ids) -> Sequences:
+    """Read LEAF's sequences, and the character after each sequence. Raises `DataError` by row.
 
     Args:
-        frames: the tables.
-        parts: for each part its rows, counted over all tables together, sorted.
-
-    Returns:
-        Inputs, uint8 [n, 80], and labels, int64 [n], of each part; and how many characters of all tables became spaces.
+        frames: the tables, with 80 characters in the column `x` and one in `y`.
+        roles: the role of each row of all tables, int64.
     """
-    samples = [(np.empty((len(rows), LENGTH), np.uint8), np.empty(len(rows), np.int64)) for rows in parts]
-    frame_start, n_replaced = 0, 0
+    codes = np.empty((len(roles), LENGTH + 1), np.uint8)
+    first_row, n_replaced = 0, 0
     for frame in frames:
-        for name, position, length in (("x", 0, LENGTH), ("y", 1, 1)):
-            for row, codes, n_in_block in _encode_blocks(frame, column_of(frame, name), length):
-                n_replaced += n_in_block
-                start = frame_start + row
-                for rows, arrays in zip(parts, samples, strict=True):
-                    first, last = np.searchsorted(rows, (start, start + len(codes)))
-                    part_codes = codes[rows[first:last] - start]
-                    arrays[position][first:last] = part_codes if length > 1 else part_codes[:, 0]
-        frame_start += frame.table.num_rows
-    return samples, n_replaced
+        for column, positions in (("x", slice(LENGTH)), ("y", slice(LENGTH, None))):
+            for start, texts in _read_texts(frame, column_of(frame, column), codes[:1, positions].size):
+                text_codes, n_replaced_in_chunk = encode("".join(texts))
+                rows = slice(first_row + start, first_row + start + len(texts))
+                codes[rows, positions] = text_codes.reshape(len(texts), -1)
+                n_replaced += n_replaced_in_chunk
+        first_row += frame.table.num_rows
+    starts = np.arange(len(roles)) * (LENGTH + 1)
+    return Sequences(codes.ravel(), starts, roles, frames[0].table.num_rows, n_replaced)
 
 
-def _encode_blocks(frame: Frame, name: str, length: int) -> Iterator[tuple[int, np.ndarray, int]]:
-    """Yield blocks of a column of texts of one length. Raises `DataError` by row.
+def _read_texts(frame: Frame, name: str, length: int | None = None) -> Iterator[tuple[int, list[str]]]:
+    """Yield the texts of a column in pieces, each with its first row. Raises `DataError` by row.
 
-    A block is its first row, its characters as numbers, uint8 [rows, length], and how many became spaces.
+    length: the number of characters that each text must have; None for any number above 0.
     """
-    start = 0
-    blocks = (chunk.slice(row, BLOCK) for chunk in frame.chunks(name) for row in range(0, len(chunk), BLOCK))
-    for block in blocks:
-        texts = _texts_of(frame, name, block, start)
-        wrong_row = next((row for row, line in enumerate(texts) if len(line) != length), None)
-        if wrong_row is not None:
-            n = len(texts[wrong_row])
-            raise frame.blame(name, start + wrong_row, f"holds {n} characters; it must hold {length}")
-        codes, n_replaced = encode("".join(texts))
-        yield start, codes.reshape(len(texts), length), n_replaced
-        start += len(texts)
+    import pyarrow.compute as pc
 
-
-def _texts_of(frame: Frame, name: str, column: Any, start: int) -> list[str]:  # noqa: ANN401  pyarrow has no types
-    """Return the texts of a column, or of a block of its rows that begins at row `start`. Raises `DataError` by row."""
-    if not cells.is_text(column.type):
-        raise frame.error(name, f": column {name!r} must hold texts, it holds {column.type}")
-    texts: list[str] = column.to_pylist()
-    empty_row = next((row for row, line in enumerate(texts) if not line), None)
-    if empty_row is not None:
-        raise frame.blame(name, start + empty_row, "is empty")
-    return texts
+    for start, chunk in frame.chunks(name, may_be_empty=True):
+        if not arrow_columns.is_text(chunk.type):
+            raise frame.column_error(name, f": column {name!r} must hold texts, it holds {chunk.type}")
+        lengths: Any = pc.fill_null(pc.utf8_length(chunk), 0).to_numpy(zero_copy_only=False)
+        frame.check_cells(name, lengths == 0, lambda row: "is empty", start=start)
+        if length is not None:
+            wrong, allowed = lengths != length, f"it must hold {length}"
+            frame.check_cells(name, wrong, lambda row: f"holds {lengths[row]} characters; {allowed}", start=start)  # noqa: B023
+        yield start, chunk.to_pylist()
 
 
 def encode(characters: str) -> tuple[UInt8[np.ndarray, "characters"], int]:

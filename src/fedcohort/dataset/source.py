@@ -1,21 +1,73 @@
-"""Find the tables of a dataset with fixed columns, in a folder or on the Hugging Face hub, and map their column names.
+"""Datasets with fixed columns: read their tables from a folder or the Hugging Face hub, and map their column names.
 
     dataset.columns={image: picture, label: class}    the tables' names of `image` and `label`
 
-`column_of` returns the table's name of a column; errors use it, too, and begin with the option that names it.
+`column_of` returns the table's name of a column. Error messages use it, too, and begin with the option that names it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from fedcohort import ranges
-from fedcohort.dataset.files import file_of, part_of
-from fedcohort.dataset.hub import splits
-from fedcohort.dataset.naming import list_names
-from fedcohort.dataset.table import Frame, text
+from fedcohort.dataset.base import Dataset
+from fedcohort.dataset.files import find_part, read_part
+from fedcohort.dataset.hub import load_splits
+from fedcohort.dataset.messages import list_names
+from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 
 Columns = Mapping[str, str]  # the table's name of a column, by the dataset's name for it
+
+
+@dataclass(frozen=True)
+class TableDataset(Dataset):
+    """A dataset with fixed columns.
+
+    Attributes:
+        name: the dataset, as in dataset=NAME.
+        column_names: for each column its possible names, of which the first that a table has is read.
+        path: a local folder, or None for the hub.
+        hub: the name on the hub, or None if there is a folder.
+        columns: the tables' names of columns, by the dataset's names; None if they are the same.
+    """
+
+    name: ClassVar[str]
+    column_names: ClassVar[Sequence[Sequence[str]]]
+
+    path: str | None
+    hub: str | None
+    columns: Columns | None
+
+    def __post_init__(self) -> None:
+        ranges.text("path", self.path, optional=True)
+        ranges.text("hub", self.hub, optional=True)
+        check_columns(self.columns, *self.column_names)
+
+    def frames(self, parts: Sequence[str] = ("train", "test"), optional: Sequence[str] = ()) -> list[Frame]:
+        """Return the tables of the folder, or of the hub.
+
+        Args:
+            parts: parts that are required.
+            optional: names of an optional part, of which the first that exists is added.
+
+        Raises:
+            DataError: a table is missing, or both `path` and `hub` are None.
+        """
+        if self.path is not None:
+            present = [part for part in optional if find_part(self.path, part)][:1]
+            frames = [read_part(self.path, part) for part in (*parts, *present)]
+        elif self.hub is not None:
+            frames = load_splits(self.hub, parts, optional)[: len(parts) + 1]
+        else:
+            files = " and ".join(f"{part}.parquet" for part in parts)
+            raise DataError(
+                f"dataset={self.name} needs dataset.path, a folder with {files} (fedcohort prepare and docs/data.md "
+                "convert raw files), or dataset.hub, the name of data with the same columns on the Hugging Face hub"
+            )
+        renamed = self.columns or {}
+        options = {table_name: f"dataset.columns.{name}={table_name}" for name, table_name in renamed.items()}
+        return [replace(frame, renamed=renamed, column_options=options) for frame in frames]
 
 
 def check_columns(columns: Columns | None, *synonyms: Sequence[str]) -> None:
@@ -30,50 +82,13 @@ def check_columns(columns: Columns | None, *synonyms: Sequence[str]) -> None:
         allowed = f"null, or what the table calls one or more of {', '.join(names)}, as {{{names[0]}: other}}"
         raise ranges.refuse("columns", allowed, columns)
     for name, table_name in columns.items():
-        text(f"columns.{name}", table_name)
+        ranges.text(f"columns.{name}", table_name)
         if duplicates := [key for key in columns if key != name and columns[key] == table_name]:
             raise ranges.refuse(f"columns.{name}", f"another column than columns.{duplicates[0]}", table_name)
     for column_names in synonyms:
         if len(renamed := [name for name in column_names if name in columns]) > 1:
             allowed = f"a mapping with only one of {' and '.join(renamed)}, which are two names of the same column"
             raise ranges.refuse("columns", allowed, dict(columns))
-
-
-def frames_of(
-    name: str,
-    path: str | None,
-    hub: str | None,
-    columns: Columns | None,
-    parts: Sequence[str] = ("train", "test"),
-    perhaps: Sequence[str] = (),
-) -> list[Frame]:
-    """Return the tables of a folder, or of the hub.
-
-    Args:
-        name: the dataset.
-        path: a local folder, or None for the hub.
-        hub: the name on the hub.
-        columns: the tables' names of columns, by the dataset's; None if they are the same.
-        parts: parts that are required.
-        perhaps: names of an optional part, of which the first that exists is taken.
-
-    Raises:
-        DataError: for missing tables, and where both `path` and `hub` are None.
-    """
-    if path is not None:
-        optional = [part for part in perhaps if file_of(path, part)][:1]
-        frames = [part_of(path, part) for part in (*parts, *optional)]
-    elif hub is not None:
-        frames = splits(hub, parts, perhaps)[: len(parts) + 1]
-    else:
-        files = " and ".join(f"{part}.parquet" for part in parts)
-        raise DataError(
-            f"dataset={name} needs dataset.path, a folder with {files} (fedcohort prepare makes them of raw files), or "
-            "dataset.hub, the name of data with the same columns on the Hugging Face hub"
-        )
-    renamed = columns or {}
-    named = {table_name: f"dataset.columns.{name}={table_name}" for name, table_name in renamed.items()}
-    return [replace(frame, renamed=renamed, named=named) for frame in frames]
 
 
 def has_column(frame: Frame, name: str) -> bool:
@@ -87,13 +102,13 @@ def column_of(frame: Frame, *names: str) -> str:
     It is the name in `dataset.columns`, otherwise the first of `names` that the table has. Raises `DataError` where
     there is no such column.
     """
-    renamed = [frame.renamed[name] for name in names if name in frame.renamed]
-    candidates = [name for name in (renamed or names) if name in frame.names and (renamed or has_column(frame, name))]
-    if candidates:
-        return candidates[0]
-    columns = list_names(frame.names)
-    if renamed:
-        raise frame.error(renamed[0], f" has no column {renamed[0]!r}; it has {columns}")
+    name = next((name for name in names if name in frame.renamed), None)
+    name = name or next((name for name in names if has_column(frame, name)), None)
+    if name is not None:
+        frame.check_name(frame.renamed.get(name, name))
+        return frame.renamed.get(name, name)
     expected = " or ".join(repr(name) for name in names)
-    way_out = f"set dataset.columns={{{names[0]}: OTHER}} if it has another name"
-    raise DataError(f"{frame.option}: {frame.where} has no column {expected}; it has {columns}; {way_out}")
+    raise DataError(
+        f"{frame.option}: {frame.where} has no column {expected}; it has {list_names(frame.names)}; "
+        f"set dataset.columns={{{names[0]}: OTHER}} if it has another name"
+    )

@@ -23,14 +23,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.data.group_ranks import rank_within_group
 from fedcohort.data.pixels import PixelScale
-from fedcohort.data.places import rank_within_group, shuffled_positions
-from fedcohort.dataset.base import Dataset, Raw
+from fedcohort.dataset.base import Raw
 from fedcohort.dataset.breeds import BREEDS, PLACES
-from fedcohort.dataset.images import Fit
-from fedcohort.dataset.naming import difference
-from fedcohort.dataset.pictures import Pictures, check_source, images_of, labels_of, raw_of
-from fedcohort.dataset.source import Columns, column_of, frames_of
+from fedcohort.dataset.image_dataset import ImageLayout, ImageTables
+from fedcohort.dataset.images import ImageFormat
+from fedcohort.dataset.labels import read_classes
+from fedcohort.dataset.messages import difference
+from fedcohort.dataset.source import column_of
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.rng import generator
@@ -42,31 +43,24 @@ SCALE = PixelScale((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 @dataclass(frozen=True)
-class Spawrious(Dataset):
-    """The dataset with its options.
+class Spawrious(ImageTables):
+    """Spawrious.
 
     Attributes:
-        path: a local folder, or None for the hub.
-        hub: the name on the hub, or None if there is a folder.
-        columns: the tables' names of columns, by the names above; None if they are the same.
         breeds, places: the breeds and places that are used, in the order of their numbers.
         size: width and height of the images in pixels.
         test_share: share of the smallest pair of breed and place that is test data, taken of each pair.
-        pixels: their type in memory: "float32", "uint8" (converted batch by batch), or "auto", which is uint8 where
-            float32 would take more than 2 GB.
     """
 
-    path: str | None
-    hub: str | None
-    columns: Columns | None
+    name, column_names = "spawrious", (IMAGE, LABEL, PLACE)
+
     breeds: Sequence[str]
     places: Sequence[str]
     size: int
     test_share: float
-    pixels: str
 
     def __post_init__(self) -> None:
-        check_source(self.path, self.hub, self.columns, self.pixels, IMAGE, LABEL, PLACE)
+        super().__post_init__()
         for option, chosen, names in (("breeds", self.breeds, BREEDS), ("places", self.places, PLACES)):
             ranges.texts(option, chosen)
             least = 2 if option == "breeds" else 1
@@ -80,9 +74,9 @@ class Spawrious(Dataset):
 
         Raises `DataError`.
         """
-        frames = frames_of("spawrious", self.path, self.hub, self.columns, ("train",))
-        y = _number_by_position(frames[0], LABEL, BREEDS, self.breeds)
-        a = _number_by_position(frames[0], PLACE, PLACES, self.places)
+        frames = self.frames(("train",))
+        y = _read_positions(frames[0], LABEL, BREEDS, self.breeds)
+        a = _read_positions(frames[0], PLACE, PLACES, self.places)
         chosen_rows = np.flatnonzero((y >= 0) & (a >= 0))
         pair = (y * len(self.places) + a)[chosen_rows]
         sizes = np.bincount(pair, minlength=len(self.breeds) * len(self.places))
@@ -93,15 +87,15 @@ class Spawrious(Dataset):
                 f"of test_share={self.test_share:g} of them"
             )
         quota = np.full(len(sizes), int(self.test_share * sizes.min()))
-        order = shuffled_positions(len(chosen_rows), generator(seed, "spawrious"))
+        order = generator(seed, "spawrious").permutation(len(chosen_rows))
         is_test = rank_within_group(pair, order) < quota[pair]
         rows = (chosen_rows[~is_test], chosen_rows[is_test])
-        fit = Fit((3, self.size, self.size), resize=True)
-        pictures = Pictures("spawrious", IMAGE, LABEL, tuple(self.breeds), fit, SCALE)
-        x, test_x = (images_of(frames, pictures.image, fit, part_rows) for part_rows in rows)
+        image_format = ImageFormat((3, self.size, self.size), resize=True)
+        layout = ImageLayout("spawrious", IMAGE, LABEL, tuple(self.breeds), image_format, SCALE)
+        x, test_x = (layout.read_images(frames, part_rows) for part_rows in rows)
         place_numbers = ", ".join(f"{number} {name}" for number, name in enumerate(self.places))
         notes = [f"places {place_numbers}", *self.compare_sizes(sizes)]
-        raw = raw_of(pictures, (x, y[rows[0]]), (test_x, y[rows[1]]), self.pixels, *notes)
+        raw = layout.make_raw((x, y[rows[0]]), (test_x, y[rows[1]]), self.pixels, *notes)
         return replace(raw, train_attribute=a[rows[0]], test_attribute=a[rows[1]], revision=frames[0].revision)
 
     def pair_name(self, pair: int) -> str:
@@ -121,9 +115,8 @@ class Spawrious(Dataset):
         return [note + end for note in notes]
 
 
-def _number_by_position(frame: Frame, column_names: Sequence[str], names: Sequence[str], chosen: Sequence[str]) -> Ids:
+def _read_positions(frame: Frame, column_names: Sequence[str], names: Sequence[str], chosen: Sequence[str]) -> Ids:
     """Return the position in `chosen` of each cell of a column of `names`, int64 [rows]; -1 for names not chosen."""
-    ids = labels_of(frame, column_of(frame, *column_names), names)
     positions = np.array([chosen.index(name) if name in chosen else -1 for name in names], dtype=np.int64)
-    numbers: Ids = positions[ids]
+    numbers: Ids = positions[read_classes(frame, column_of(frame, *column_names), names)]
     return numbers

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.dataset.base import Dataset, Raw
-from fedcohort.errors import OptionError
+from fedcohort.data.group_ranks import rank_within_group
+from fedcohort.dataset.base import Dataset, Raw, check_generated_clients
 from fedcohort.rng import generator
 from fedcohort.types import Ids
 
@@ -37,7 +37,7 @@ MAX_SAMPLES = 50_000_000  # 12 GB
 
 @dataclass(frozen=True)
 class Synthetic(Dataset):
-    """The dataset with its options.
+    """Synthetic(alpha, beta).
 
     Attributes:
         alpha, beta: variances of u_k and B_k.
@@ -54,12 +54,7 @@ class Synthetic(Dataset):
     def __post_init__(self) -> None:
         ranges.number("alpha", self.alpha, "[0, 1e9]")
         ranges.number("beta", self.beta, "[0, 1e9]")
-        if self.clients is None:  # it follows the option `clients`
-            raise OptionError(
-                "clients must be an integer in [1, inf), got null: clients=null is for datasets with natural clients, "
-                "and this one generates its clients: set their number, such as clients=50"
-            )
-        ranges.integer("clients", self.clients, "[1, inf)")
+        check_generated_clients(self.clients, 50)
         ranges.integer("min_samples", self.min_samples, "[5, inf)")
         ranges.integer("max_samples", self.max_samples, "[5, inf)", optional=True)
         if self.max_samples is not None and self.max_samples < self.min_samples:
@@ -76,13 +71,12 @@ class Synthetic(Dataset):
         A client's data depend on the seed and the client's number only, not on the number of clients.
         """
         shards = [self.client(generator(seed, "synthetic", client=k)) for k in range(self.clients)]
-        n_train = [len(y) * 9 // 10 for _, y in shards]
-        train = [(x[:n], y[:n]) for (x, y), n in zip(shards, n_train, strict=True)]
-        test = [(x[n:], y[n:]) for (x, y), n in zip(shards, n_train, strict=True)]
-        train_x, train_y = (np.concatenate(part) for part in zip(*train, strict=True))
-        test_x, test_y = (np.concatenate(part) for part in zip(*test, strict=True))
-        first, second = (np.repeat(np.arange(self.clients), [len(y) for _, y in part]) for part in (train, test))
-        return Raw("synthetic", train_x, train_y, test_x, test_y, CLASSES, first, second)
+        x, y = (np.concatenate(arrays) for arrays in zip(*shards, strict=True))
+        sizes = np.array([len(labels) for _, labels in shards])
+        owner = np.repeat(np.arange(self.clients), sizes)
+        is_train = rank_within_group(owner) < (sizes * 9 // 10)[owner]
+        train, test = ((x[rows], y[rows]) for rows in (is_train, ~is_train))
+        return Raw("synthetic", *train, *test, CLASSES, owner[is_train], owner[~is_train])
 
     def client(self, rng: np.random.Generator) -> tuple[np.ndarray, Ids]:
         """Draw one client's inputs, float32 [n, 60], and labels [n]."""

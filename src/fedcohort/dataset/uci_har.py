@@ -22,14 +22,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
-from fedcohort.dataset import cells
-from fedcohort.dataset.base import Dataset, Raw
-from fedcohort.dataset.files import give_back
-from fedcohort.dataset.naming import difference
-from fedcohort.dataset.pictures import labels_of
-from fedcohort.dataset.source import Columns, check_columns, column_of, frames_of
-from fedcohort.dataset.table import Frame, text
-from fedcohort.errors import DataError
+from fedcohort.dataset import arrow_columns
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.files import release_memory
+from fedcohort.dataset.labels import read_classes
+from fedcohort.dataset.messages import difference
+from fedcohort.dataset.source import TableDataset, column_of
+from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
 
 SIGNALS = tuple(f"{signal}_{axis}" for signal in ("total_acc", "body_acc", "body_gyro") for axis in "xyz")
@@ -40,46 +39,31 @@ SERVER_TEST = "only the server holds test rows: no metrics clients/acc_*"
 
 
 @dataclass(frozen=True)
-class UciHar(Dataset):
-    """The dataset with its options.
+class UciHar(TableDataset):
+    """UCI-HAR, with a natural client per training subject."""
 
-    Attributes:
-        path: a local folder, or None for the hub.
-        hub: the name on the hub of a dataset with these columns, or None if there is a folder.
-        columns: the tables' names of columns, by the names above; None if they are the same.
-    """
-
-    path: str | None
-    hub: str | None
-    columns: Columns | None
-
-    def __post_init__(self) -> None:
-        text("path", self.path, optional=True)
-        text("hub", self.hub, optional=True)
-        check_columns(self.columns, *((name,) for name in (*SIGNALS, "label", "subject")))
+    name = "uci_har"
+    column_names = tuple((column,) for column in (*SIGNALS, "label", "subject"))
 
     def load(self, seed: int) -> Raw:
         """Return float32 [N, 9, 128], 6 classes, and a natural client per training subject; nothing is drawn.
 
         Raises `DataError` that names file, column and row.
         """
-        train, test = self._frames()
+        train, test = self.frames()
         subjects = read_subjects(train)
-        check_no_shared_subjects(train, subjects, test, read_subjects(test))
-        check_counted_from_zero(train)
-        labels = [labels_of(frame, column_of(frame, "label"), ACTIVITIES) for frame in (train, test)]
-        counts = zip(("training windows", "test windows"), labels, WINDOWS, strict=True)
+        is_shared = np.isin(test_subjects := read_subjects(test), subjects)
+        shared = f"which {train.where} has, too: the parts must have different people"  # their windows would overlap
+        test.check_cells(
+            column_of(test, "subject"), is_shared, lambda row: f"is of subject {test_subjects[row]}, {shared}"
+        )
+        labels = [read_activities(frame) for frame in (train, test)]
         notes = [f"{len(SIGNALS)} x {SAMPLES}: {', '.join(SIGNALS)}, not normalised"]
-        notes += [note for what, y, n in counts for note in difference(what, len(y), n)]
-        _, owner = np.unique(subjects, return_inverse=True)
+        for part, y, n_windows in zip(("training", "test"), labels, WINDOWS, strict=True):
+            notes += difference(f"{part} windows", len(y), n_windows)
         return Raw(
-            "uci_har",
-            read_windows(train),
-            labels[0],
-            read_windows(test),
-            labels[1],
-            n_classes=len(ACTIVITIES),
-            train_owner=owner.astype(np.int64),
+            *(self.name, read_windows(train), labels[0], read_windows(test), labels[1], len(ACTIVITIES)),
+            train_owner=np.unique(subjects, return_inverse=True)[1].astype(np.int64),
             inputs="; ".join([*notes, SERVER_TEST]),
             class_names=ACTIVITIES,
             pooled_test=True,
@@ -87,30 +71,17 @@ class UciHar(Dataset):
             single_use=True,
         )
 
-    def _frames(self) -> tuple[Frame, Frame]:
-        if self.path is None and self.hub is None:
-            raise DataError(
-                "dataset=uci_har needs dataset.path, a folder with train.parquet and test.parquet, or dataset.hub, the "
-                "name of data with the same columns on the Hugging Face hub. docs/data.md shows how to convert UCI's "
-                "archive, https://archive.ics.uci.edu/dataset/240"
-            )
-        train, test = frames_of("uci_har", self.path, self.hub, self.columns)
-        return train, test
 
-
-def check_counted_from_zero(frame: Frame) -> None:
-    """Raise `DataError` if labels are 1 to 6, the numbers of UCI's archive, instead of 0 to 5."""
+def read_activities(frame: Frame) -> Ids:
+    """Return the class of each window; raise `DataError` if labels are 1 to 6, the numbers of UCI's archive."""
     name = column_of(frame, "label")
-    column = frame.require_full(name)
-    if (
-        cells.is_number(column.type)
-        and (values := cells.numbers(column)).min() == 1
-        and values.max() == len(ACTIVITIES)
-    ):
-        what = (
-            f": column {name!r} counts from 1 to {len(ACTIVITIES)}, as UCI's files do: subtract 1, or write the names"
-        )
-        raise frame.error(name, what)
+    column, n = frame.require_full(name), len(ACTIVITIES)
+    if arrow_columns.is_number(column.type):
+        values = arrow_columns.numbers(column)
+        if values.min() == 1 and values.max() == n:
+            what = f": column {name!r} counts from 1 to {n}, as UCI's files do: subtract 1, or write the names"
+            raise frame.column_error(name, what)
+    return read_classes(frame, name, ACTIVITIES)
 
 
 def read_subjects(frame: Frame) -> Ids:
@@ -119,28 +90,18 @@ def read_subjects(frame: Frame) -> Ids:
     column = frame.require_full(name)
     ids = column.to_numpy()
     if ids.dtype.kind not in "iu":
-        raise frame.error(name, f": column {name!r} must hold whole numbers, it holds {column.type}")
+        raise frame.column_error(name, f": column {name!r} must hold whole numbers, it holds {column.type}")
     return np.asarray(ids, dtype=np.int64)
-
-
-def check_no_shared_subjects(train: Frame, train_subjects: Ids, test: Frame, test_subjects: Ids) -> None:
-    """Raise `DataError` for a person in both parts, whose overlapping windows would be in training and test."""
-    is_shared = np.isin(test_subjects, train_subjects)
-    if is_shared.any():
-        row = int(is_shared.argmax())
-        what = f"is of subject {test_subjects[row]}, which {train.where} has, too: the parts must have different people"
-        raise test.blame(column_of(test, "subject"), row, what)
 
 
 def read_windows(frame: Frame) -> Float32[np.ndarray, "n 9 128"]:
     """Return the signals of all windows, in the order of `SIGNALS`."""
     x = np.empty((frame.table.num_rows, len(SIGNALS), SAMPLES), dtype=np.float32)
     for channel, signal in enumerate(SIGNALS):
-        name = column_of(frame, signal)
-        values = frame.arrays(name)
+        values = frame.arrays(name := column_of(frame, signal))
         if values.shape[1:] != (SAMPLES,):
             what = f": column {name!r} must hold lists of {SAMPLES} numbers, it holds {values.shape[1:]}"
-            raise frame.error(name, what)
+            raise frame.column_error(name, what)
         x[:, channel] = values
-    give_back()
+    release_memory()
     return x

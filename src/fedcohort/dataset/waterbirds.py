@@ -21,49 +21,41 @@ Departures from the paper: none; images aren't augmented.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.base import Dataset, Raw
-from fedcohort.dataset.images import Fit
-from fedcohort.dataset.pictures import Pictures, check_source, images_of, labels_of, load
-from fedcohort.dataset.source import Columns, column_of, frames_of
-from fedcohort.dataset.table import Frame
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.image_dataset import ImageLayout, ImageTables
+from fedcohort.dataset.images import ImageFormat
+from fedcohort.dataset.labels import read_classes
+from fedcohort.dataset.source import column_of
 
 PLACE, PLACES = ("place",), ("land", "water")
-PICTURES = Pictures(
+LAYOUT = ImageLayout(
     name="waterbirds",
     image=("image",),
     label=("label", "y"),
     classes=("landbird", "waterbird"),
-    fit=Fit((3, 224, 224), resize=True, margin=16),
+    image_format=ImageFormat((3, 224, 224), resize=True, margin=16),
     scale=PixelScale((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     original=(4_795, 5_794),
 )
 
 
 @dataclass(frozen=True)
-class Waterbirds(Dataset):
-    """The dataset with its options.
+class Waterbirds(ImageTables):
+    """WaterBirds.
 
     Attributes:
-        path: a local folder, or None for the hub.
-        hub: the name on the hub.
-        columns: the tables' names of columns, by the names above; None if they are the same.
         size: width and height of the images in pixels.
-        pixels: their type in memory: "float32", "uint8" (converted batch by batch), or "auto", which is uint8 where
-            float32 would take more than 2 GB.
     """
 
-    path: str | None
-    hub: str
-    columns: Columns | None
+    name, column_names = LAYOUT.name, (LAYOUT.image, LAYOUT.label, PLACE)
+
     size: int
-    pixels: str
 
     def __post_init__(self) -> None:
-        check_source(self.path, self.hub, self.columns, self.pixels, PICTURES.image, PICTURES.label, PLACE)
+        super().__post_init__()
         ranges.integer("size", self.size, "[8, 1024]")
 
     def load(self, seed: int) -> Raw:
@@ -71,18 +63,14 @@ class Waterbirds(Dataset):
 
         Raises `DataError`.
         """
-        fit = Fit((3, self.size, self.size), resize=True, margin=round(self.size / 14))
-        pictures = replace(PICTURES, fit=fit)
-        frames = frames_of(PICTURES.name, self.path, self.hub, self.columns, perhaps=("valid", "validation"))
-        places = [labels_of(frame, column_of(frame, *PLACE), PLACES) for frame in frames]
-        raw = load(pictures, frames[:2], self.pixels)
+        image_format = ImageFormat((3, self.size, self.size), resize=True, margin=round(self.size / 14))
+        layout = replace(LAYOUT, image_format=image_format)
+        frames = self.frames(optional=("valid", "validation"))
+        places = [read_classes(frame, column_of(frame, *PLACE), PLACES) for frame in frames]
+        raw = layout.load(frames[:2], self.pixels)
         raw = replace(raw, train_attribute=places[0], test_attribute=places[1])
-        return raw if len(frames) == 2 else replace(raw, **_validation(pictures, frames[2], raw))
-
-
-def _validation(pictures: Pictures, frame: Frame, raw: Raw) -> dict[str, Any]:
-    """Return the fields of `Raw` with the validation part; its pixels have the type of those of `raw`."""
-    x = images_of([frame], pictures.image, pictures.fit)
-    y = labels_of(frame, column_of(frame, *pictures.label), pictures.classes)
-    valid = (pictures.scale.convert(x) if raw.scale is None else x, y)
-    return {"valid": valid, "inputs": f"{raw.inputs}; {len(y):,} validation images are the server's"}
+        if len(frames) == 2:
+            return raw
+        x, y = layout.read_images([frames[2]]), layout.read_labels(frames[2])
+        valid = (layout.scale.convert(x) if raw.scale is None else x, y)
+        return replace(raw, valid=valid, inputs=f"{raw.inputs}; {len(y):,} validation images are the server's")

@@ -9,37 +9,15 @@ sets are not blurred.
 Departures from the paper: there is no paper; blurs are among the corruptions of Hendrycks and Dietterich (2019).
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from jaxtyping import Float64
 
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.feature_noise import levels
 from fedcohort.feature_noise.base import FeatureNoise, Inputs
-from fedcohort.rng import Draws
+from fedcohort.feature_noise.levels import DrawnLevels
 
 
-@dataclass(frozen=True)
-class Blur(FeatureNoise):
-    """Gaussian blur of clients' images, a feature noise.
-
-    Attributes:
-        sigma: largest standard deviation of a client's kernel, in pixels.
-        law: distribution of the standard deviations over clients, "uniform" or "bimodal".
-        share: fraction of the clients with blurred images under law=bimodal.
-    """
-
-    sigma: float
-    law: str
-    share: float
-
-    def __post_init__(self) -> None:
-        levels.check_level_options(self.sigma, self.law, self.share)
-
-    def levels(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Draw the standard deviation of each client's kernel, [n_clients], in pixels."""
-        return levels.draw_levels(self.sigma, self.law, self.share, draws)
+class Blur(DrawnLevels, FeatureNoise):
+    """Gaussian blur of clients' images, a feature noise; the level is its standard deviation in pixels."""
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise `IncompatibleConfig` if inputs are not images."""

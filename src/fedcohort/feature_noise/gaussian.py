@@ -11,36 +11,14 @@ Departures from the paper: NIID-Bench gives client k of K the variance sigma k /
 client's strength does not depend on its id.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from jaxtyping import Float64
 
-from fedcohort.feature_noise import levels
 from fedcohort.feature_noise.base import FeatureNoise, Inputs
-from fedcohort.rng import Draws
+from fedcohort.feature_noise.levels import DrawnLevels
 
 
-@dataclass(frozen=True)
-class Gaussian(FeatureNoise):
-    """Gaussian noise added to clients' inputs, a feature noise.
-
-    Attributes:
-        sigma: largest standard deviation of a client's noise, in units of the inputs.
-        law: distribution of the standard deviations over clients, "uniform" or "bimodal".
-        share: fraction of the clients with noise under law=bimodal.
-    """
-
-    sigma: float
-    law: str
-    share: float
-
-    def __post_init__(self) -> None:
-        levels.check_level_options(self.sigma, self.law, self.share)
-
-    def levels(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Draw the standard deviation of each client's noise, [n_clients]."""
-        return levels.draw_levels(self.sigma, self.law, self.share, draws)
+class Gaussian(DrawnLevels, FeatureNoise):
+    """Gaussian noise added to clients' inputs, a feature noise; the level is its standard deviation."""
 
     def disturb(self, x: Inputs, level: float, rng: np.random.Generator) -> Inputs:
         """Return the client's inputs plus normal noise of standard deviation `level`."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fedcohort.errors import DamagedFile, DiskError, OptionError
 
-REFUSES = {  # errors that a user can resolve; other errors of a file are bugs, and keep their traceback
+REFUSAL_CODES = {  # errors that a user can resolve; other errors of a file are bugs, and keep their traceback
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
     *(errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE),
 }
@@ -17,7 +17,7 @@ REFUSES = {  # errors that a user can resolve; other errors of a file are bugs, 
 
 def is_disk_refusal(error: BaseException) -> bool:
     """Return whether an error means that the disk does not accept data."""
-    return isinstance(error, OSError) and error.errno in REFUSES
+    return isinstance(error, OSError) and error.errno in REFUSAL_CODES
 
 
 @contextmanager

@@ -25,13 +25,13 @@ from fedcohort.host.standard_output import discard_output, is_output_closed
 log = logging.getLogger("fedcohort")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-CLUSTERS = (signal.SIGUSR1, signal.SIGUSR2)  # signals of launchers: submitit requeues a job, and ends it
-PIPE = 128 + signal.SIGPIPE
-NOTHING = "stopped before a round was trained"
+CLUSTER_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)  # signals of launchers: submitit requeues a job, and ends it
+CLOSED_PIPE_CODE = 128 + signal.SIGPIPE
+STOPPED_BEFORE_TRAINING = "stopped before a round was trained"
 
 
 class Stop(KeyboardInterrupt):
-    """Ends the process at once; code: the exit code."""
+    """An exception that ends the process at once; code: its exit code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -39,7 +39,7 @@ class Stop(KeyboardInterrupt):
 
 
 class Stopped(SystemExit):
-    """A signal has ended a run whose rounds are saved.
+    """An exception for a run that a signal ended after its rounds were saved.
 
     Attributes:
         folder: folder of the run.
@@ -50,15 +50,15 @@ class Stopped(SystemExit):
         self.folder = folder
 
     def __reduce__(self) -> tuple[type["Stopped"], tuple[Any, Path]]:
-        """Let a process send it to another one."""
+        """Return the arguments for pickling, so that the exception can be sent to another process."""
         return Stopped, (self.code, self.folder)
 
 
 class Phase(enum.Enum):
     """The activity of a process when a signal arrives; the value is the message printed if the signal has to wait."""
 
-    START = ""
-    FORKED = "stopping; a further signal stops at once"  # training processes handle their signals
+    START = ""  # no round has begun: a signal ends the run at once
+    FORKED = "stopping; a further signal stops at once"  # training processes, which begin with START, handle signals
     ROUNDS = "finishing the round; a further signal drops it"
     FILES = "finishing figures and tracking; a further signal leaves them out"
     DEAF = "ending"
@@ -67,8 +67,7 @@ class Phase(enum.Enum):
 class Interrupts:
     """The signals of this process, and of the training processes that it forks.
 
-    The methods `enter_preparation`, `enter_forking`, `enter_training`, `enter_file_writing` and `enter_failure` set the
-    process's phase.
+    The methods `enter` and `enter_failure` set the process's phase.
     """
 
     def __init__(self) -> None:
@@ -89,21 +88,9 @@ class Interrupts:
         """Whether a signal has no effect before the next call of `check`."""
         return self._phase is Phase.DEAF
 
-    def enter_preparation(self) -> None:
-        """Note that no round has begun: a signal ends the run at once."""
-        self._phase = Phase.START
-
-    def enter_forking(self) -> None:
-        """Note that training processes may be forked, each of which calls `enter_preparation` and handles signals."""
-        self._phase = Phase.FORKED
-
-    def enter_training(self) -> None:
-        """Note that the rounds begin."""
-        self._phase = Phase.ROUNDS
-
-    def enter_file_writing(self) -> None:
-        """Note that the rounds are over, and the last files are written."""
-        self._phase = Phase.FILES
+    def enter(self, phase: Phase) -> None:
+        """Set the phase of the process, which decides what a signal does."""
+        self._phase = phase
 
     def enter_failure(self) -> None:
         """Note that an error ends the run; if a signal before the rounds caused it, further signals are ignored."""
@@ -118,7 +105,7 @@ class Interrupts:
         """Install the signal handlers of this module. A signal that is ignored (`nohup`) stays ignored."""
         self._shared = mmap.mmap(-1, 2)  # new, as a worker shares the old one with all workers of its fork server
         self._phase, self._owner, self._own, self._seen = Phase.START, os.getpid(), 0, False
-        for number in CLUSTERS:
+        for number in CLUSTER_SIGNALS:
             if callable(handler := signal.getsignal(number)):
                 signal.signal(number, self._for_owner(handler))
         handlers = {number: signal.getsignal(number) for number in SIGNALS}
@@ -164,8 +151,8 @@ class Interrupts:
     def note_closed_pipe(self) -> None:
         """Note that the output's pipe is closed, which ends the run like a signal."""
         if self._before is None:
-            raise SystemExit(PIPE)
-        self.record_exit_code(PIPE)
+            raise SystemExit(CLOSED_PIPE_CODE)
+        self.record_exit_code(CLOSED_PIPE_CODE)
         self.check()
 
     def _give_back(self, handlers: dict[int, Any]) -> None:
@@ -212,7 +199,7 @@ class Interrupts:
 interrupts = Interrupts()
 
 
-def run_main(main: Callable[[], int], message: str = NOTHING) -> int:
+def run_main(main: Callable[[], int], message: str = STOPPED_BEFORE_TRAINING) -> int:
     """Return the exit code of `main`; end the process with the signal's exit code if a signal ended it.
 
     A reader of the output that has gone, such as `head`, counts as SIGPIPE.
@@ -229,10 +216,10 @@ def run_main(main: Callable[[], int], message: str = NOTHING) -> int:
     except BaseException as error:
         if isinstance(error, BrokenPipeError) and is_output_closed():
             discard_output()
-            interrupts.record_exit_code(PIPE)
+            interrupts.record_exit_code(CLOSED_PIPE_CODE)
         if not interrupts.code or (isinstance(error, SystemExit) and error.code != interrupts.code):
             raise
-        if not isinstance(error, SystemExit) and interrupts.code != PIPE:
+        if not isinstance(error, SystemExit) and interrupts.code != CLOSED_PIPE_CODE:
             sys.stderr.write(f"{message}\n")
     finally:
         interrupts.stop()

@@ -6,15 +6,14 @@ import math
 import os
 import resource
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from fedcohort.errors import OptionError
-from fedcohort.host import control_groups
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
-SMALL = 2**26  # bytes below which a need is not checked
-GROWTH = 2**26  # bytes of growth from which a full garbage collection, which takes 0.25 s, is worth its time
+MIN_CHECKED_BYTES = 2**26  # bytes below which a need is not checked
+_RESIDENT = {"after collection": 0.0}  # bytes of the process after the last garbage collection by `end_run`
+MIN_GROWTH_BYTES = 2**26  # bytes of growth from which a full garbage collection, which takes 0.25 s, is worth its time
 
 
 def keep_freed_memory() -> None:
@@ -56,28 +55,18 @@ def return_free_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-@dataclass
-class Baseline:
-    """The memory of the process after the last garbage collection by `end_run`, in bytes."""
-
-    bytes: float = 0.0
-
-
-_baseline = Baseline()
-
-
 def end_run() -> None:
     """Free the memory of a run that has ended, when one process makes many runs.
 
     Lightning's objects refer to each other, so that a run's data stay in memory until the next full garbage collection.
     That depends on the number of new objects: up to then, data of 200 MB would be in memory twenty times.
     """
-    if resident_bytes() - _baseline.bytes > GROWTH:
+    grown = resident_bytes() - _RESIDENT["after collection"] > MIN_GROWTH_BYTES
+    if grown:
         gc.collect()
-        return_free_memory()
-        _baseline.bytes = resident_bytes()
-    else:
-        return_free_memory()
+    return_free_memory()
+    if grown:
+        _RESIDENT["after collection"] = resident_bytes()
 
 
 def resident_bytes() -> float:
@@ -91,13 +80,12 @@ def resident_bytes() -> float:
 def available_bytes() -> float:
     """Return the bytes that this process can still allocate; infinity if the system does not report it.
 
-    It is the minimum of the machine's free memory and of the limits of the control group and of `ulimit -v`.
+    It is the minimum of the machine's free memory and of the limit of `ulimit -v`.
     """
     limits = [math.inf]
     with suppress(OSError, LookupError, ValueError):
         lines = Path("/proc/meminfo").read_text().splitlines()
         limits += [1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
-    limits.append(control_groups.memory_left())
     address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
     if address_space != resource.RLIM_INFINITY:
         with suppress(OSError, LookupError):
@@ -116,6 +104,6 @@ def require_memory(needed: float, what: str, cure: str) -> None:
         what: the part of the run that needs them, with which the message begins.
         cure: the options that the user can change.
     """
-    if needed > SMALL and needed > (free := available_bytes()):
+    if needed > MIN_CHECKED_BYTES and needed > (free := available_bytes()):
         needs = f"{what} needs at least {needed / 1e9:.1f} GB of memory"
         raise OptionError(f"{needs}, {free / 1e9:.1f} GB are available: {cure}")

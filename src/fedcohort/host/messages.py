@@ -14,7 +14,7 @@ log = logging.getLogger("fedcohort")
 
 
 class _Terminal(logging.StreamHandler[TextIO]):
-    """Writes to the standard error as it is now: a notebook and a test replace it."""
+    """A log handler for the present standard error, which notebooks and tests replace."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -25,14 +25,17 @@ class _Terminal(logging.StreamHandler[TextIO]):
         return sys.stderr
 
 
-def to_terminal() -> None:
-    """Write messages to the terminal, without times and levels."""
+def to_terminal() -> logging.Handler:
+    """Write messages to the terminal, without times and levels, and return the handler that does."""
     log.setLevel(logging.INFO)
-    if not any(isinstance(handler, logging.StreamHandler) for handler in log.handlers):
-        handler = _Terminal()
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        log.addHandler(handler)
     log.propagate = False
+    for handler in log.handlers:
+        if isinstance(handler, _Terminal):
+            return handler
+    terminal = _Terminal()
+    terminal.setFormatter(logging.Formatter("%(message)s"))
+    log.addHandler(terminal)
+    return terminal
 
 
 def quiet_lightning() -> None:

@@ -8,7 +8,7 @@ from fedcohort.errors import OptionError
 from fedcohort.host import cores, task
 from fedcohort.ranges import refuse
 
-CLUSTER = {"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "GROUP_RANK"}
+CLUSTER_VARIABLES = {"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "GROUP_RANK"}
 
 
 def count_training_processes(accelerator: str, devices: int | str) -> int:
@@ -43,7 +43,7 @@ def list_untried(accelerator: str, num_nodes: int) -> list[str]:
 
 def check_processes(accelerator: str, devices: int, num_nodes: int) -> None:
     """Raise `OptionError` if there are too few GPUs, or if no launcher starts the right number of processes."""
-    if num_nodes > 1 and not CLUSTER & set(os.environ):
+    if num_nodes > 1 and not CLUSTER_VARIABLES & set(os.environ):
         raise refuse("trainer.num_nodes", "1 where neither SLURM nor torchrun starts the processes", num_nodes)
     launcher, repeats = task.count_repeated_launches()
     if num_nodes == 1 and repeats > 1:

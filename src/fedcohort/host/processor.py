@@ -3,11 +3,11 @@
 import re
 from pathlib import Path
 
-INFO = Path("/proc/cpuinfo")
-BF16 = {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}  # the first two are of x86, the others of Arm
+CPU_INFO = Path("/proc/cpuinfo")
+BF16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}  # the first two are of x86, the others of Arm
 
 
-def has_bf16(info: Path = INFO) -> bool | None:
+def has_bf16(info: Path = CPU_INFO) -> bool | None:
     """Return whether the processor has instructions for bfloat16; None if the system does not report it.
 
     info: file in which Linux lists the processor's instruction sets.
@@ -16,4 +16,4 @@ def has_bf16(info: Path = INFO) -> bool | None:
         lines = re.findall(r"^(?:flags|Features)\s*:(.*)$", info.read_text(), re.MULTILINE)
     except OSError:
         return None
-    return not BF16.isdisjoint(lines[0].split()) if lines else None
+    return not BF16_INSTRUCTIONS.isdisjoint(lines[0].split()) if lines else None

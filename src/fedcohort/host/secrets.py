@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl
 from fedcohort.errors import OptionError
 
 ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://[^\s'\"]+")
-WORDS = ("pass", "pwd", "token", "secret", "api_key", "apikey", "access_key", "auth", "credential", "signature")
-HOW = (
+SECRET_NAMES = ("pass", "pwd", "token", "secret", "api_key", "apikey", "access_key", "auth", "credential", "signature")
+INSTRUCTIONS = (
     "set environment variables instead: MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD (or "
     "MLFLOW_TRACKING_TOKEN) for a server; for a database use its own settings, such as PGPASSWORD or ~/.pgpass"
 )
@@ -28,7 +28,7 @@ def has_password(address: str) -> bool:
     user, separator, _ = location.rpartition("@")
     has_user = bool(separator) and (scheme in ("http", "https") or (":" in user and scheme != "sqlite"))
     names = [name.lower() for name, _ in parse_qsl(query, keep_blank_values=True)]
-    return has_user or any(word in name for name in names for word in WORDS)
+    return has_user or any(argument in name for name in names for argument in SECRET_NAMES)
 
 
 def mask_password(address: str) -> str:
@@ -38,15 +38,15 @@ def mask_password(address: str) -> str:
 
 def password_error(option: str, address: str) -> OptionError:
     """Return the error for an option whose value is an address with a password."""
-    return OptionError(f"{option} must be an address without a password, got {mask_password(address)}: {HOW}")
+    return OptionError(f"{option} must be an address without a password, got {mask_password(address)}: {INSTRUCTIONS}")
 
 
-def check_for_passwords(words: Iterable[str], files: Sequence[Path] = ()) -> None:
+def check_for_passwords(arguments: Iterable[str], files: Sequence[Path] = ()) -> None:
     """Search options and config files; raise `OptionError` for the first address with a password."""
-    for word in words:
-        for address in ADDRESS.findall(word):
+    for argument in arguments:
+        for address in ADDRESS.findall(argument):
             if has_password(address):
-                raise password_error(word.partition("=")[0], address)
+                raise password_error(argument.partition("=")[0], address)
     for path in files:
         for address in ADDRESS.findall(path.read_text(errors="replace")):
             if has_password(address):

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 
 log = logging.getLogger("fedcohort")
-AT_WORK = ("RUNNING", "SIGNALING")
+ACTIVE_STATES = ("RUNNING", "SIGNALING")
 POLL_S, KILL_S = 1.0, 60.0  # seconds between two queries for jobs, and until killed jobs must have ended
 
 
@@ -33,7 +33,7 @@ def requeue_if_preempted() -> None:
     """Requeue this job if SLURM preempts it with a grace period.
 
     SLURM only requeues jobs that it has to kill; a job that saves its state and ends within the grace period counts as
-    completed. A cancelled job is not in a state of `AT_WORK`, and stays cancelled.
+    completed. A cancelled job is not in a state of `ACTIVE_STATES`, and stays cancelled.
     """
     job_id = current_job_id()
     if os.environ.get("SLURM_PROCID", "0") != "0":  # only the job's first task requeues it
@@ -42,7 +42,7 @@ def requeue_if_preempted() -> None:
         return
     facts = dict(re.findall(r"(\w+)=(\S+)", _answer("scontrol", "show", "job", job_id)))
     preempted = facts.get("PreemptTime", "None") not in ("None", "N/A", "Unknown")
-    if preempted and facts.get("Requeue") == "1" and facts.get("JobState") in AT_WORK:
+    if preempted and facts.get("Requeue") == "1" and facts.get("JobState") in ACTIVE_STATES:
         _answer("scontrol", "requeue", job_id)
         log.warning("SLURM preempts job %s: it is in the queue again, and will resume from its checkpoint", job_id)
 

@@ -2,18 +2,18 @@
 
 import os
 
-RANKS = ("SLURM_PROCID", "RANK")
-COUNTS = ("SLURM_NTASKS", "WORLD_SIZE")
+RANK_VARIABLES = ("SLURM_PROCID", "RANK")
+COUNT_VARIABLES = ("SLURM_NTASKS", "WORLD_SIZE")
 
 
 def is_following_task(num_nodes: int) -> bool:
     """Return whether this process is a task of a cluster other than the first, which writes the run's folder."""
-    return num_nodes > 1 and int(_read(RANKS) or 0) > 0
+    return num_nodes > 1 and int(_read(RANK_VARIABLES) or 0) > 0
 
 
 def count_cluster_processes() -> int | None:
     """Return the number of processes that a cluster started; None outside of a cluster."""
-    n_processes = _read(COUNTS)
+    n_processes = _read(COUNT_VARIABLES)
     return int(n_processes) if n_processes else None
 
 

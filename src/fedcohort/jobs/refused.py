@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.jobs import objective_metric
+from fedcohort.jobs.job import check_objective
 from fedcohort.jobs.status import varying_overrides
 from fedcohort.startup.check import check_before_data
 from fedcohort.startup.compose import Composed
@@ -36,7 +36,7 @@ def list_refused(
         try:
             composition = compose(tuple(words))
             check_before_data(composition)
-            objective_metric.check_objective(composition.config, by_search=False)
+            check_objective(composition.config, by_search=False)
         except Exception as error:
             reason = explain(error, words, configs)
             if reason is None:

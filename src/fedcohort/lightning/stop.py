@@ -9,7 +9,7 @@ from lightning.pytorch.callbacks import Checkpoint
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import disk
-from fedcohort.host.interrupt import interrupts
+from fedcohort.host.interrupt import Phase, interrupts
 from fedcohort.record.observer import Observer
 from fedcohort.round.budget import Budget, Spent
 
@@ -23,7 +23,7 @@ class GracefulStop(pl.Callback):
     """
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.enter_preparation()
+        interrupts.enter(Phase.START)
         interrupts.check()
 
     def on_sanity_check_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -33,10 +33,10 @@ class GracefulStop(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         interrupts.listen()
         interrupts.check()
-        interrupts.enter_training()
+        interrupts.enter(Phase.ROUNDS)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.enter_file_writing()
+        interrupts.enter(Phase.FILES)
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         """Note that the run ends, so that further signals do not interrupt the callbacks that follow."""
@@ -44,7 +44,7 @@ class GracefulStop(pl.Callback):
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Note that only files remain, as a run that is resumed after its last round calls no `on_train_end`."""
-        interrupts.enter_file_writing()
+        interrupts.enter(Phase.FILES)
 
 
 class EndOfRound(Checkpoint):

@@ -37,8 +37,8 @@ from fedcohort import ranges
 from fedcohort.errors import DataError, OptionError
 from fedcohort.partition.attribute_tables import Counts, Pools, check_pools, data_tables, even_tables
 from fedcohort.partition.base import Partition, Stock
-from fedcohort.partition.sizes import even, require_samples_for_clients
-from fedcohort.partition.tables import deal_pairs
+from fedcohort.partition.sizes import equal_sizes, require_samples_for_clients
+from fedcohort.partition.tables import draw_by_table
 from fedcohort.types import Ids
 
 
@@ -92,7 +92,7 @@ class Attribute(Partition):
         else:
             K = require_samples_for_clients("attribute", n_clients, len(stock))
             table = self._tables_of_rule(pools, self.default_sizes(len(stock), K), rng.permutation(K))
-        return deal_pairs(pair, table, rng)
+        return draw_by_table(pair, table, rng)
 
     def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, or fewer under margins=even.
@@ -101,7 +101,7 @@ class Attribute(Partition):
         """
         pair, pools = _pairs(stock)
         clients = rng.permutation(len(sizes))
-        return deal_pairs(pair, self._tables_of_rule(pools, sizes[clients], clients), rng)
+        return draw_by_table(pair, self._tables_of_rule(pools, sizes[clients], clients), rng)
 
     def default_sizes(self, n_samples: int, n_clients: int) -> Ids:
         """Return the clients' sizes, int64 [n_clients], ordered by kind; only their proportions if margins=even."""
@@ -109,7 +109,7 @@ class Attribute(Partition):
             return np.ones(n_clients, dtype=np.int64)
         n_skewed = sum(self.count_kinds(n_clients))
         size, n_correlated = n_samples // n_clients, n_clients - n_skewed
-        last = even(n_samples - size * n_skewed, n_correlated) if n_correlated else np.empty(0, dtype=np.int64)
+        last = equal_sizes(n_samples - size * n_skewed, n_correlated) if n_correlated else np.empty(0, dtype=np.int64)
         return np.concatenate([np.full(n_skewed, size), last])
 
     def _tables_of_option(self, pools: Pools, n_clients: int | None) -> Counts:
@@ -121,9 +121,7 @@ class Attribute(Partition):
                 f"clients={len(table)}"
             )
         if table.shape[1:] != pools.shape:
-            shapes = [
-                f"{n_rows} classes and {n_columns} attributes" for n_rows, n_columns in (table.shape[1:], pools.shape)
-            ]
+            shapes = [f"{C} classes and {A} attributes" for C, A in (table.shape[1:], pools.shape)]
             raise OptionError(f"partition.counts has tables of {shapes[0]}, but the data have {shapes[1]}")
         categories = (np.arange(pools.shape[0]), np.arange(pools.shape[1]))
         check_pools(table.sum(0), pools, "fewer of them in partition.counts", categories)

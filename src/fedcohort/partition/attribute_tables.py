@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from fedcohort.errors import OptionError
-from fedcohort.partition.tables import apportion_counts, deal_cards
+from fedcohort.partition.tables import apportion_counts, spread_evenly
 from fedcohort.types import Ids, Values
 
 Counts = Int64[np.ndarray, "clients classes attributes"]
@@ -17,7 +17,7 @@ MIN_CLIENT_SAMPLES = 3  # smallest number of training samples of a client (`star
 
 
 class TableRule(Protocol):
-    """The options of the rule.
+    """The options of the partition by class and attribute that its tables depend on.
 
     Attributes:
         share: fraction of a skewed client's samples that have its class, its attribute, or paired class and attribute.
@@ -41,7 +41,7 @@ def even_tables(pools: Pools, sizes: Ids, rule: TableRule, categories: Categorie
     Args:
         pools: samples of the data by class and attribute, [C, A].
         sizes: proportions of the clients' sizes, [K].
-        rule: the options.
+        rule: the options of the partition.
         categories: ids of the rows and columns of `pools`, for messages.
 
     Raises:
@@ -82,7 +82,7 @@ def data_tables(pools: Pools, sizes: Ids, rule: TableRule, categories: Categorie
     Args:
         pools: samples of the data by class and attribute, [C, A].
         sizes: samples of each client, [K].
-        rule: the options.
+        rule: the options of the partition.
         categories: ids of the rows and columns of `pools`, for messages.
 
     Raises:
@@ -100,8 +100,8 @@ def data_tables(pools: Pools, sizes: Ids, rule: TableRule, categories: Categorie
     # The sc clients share the remaining samples evenly, pair by pair; the largest of them choose first.
     remaining = np.repeat(np.arange(pools.size), (pools - skewed_sum).ravel())
     largest_first = n_skewed + np.argsort(-sizes[n_skewed:], kind="stable")
-    for k, cards in zip(largest_first, deal_cards(sizes[largest_first]), strict=True):
-        tables[k] = np.bincount(remaining[cards], minlength=pools.size).reshape(pools.shape)
+    for k, positions in zip(largest_first, spread_evenly(sizes[largest_first]), strict=True):
+        tables[k] = np.bincount(remaining[positions], minlength=pools.size).reshape(pools.shape)
     return tables
 
 

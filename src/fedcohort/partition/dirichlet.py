@@ -26,7 +26,7 @@ from fedcohort.component import CLASSES, Requirement
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import require_min_samples, require_samples_for_clients
-from fedcohort.partition.tables import deal_pairs, in_whole_samples, scale_to_margins
+from fedcohort.partition.tables import draw_by_table, round_to_margins, scale_to_margins
 from fedcohort.types import Ids, Values
 
 
@@ -48,7 +48,7 @@ def dirichlet(alpha: float, size: int, rng: np.random.Generator) -> Values:
     return share
 
 
-def top_up(parts: list[Ids], least: int) -> list[Ids]:
+def enlarge_small_parts(parts: list[Ids], least: int) -> list[Ids]:
     """Move the last samples of the largest parts to parts of fewer than `least` samples.
 
     The sizes must sum to at least least * len(parts). While a part is too small, the largest one is above the mean, so
@@ -112,7 +112,7 @@ class Dirichlet(Partition):
             for k, piece in enumerate(np.split(of_class, np.minimum(cuts, len(of_class)))):
                 pieces[k].append(piece)
         parts = [rng.permutation(np.concatenate(client_pieces)) for client_pieces in pieces]
-        return [np.sort(part) for part in top_up(parts, self.min_samples)]
+        return [np.sort(part) for part in enlarge_small_parts(parts, self.min_samples)]
 
     def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, with the classes that are drawn.
@@ -128,5 +128,5 @@ class Dirichlet(Partition):
         pools = np.bincount(stock.labels, minlength=stock.n_classes)
         classes = np.flatnonzero(pools)
         shares = scale_to_margins(log_gamma(self.alpha, (K, len(classes)), rng), sizes, pools[classes])
-        table = in_whole_samples(shares, sizes, pools[classes])
-        return deal_pairs(np.searchsorted(classes, stock.labels), table, rng)
+        table = round_to_margins(shares, sizes, pools[classes])
+        return draw_by_table(np.searchsorted(classes, stock.labels), table, rng)

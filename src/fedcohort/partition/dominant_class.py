@@ -22,8 +22,8 @@ from fedcohort import ranges
 from fedcohort.component import CLASSES, Requirement
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition, Stock
-from fedcohort.partition.sizes import even, require_samples_for_clients
-from fedcohort.partition.tables import deal_cards
+from fedcohort.partition.sizes import equal_sizes, require_samples_for_clients
+from fedcohort.partition.tables import spread_evenly
 from fedcohort.types import Ids
 
 Counts = Int64[np.ndarray, "clients classes"]
@@ -126,7 +126,7 @@ class DominantClass(Partition):
         Raises `OptionError`, with feasible values, if the classes have too few samples.
         """
         K = require_samples_for_clients("dominant_class", n_clients, len(stock))
-        return self.deal(stock, even(len(stock), K), rng)
+        return self.deal(stock, equal_sizes(len(stock), K), rng)
 
     def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k.
@@ -178,6 +178,6 @@ def _deal(labels: Ids, counts: Counts, plan: SplitPlan, uniform: np.ndarray, rng
     # `remaining` is sorted by class, so that evenly spread positions give each client its share of every class.
     largest_first = plan.clients[uniform[plan.clients]]
     largest_first = largest_first[np.argsort(-plan.sizes[largest_first], kind="stable")]
-    for k, cards in zip(largest_first, deal_cards(plan.sizes[largest_first]), strict=True):
-        parts[k] = remaining[cards]
+    for k, positions in zip(largest_first, spread_evenly(plan.sizes[largest_first]), strict=True):
+        parts[k] = remaining[positions]
     return parts

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort.partition.base import Partition, Stock
-from fedcohort.partition.sizes import even, require_samples_for_clients
+from fedcohort.partition.sizes import equal_sizes, require_samples_for_clients
 from fedcohort.types import Ids
 
 
@@ -25,7 +25,7 @@ class Iid(Partition):
         Raises `OptionError` if there are fewer samples than clients.
         """
         K = require_samples_for_clients("iid", n_clients, len(stock))
-        return self.deal(stock, even(len(stock), K), rng)
+        return self.deal(stock, equal_sizes(len(stock), K), rng)
 
     def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k."""

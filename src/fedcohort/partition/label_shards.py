@@ -16,7 +16,7 @@ from fedcohort import ranges
 from fedcohort.component import CLASSES, Requirement
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition, Stock
-from fedcohort.partition.sizes import even, require_samples_for_clients
+from fedcohort.partition.sizes import equal_sizes, require_samples_for_clients
 from fedcohort.types import Ids
 
 
@@ -49,7 +49,7 @@ class LabelShards(Partition):
             )
         by_label = _sort(stock.labels, rng)
         shards = rng.permutation(K * self.shards).reshape(K, self.shards)
-        return _cut(by_label, even(N, K * self.shards), shards)
+        return _cut(by_label, equal_sizes(N, K * self.shards), shards)
 
     def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, in `shards` pieces of equal size.
@@ -65,7 +65,7 @@ class LabelShards(Partition):
         by_label = _sort(stock.labels, rng)
         shards = rng.permutation(K * self.shards).reshape(K, self.shards)
         shard_sizes = np.empty(K * self.shards, dtype=np.int64)
-        shard_sizes[shards] = np.stack([even(size, self.shards) for size in sizes.tolist()])
+        shard_sizes[shards] = np.stack([equal_sizes(size, self.shards) for size in sizes.tolist()])
         return _cut(by_label, shard_sizes, shards)
 
 

@@ -24,7 +24,7 @@ from fedcohort import ranges
 from fedcohort.component import Requirement
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition, Stock
-from fedcohort.partition.sizes import proportional, require_min_samples, require_samples_for_clients
+from fedcohort.partition.sizes import proportional_sizes, require_min_samples, require_samples_for_clients
 from fedcohort.types import Ids, Values
 
 
@@ -67,7 +67,7 @@ class Quantity(Partition):
         """
         K, N = require_samples_for_clients("quantity", n_clients, len(stock)), len(stock)
         require_min_samples(self.min_samples, N, K)
-        sizes = proportional(N, self.weights(K, rng), self.min_samples)
+        sizes = proportional_sizes(N, self.weights(K, rng), self.min_samples)
         try:
             parts = self.base.deal(stock, sizes, rng)
         except OptionError as error:  # the base names its options without the prefix that they have here

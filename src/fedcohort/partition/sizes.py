@@ -29,12 +29,12 @@ def require_min_samples(min_samples: int, n_samples: int, n_clients: int) -> Non
         )
 
 
-def even(n_samples: int, n_clients: int) -> Ids:
+def equal_sizes(n_samples: int, n_clients: int) -> Ids:
     """Return equal sizes that sum to `n_samples`, int64 [n_clients]; the first clients have one more if necessary."""
     return n_samples // n_clients + (np.arange(n_clients) < n_samples % n_clients)
 
 
-def proportional(n_samples: int, weights: Values, least: int) -> Ids:
+def proportional_sizes(n_samples: int, weights: Values, least: int) -> Ids:
     """Return sizes that sum to `n_samples`, int64 [n_clients].
 
     Every client has `least` samples and a share of the remaining ones in proportion to its weight, rounded to one of

@@ -8,7 +8,7 @@ from jaxtyping import Float64, Int64
 
 from fedcohort.types import Ids, Values
 
-MAX_STEPS = 200  # of `fit`; `in_whole_samples` then corrects the margins by whole samples
+MAX_STEPS = 200  # of `fit`; `round_to_margins` then corrects the margins by whole samples
 MIN_WEIGHT = 1e-30  # of a kind relative to the client's largest weight, so that no column is zero
 
 
@@ -30,7 +30,7 @@ def apportion_counts(
     return tables
 
 
-def deal_pairs(sample_kind: Ids, table: Int64[np.ndarray, "clients *kinds"], rng: np.random.Generator) -> list[Ids]:
+def draw_by_table(sample_kind: Ids, table: Int64[np.ndarray, "clients *kinds"], rng: np.random.Generator) -> list[Ids]:
     """Draw samples of each kind, table[k] of them for client k, and return sorted positions.
 
     sample_kind: flat index of each sample's kind in a row of the table, int64 [N].
@@ -44,11 +44,10 @@ def deal_pairs(sample_kind: Ids, table: Int64[np.ndarray, "clients *kinds"], rng
     return [np.sort(np.concatenate(pieces)) for pieces in parts]
 
 
-def deal_cards(sizes: Ids) -> list[Ids]:
+def spread_evenly(sizes: Ids) -> list[Ids]:
     """Return which of sum(sizes) positions each client gets: sizes[k] for client k, spread evenly over all positions.
 
-    Position j of client k is aimed at the fraction (j + 1/2) / sizes[k]. With equal sizes the clients take turns, as
-    in dealing cards.
+    Position j of client k is aimed at the fraction (j + 1/2) / sizes[k]. With equal sizes the clients take turns.
     """
     client = np.repeat(np.arange(len(sizes)), sizes)
     position_in_client = np.arange(len(client)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -83,7 +82,7 @@ def scale_to_margins(
     return table
 
 
-def in_whole_samples(
+def round_to_margins(
     shares: Float64[np.ndarray, "clients kinds"], sizes: Ids, pools: Ids
 ) -> Int64[np.ndarray, "clients kinds"]:
     """Return integers near `shares` with exactly the given sums; rounding errors carry over to the next client.

@@ -20,10 +20,10 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
-from fedcohort.dataset.files import part_of
-from fedcohort.dataset.images import Fit
-from fedcohort.dataset.naming import list_names
-from fedcohort.dataset.pictures import NO_PIXELS, images_of, pixels_of
+from fedcohort.dataset.files import read_part
+from fedcohort.dataset.image_dataset import NO_PIXELS, read_images, to_pixels
+from fedcohort.dataset.images import ImageFormat
+from fedcohort.dataset.messages import list_names
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.proxy.base import Proxy, check_foreign, draw_inputs
@@ -55,7 +55,7 @@ class Folder(Proxy):
         ranges.integer("n", self.n, "[1, inf)", optional=True)
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
-        frame = replace(part_of(self.path, "train", "proxy.path"), option="proxy.path")
+        frame = replace(read_part(self.path, "train", "proxy.path"), option="proxy.path")
         if federation.scale is not None:
             x = self._pixels(frame, federation)
         elif federation.converted is not None:
@@ -83,14 +83,14 @@ class Folder(Proxy):
         channels, height, width = federation.server_test.x.shape[1:]
         if self.features is not None:
             column = self.features
-            frame = replace(frame, named={column: "proxy.features"}, renamed={column: column})
-            return images_of([frame], [column], Fit((channels, height, width)))
+            frame = replace(frame, column_options={column: "proxy.features"}, renamed={column: column})
+            return read_images([frame], [column], ImageFormat((channels, height, width)))
         names = self._names(frame, federation)
         values = _reshape(frame.numbers(names), names, frame, federation)
-        pixels, is_no_pixel = pixels_of(values, 255 if values.max() > 1 else 1)
+        pixels, is_no_pixel = to_pixels(values, 255 if values.max() > 1 else 1)
         if is_no_pixel.any():
             row, column = np.argwhere(is_no_pixel.reshape(len(is_no_pixel), -1))[0].tolist()
-            raise frame.blame(
+            raise frame.cell_error(
                 names[column], row, f"holds {values[row].flat[column]:g}, but the run's inputs are images: {NO_PIXELS}"
             )
         return pixels

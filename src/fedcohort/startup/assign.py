@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from fedcohort.data.places import CHUNK, keep_first, rank_within_group, shuffled_positions
+from fedcohort.data.group_ranks import keep_first, rank_within_group
 from fedcohort.data.ragged import Ragged
 from fedcohort.data.shards import Counts, natural_owners
 from fedcohort.data.targets import Labels
@@ -55,7 +55,7 @@ class SplitOptions:
 
 @dataclass(frozen=True)
 class Assignment:
-    """Who holds which training samples, before their inputs are copied.
+    """Assignment of the training samples to the server and the clients, before inputs are copied.
 
     Attributes:
         server: positions of the rows of server_val, sorted.
@@ -80,8 +80,8 @@ class Assignment:
     hash: str
 
 
-def assign(raw: Raw, options: SplitOptions) -> Assignment:
-    """Draw the rows of the server and of the clients, and the labels that clients see."""
+def assign_samples(raw: Raw, options: SplitOptions) -> Assignment:
+    """Assign training samples to the server and to clients, and draw the labels that clients see."""
     seed = options.seed
     server = draw_server_rows(raw, options.server_val, generator(seed, "server_val"))
     memory.return_free_memory()
@@ -109,9 +109,8 @@ def thin_samples(raw: Raw, limit: int | None, seed: int) -> Raw:
     groups = raw.train_class if raw.train_owner is None else raw.train_owner
     sizes = np.bincount(groups)
     quota = np.maximum(np.floor(sizes * (limit / len(groups)) + 0.5), MIN_SAMPLES)
-    rows = np.flatnonzero(
-        rank_within_group(groups, shuffled_positions(len(groups), generator(seed, "limit"))) < quota[groups]
-    )
+    order = generator(seed, "limit").permutation(len(groups))
+    rows = np.flatnonzero(rank_within_group(groups, order) < quota[groups])
     return replace(
         raw,
         train_x=raw.train_x[rows],
@@ -122,7 +121,7 @@ def thin_samples(raw: Raw, limit: int | None, seed: int) -> Raw:
 
 
 def positions_in_all(server: Ids, rows: Ids) -> Ids:
-    """Return the positions among all samples of rows that are numbered without the server's samples (sorted)."""
+    """Convert positions among the samples that the server does not hold into positions among all samples."""
     positions: Ids = np.searchsorted(server - np.arange(len(server)), rows, side="right")
     positions += rows
     return positions
@@ -138,14 +137,11 @@ def draw_server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
     if raw.valid is not None:
         return np.empty(0, dtype=np.int64)
     y, n, size = raw.train_class, raw.n_strata, max(1, round(share * len(raw.train_y)))
-    place = rank_within_group(y, shuffled_positions(len(y), rng))
-    first, sizes, in_class = rng.random(n), np.bincount(y, minlength=n), np.empty(len(y))
-    for start in range(0, len(y), CHUNK):  # in chunks: an array of all rows may be a tenth as large as the inputs
-        chunk = slice(start, start + CHUNK)
-        in_class[chunk] = (first[y[chunk]] + place[chunk]) / sizes[y[chunk]]
-    del place
+    rank_in_class = rank_within_group(y, rng.permutation(len(y)))
+    first, sizes = rng.random(n), np.bincount(y, minlength=n)
+    in_class = (first[y] + rank_in_class) / sizes[y]
     if raw.train_owner is not None:
-        in_class[rank_within_group(raw.train_owner, shuffled_positions(len(y), rng)) < MIN_SAMPLES] = np.inf
+        in_class[rank_within_group(raw.train_owner, rng.permutation(len(y))) < MIN_SAMPLES] = np.inf
     rows = np.flatnonzero(
         in_class <= np.partition(in_class, size - 1)[size - 1]
     )  # more than `size` where keys are equal

@@ -1,10 +1,15 @@
-"""Step 4 of a run: build the network and the loop that trains it."""
+"""Step 4 of a run: build the network and the loop that trains it, if they fit into memory.
+
+Lower bounds of the memory are computed first, and a run that cannot fit is rejected before it trains. Only the
+rejection depends on the available memory. Chunk sizes, engines and stores do not.
+"""
 
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fedcohort.errors import OptionError
+from fedcohort.errors import FedcohortError, OptionError
+from fedcohort.host import memory
 from fedcohort.record import folder
 from fedcohort.rng import torch_scope
 from fedcohort.round.guard import name_component_in_errors, name_of
@@ -19,6 +24,11 @@ if TYPE_CHECKING:
     from fedcohort.model.base import Model
 
 log = logging.getLogger("fedcohort")
+MODEL_BYTES = 24  # per parameter: weights and gradients of the global and the local model, and a sum in float64
+UPDATE_BYTES = 8  # per parameter of an update that is kept
+LOGIT_BYTES = 8  # per logit: float32, and its log-softmax
+STORED_BYTES = 4  # per number that a client stores between rounds
+MIN_EVALUATED = 256  # samples that are evaluated in one batch, at least
 
 
 def build_network(composition: Composed, model: "Model", federation: "Federation") -> "nn.Module":
@@ -27,7 +37,7 @@ def build_network(composition: Composed, model: "Model", federation: "Federation
     Raises:
         FedcohortError: if it does not fit the data or the memory.
     """
-    from fedcohort.startup import footprint, requirements
+    from fedcohort.startup import requirements
     from fedcohort.training import memory_layout
 
     config, choice = composition.config, composition.choices["model"]
@@ -35,7 +45,7 @@ def build_network(composition: Composed, model: "Model", federation: "Federation
     requirements.check_model(model, choice, federation)
     try:
         with torch_scope(config["seed"], "weights"):
-            footprint.check_network(model, choice, shape, n_classes)
+            check_network_memory(model, choice, shape, n_classes)
         with torch_scope(config["seed"], "weights"):
             network: nn.Module = model.build(shape, n_classes)
     except (MemoryError, RuntimeError) as error:  # torch raises RuntimeError where an allocation fails
@@ -83,19 +93,77 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
     from fedcohort.lightning.loop import FederatedLoop
     from fedcohort.round.readings import keeps_updates
     from fedcohort.round.settings import Settings
-    from fedcohort.startup import footprint, notices
+    from fedcohort.startup import requirements
 
     config, components, federation = composition.config, facts.components, facts.federation
     accelerator = config["trainer"]["accelerator"]
     facts = replace(facts, layout=Layout.of(network), batch_norm=keeps_statistics(network))
     if accelerator == "cpu":
-        footprint.check_rounds(facts, keeps_updates=keeps_updates(components))
+        check_memory(facts, keeps_updates=keeps_updates(components))
     for line in (
-        *notices.list_notices(composition.choices, facts, composition.overrides),
+        *requirements.list_notices(composition.choices, facts, composition.overrides),
         *federation.notices(),
         *processes.list_untried(accelerator, config["trainer"]["num_nodes"]),
-        *notices.list_unmeasured(config),
+        *requirements.list_unmeasured(config),
     ):
         log.warning("%s", line)
     settings = Settings.from_config(config, f"{folder.config_hash(config)}-s{config['seed']}")
     return FederatedLoop(components, settings, federation)
+
+
+def check_network_memory(model: "Model", choice: str, shape: tuple[int, ...], n_classes: int) -> None:
+    """Raise `OptionError` if the network's parameters need more memory than is available.
+
+    The network is built without storage. A network that can't be built in this way is not checked.
+    """
+    import torch
+
+    try:
+        with torch.device("meta"):
+            network = model.build(shape, n_classes)
+        n_params = sum(parameter.numel() for parameter in network.parameters())
+    except FedcohortError:
+        raise
+    except Exception:  # the actual build and the probe report errors of the model; lazy layers have no shape yet
+        return
+    what = f"model={choice} with {n_params:,} parameters for {n_classes:,} classes"
+    memory.require_memory(
+        MODEL_BYTES * n_params, what, "choose a smaller model (model.width), or reduce dataset.n_classes"
+    )
+
+
+def check_memory(facts: "Facts", *, keeps_updates: bool) -> None:
+    """Raise `OptionError` if a round needs more memory than is available.
+
+    Args:
+        facts: including federation and layout. The federation is in memory already.
+        keeps_updates: whether the updates of a round are kept one by one.
+    """
+    federation, n_params, n_classes = facts.federation, facts.layout.n_params, facts.federation.n_classes
+    K = federation.n_clients
+    cohort = min(facts.config["cohort"], K)
+    samples = min(MIN_EVALUATED, len(federation.server_test.y))
+    updates = UPDATE_BYTES * n_params * cohort if keeps_updates else 0
+    store_cure = "set client_store.limit_gb=0, which stores them in files"
+    needs: list[tuple[float, str, str]] = [
+        (MODEL_BYTES * n_params, "the model", "choose a smaller model"),
+        (updates, f"the updates of {cohort:,} clients", "reduce cohort, or choose a smaller model"),
+        (LOGIT_BYTES * samples * n_classes, f"the logits of {n_classes:,} classes", "reduce dataset.n_classes"),
+        (facts.components.selector.memory_bytes(K), f"the selector's matrices of {K:,} clients", "reduce clients"),
+        (_measure_store(facts), f"the stored vectors of {K:,} clients", store_cure),
+    ]
+    size, largest, cure = max(needs, key=lambda need: need[0])
+    total = sum(needed for needed, _, _ in needs)
+    memory.require_memory(total, f"this run (of which {largest}: {size / 1e9:.1f} GB)", cure)
+
+
+def _measure_store(facts: "Facts") -> float:
+    """Return the bytes of the clients' store once every client has been selected.
+
+    It is 0 if too few rounds are run for that, and above `client_store.limit_gb`, where the store is in files.
+    """
+    config, K = facts.config, facts.federation.n_clients
+    numbers = sum(facts.components.remembers(False, facts.layout, int(facts.federation.n_train.max())).values())
+    needed = float(STORED_BYTES * K * numbers)
+    in_files = needed > 1e9 * config["client_store"]["limit_gb"]
+    return 0.0 if in_files or config["rounds"] * config["cohort"] < K else needed

@@ -1,7 +1,7 @@
 """Step 2 of a run: check all that can be checked before the data are read.
 
 The first checks do not import torch, so that most mistakes are reported in half a second: the ranges of options, the
-aliases, and the components in LIGHT. The other components follow, and the requirements of all components.
+aliases, and the components in GROUPS_WITHOUT_TORCH. The other components follow, and the requirements of all.
 """
 
 import inspect
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from fedcohort.partition.base import Partition
     from fedcohort.round.components import Components
 
-LIGHT = (  # groups whose classes import no torch
+GROUPS_WITHOUT_TORCH = (  # groups whose classes import no torch
     *("selector", "client", "deadline", "samples", "device", "availability"),
     *("attack", "partition", "label_noise", "feature_noise", "augmentation", "dataset", "model"),
 )
-HEAVY = ("objective", "regulariser", "codec", "server", "agg", "proxy")
+GROUPS_WITH_TORCH = ("objective", "regulariser", "codec", "server", "agg", "proxy")
 
 
 def check_before_data(composition: Composed) -> None:
@@ -32,24 +32,24 @@ def check_before_data(composition: Composed) -> None:
 
 
 def make_light_components(composition: Composed) -> dict[str, Any]:
-    """Check the options, and make the components of the groups in LIGHT. Raises `FedcohortError`."""
+    """Check the options, and make the components of the groups in GROUPS_WITHOUT_TORCH. Raises `FedcohortError`."""
     check_options(composition)
-    objects = {group: components.make(composition, group) for group in LIGHT}
-    check_owners(composition, objects["partition"])
+    objects = {group: components.make(composition, group) for group in GROUPS_WITHOUT_TORCH}
+    check_client_column(composition, objects["partition"])
     return objects
 
 
 def make_components(composition: Composed, light_components: Mapping[str, Any]) -> "Components":
-    """Make the components of the groups in HEAVY, and check the requirements of all. This imports torch.
+    """Make the components of the groups in GROUPS_WITH_TORCH, and check the requirements of all. This imports torch.
 
     Args:
         composition: the composed config.
-        light_components: the components of the groups in LIGHT, by group.
+        light_components: the components of the groups in GROUPS_WITHOUT_TORCH, by group.
 
     Raises:
         FedcohortError: if components can't be combined.
     """
-    objects = {**light_components, **{group: components.make(composition, group) for group in HEAVY}}
+    objects = {**light_components, **{group: components.make(composition, group) for group in GROUPS_WITH_TORCH}}
     from fedcohort.component import Facts
     from fedcohort.host import processes
     from fedcohort.round.components import Components
@@ -80,10 +80,16 @@ def check_options(composition: Composed) -> None:
         IncompatibleConfig: for an option that contradicts an alias.
     """
     config = composition.config
-    top_level = {option.split(".")[0] for option in options.CHECKS} | {*LIGHT, *HEAVY, "logger", "callback", "requires"}
+    top_level = {option.split(".")[0] for option in options.CHECKS} | {
+        *GROUPS_WITHOUT_TORCH,
+        *GROUPS_WITH_TORCH,
+        "logger",
+        "callback",
+        "requires",
+    }
     if unknown := next((name for name in config if name not in top_level), None):
         raise options.unknown_option_error("", unknown, top_level)
-    for group in (*LIGHT, *HEAVY, "engine", "trainer", "logger", "callback"):
+    for group in (*GROUPS_WITHOUT_TORCH, *GROUPS_WITH_TORCH, "engine", "trainer", "logger", "callback"):
         node, may_be_empty = config.get(group), group in ("logger", "callback")
         options_of_run = () if group in ("engine", "trainer") else options.list_node_options(group)
         if not isinstance(node, Mapping) or not (set(node).difference(options_of_run) or may_be_empty):
@@ -123,7 +129,7 @@ def _takes(node: Mapping[str, Any], option: str) -> bool:
     return True
 
 
-def check_owners(composition: Composed, partition: "Partition") -> None:
+def check_client_column(composition: Composed, partition: "Partition") -> None:
     """Raise `IncompatibleConfig` if a column of the data names the clients, but the partition makes its own."""
     column = composition.config["dataset"].get("client")
     if column is not None and not partition.takes_owners:

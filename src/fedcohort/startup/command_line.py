@@ -17,8 +17,10 @@ from fedcohort.ranges import refuse
 from fedcohort.startup import hydra_errors
 from fedcohort.startup.options import CHECKS
 
-FULL = "HYDRA_FULL_ERROR"
-_ENCLOSING: list[str | None] = []  # the value of FULL before each active call of `in_one_line`
+TRACEBACK_VARIABLE = "HYDRA_FULL_ERROR"
+_ENCLOSING: list[
+    str | None
+] = []  # the value of TRACEBACK_VARIABLE before each active call of `run_with_one_line_errors`
 PLUGINS = {  # launchers and sweepers that are plugins, and a package that each requires
     "hydra/launcher=joblib": "hydra_plugins.hydra_joblib_launcher",
     "hydra/launcher=slurm": "submitit",
@@ -35,7 +37,7 @@ HYDRA_OPTIONS = (
     *(SWEEP_DIR, "hydra.sweeper", "hydra.launcher", "hydra.searchpath", "hydra.verbose", "hydra.job.env_set"),
     *("hydra/launcher", "hydra/sweeper", "hydra/help", "hydra/hydra_help", "hydra/hydra_logging"),
 )
-INSTEAD = {  # what to type in place of a rejected option
+REPLACEMENTS = {  # what to type in place of a rejected option
     "hydra.run": "set paths.logs=FOLDER, or name=TEXT for the first part of the run folder's name",
     "hydra.output_subdir": "the run's folder has config.yaml",
     "hydra.mode": "put -m first for a sweep",
@@ -44,87 +46,82 @@ INSTEAD = {  # what to type in place of a rejected option
 LOGS = "${paths.logs}"
 
 
-def run_with_one_line_errors(main: Callable[[], object], words: Sequence[str], configs: Path) -> int:
+def run_with_one_line_errors(main: Callable[[], object], arguments: Sequence[str], configs: Path) -> int:
     """Check the command line and call `main`. Print a user's mistake in one line.
 
     Args:
         main: a command, or Hydra's main.
-        words: the command line.
+        arguments: the command line.
         configs: the folder of the groups.
 
     Returns:
         The exit code: 0, or 2 after a mistake.
     """
-    before = os.environ.get(FULL)
+    before = os.environ.get(TRACEBACK_VARIABLE)
     _ENCLOSING.append(before)
-    os.environ[FULL] = "1"  # Hydra then raises its errors instead of printing them
+    os.environ[TRACEBACK_VARIABLE] = "1"  # Hydra then raises its errors instead of printing them
     try:
-        check_command_line(words, configs)
+        check_command_line(arguments, configs)
         main()
     except Exception as error:
-        line = None if before == "1" else hydra_errors.explain(error, words, configs)
+        line = None if before == "1" else hydra_errors.explain(error, arguments, configs)
         if line is None:
             raise
         sys.stderr.write(f"{line}\n")
         return 2
     finally:
         _ENCLOSING.pop()
-        os.environ.pop(FULL)
-        os.environ.update({} if before is None else {FULL: before})
+        os.environ.pop(TRACEBACK_VARIABLE)
+        os.environ.update({} if before is None else {TRACEBACK_VARIABLE: before})
     return 0
 
 
-def check_command_line(words: Sequence[str], configs: Path) -> None:
+def check_command_line(arguments: Sequence[str], configs: Path) -> None:
     """Check all that can be checked before Hydra composes the overrides. Raises `OptionError`."""
-    is_sweep = bool({"-m", "--multirun"} & set(words))
-    secrets.check_for_passwords(
-        words, list(configs.rglob("*.yaml")) if is_sweep else ()
-    )  # Hydra writes a sweep's config to a file
-    check_words(words, configs)
-    check_sweep(words)
+    is_sweep = bool({"-m", "--multirun"} & set(arguments))  # whose config Hydra writes to a file
+    secrets.check_for_passwords(arguments, list(configs.rglob("*.yaml")) if is_sweep else ())
+    check_arguments(arguments, configs)
+    check_sweep(arguments)
 
 
-def environment() -> dict[str, str]:
-    """Return the environment for another process, without the variable that `in_one_line` sets."""
-    variables = dict(os.environ)
-    if _ENCLOSING and _ENCLOSING[0] is None:
-        variables.pop(FULL, None)
-    return variables
+def is_traceback_requested() -> bool:
+    """Return whether the user has set HYDRA_FULL_ERROR=1, which `run_with_one_line_errors` sets, too."""
+    return (_ENCLOSING[0] if _ENCLOSING else os.environ.get(TRACEBACK_VARIABLE)) == "1"
 
 
-def check_words(words: Sequence[str], configs: Path) -> None:
+def check_arguments(arguments: Sequence[str], configs: Path) -> None:
     """Check the form of options, and that no choice of a group is a path. Raises `OptionError`.
 
     A choice is the name of a file in its group's folder: `selector=../agg/fedavg` would make an aggregator a selector.
     """
-    check_hydra_options(words)
-    _check_form(words, configs)
-    for word in words:
-        name, equals, value = word.partition("=")
+    check_hydra_options(arguments)
+    _check_form(arguments, configs)
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
         name = name.lstrip("+~")
-        if word.startswith("-") or not equals:
+        if argument.startswith("-") or not equals:
             continue
         if not name:
-            raise OptionError(f"can't read {word!r}: type name=value")
+            raise OptionError(f"can't read {argument!r}: type name=value")
         if (configs / name.partition("@")[0]).is_dir():
             for choice in re.split(r"[,\[\]()\s'\"]+", value):
                 if choice.startswith("/") or choice.endswith(".yaml") or {".", ".."} & set(choice.split("/")):
                     raise OptionError(hydra_errors.unknown_choice_message(configs, name, choice))
 
 
-def _check_form(words: Sequence[str], configs: Path) -> None:
+def _check_form(arguments: Sequence[str], configs: Path) -> None:
     """Raise `OptionError`, with the correct form, for `--selector flash`, `--selector=flash` and `selector = flash`."""
 
     def is_option(name: str) -> bool:
         match = re.fullmatch(r"(\w[\w/]{0,99})([.@].*)?", name)  # a path may be too long for a file's name
         return name in CHECKS or (match is not None and (configs / match[1]).is_dir())
 
-    for position, word in enumerate(words):
-        following, last = [*words[position + 1 :], "", ""][:2]
-        name, equals, value = word.partition("=")
+    for position, argument in enumerate(arguments):
+        following, last = [*arguments[position + 1 :], "", ""][:2]
+        name, equals, value = argument.partition("=")
         value_follows = bool(following) and "=" not in following and not following.startswith("-")
         if name.startswith("--") and name not in HYDRA_FLAGS and (equals or value_follows or is_option(name[2:])):
-            raise OptionError(f"{word}: options have no dashes, type {name[2:]}={value or following or 'VALUE'}")
+            raise OptionError(f"{argument}: options have no dashes, type {name[2:]}={value or following or 'VALUE'}")
         if not is_option(name):
             continue
         has_spaces = following[1:] or last if not equals and following.startswith("=") else ""
@@ -132,23 +129,19 @@ def _check_form(words: Sequence[str], configs: Path) -> None:
             has_spaces, following = following, ""
         if has_spaces:
             raise OptionError(
-                f"{f'{word} {following}'.strip()}: options have no spaces around =, type {name}={has_spaces}"
+                f"{f'{argument} {following}'.strip()}: options have no spaces around =, type {name}={has_spaces}"
             )
 
 
-def check_hydra_options(words: Sequence[str]) -> None:
+def check_hydra_options(arguments: Sequence[str]) -> None:
     """Raise `OptionError` for an option of Hydra that would write outside paths.logs, or execute code that it names."""
-    package = next((word for word in words if word.partition("=")[0] in ("-p", "--package")), None)
-    if package is not None and not {"-c", "--cfg"} & {word.partition("=")[0] for word in words}:
-        raise OptionError(f"{package} has an effect only together with --cfg: leave it out")
-    typed = [word.lstrip("+~").partition("=") for word in words if not word.startswith("-")]
+    typed = [argument.lstrip("+~").partition("=") for argument in arguments if not argument.startswith("-")]
     logs = next((value for name, _, value in reversed(typed) if name == "paths.logs"), "logs")
     for name, _, value in typed:
         if not re.match(r"hydra\b", name):
             continue
-        instead = next((text for option, text in INSTEAD.items() if _is_below(name, option)), "leave it out")
-        allowed = any(_is_below(name, option) for option in HYDRA_OPTIONS)
-        if name == "hydra.launcher.submitit_folder" or not allowed:
+        instead = next((text for option, text in REPLACEMENTS.items() if _is_below(name, option)), "leave it out")
+        if name == "hydra.launcher.submitit_folder" or not any(_is_below(name, option) for option in HYDRA_OPTIONS):
             raise OptionError(
                 f"{name}={value} is rejected, as fedcohort makes the folders, the log and the callbacks of a run: "
                 f"{instead}; the options of Hydra that may be typed are {', '.join(HYDRA_OPTIONS)}"
@@ -169,30 +162,27 @@ def is_inside(folder: str, logs: str) -> bool:
     return Path(logs).resolve() in Path(resolved).resolve().parents
 
 
-def check_sweep(words: Sequence[str]) -> None:
+def check_sweep(arguments: Sequence[str]) -> None:
     """Check the requirements of a sweep before Hydra makes its folder. Raises `OptionError`."""
-    for word in words:
-        if word in PLUGINS and not _is_installed(PLUGINS[word]):
-            raise OptionError(f'{word} needs a plugin: pip install --constraint constraints.txt --editable ".[sweep]"')
-    if not {"-m", "--multirun"} & set(words):
-        return
-    for word in words:
-        name, _, value = word.partition("=")
-        if word == "hydra/launcher=submitit_local":
-            raise OptionError(f"{word}: its jobs outlive a killed sweep; hydra/launcher=local ends them with it")
-        slurm = name == "hydra/launcher" and value.endswith("slurm")
-        if slurm and not (shutil.which("sbatch") and shutil.which("srun")):
+    for argument in arguments:
+        package, _, submodule = PLUGINS.get(argument, "").partition(".")
+        is_missing = importlib.util.find_spec(package) is None if package else False
+        if is_missing or (submodule and importlib.util.find_spec(PLUGINS[argument]) is None):
             raise OptionError(
-                f"{word} needs SLURM's sbatch and srun on the PATH: run it on a machine where jobs are submitted"
+                f'{argument} needs a plugin: pip install --constraint constraints.txt --editable ".[sweep]"'
+            )
+    if not {"-m", "--multirun"} & set(arguments):
+        return
+    for argument in arguments:
+        name, _, value = argument.partition("=")
+        if argument == "hydra/launcher=submitit_local":
+            raise OptionError(f"{argument}: its jobs outlive a killed sweep; hydra/launcher=local ends them with it")
+        is_slurm = name == "hydra/launcher" and value.endswith("slurm")
+        if is_slurm and not (shutil.which("sbatch") and shutil.which("srun")):
+            raise OptionError(
+                f"{argument} needs SLURM's sbatch and srun on the PATH: run it on a machine where jobs are submitted"
             )
         if name == "hydra.launcher.n_jobs" and value != "-1" and not re.fullmatch("[1-9][0-9]*", value):
             raise refuse(name, "an integer in [1, inf), or -1 for as many as there are cores", value)
         if name == "paths.logs":
             CHECKS[name](name, value)
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return importlib.util.find_spec(package) is not None
-    except ModuleNotFoundError:  # the enclosing package is not installed
-        return False

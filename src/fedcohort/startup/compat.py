@@ -9,7 +9,7 @@ from hydra.plugins.plugin import Plugin
 
 from fedcohort.errors import ForeignChange
 
-HYDRA = "1.3.8"
+HYDRA_VERSION = "1.3.8"
 
 
 def combinations(overrides: list[Override]) -> list[list[str]]:
@@ -23,7 +23,7 @@ def combinations(overrides: list[Override]) -> list[list[str]]:
         split = BasicSweeper.split_arguments
     except (ImportError, AttributeError) as error:
         part = "BasicSweeper.split_arguments"
-        raise ForeignChange("hydra-core", part, "lists the jobs of a sweep", HYDRA) from error
+        raise ForeignChange("hydra-core", part, "lists the jobs of a sweep", HYDRA_VERSION) from error
     (batch,) = split(overrides, None)
     return batch
 
@@ -33,7 +33,7 @@ def no_callbacks() -> Any:  # noqa: ANN401 - a private class
     try:
         from hydra._internal.callbacks import Callbacks  # noqa: PLC0415  or no run would start
     except ImportError as error:
-        raise ForeignChange("hydra-core", "Callbacks", "starts jobs by a launcher", HYDRA) from error
+        raise ForeignChange("hydra-core", "Callbacks", "starts jobs by a launcher", HYDRA_VERSION) from error
     return Callbacks()
 
 
@@ -45,7 +45,7 @@ def register(name: str, plugin: type[Plugin]) -> None:
     try:
         Plugins.instance().class_name_to_class[name] = plugin
     except AttributeError as error:
-        raise ForeignChange("hydra-core", "Plugins.class_name_to_class", "knows our plugins", HYDRA) from error
+        raise ForeignChange("hydra-core", "Plugins.class_name_to_class", "knows our plugins", HYDRA_VERSION) from error
 
 
 def list_groups_in_place() -> None:
@@ -58,15 +58,9 @@ def list_groups_in_place() -> None:
 
     by_copy: Any = getattr(ConfigLoaderImpl, "get_group_options", None)
 
-    def list_options(
-        loader: Any,  # noqa: ANN401 - a private class
-        group_name: str,
-        results_filter: ObjectType | None = ObjectType.CONFIG,
-        config_name: str | None = None,
-        overrides: list[str] | None = None,
-    ) -> Any:  # noqa: ANN401
-        if config_name or overrides:
-            return by_copy(loader, group_name, results_filter, config_name, overrides)
+    def list_options(loader: Any, group_name: str, results_filter: Any = ObjectType.CONFIG, *composed: Any) -> Any:  # noqa: ANN401
+        if any(composed):  # a config is named, or overrides
+            return by_copy(loader, group_name, results_filter, *composed)
         return loader.repository.get_group_options(group_name, results_filter)
 
     if by_copy is not None:

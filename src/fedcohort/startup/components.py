@@ -88,14 +88,14 @@ def make(composition: Composed, group: str, *, foreign: bool = False) -> Instanc
 
 
 def build(
-    node: Mapping[str, typing.Any], where: str, word: str, contract: Contract | None = None, *, foreign: bool = False
+    node: Mapping[str, typing.Any], where: str, option: str, contract: Contract | None = None, *, foreign: bool = False
 ) -> Instance:
     """Make the component that a node describes, and the components inside it.
 
     Args:
         node: options by name, with the class in `_target_`.
         where: path of the node in the config, for messages.
-        word: the option as typed, for messages.
+        option: the option as typed, for messages.
         contract: contract of the class; None for the protocol of the group `where`.
         foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
 
@@ -105,17 +105,17 @@ def build(
     contract = contract or Contract.inherits(protocol_of(where))
     if TARGET not in node:
         raise ranges.refuse(f"{where}.{TARGET}", contract.allowed, None)
-    _check_classes(node, where, word, contract, foreign=foreign)
-    return _instantiate(node, where, word)
+    _check_classes(node, where, option, contract, foreign=foreign)
+    return _instantiate(node, where, option)
 
 
-def _instantiate(node: object, where: str, word: str) -> Instance:
+def _instantiate(node: object, where: str, option: str) -> Instance:
     """Make the component that a node describes, whose classes have been checked."""
     if not isinstance(node, Mapping) or TARGET not in node:
         return node
     arguments = {str(name): value for name, value in node.items() if name != TARGET}
     arguments = {name: _instantiate(value, f"{where}.{name}", f"{where}.{name}") for name, value in arguments.items()}
-    target = _import_class(node[TARGET], where, word)
+    target = _import_class(node[TARGET], where, option)
     try:
         return target(**arguments)
     except OptionError as error:
@@ -123,11 +123,11 @@ def _instantiate(node: object, where: str, word: str) -> Instance:
     except FedcohortError:
         raise
     except TypeError as error:
-        raise OptionError(f"{word}: {_compare_arguments(target, arguments, error)}") from error
+        raise OptionError(f"{option}: {_compare_arguments(target, arguments, error)}") from error
     except Exception as error:
         line = find_error_line(error.__traceback__, str(node[TARGET]).rpartition(".")[0])
         reason = f"{' '.join(str(error).split())}{f' ({type(error).__name__} in {line})' if line else ''}"
-        raise OptionError(f"{word}: {node[TARGET]} rejects its options: {reason}") from error
+        raise OptionError(f"{option}: {node[TARGET]} rejects its options: {reason}") from error
 
 
 def _compare_arguments(target: type, arguments: Mapping[str, object], cause: TypeError) -> str:
@@ -144,13 +144,13 @@ def _compare_arguments(target: type, arguments: Mapping[str, object], cause: Typ
     return f"{', '.join(wrong) or cause}; {options.list_options(parameters)}"
 
 
-def _check_classes(node: object, where: str, word: str, contract: Contract, *, foreign: bool) -> None:
+def _check_classes(node: object, where: str, option: str, contract: Contract, *, foreign: bool) -> None:
     """Check the class of a component and of those inside it. None of them is called.
 
     Args:
         node: options by name, with the class in `_target_`; anything else is a value.
         where: path of the node in the config, for messages.
-        word: the option as typed, for messages.
+        option: the option as typed, for messages.
         contract: contract of the class.
         foreign: as for `build`.
 
@@ -164,7 +164,7 @@ def _check_classes(node: object, where: str, word: str, contract: Contract, *, f
         raise options.unknown_option_error(where, strange, names)
     target = None
     if TARGET in node:
-        target = _import_class(node[TARGET], where, word, foreign=foreign)
+        target = _import_class(node[TARGET], where, option, foreign=foreign)
         if not contract.accepts(target):
             network = any(base.__module__ == "torch.nn.modules.module" for base in target.__mro__)
             cure = f". For your own network, type model=module model.path={node[TARGET]}" if network else ""
@@ -194,7 +194,7 @@ def _contract_inside(owner: type | None, name: str, contract: Contract) -> Contr
     return Contract.inherits(next((kind for kind in classes if Component in kind.__mro__), Component))
 
 
-def _import_class(target: object, where: str, word: str, *, foreign: bool = False) -> type:
+def _import_class(target: object, where: str, option: str, *, foreign: bool = False) -> type:
     """Return the class that `target` names.
 
     Raises `OptionError` if it can't be imported, is not a class, or is not a class of fedcohort in a foreign config.
@@ -207,7 +207,7 @@ def _import_class(target: object, where: str, word: str, *, foreign: bool = Fals
         cause = error.__cause__  # Hydra's own message has several lines
         missing = isinstance(cause, ImportError | AttributeError)
         reason = str(cause) if missing else " ".join(str(error).split("\n")[:2])
-        raise OptionError(f"{word}: _target_ {target!r} can't be used: {reason}") from error
+        raise OptionError(f"{option}: _target_ {target!r} can't be used: {reason}") from error
     if not inspect.isclass(result):
         raise ranges.refuse(f"{where}.{TARGET}", "a class", target)
     return result

@@ -45,11 +45,11 @@ class Composed:
         return f"{group}={self.choices.get(group, '?')}"
 
 
-def compose_run(words: Sequence[str], configs: Path, *extra: str) -> Composed:
-    """Compose the config of `python train.py <words>`.
+def compose_run(overrides: Sequence[str], configs: Path, *extra: str) -> Composed:
+    """Compose the config of `python train.py <overrides>`.
 
     Args:
-        words: the overrides as typed.
+        overrides: the overrides as typed.
         configs: the folder of the groups.
         extra: further overrides, which were not typed.
 
@@ -57,13 +57,13 @@ def compose_run(words: Sequence[str], configs: Path, *extra: str) -> Composed:
         OptionError: for a value that is missing or can't be resolved.
         HydraException: for an invalid override; `hydra_errors` explains it.
     """
-    cfg = compose_with_hydra([*words, *extra], configs, with_hydra=True)
-    return compose_config(cfg, cfg.hydra.runtime.choices, tuple(words), configs)
+    cfg = compose_with_hydra([*overrides, *extra], configs, with_hydra=True)
+    return compose_config(cfg, cfg.hydra.runtime.choices, tuple(overrides), configs)
 
 
-def compose_group(group: str, words: Sequence[str], configs: Path) -> dict[str, Any]:
+def compose_group(group: str, overrides: Sequence[str], configs: Path) -> dict[str, Any]:
     """Return the options of one group, including `_target_`, as Hydra composes them from the overrides."""
-    options: Any = OmegaConf.to_container(compose_with_hydra(words, configs)[group], resolve=True)
+    options: Any = OmegaConf.to_container(compose_with_hydra(overrides, configs)[group], resolve=True)
     return dict(options)
 
 
@@ -127,7 +127,7 @@ def _resolve(value: object) -> object:
 
 
 def _remove_preset(config: dict[str, Any], choices: dict[str, str]) -> None:
-    """Remove the preset's node, and its choice where other options change what it sets."""
+    """Remove the preset's node, and its choice if other options change a value of the preset."""
     nodes = config.pop(PRESET, None) or {}
     options = nodes.pop("sets", {})
     for group in nodes:
@@ -155,10 +155,10 @@ def initialised_hydra(configs: Path) -> Iterator[None]:
         GlobalHydra.instance().hydra, VersionBase.instance().version_base = hydra, version
 
 
-def compose_with_hydra(words: Sequence[str], configs: Path, *, with_hydra: bool = False) -> DictConfig:
+def compose_with_hydra(overrides: Sequence[str], configs: Path, *, with_hydra: bool = False) -> DictConfig:
     """Return the config that Hydra composes from the overrides; with_hydra: including the node `hydra`."""
     with initialised_hydra(configs):
-        return compose("train", overrides=list(words), return_hydra_config=with_hydra)
+        return compose("train", overrides=list(overrides), return_hydra_config=with_hydra)
 
 
 def _if_set(option: str, if_set: object, if_null: object, *, _root_: DictConfig) -> object:

@@ -4,7 +4,6 @@ import logging
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from omegaconf import OmegaConf
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import messages
 from fedcohort.host.commands import program_command
-from fedcohort.host.interrupt import NOTHING, PIPE, Stopped, interrupts
+from fedcohort.host.interrupt import CLOSED_PIPE_CODE, STOPPED_BEFORE_TRAINING, Phase, Stopped, interrupts
 from fedcohort.host.processes import make_repeatable
 from fedcohort.lightning import trainer
 from fedcohort.lightning.loop import FederatedLoop
@@ -32,19 +31,7 @@ from fedcohort.startup.run_info import describe_run
 log = logging.getLogger("fedcohort")
 
 
-@dataclass(frozen=True)
-class StartState:
-    """The state on which the tasks of a run agree before they train. It is sent to the other processes.
-
-    Attributes:
-        path: the run's folder.
-        is_new: whether the folder was made for this start.
-        restart: the rounds that are done, and their costs.
-    """
-
-    path: Path
-    is_new: bool
-    restart: ResumePoint
+StartState = tuple[Path, bool, ResumePoint]  # the run's folder, whether it is new, and the rounds that are done
 
 
 def fit(
@@ -80,23 +67,24 @@ def fit(
     beginning = tasks.agree(lambda: _begin(home, loop, config, origin))
     if beginning is None:
         return None
-    path, restart, done = beginning.path, beginning.restart, beginning.restart.rounds
+    path, is_new, restart = beginning
+    done = restart.rounds
     make_repeatable(config["trainer"]["accelerator"])
     loop.observers, loop.spending = run_observers.observers, restart.spending
     loop.ends_early = run_observers.ends_early
     loop.info = partial(describe_run, composition, loop, network, sweep, path, restart)
-    loop.folder, loop.new_folder = path, beginning.is_new
+    loop.folder, loop.new_folder = path, is_new
     loop.lay_out(network)
     to_file = nullcontext() if home is None else messages.to_file(path)
     loop.owners = _owners(composition, loop, network)
     ending = _report_ending(path, _resume_command(composition, sweep), loop.owners)
     with to_file, _threads(config["trainer"]["threads"]), ending:
-        if not beginning.is_new:
+        if not is_new:
             where = f"after round {done}" if done else "from the start: no round was saved"
             log.info("resuming %s %s", path, where)
         training = trainer.Training(config, path, loop, run_observers.callbacks, processes, origin)
         lightnings = training.trainer(fresh=not done)
-        interrupts.enter_forking()  # `GracefulStop` reverts this in the process that trains
+        interrupts.enter(Phase.FORKED)  # `GracefulStop` reverts this in the process that trains
         training.fit(lightnings, network, path / folder.LAST_CKPT if done else None)
         if home is not None:
             manifest.write_manifest(path, folder.MANIFEST_FILES)
@@ -115,7 +103,7 @@ def _owners(composition: Composed, loop: FederatedLoop, network: torch.nn.Module
 def _begin(
     home: folder.RunFolder | None, loop: FederatedLoop, config: Mapping[str, Any], origin: provenance.StartRecord
 ) -> StartState:
-    """Find the checkpoint from which the run resumes, and record the start."""
+    """Find the checkpoint from which the run resumes, record the start, and return the state of all tasks."""
     if home is None:
         raise TypeError("only the first task of a run finds its checkpoint")
     restart = find_restart(home, loop.settings.config_hash, config["resume"], origin)
@@ -127,12 +115,12 @@ def _begin(
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
     start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
     provenance.append_start(home.path, start)
-    return StartState(home.path, home.is_new, restart)
+    return home.path, home.is_new, restart
 
 
 @contextmanager
 def _threads(number: int) -> Iterator[None]:
-    """Let torch use this number of threads in the block; afterwards, a caller of `fedcohort.run` has its own again."""
+    """Set the number of torch's threads in the block, and restore the caller's number afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:
@@ -162,15 +150,15 @@ def _report_ending(path: Path, resume_command: str, owners: Mapping[str, str]) -
         if not interrupts.code or not stopped:
             raise
     finally:
-        interrupts.enter_preparation()
+        interrupts.enter(Phase.START)
         interrupts.listen()
     if interrupts.code:
         status = folder.status_of(path)
         done = status.get("rounds_done")
         if done and status["status"] != "finished":
             log.warning("stopped after round %d; resume with: %s", done, resume_command)
-        elif not done and interrupts.code != PIPE:
-            log.warning("%s", NOTHING)
+        elif not done and interrupts.code != CLOSED_PIPE_CODE:
+            log.warning("%s", STOPPED_BEFORE_TRAINING)
         raise Stopped(interrupts.code, path) if done else SystemExit(interrupts.code)
 
 

@@ -15,9 +15,12 @@ from fedcohort import ranges
 from fedcohort.errors import FedcohortError
 from fedcohort.startup.options import unknown_option_error
 
-LOST = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # errors of submitit and joblib
+LOST_JOB_ERRORS = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # errors of submitit and joblib
 SWEEP = "{0}: several values are a sweep, put -m first (python train.py -m ...); a list is typed as [a,b]"
-OWN = {"dataset": "dataset=folder dataset.path={}", "model": "model=module model.path={}"}  # for a file, a class
+USER_OPTIONS = {
+    "dataset": "dataset=folder dataset.path={}",
+    "model": "model=module model.path={}",
+}  # for a file, a class
 MESSAGES = (  # pattern of the first line of Hydra's error, and the message
     (r"Ambiguous value for argument '(.*)'$", SWEEP),
     (r"Sweep parameters '(.*)' requires", SWEEP),
@@ -36,12 +39,12 @@ MESSAGES = (  # pattern of the first line of Hydra's error, and the message
 )
 
 
-def explain(error: BaseException, words: Sequence[str], configs: Path) -> str | None:
+def explain(error: BaseException, arguments: Sequence[str], configs: Path) -> str | None:
     """Return a message of one line for an error that a user's mistake causes; None for any other error.
 
     Args:
         error: the exception.
-        words: the command line.
+        arguments: the command line.
         configs: the folder of the groups.
     """
     if isinstance(error, FedcohortError):
@@ -53,21 +56,20 @@ def explain(error: BaseException, words: Sequence[str], configs: Path) -> str | 
         form = "type name=value, lists as [1,2], texts with spaces or accents as \"name='a b'\""
         return f"can't read {error.override!r}: {form}"
     if isinstance(error, MissingConfigException):
-        return _explain_missing(error, text, words, configs)
+        return _explain_missing(error, text, arguments, configs)
     if isinstance(error, HydraException):
         return _explain_composition(error, text, configs)
-    if isinstance(error, OmegaConfBaseException) or type(error).__module__.startswith("yaml."):
+    is_flag = isinstance(error, ValueError) and "flag can only be used" in text  # --resolve without --cfg
+    if isinstance(error, OmegaConfBaseException) or type(error).__module__.startswith("yaml.") or is_flag:
         return text
     if isinstance(error, ValueError) and "Config group override must be" in text:  # null, or a number, for a group
-        for group, _, value in (word.lstrip("+").partition("=") for word in words):
+        for group, _, value in (argument.lstrip("+").partition("=") for argument in arguments):
             if (choices := list_choices(configs, group)) and value not in choices:
                 return unknown_choice_message(configs, group, value)
-        return f"can't read {' '.join(words)}: type name=value"
-    if type(error).__name__ in LOST:
+        return f"can't read {' '.join(arguments)}: type name=value"
+    if type(error).__name__ in LOST_JOB_ERRORS:
         lines = [line for line in str(error).splitlines() if line.strip("- ")]
         return f"a job was lost: {' '.join(lines[:2])}"  # the log of the job follows
-    if isinstance(error, ValueError) and "flag can only be used" in text:  # --resolve without --cfg
-        return text
     return f"SLURM rejected the jobs: {text}" if type(error).__module__.startswith("submitit") else None
 
 
@@ -87,21 +89,21 @@ def unknown_choice_message(configs: Path, name: str, value: str, choices: Iterab
     """
     group = name.partition("@")[0]
     error = ranges.unknown_choice_error(name, value, list(choices) or list_choices(configs, group))
-    if group in OWN and re.search(r"[./]", value):
-        return f"{error}. For your own, type {OWN[group].format(value)}"
+    if group in USER_OPTIONS and re.search(r"[./]", value):
+        return f"{error}. For your own, type {USER_OPTIONS[group].format(value)}"
     choices_elsewhere = [
         f"{path.parent.name}={value}" for path in sorted(configs.glob("*/*.yaml")) if path.stem == value
     ]
     return f"{error}. There is {' and '.join(choices_elsewhere)}" if choices_elsewhere else str(error)
 
 
-def _explain_missing(error: MissingConfigException, text: str, words: Sequence[str], configs: Path) -> str:
+def _explain_missing(error: MissingConfigException, text: str, arguments: Sequence[str], configs: Path) -> str:
     """Explain a choice without a yaml, which was typed or is named in another yaml."""
     match = re.match(r"In '(.*?)': Could not \w+ '((?:hydra/)?[^/']*)/(.*?)'", str(error))
     if match is None:
         return text
     file, group, value = match.groups()
-    inside = [name for name in (word.rpartition("=")[0] for word in words) if name.startswith(f"{group}@")]
+    inside = [name for name in (argument.rpartition("=")[0] for argument in arguments) if name.startswith(f"{group}@")]
     line = unknown_choice_message(configs, inside[0] if inside else group, value, error.options or ())
     return line if file in ("train", "hydra/config") or inside else f"configs/{file}.yaml: {line}"
 

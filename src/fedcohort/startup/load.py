@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from fedcohort.dataset.base import Raw
     from fedcohort.round.components import Components
 
-PARTS = ("partition", "label_noise", "feature_noise", "dataset")  # groups that determine the data
+DATA_GROUPS = ("partition", "label_noise", "feature_noise", "dataset")  # groups that determine the data
 
 
 def data_seed(config: Mapping[str, Any]) -> int:
-    """Return the seed of all draws that concern data."""
+    """Return the seed of all random draws about the data: `data_seed`, or else the seed of the run."""
     return int(config["seed"] if config["data_seed"] is None else config["data_seed"])
 
 
@@ -26,7 +26,7 @@ def load_federation(composition: Composed, objects: Mapping[str, Any]) -> "Feder
 
     Args:
         composition: the composed config.
-        objects: the components of PARTS at least, by group.
+        objects: the components of DATA_GROUPS at least, by group.
 
     Raises:
         FedcohortError: if the data are missing, malformed or too small for the options.
@@ -42,10 +42,10 @@ def load_federation(composition: Composed, objects: Mapping[str, Any]) -> "Feder
     def read() -> "Raw":
         raw: Raw = check(objects["dataset"].load(seed))
         memory.return_free_memory()
-        check_targets({group: objects[group] for group in PARTS}, composition.choices, raw)
+        check_targets({group: objects[group] for group in DATA_GROUPS}, composition.choices, raw)
         return raw
 
-    split_components = {group: objects[group] for group in PARTS if group != "dataset"}
+    split_components = {group: objects[group] for group in DATA_GROUPS if group != "dataset"}
     options = SplitOptions(**split_components, seed=seed, clients=config["clients"], **config["split"])
     return build(read(), options)  # no other reference to the data is kept, so that `build` can free them
 
@@ -55,7 +55,7 @@ def load(composition: Composed, objects: Mapping[str, Any], components: "Compone
 
     Args:
         composition: the composed config.
-        objects: the components of PARTS at least, by group.
+        objects: the components of DATA_GROUPS at least, by group.
         components: the components that take part in rounds.
 
     Returns:

@@ -15,7 +15,9 @@ from fedcohort.startup.command_line import is_inside
 from fedcohort.startup.components import CALLBACK, Instance
 from fedcohort.startup.compose import Composed
 
-FOLDERS = frozenset({"dirpath", "save_dir", "root_dir", "logs"})  # options of callbacks and trackers that are folders
+FOLDER_OPTIONS = frozenset(
+    {"dirpath", "save_dir", "root_dir", "logs"}
+)  # options of callbacks and trackers that are folders
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,11 @@ def make_observers(composition: Composed) -> RunObservers:
     """Make the observers and callbacks that the config names. Raises `OptionError`."""
     nodes = {f"callback.{name}": node for name, node in composition.config["callback"].items() if node}
     _check_folders({**nodes, "logger": composition.config["logger"]}, composition.config["paths"]["logs"])
-    watchers = {where: _build(where, node) for where, node in nodes.items()}
+    watchers = dict[str, Instance]()
+    for where, node in nodes.items():
+        if not isinstance(node, Mapping) or "_target_" not in node:
+            raise ranges.refuse(where, "null, or a class in _target_ with its options", node)
+        watchers[where] = components.build(node, where, where, CALLBACK)
     callbacks = {where: item for where, item in watchers.items() if not isinstance(item, Observer)}
     _check_monitors(callbacks)
     tracker = components.make(composition, "logger")
@@ -48,12 +54,6 @@ def make_observers(composition: Composed) -> RunObservers:
     return RunObservers(observers, list(callbacks.values()), ends_early)
 
 
-def _build(where: str, node: object) -> Instance:
-    if not isinstance(node, Mapping) or "_target_" not in node:
-        raise ranges.refuse(where, "null, or a class in _target_ with its options", node)
-    return components.build(node, where, where, CALLBACK)
-
-
 def _check_folders(nodes: Mapping[str, object], logs: str) -> None:
     """Raise `OptionError` for a folder outside `logs` in the options of an observer, a callback or the tracker.
 
@@ -61,7 +61,7 @@ def _check_folders(nodes: Mapping[str, object], logs: str) -> None:
     """
     for where, node in nodes.items():
         options = node if isinstance(node, Mapping) else {}
-        for option in FOLDERS & options.keys():
+        for option in FOLDER_OPTIONS & options.keys():
             folder = options[option]
             if folder is not None and folder != logs and not is_inside(str(folder), logs):
                 allowed = f"null, or a folder inside paths.logs={logs}, the only folder that a run writes to"

@@ -37,7 +37,7 @@ def list_overrides(options: Mapping[str, object], *, several: bool = False) -> l
         if isinstance(value, Mapping) and "." not in name:
             values = {f"{name}.{key}": item for key, item in value.items()}
         spell = _spell_values if several else spell_value
-        overrides += [f"{key}={spell(key, each)}" for key, each in values.items()]
+        overrides += [f"{key}={spell(key, item)}" for key, item in values.items()]
     return overrides
 
 
@@ -53,7 +53,7 @@ def _spell_values(name: str, value: object) -> str:
 
 
 def spell_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a user passes
-    """Return one value in Hydra's grammar. name: of the option, for the message of an `OptionError`."""
+    """Return one value in the grammar of Hydra's overrides; name: name of the option, for an `OptionError`."""
     if value is None:
         return "null"
     if isinstance(value, bool):

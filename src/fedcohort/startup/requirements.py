@@ -1,13 +1,18 @@
-"""Check the requirements of components on each other and on the data. Their messages are in the components' files."""
+"""Check the requirements of components on each other and on the data, and list the notices at the start of a run.
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+The messages of requirements and recommendations are in the components' files. Notices are about valid options that have
+no effect, or a surprising one.
+"""
 
-from fedcohort.component import CLASSES, Component, Facts, Requirement
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from fedcohort.component import CLASSES, PROXY, Component, Facts, Requirement
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.round.components import Populations
 from fedcohort.round.guard import name_part_in_errors
-from fedcohort.signal.base import find
+from fedcohort.signal.base import find, unknowable_signals
 
 if TYPE_CHECKING:
     from torch import nn
@@ -17,8 +22,19 @@ if TYPE_CHECKING:
     from fedcohort.model.base import Model
 
 # Groups whose components may have requirements, in the order of the messages, and groups whose components read signals
-GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device", "augmentation")
-READERS = ("selector", "agg", "samples", "deadline")
+GROUPS_WITH_REQUIREMENTS = (
+    "selector",
+    "agg",
+    "codec",
+    "objective",
+    "availability",
+    "samples",
+    "deadline",
+    "device",
+    "augmentation",
+)
+SIGNAL_READERS = ("selector", "agg", "samples", "deadline")
+EVALUATIONS = {"every": "", "clients_every": " on the clients"}  # options of the node `eval`, and where they evaluate
 
 
 def check(choices: Mapping[str, str], facts: Facts) -> None:
@@ -29,11 +45,11 @@ def check(choices: Mapping[str, str], facts: Facts) -> None:
         facts: the run, as far as it is known.
     """
     required: list[tuple[str, Requirement]] = []
-    for group in GROUPS:
+    for group in GROUPS_WITH_REQUIREMENTS:
         component = getattr(facts.components, group)
         with name_part_in_errors(component):
             required += [(group, item) for item in sort_requirements(component.requirements, choices[group])]
-    for group in READERS:
+    for group in SIGNAL_READERS:
         component = getattr(facts.components, group)
         with name_part_in_errors(component):
             signals = [find(name) for name in sorted(component.needs)]
@@ -113,25 +129,17 @@ def check_model(model: "Model", choice: str, federation: "Federation") -> None:
     """Raise `IncompatibleConfig` if the model's inputs or outputs do not fit the data."""
     single, name = federation.targets.single, f"dataset={federation.name}"
     if model.reads_symbols != federation.is_symbolic:
-        model_input_kind, data_kind = (
-            ("symbols", "numbers") if model.reads_symbols else ("numbers", "sequences of symbols")
-        )
-        suitable_model = "char_lstm" if single else "word_lstm"
-        advice = "" if model.reads_symbols else f": choose model={suitable_model}"
-        raise IncompatibleConfig(
-            f"model={choice} reads {model_input_kind}, and the inputs of {name} are {data_kind}{advice}"
-        )
+        inputs, data = ("symbols", "numbers") if model.reads_symbols else ("numbers", "sequences of symbols")
+        advice = "" if model.reads_symbols else f": choose model={'char_lstm' if single else 'word_lstm'}"
+        raise IncompatibleConfig(f"model={choice} reads {inputs}, and the inputs of {name} are {data}{advice}")
     if model.per_position == single:
-        model_output, data_targets, suitable_model = "one class of a sequence", "a target at each position", "word_lstm"
-        if model.per_position:
-            model_output, data_targets, suitable_model = (
-                "one class at each position of a sequence",
-                "one class",
-                "char_lstm",
-            )
+        outputs, targets, suitable_model = (
+            ("one class at each position of a sequence", "one class", "char_lstm")
+            if single
+            else ("one class of a sequence", "a target at each position", "word_lstm")
+        )
         raise IncompatibleConfig(
-            f"model={choice} predicts {model_output}, and samples of {name} have {data_targets}: "
-            f"choose model={suitable_model}"
+            f"model={choice} predicts {outputs}, and samples of {name} have {targets}: choose model={suitable_model}"
         )
 
 
@@ -144,3 +152,69 @@ def check_batches(network: "nn.Module", batch: int | None, federation: "Federati
             "client.batch=1 leaves batch norm a single value per channel, which has no variance: choose "
             "client.batch=2 or more, or model.norm=group where the model has it"
         )
+
+
+def list_notices(choices: Mapping[str, str], facts: Facts, typed: Sequence[str] = ()) -> list[str]:
+    """Return the notices of a run.
+
+    Args:
+        choices: the choice in each group.
+        facts: the run, including data and network.
+        typed: the overrides that the user typed.
+    """
+    lines = [
+        f"{group}={choices[group]} is an oracle, which no server could run: it reads {', '.join(signals)}"
+        for group in SIGNAL_READERS
+        if (signals := unknowable_signals(getattr(facts.components, group).needs))
+    ]
+    unmet_recommendations: dict[Requirement, list[str]] = {}  # recommendations of several components may be the same
+    for group in GROUPS_WITH_REQUIREMENTS:
+        for recommendation in sort_requirements(getattr(facts.components, group).recommendations, choices[group]):
+            if recommendation.holds(facts) is False:
+                unmet_recommendations.setdefault(recommendation, []).append(f"{group}={choices[group]}")
+    lines += [
+        requirement_message(item, " and ".join(options), choices, facts)
+        for item, options in unmet_recommendations.items()
+    ]
+    lines += _without_effect(choices, facts, typed)
+    for group in (field.name for field in fields(facts.components)):
+        lines += getattr(facts.components, group).notices(choices[group])
+    return lines
+
+
+def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[str]) -> list[str]:
+    """Return a notice for each option that has no effect in this run."""
+    components, lines = facts.components, []
+    epochs = [override for override in typed if override.startswith("client.epochs=")]
+    if components.client.steps is not None and epochs:
+        lines.append(f"{epochs[-1]} has no effect: client.steps={components.client.steps} is set (null for epochs)")
+    name = "epochs" if components.client.steps is None else "steps"
+    units = getattr(components.client, name)
+    if components.deadline.partial_work and not components.deadline.bounded:
+        required = facts.config["requires"]
+        aliases = [f"{group}={choices[group]}" for group in required if "deadline.partial_work" in required[group]]
+        lines.append(
+            f"deadline.partial_work=true has no effect with deadline={choices['deadline']}, where all clients finish"
+            + "".join(f"; {alias} is intended for use with a deadline (deadline=fixed)" for alias in aliases)
+        )
+    elif components.deadline.partial_work and units == 1:
+        lines.append(f"deadline.partial_work=true has no effect with client.{name}=1, which can't be done in part")
+    if components.attack.about and not components.attack.about & components.needs():
+        signals = ", ".join(sorted(components.attack.about))
+        lines.append(
+            f"attack={choices['attack']} has no effect: neither the selector nor the aggregator reads {signals}"
+        )
+    if components.proxy.has_inputs and PROXY not in components.agg.requirements:
+        lines.append(f"proxy={choices['proxy']} has no effect: agg={choices['agg']} doesn't read it")
+    return lines
+
+
+def list_unmeasured(config: Mapping[str, Any]) -> list[str]:
+    """Return a notice for each evaluation whose interval exceeds the rounds of the run; config: composed."""
+    rounds = config["rounds"]
+    return [
+        f"eval.{name}={config['eval'][name]} exceeds rounds={rounds}: only the first model is evaluated{where}, before "
+        "any training"
+        for name, where in EVALUATIONS.items()
+        if config["eval"][name] > rounds
+    ]

@@ -20,7 +20,7 @@ from fedcohort.round import store
 from fedcohort.round.budget import Spending, Spent
 
 log = logging.getLogger("fedcohort")
-FALLS_BACK, FORCE = ("previous", "force"), "force"
+MODES_WITH_FALLBACK, FORCE = ("previous", "force"), "force"
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: pro
             reason = "the previous checkpoint is damaged, too" if paths[1:] else "there is no previous checkpoint"
             raise CheckpointError(f"{error}; {reason}: start a new run with resume=false") from error
         done = checkpoint.rounds_in(previous)
-        if resume not in FALLS_BACK:
+        if resume not in MODES_WITH_FALLBACK:
             raise CheckpointError(
                 f"{error}; the previous checkpoint, of round {done}, is intact: resume from it with resume=previous"
             ) from error

@@ -15,11 +15,12 @@ from fedcohort.host.interrupt import interrupts
 from fedcohort.record import claim, folder, manifest
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.round.budget import Budget
-from fedcohort.startup import build, differences, load
+from fedcohort.startup import build, load
 from fedcohort.startup.check import make_components, make_light_components
 from fedcohort.startup.compose import Composed
 from fedcohort.startup.observers import RunObservers, make_observers
-from fedcohort.tracking import membership
+from fedcohort.startup.run_info import describe_nearest_run
+from fedcohort.tracking import sweep_tags
 
 log = logging.getLogger("fedcohort")
 
@@ -83,7 +84,7 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
             _reuse(home.path, budget, run_observers, job)
             return home.path
         if config["resume"] and home.is_new and job is None:  # in a resumed sweep, most jobs have no run yet
-            nearest = differences.describe_nearest_run(home.path.parent, home.path, config)
+            nearest = describe_nearest_run(home.path.parent, home.path, config)
             log.info("nothing to resume for this config and seed; starting a new run%s", nearest and f" ({nearest})")
         if job:
             job.note("running", home.path)
@@ -107,8 +108,8 @@ def _reuse(path: Path, budget: Budget, run_observers: RunObservers, job: SweepJo
     for observer in run_observers.observers:
         observer.catch_up(path)
     if job:
-        is_own = job.id in membership.sweeps_of(path)
-        membership.join(path, job.id)
+        is_own = job.id in sweep_tags.sweeps_of(path)
+        sweep_tags.add_sweep(path, job.id)
         job.folder = path
         job.end = "done" if is_own and slurm.find_restarted_job() else "skipped"
 

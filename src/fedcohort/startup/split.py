@@ -24,7 +24,7 @@ import torch
 
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.data.ragged import Ragged
-from fedcohort.data.shards import Counts, deal_shards, split_by_owner
+from fedcohort.data.shards import Counts, split_by_class, split_by_owner
 from fedcohort.data.targets import Labels
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.checksum import checksum_of
@@ -32,17 +32,17 @@ from fedcohort.errors import DataError
 from fedcohort.feature_noise.base import disturb_clients
 from fedcohort.host import memory
 from fedcohort.rng import generator
-from fedcohort.startup.assign import SplitOptions, assign, thin_samples
+from fedcohort.startup.assign import SplitOptions, assign_samples, thin_samples
 from fedcohort.types import Ids
 
-BLOCKS = 20  # of the columns of the inputs; one block is copied at a time when samples are reordered in place
-COPIED = (  # fields of `Raw`
+N_BLOCKS = 20  # of the columns of the inputs; one block is copied at a time when samples are reordered in place
+COPIED_FIELDS = (  # fields of `Raw`
     *("name", "n_classes", "class_names", "columns", "categories", "standard", "scale", "converted", "revision"),
 )
 
 
 def build(raw: Raw, options: SplitOptions) -> Federation:
-    """Return the federation. Equal arguments give equal bits. The inputs of `raw` may be overwritten.
+    """Split a dataset into a federation. Equal arguments give equal bits. The inputs of `raw` may be overwritten.
 
     Raises:
         OptionError: if the data do not suffice for the options; the message says what would be feasible.
@@ -51,7 +51,7 @@ def build(raw: Raw, options: SplitOptions) -> Federation:
     checksum = checksum_of(raw)  # before the inputs are overwritten
     seed = options.seed
     raw = thin_samples(raw, options.limit, seed)
-    assigned = assign(raw, options)
+    assigned = assign_samples(raw, options)
     server, train, val = assigned.server, assigned.train, assigned.val
     test_owners = None if raw.pooled_test or raw.test_owner is None else assigned.owners  # None: dealt by class
     has_names = raw.owner_names and assigned.owners is not None
@@ -67,7 +67,7 @@ def build(raw: Raw, options: SplitOptions) -> Federation:
     seen_train = train_y if assigned.train_y is None else assigned.train_y
     seen_val = val_y if assigned.val_y is None else assigned.val_y
     return Federation(
-        **{name: getattr(raw, name) for name in COPIED},
+        **{name: getattr(raw, name) for name in COPIED_FIELDS},
         train=_shard(raw, train_x, train, seen_train, train_y),
         val=_shard(raw, val_x, val, seen_val, val_y),
         test=_shard(raw, raw.test_x[test.rows], test, raw.test_y[test.rows], raw.test_y[test.rows]),
@@ -112,7 +112,7 @@ def _test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, see
     if raw.pooled_test:
         return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(n_clients, dtype=np.int64))
     if owners is None or raw.test_owner is None:
-        return deal_shards(raw.test_class, counts, generator(seed, "test_shards"))
+        return split_by_class(raw.test_class, counts, generator(seed, "test_shards"))
     test = split_by_owner(raw.test_owner, owners)
     if not len(test.rows):
         raise DataError(
@@ -140,7 +140,7 @@ def _arrange(raw: Raw, x: np.ndarray, rows: Sequence[Ids]) -> list[np.ndarray]:
     if not is_reusable or sum(sizes) < len(x):
         return [x[positions] for positions in rows]
     stops, flat = np.cumsum(sizes), x.reshape(len(x), -1)
-    step = -(-flat.shape[1] // BLOCKS)
+    step = -(-flat.shape[1] // N_BLOCKS)
     for start in range(0, flat.shape[1], step):
         columns = np.ascontiguousarray(flat[:, start : start + step])
         reordered = np.empty_like(columns)

@@ -1,34 +1,27 @@
 """Check the conditions of a study before its first run: their options, and the rounds that their runs evaluate."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.jobs.refused import Refusal
 from fedcohort.results.matching.run import EVALUATED
-from fedcohort.study.checks import name_file
-from fedcohort.study.conditions import Condition
-from fedcohort.study.definition import BASELINE, BOUND, STUDY_FILE, Study
-from fedcohort.study.overrides import option_of
+from fedcohort.study import tasks
+from fedcohort.study.checks import name_file_in_errors
+from fedcohort.study.definition import BASELINE, BOUND, STUDY_FILE, Condition, Study, option_name
 
 # options that decide how many rounds are evaluated
-SCHEDULE = ("rounds", "experiment", "eval.every", "eval.clients_every", "until.virtual_s")
+SCHEDULE_OPTIONS = ("rounds", "experiment", "eval.every", "eval.clients_every", "until.virtual_s")
 
 
-def check_conditions(
-    study: Study,
-    conditions: Sequence[Condition],
-    refusal_of: Callable[[Condition], Refusal | None],
-    compose: Callable[[Condition], Mapping[str, Any]],
-) -> None:
+def check_conditions(study: Study, conditions: Sequence[Condition], configs: Path) -> None:
     """Check the baseline and the bounds of each setting, and each other method in a setting that accepts it.
 
     Args:
         study: with the conditions.
         conditions: conditions that have runs to do.
-        refusal_of: returns why the runs of a condition would be rejected before they read data; None if they are not.
-        compose: returns the configuration of a condition.
+        configs: the folder of the groups.
 
     Raises:
         OptionError: for an unknown option, and for a `horizon` that the runs do not evaluate.
@@ -36,13 +29,13 @@ def check_conditions(
     path, reasons, accepted = study.folder / STUDY_FILE, dict[str, str](), set[str]()
     for condition in conditions:
         method = condition.method
-        has_schedule = any(option_of(override) in SCHEDULE for override in study.overrides.get(method, ()))
+        has_schedule = any(option_name(override) in SCHEDULE_OPTIONS for override in study.overrides.get(method, ()))
         is_needed = study.role_of(method) in (BASELINE, BOUND)
         if method in accepted and not is_needed and not has_schedule:
             continue
-        if (refusal := refusal_of(condition)) is None:
-            with name_file(path, ()):
-                check_evaluations(study, condition, compose(condition))
+        if (refusal := tasks.find_refusal(condition.overrides, configs)) is None:
+            with name_file_in_errors(path, ()):
+                check_evaluations(study, condition, tasks.compose(condition.overrides, configs).config)
             accepted.add(method)
         elif is_needed:
             raise OptionError(f"{path}: {condition.setting}, {method}: {refusal.reason}")

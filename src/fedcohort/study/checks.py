@@ -8,18 +8,17 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.results.compare_cost import BASELINE, Target
 from fedcohort.results.metric import is_share
+from fedcohort.results.target import BASELINE, Target
 from fedcohort.results.verdict import Rules
 from fedcohort.startup.components import TARGET
 from fedcohort.startup.options import unknown_option_error
-from fedcohort.study.overrides import Overrides, option_of
 
-RULES = {"alpha": "(0, 1)", "least": "[0, inf)", "equal": "(0, inf)", "seeds": "[2, inf)", "worth": "(0, inf)"}
+RULE_RANGES = {"alpha": "(0, 1)", "least": "[0, inf)", "equal": "(0, inf)", "seeds": "[2, inf)", "worth": "(0, inf)"}
 
 
 @contextmanager
-def name_file(path: Path, required: Sequence[str]) -> Iterator[None]:
+def name_file_in_errors(path: Path, required: Sequence[str]) -> Iterator[None]:
     """Put the name of the file before the message of an error; required: options that the file must have."""
     try:
         yield
@@ -29,7 +28,9 @@ def name_file(path: Path, required: Sequence[str]) -> Iterator[None]:
         raise OptionError(f"{path} must hold options by name ({', '.join(required)})") from error
 
 
-def check_keys(where: str, options: Mapping[str, Any], names: Sequence[str], required: Sequence[str] = ()) -> None:
+def check_option_names(
+    where: str, options: Mapping[str, Any], names: Sequence[str], required: Sequence[str] = ()
+) -> None:
     """Check that options are among `names`, and that no required one is missing; where: their node, "" for the file."""
     for key in options:
         if key not in names:
@@ -39,27 +40,27 @@ def check_keys(where: str, options: Mapping[str, Any], names: Sequence[str], req
             raise OptionError(f"{where}.{key} is missing" if where else f"{key} is missing")
 
 
-def mapping(option: str, value: object) -> dict[str, Any]:
-    """Return options by name."""
+def read_mapping(option: str, value: object) -> dict[str, Any]:
+    """Return the options of a yaml node by name. Raises `OptionError` for a list or a single value."""
     if not isinstance(value, Mapping):
         raise ranges.refuse(option, "options by name", value)
     return {str(key): inner for key, inner in value.items()}
 
 
-def named_mapping(option: str, value: object) -> dict[str, Any]:
-    """Return values by name, where the names can be parts of file names."""
-    values = mapping(option, value)
+def read_named_mapping(option: str, value: object) -> dict[str, Any]:
+    """Return the values of a yaml node by name. The names must be valid in file names."""
+    values = read_mapping(option, value)
     for name in values:
         ranges.identifier(f"{option}: the name", name)
     return values
 
 
 def read_rules(value: object) -> Rules:
-    """Return what counts as a difference, from the option `win`."""
-    win = mapping("win", value)
-    check_keys("win", win, tuple(RULES))
+    """Return the rules of significance, minimum effect and equivalence, from the option `win`."""
+    win = read_mapping("win", value)
+    check_option_names("win", win, tuple(RULE_RANGES))
     for name, number in win.items():
-        (ranges.integer if name == "seeds" else ranges.number)(f"win.{name}", number, RULES[name])
+        (ranges.integer if name == "seeds" else ranges.number)(f"win.{name}", number, RULE_RANGES[name])
     return Rules(**{{"equal": "margin"}.get(name, name): number for name, number in win.items()})
 
 
@@ -95,7 +96,7 @@ def read_seeds(option: str, value: object) -> tuple[int, ...]:
 
 def read_few(value: object, methods: Sequence[str], n_seeds: int) -> dict[str, int]:
     """Return the number of seeds of the methods that the option `few` names."""
-    seed_counts = mapping("few", value)
+    seed_counts = read_mapping("few", value)
     for method, n in seed_counts.items():
         ranges.choice("few", method, *methods)
         ranges.integer(f"few.{method}", n, f"[1, {n_seeds}]")
@@ -104,7 +105,7 @@ def read_few(value: object, methods: Sequence[str], n_seeds: int) -> dict[str, i
 
 def read_variants(value: object, methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the groups of methods that the option `variants` names; a method is in at most one group."""
-    variants = named_mapping("variants", value)
+    variants = read_named_mapping("variants", value)
     grouped = set[str]()
     for name, group in variants.items():
         ranges.words(f"variants.{name}", group, *methods)
@@ -114,15 +115,7 @@ def read_variants(value: object, methods: Sequence[str]) -> dict[str, tuple[str,
     return {name: tuple(group) for name, group in variants.items()}
 
 
-def check_effective(option: str, overrides: Sequence[str], methods: Mapping[str, Sequence[str]]) -> None:
-    """Check that no override is replaced in every run; methods: overrides of each method."""
-    replaced = set.intersection(*({option_of(override) for override in of_method} for of_method in methods.values()))
-    for override in overrides:
-        if (name := option_of(override)) in replaced:
-            raise OptionError(f"{option}: {override} has no effect, as every row has its own {name}: leave it out")
-
-
-def read_overrides(option: str, value: object) -> Overrides:
+def read_overrides(option: str, value: object) -> tuple[str, ...]:
     """Return a list of overrides, which may not set what the study sets: the seed, and where runs are."""
     ranges.texts(option, value)
     overrides: Any = value

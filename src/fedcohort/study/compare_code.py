@@ -1,72 +1,125 @@
-"""Compare the code that computed a study's rows with today's code, by reference runs (`fedcohort study check`).
+"""Compare the code that computed a study's rows with today's code (`fedcohort study check`).
 
-`behaviour.py` describes the reference run, and the limits of the comparison.
+A reference run repeats the first 8 rounds of a run: a budget only extends a run, so it has the same rounds. It is made
+with today's code, once for each condition and each commit, and is compared with the stored run in two things.
+
+    fingerprint   of the cohorts, arrivals and losses of these rounds (`measure.fingerprint_of`)
+    curve         the study's metric, virtual seconds and bytes of these rounds, from `curves.parquet`
+
+Names, comments, the order or spelling of options, and measured time do not count. Digits are compared with a tolerance,
+so that another processor does not count as other code: of 958 runs on two processors none differs. A run without a
+fingerprint, from older code, is compared by its curve.
+
+The comparison does not show three things. A change may act after round 8, such as the end of a longer warm-up. It may
+change no cohort and no digit above the tolerance. And a difference need not be a fault: where rounding decides between
+two clients, it may be a difference between processors.
 """
 
 from collections.abc import Sequence
 from contextlib import closing
 
+import numpy as np
+
 from fedcohort.record import provenance
-from fedcohort.study import behaviour
-from fedcohort.study.conditions import Condition, Key
-from fedcohort.study.engine import Run, StudyRunner
-from fedcohort.study.overrides import merge
-from fedcohort.study.progress import progress_of, resolve_changes
+from fedcohort.study.definition import Condition, Key, merge_overrides
+from fedcohort.study.measure import LOSS, ROUNDS, Trajectory
 from fedcohort.study.result_files import DONE
+from fedcohort.study.runner import Run, StudyRunner
 from fedcohort.study.tasks import Outcome, Task, run_tasks
+from fedcohort.types import Values
 
-SAVED = 50  # number of reference runs after which the results are saved
-GROUP = ("config_hash", "budget", "commit", "dirty")
+SAVE_EVERY = 50  # number of reference runs after which the results are saved
+GROUP_COLUMNS = ("config_hash", "budget", "commit", "dirty")
+LOSS_TOLERANCE = 5e-3  # relative
+TOLERANCES = {  # relative and absolute; curves of older versions hold costs in single precision
+    "value": (0.0, 5e-3),
+    "virtual_s": (1e-5, 0.0),
+    "bytes": (1e-5, 0.0),
+}
 
 
-def compare_with_current_code(work: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> None:
+def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> None:
     """Repeat the first rounds with today's code, once for each configuration and commit, and store the differences.
 
     Rows that were compared with the present commit before are left out.
     """
     commit, dirty = provenance.current_commit()
-    groups = list_groups(work, conditions, seeds)
-    work.say(f"{len(groups)} reference runs of {behaviour.ROUNDS} rounds to do")
-    tasks = [_reference(work, *runs[0]) for runs in groups]
+    groups = list_groups(runner, conditions, seeds)
+    runner.print_line(f"{len(groups)} reference runs of {ROUNDS} rounds to do")
+    tasks = [_reference(runner, *runs[0]) for runs in groups]
     try:
-        with closing(run_tasks(tasks, work.launch)) as outcomes:
+        with closing(run_tasks(tasks, runner.launch)) as outcomes:
             for number, (position, outcome) in enumerate(outcomes, 1):
                 condition, seed = groups[position][0]
                 keys = [member.key(seed_of_member) for member, seed_of_member in groups[position]]
-                result = _store_difference(work, keys, outcome, f"{commit}{' with changes' * dirty}")
+                result = _store_difference(runner, keys, outcome, f"{commit}{' with changes' * dirty}")
                 name = f"{condition.setting} {condition.method} seed {seed}"
-                work.say(f"[{number}/{len(groups)}] {name}: {result}")
-                if number % SAVED == 0:
-                    work.results.save()
+                runner.print_line(f"[{number}/{len(groups)}] {name}: {result}")
+                if number % SAVE_EVERY == 0:
+                    runner.results.save()
     finally:
-        work.results.save()
+        runner.results.save()
 
 
-def list_groups(work: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[list[Run]]:
+def list_groups(runner: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[list[Run]]:
     """Return the done runs that were not compared with the present commit, by configuration and commit."""
-    rows = work.results.rows
-    progress = resolve_changes(progress_of(conditions, seeds, work.results, work.configs), work.results, work.identity)
+    rows, progress = runner.results.rows, runner.find_progress(conditions, seeds)
     commit, dirty = provenance.current_commit()
     groups: dict[tuple[object, ...], list[Run]] = {}
     for condition, seed in progress.runs:
         key = condition.key(seed)
         if progress.states[key] == DONE and (dirty or rows[key]["compared"] != commit):
-            groups.setdefault(tuple(rows[key][name] for name in GROUP), []).append((condition, seed))
+            groups.setdefault(tuple(rows[key][name] for name in GROUP_COLUMNS), []).append((condition, seed))
     return list(groups.values())
 
 
-def _reference(work: StudyRunner, condition: Condition, seed: int) -> Task:
-    rounds = min(behaviour.ROUNDS, work.results.rows[condition.key(seed)]["rounds"])
-    overrides = merge(condition.overrides, (f"rounds={rounds}",))
-    return Task(overrides, seed, work.configs, work.logs, work.study.metric, keep=False, resume=False)
+def _reference(runner: StudyRunner, condition: Condition, seed: int) -> Task:
+    rounds = min(ROUNDS, runner.results.rows[condition.key(seed)]["rounds"])
+    overrides = merge_overrides(condition.overrides, (f"rounds={rounds}",))
+    return Task(overrides, seed, runner.configs, runner.logs, runner.study.metric, keep=False, resume=False)
 
 
-def _store_difference(work: StudyRunner, keys: Sequence[Key], outcome: Outcome, compared: str) -> str:
+def _store_difference(runner: StudyRunner, keys: Sequence[Key], outcome: Outcome, compared: str) -> str:
     """Store in the rows of a group how the first of them compares with the reference run, and describe it."""
     if outcome.curve is None:
         return f"not compared, {outcome.status}: {outcome.reason}"
-    earlier = work.results.rows[keys[0]]["behaviour"], work.results.curves[keys[0]]
-    differs = behaviour.difference(earlier, (outcome.facts["behaviour"], outcome.curve))
+    earlier = runner.results.rows[keys[0]]["behaviour"], runner.results.curves[keys[0]]
+    differs = name_differences(earlier, (outcome.facts["behaviour"], outcome.curve))
     for key in keys:
-        work.results.rows[key] |= {"compared": compared, "differs": differs}
+        runner.results.rows[key] |= {"compared": compared, "differs": differs}
     return f"differs in {differs}" if differs else "the same"
+
+
+def name_differences(earlier: tuple[str, Trajectory], current: tuple[str, Trajectory]) -> str:
+    """Name the differences between two runs in their first rounds, as "cohorts, bytes from round 3"; "" for none.
+
+    Args:
+        earlier: fingerprint, "" if there is none, and curve of the first run.
+        current: the same of the second run.
+    """
+    differences = _compare_curves(earlier[1], current[1])
+    if earlier[0] and current[0]:
+        (digest, losses), (digest_now, losses_now) = (text.split(":") for text in (earlier[0], current[0]))
+        differences = ["cohorts"] * (digest != digest_now) + differences
+        before, after = _numbers(losses), _numbers(losses_now)
+        if before.shape != after.shape or not np.isclose(before, after, rtol=LOSS_TOLERANCE, equal_nan=True).all():
+            differences.append(LOSS)
+    return ", ".join(differences)
+
+
+def _numbers(text: str) -> Values:
+    return np.array([float(number) for number in text.split(",") if number])
+
+
+def _compare_curves(earlier: Trajectory, current: Trajectory) -> list[str]:
+    """Name the columns that differ in the rounds 1 to `ROUNDS`, each with the first round that does."""
+    a, b = ((curve.steps > 0) & (curve.steps <= ROUNDS) for curve in (earlier, current))
+    if not np.array_equal(earlier.steps[a], current.steps[b]):
+        return ["evaluated rounds"]
+    differences = []
+    for name, (relative, absolute) in TOLERANCES.items():
+        x, y = getattr(earlier, name)[a], getattr(current, name)[b]
+        close = np.isclose(x, y, rtol=relative, atol=absolute, equal_nan=True)
+        if not close.all():
+            differences.append(f"{name} from round {earlier.steps[a][~close][0]:.0f}")
+    return differences

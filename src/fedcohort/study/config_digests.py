@@ -16,7 +16,7 @@ from pathlib import Path
 
 import yaml
 
-from fedcohort.startup.differences import LOADER
+from fedcohort.startup.run_info import YAML_LOADER
 
 PRIMARY = "train"
 NAME = re.compile(r"\w+")  # a file with another name, such as `my-method.yaml`, counts for all runs
@@ -32,10 +32,10 @@ class YamlFile:
 
     @classmethod
     def read(cls, path: Path, configs: Path) -> "YamlFile":
-        """Read a file below `configs`. Its text as it is counts if it is no valid yaml, which composing reports."""
+        """Read a yaml file below `configs`. The digest of an invalid file is that of its text."""
         text = content = path.read_text(encoding="utf-8", errors="replace")
         with suppress(yaml.YAMLError):
-            options = yaml.load(text, LOADER)
+            options = yaml.load(text, YAML_LOADER)
             if isinstance(options, dict):
                 options.pop("hydra", None)
             content = "\n".join([*PACKAGE.findall(text), json.dumps(options, default=str)])
@@ -48,7 +48,7 @@ class YamlFile:
 
 
 class ConfigDigests:
-    """The digests under the present yaml files of `configs`, the folder of the groups."""
+    """Computes digests of overrides and of the yaml files in `configs` that their composition can read."""
 
     def __init__(self, configs: Path) -> None:
         self._files: dict[str, list[YamlFile]] = {}  # by their names without `.yaml`, which several groups may use
@@ -77,7 +77,7 @@ class ConfigDigests:
         return frozenset(NAME.findall(" ".join(overrides))).intersection(self._files)
 
     def _find_reachable(self, names: frozenset[str]) -> list[YamlFile]:
-        """Return the files with these names, the files that these name, and so on."""
+        """Return the files with these names, and all files that these name, directly or indirectly."""
         reached, fresh = frozenset[str](), names | self._always
         while fresh := fresh.intersection(self._files) - reached:
             reached |= fresh

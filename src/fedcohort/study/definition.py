@@ -1,25 +1,34 @@
-"""The definition of a study: its settings, methods, seeds, and what counts as a difference.
+"""The definition of a study: settings, methods, seeds, and the runs that follow from them.
 
 A setting is a federation, and a method is anything that is run in it: a selector, the baseline, an oracle, a reference
-or a bound. `definition_file.py` reads a definition from `studies/<name>/study.yaml`.
+or a bound. A condition is a method in a setting. `definition_file.py` reads a definition from
+`studies/<name>/study.yaml`.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from fedcohort.errors import OptionError
 from fedcohort.results.compare import Options
-from fedcohort.results.compare_cost import Target
 from fedcohort.results.run import Kind
+from fedcohort.results.target import Target
 from fedcohort.results.verdict import Rules
-from fedcohort.study.overrides import Overrides
-from fedcohort.study.space import Space, Tuned
+from fedcohort.study.search_space import SearchSpace, Tuned
 
 STUDY_FILE = "study.yaml"
 # Roles of methods, named as in `tables/numbers.csv`. An ORACLE reads what no server can know. A REFERENCE is shown
 # without a test. A BOUND is the baseline in the same federation without its heterogeneity.
 METHOD, ORACLE, REFERENCE, BASELINE, BOUND = "method", "yardstick", "beside", "baseline", "bound"
 BOUND_PREFIX = "bound:"  # of the name of a bound in the column `selector`
+CLOCK = "until.virtual_s"  # option that ends runs by the virtual clock
+RUN_DEFAULTS = (  # of all runs of a study: no figures, no tracker and no evaluation of all clients
+    *("logger=none", "callback.figures=null", "callback.summary=null", "callback.progress=null"),
+    *("eval.clients_every=0", "checkpoint.every_s=30"),
+)
+Overrides = tuple[str, ...]  # typed as `name=value` behind `python train.py`
+Pair = tuple[str, str]  # setting, method
+Key = tuple[str, str, int]  # setting, method, seed
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,7 @@ class Study:
         rules: what counts as a difference, in the metric's own unit.
         result: result of a run: `late`, `last` or `best`, as of `results.compare.Options`.
         horizon: last round whose evaluations count; None for the end of each run.
-        space: what is tuned; None for nothing.
+        search_space: what is tuned; None for nothing.
         tuned: result of the tuning, by the name of the tuned method, `<method>_tuned`.
         few: number of seeds of methods that are run on the first seeds only.
         variants: by a name, methods that are variants of one idea. Their p-values are corrected together.
@@ -81,7 +90,7 @@ class Study:
     rules: Rules
     result: Kind = "late"
     horizon: int | None = None
-    space: Space | None = None
+    search_space: SearchSpace | None = None
     tuned: Mapping[str, Tuned] = field(default_factory=dict)
     few: Mapping[str, int] = field(default_factory=dict)
     variants: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -100,7 +109,7 @@ class Study:
         """Return the seeds on which the study runs the method."""
         return self.seeds[: self.few.get(method, len(self.seeds))]
 
-    def requests(self, setting: str, method: str) -> bool:
+    def includes(self, setting: str, method: str) -> bool:
         """Return whether the study runs the method in the setting.
 
         The baseline and a user's own methods run in all settings.
@@ -112,7 +121,7 @@ class Study:
         """Return the role of the method; a user's own method, which `study.yaml` does not name, is a METHOD."""
         return BOUND if method.startswith(BOUND_PREFIX) else self.roles.get(method, METHOD)
 
-    def is_own(self, method: str) -> bool:
+    def is_user_method(self, method: str) -> bool:
         """Return whether it is a user's own method, which `study.yaml` does not name."""
         return self.role_of(method) == METHOD and method not in self.roles
 
@@ -120,3 +129,87 @@ class Study:
 def display_name(method: str) -> str:
     """Return `bound iid` for `bound:iid`, and other names as they are."""
     return method.replace(BOUND_PREFIX, "bound ")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A method in a setting; with a seed it is one run.
+
+    Attributes:
+        overrides: overrides of its runs, without the seed.
+        seeds: the only seeds on which it is run; None for any.
+    """
+
+    setting: str
+    method: str
+    overrides: Overrides
+    seeds: tuple[int, ...] | None = None
+
+    def key(self, seed: int) -> Key:
+        """Return the key of the condition's run with this seed."""
+        return self.setting, self.method, seed
+
+
+def add_user_methods(study: Study, selectors: Sequence[str] | None, configs: Path) -> Study:
+    """Add selectors of `configs/selector` that `study.yaml` does not name. Raises `OptionError` for unknown ones."""
+    bounds = dict.fromkeys(BOUND_PREFIX + bound for setting in study.settings.values() for bound in setting.bounds)
+    available = sorted(path.stem for path in (configs / "selector").glob("*.yaml"))
+    own_methods = [name for name in selectors or () if name not in study.overrides and name not in bounds]
+    for name in own_methods:
+        if name not in available:
+            names = dict.fromkeys((*study.overrides, *bounds, *available))
+            raise OptionError(f"selectors must be some of {', '.join(names)}, got {name!r}")
+    return replace(study, overrides={**study.overrides, **{name: (f"selector={name}",) for name in own_methods}})
+
+
+def list_conditions(
+    study: Study, settings: Sequence[str] | None = None, methods: Sequence[str] | None = None
+) -> list[Condition]:
+    """List the conditions of a study in its order. The baseline and the bounds of a setting are always included.
+
+    Args:
+        study: whose conditions are listed.
+        settings: names of settings; None for all.
+        methods: names of methods, which are listed in each of these settings and with any seed; None for those that
+            the study requests in each setting.
+
+    Raises:
+        OptionError: for an unknown setting.
+    """
+    for name in settings or ():
+        if name not in study.settings:
+            raise OptionError(f"cells must be some of {', '.join(study.settings)}, got {name!r}")
+    conditions = []
+    for name, setting in study.settings.items():
+        if settings is not None and name not in settings:
+            continue
+        for method, overrides in study.overrides.items():
+            is_named = methods is not None and (method in methods or method == study.baseline)
+            if is_named or (methods is None and study.includes(name, method)):
+                seeds = tuple(study.seeds_of(method)) if method in study.few and methods is None else None
+                merged = merge_overrides(RUN_DEFAULTS, study.common, setting.overrides, overrides)
+                conditions.append(Condition(name, method, merged, seeds))
+        for bound, overrides in setting.bounds.items():
+            merged = merge_overrides(RUN_DEFAULTS, study.common, study.overrides[study.baseline], overrides)
+            conditions.append(Condition(name, BOUND_PREFIX + bound, merged))
+    return conditions
+
+
+def option_name(override: str) -> str:
+    """Return the option that an override sets: `label_noise.a` of `+label_noise.a=30`."""
+    return override.lstrip("+~").partition("=")[0]
+
+
+def merge_overrides(*lists: Iterable[str]) -> Overrides:
+    """Join lists of overrides; of several overrides of one option, keep the last."""
+    merged: dict[str, str] = {}
+    for override in (override for overrides in lists for override in overrides):
+        merged.pop(option_name(override), None)
+        merged[option_name(override)] = override
+    return tuple(merged.values())
+
+
+def clock_limit(overrides: Iterable[str]) -> float | None:
+    """Return the virtual seconds at which a run with these overrides ends; None if no clock ends it."""
+    values = [override.partition("=")[2] for override in overrides if override.lstrip("+").startswith(f"{CLOCK}=")]
+    return float(values[-1]) if values and values[-1] != "null" else None

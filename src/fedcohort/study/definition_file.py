@@ -19,7 +19,7 @@
     win               alpha, least (minimum effect), equal (margin of equivalence), seeds (for a verdict), worth
     few               {oracle_greedy: 3}: methods that are run on the first seeds only
     variants          {repairs: [flash_whitened, flash_progress]}: variants of one idea, corrected together
-    tune              what `fedcohort study tune` searches (`space.py`)
+    tune              what `fedcohort study tune` searches (`search_space.py`)
     notes             remarks for the page
 
 Overrides of a method replace those of its setting, and these replace the common ones. A bound is run with the
@@ -34,14 +34,13 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.results.compare_cost import Target
 from fedcohort.results.metric import lower_is_better
 from fedcohort.results.run import KINDS
-from fedcohort.results.target import LEVEL
+from fedcohort.results.target import LEVEL, Target
 from fedcohort.startup.compose import read_yaml
-from fedcohort.study import checks, space
-from fedcohort.study.definition import BASELINE, METHOD, ORACLE, REFERENCE, STUDY_FILE, Setting, Study
-from fedcohort.study.overrides import Overrides
+from fedcohort.study import checks
+from fedcohort.study.definition import BASELINE, METHOD, ORACLE, REFERENCE, STUDY_FILE, Overrides, Setting, Study
+from fedcohort.study.search_space import load_tuned, read_search_space
 
 REQUIRED = ("title", "question", "baseline", "selectors", "cells", "seeds")
 DEFAULTS: dict[str, Any] = {
@@ -60,9 +59,9 @@ DEFAULTS: dict[str, Any] = {
     "variants": {},
     "notes": [],
 }
-OF_SETTING = ("label", "axis", "words", "bounds", "target", "rows", "family", "oracle")
+SETTING_OPTIONS = ("label", "axis", "words", "bounds", "target", "rows", "family", "oracle")
 ReadTarget = Callable[[str, object], Target | None]
-SEVERAL = "a list of selectors, or of `name: [overrides]`"
+METHOD_LIST = "a list of selectors, or of `name: [overrides]`"
 CLIENTS_EVERY = "eval.clients_every="  # the rounds that evaluate all clients
 
 
@@ -72,13 +71,13 @@ def load(folder: Path) -> Study:
     if not path.is_file():
         names = ", ".join(sorted(file.parent.name for file in folder.parent.glob(f"*/{STUDY_FILE}")))
         raise OptionError(f"there is no study {folder.name!r}; there are {names or 'none'} in {folder.parent}")
-    with checks.name_file(path, REQUIRED):
+    with checks.name_file_in_errors(path, REQUIRED):
         return _read(folder, read_yaml(path))
 
 
 def _read(folder: Path, options: Mapping[str, Any]) -> Study:
     checks.check_renamed(options)
-    checks.check_keys("", options, (*REQUIRED, *DEFAULTS), REQUIRED)
+    checks.check_option_names("", options, (*REQUIRED, *DEFAULTS), REQUIRED)
     node = {**DEFAULTS, **options}
     for key in ("title", "question", "metric"):
         ranges.text(key, node[key])
@@ -89,10 +88,7 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
     _check_metric(node["metric"], common)
     overrides, roles = _read_methods(node)
     settings, seeds = _read_settings(node), checks.read_seeds("seeds", node["seeds"])
-    checks.check_effective("common", common, overrides)
-    for name, setting in settings.items():
-        checks.check_effective(f"cells.{name}.words", setting.overrides, overrides)
-    tuned = space.load_tuned(folder)
+    tuned = load_tuned(folder)
     for name, result in tuned.items():
         base = overrides.get(result.row, (f"selector={result.row}",))
         overrides[name], roles[name] = (*base, *result.words), METHOD
@@ -107,7 +103,7 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
         settings=settings,
         seeds=seeds,
         rules=checks.read_rules(node["win"]),
-        space=None if node["tune"] is None else space.read_space(checks.mapping("tune", node["tune"]), settings, seeds),
+        search_space=None if node["tune"] is None else read_search_space(node["tune"], settings, seeds),
         tuned=tuned,
         few=checks.read_few(node["few"], non_baseline, len(seeds)),
         variants=checks.read_variants(node["variants"], [method for method in non_baseline if roles[method] == METHOD]),
@@ -135,17 +131,17 @@ def _check_methods(settings: Mapping[str, Setting], methods: Sequence[str], orac
 
 def _read_methods(node: Mapping[str, Any]) -> tuple[dict[str, Overrides], dict[str, str]]:
     """Return the overrides and the role of each method; the baseline is the first."""
-    name, of_baseline = _read_method("baseline", node["baseline"], "a selector, or `name: [overrides]`")
-    overrides, roles = {name: of_baseline}, {name: BASELINE}
+    name, baseline_overrides = _read_method("baseline", node["baseline"], "a selector, or `name: [overrides]`")
+    overrides, roles = {name: baseline_overrides}, {name: BASELINE}
     for key, role in (("selectors", METHOD), ("yardsticks", ORACLE), ("beside", REFERENCE)):
         methods = node[key]
         if not isinstance(methods, Sequence) or isinstance(methods, str):
-            raise ranges.refuse(key, SEVERAL, methods)
+            raise ranges.refuse(key, METHOD_LIST, methods)
         for method in methods:
-            name, of_method = _read_method(key, method, SEVERAL)
+            name, method_overrides = _read_method(key, method, METHOD_LIST)
             if name in overrides:
-                raise OptionError(f"{key}: {name} is there twice")
-            overrides[name], roles[name] = of_method, role
+                raise OptionError(f"{key}: {name} is listed twice")
+            overrides[name], roles[name] = method_overrides, role
     return overrides, roles
 
 
@@ -154,14 +150,14 @@ def _read_method(key: str, value: object, allowed: str) -> tuple[str, Overrides]
         value = {value: [f"selector={value}"]}
     if not isinstance(value, Mapping) or len(value) != 1:
         raise ranges.refuse(key, allowed, value)
-    ((name, overrides),) = checks.named_mapping(key, value).items()
+    ((name, overrides),) = checks.read_named_mapping(key, value).items()
     return name, checks.read_overrides(f"{key}.{name}", overrides)
 
 
 def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
     at_baseline = Target(level=LEVEL if node["level"] is None else node["level"], crossing=node["crossing"])
     read_target = partial(checks.read_target, metric=node["metric"], at_baseline=at_baseline)
-    target, cells = read_target("target", node["target"]), checks.named_mapping("cells", node["cells"])
+    target, cells = read_target("target", node["target"]), checks.read_named_mapping("cells", node["cells"])
     settings = {name: _read_setting(name, value, target, read_target) for name, value in cells.items()}
     if not settings:
         raise ranges.refuse("cells", "one cell or more", cells)
@@ -175,11 +171,11 @@ def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
 
 
 def _read_setting(name: str, value: object, target: Target | None, read_target: ReadTarget) -> Setting:
-    where, node = f"cells.{name}", checks.mapping(f"cells.{name}", value)
-    checks.check_keys(where, node, OF_SETTING, ("words",))
+    where, node = f"cells.{name}", checks.read_mapping(f"cells.{name}", value)
+    checks.check_option_names(where, node, SETTING_OPTIONS, ("words",))
     for key in ("label", "axis", "family"):
         ranges.text(f"{where}.{key}", node.get(key), optional=True)
-    bounds = checks.named_mapping(f"{where}.bounds", node.get("bounds") or {})
+    bounds = checks.read_named_mapping(f"{where}.bounds", node.get("bounds") or {})
     return Setting(
         name,
         node.get("label") or name,

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from fedcohort.report.table import EMPTY
 from fedcohort.results.difference import Difference, Mean
 from fedcohort.results.headroom import ShareClosed
 from fedcohort.results.metric import unit_of
 from fedcohort.study.definition import Study
 from fedcohort.study.verdict import MethodVerdict, SettingVerdict
 
-EMPTY = "–"
 SIGNS = {1: "▲", -1: "▼", 0: ""}
 COSTS = {"bytes": "bytes", "client_flops": "client FLOPs", "virtual_s": "virtual time"}
 
@@ -31,19 +31,19 @@ class Format:
     least: int
 
     def mean(self, value: Mean | Difference) -> str:
-        """Return `40.2 [36.8, 43.6]`."""
+        """Format a mean with its 95 % interval: `40.2 [36.8, 43.6]`."""
         return self._with_interval(value, ".1f")
 
     def difference(self, value: Mean | Difference) -> str:
-        """Return `+1.2 [-0.3, 2.1]`."""
+        """Format a difference with its 95 % interval: `+1.2 [-0.3, 2.1]`."""
         return self._with_interval(value, "+.1f")
 
     def signed(self, value: float) -> str:
-        """Return `+1.2`."""
+        """Format a value with its sign: `+1.2`."""
         return f"{self._round(value):+.1f}" if math.isfinite(value) else EMPTY
 
     def size(self, value: float) -> str:
-        """Return `1 point` or `2.5 points`."""
+        """Format the size of a difference with its unit: `1 point` or `2.5 points`."""
         size = round(value * self.factor, 6)
         return f"{size:g} {self.unit.removesuffix('s') if size == 1 else self.unit}"
 
@@ -67,22 +67,22 @@ def format_of(study: Study, metric: str) -> Format:
 
 
 def write_p(p: float) -> str:
-    """Return `0.012`, and `< 0.001` where three places would be zeros."""
+    """Format a p-value: `0.012`, or `< 0.001` if three decimals would be zeros."""
     return EMPTY if not math.isfinite(p) else "< 0.001" if p < 0.0005 else f"{p:.3f}"
 
 
 def write_share(share: ShareClosed | None) -> str:
-    """Return `31 % [12, 45]`: a share of the headroom with its interval."""
+    """Format a share of the headroom with its interval: `31 % [12, 45]`."""
     return f"{100 * share.share:.0f} % [{100 * share.low:.0f}, {100 * share.high:.0f}]" if share else EMPTY
 
 
 def write_rank(rank: float) -> str:
-    """Return `3.2`, and `3` for a whole number."""
+    """Format a rank: `3.2`, or `3` for a whole number."""
     return f"{rank:.1f}".removesuffix(".0") if math.isfinite(rank) else EMPTY
 
 
 def count_noun(n: int, noun: str) -> str:
-    """Return `1 seed`, `2 seeds`."""
+    """Return a number with its noun in the singular or plural: `1 seed`, `2 seeds`."""
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
@@ -92,7 +92,7 @@ def join_first(texts: Sequence[str], n: int) -> str:
 
 
 def number_range(numbers: Iterable[int]) -> str:
-    """Return `3 to 5`, or `5` where all are equal."""
+    """Format the smallest and the largest number: `3 to 5`, or `5` if all are equal."""
     ordered = sorted(set(numbers))
     return " to ".join(dict.fromkeys((str(ordered[0]), str(ordered[-1])))) if ordered else "no"
 
@@ -105,26 +105,18 @@ def relative_costs(method: MethodVerdict, base: MethodVerdict | None) -> list[tu
     return [(text, name) for name, ratio in ratios.items() if (text := f"{ratio:.2f}") != "1.00"]
 
 
-@dataclass(frozen=True)
-class Power:
-    """What the seeds can show in the median of some settings, with a power of 80 % in one t-test.
+def power_of(settings: Iterable[SettingVerdict]) -> dict[str, float] | None:
+    """Return medians over settings of the seeds that a t-test needs, and of the difference that present seeds detect.
 
-    Attributes:
+    Returns:
         needed: number of seeds that show the difference `win.worth`.
         n: present number of seeds.
         detectable: difference that the present seeds show, in the metric's own unit.
+        None if no spread is known.
     """
-
-    needed: int
-    n: int
-    detectable: float
-
-
-def power_of(settings: Iterable[SettingVerdict]) -> Power | None:
-    """Return what the seeds can show; None if no spread is known."""
     measured = [setting for setting in settings if setting.seeds_needed]
     if not measured:
         return None
-    needed = median(setting.seeds_needed or 0 for setting in measured)
-    n, detectable = median(setting.n for setting in measured), median(setting.detectable for setting in measured)
-    return Power(math.ceil(needed), math.ceil(n), detectable)
+    needed, n = median(setting.seeds_needed or 0 for setting in measured), median(setting.n for setting in measured)
+    detectable = median(setting.detectable for setting in measured)
+    return {"needed": math.ceil(needed), "n": math.ceil(n), "detectable": detectable}

@@ -23,17 +23,16 @@ from fedcohort.results.skew import collapses
 from fedcohort.results.target import Cost, median_cost
 from fedcohort.results.verdict import judge_difference
 from fedcohort.results.winner import Winner, cross_fit
-from fedcohort.study.conditions import Pair
-from fedcohort.study.definition import BOUND_PREFIX, METHOD, ORACLE, Study
+from fedcohort.study.definition import METHOD, ORACLE, Pair, Study, list_conditions
 from fedcohort.study.ranking import (
-    RANKED,
+    RANKED_ROLES,
     Runs,
+    group_runs,
     half_of_seeds,
     rank_and_compare,
-    ranked_values,
-    sort_runs,
+    ranked_results,
+    results_by_seed,
     split_methods,
-    values_of,
 )
 from fedcohort.study.result_files import Row
 from fedcohort.study.results import Results
@@ -44,7 +43,7 @@ Differences = Mapping[str, Difference]  # of a setting, by method
 
 def judge(study: Study, results: Results) -> Verdict:
     """Return the verdict on a study; methods are ranked over two settings or more, and three methods or more."""
-    values = ranked_values(study, results)
+    values = ranked_results(study, results)
     ranks = rank_and_compare(study, values, split_methods(study, values)[0])
     is_ranked = ranks is not None and len(ranks.mean) > 2 and len(ranks.by_setting) > 1
     return replace(judge_settings(study, results), ranks=ranks if is_ranked else None)
@@ -52,24 +51,24 @@ def judge(study: Study, results: Results) -> Verdict:
 
 def judge_settings(study: Study, results: Results) -> Verdict:
     """Return the verdict on each method in each setting, without ranks over settings."""
-    runs = sort_runs(study, results)
+    runs = group_runs(study, results)
     differences = {
-        (setting, method): paired_difference(values_of(by_seed), values_of(methods[study.baseline]))
+        (setting, method): paired_difference(results_by_seed(by_seed), results_by_seed(methods[study.baseline]))
         for setting, methods in runs.items()
         for method, by_seed in methods.items()
         if method != study.baseline and set(by_seed) & set(methods.get(study.baseline, {}))
     }
     ps = adjust_all(study, {pair: difference.p for pair, difference in differences.items()})
-    settings = {}
+    settings, by_method = {}, dict[str, list[Difference]]()
     for setting, methods in runs.items():
-        of_setting = {method: differences[setting, method] for method in methods if (setting, method) in differences}
-        of_methods = {method: ps[setting, method] for method in of_setting}
-        settings[setting] = _judge_setting(study, setting, methods, of_setting, of_methods)
-    by_method: dict[str, list[Difference]] = {}
-    for (_, method), difference in differences.items():
-        if study.role_of(method) == METHOD:
-            by_method.setdefault(method, []).append(difference)
-    collapsing = frozenset(method for method, of_method in by_method.items() if collapses(of_method))
+        setting_differences = {
+            method: differences[setting, method] for method in methods if (setting, method) in differences
+        }
+        settings[setting] = _judge_setting(study, setting, methods, setting_differences, ps)
+        for method, difference in setting_differences.items():
+            if study.role_of(method) == METHOD:
+                by_method.setdefault(method, []).append(difference)
+    collapsing = frozenset(method for method, method_differences in by_method.items() if collapses(method_differences))
     return Verdict(settings, None, _count_missing(study, runs), collapsing)
 
 
@@ -90,73 +89,52 @@ def adjust_all(study: Study, ps: Mapping[Pair, float]) -> dict[Pair, PValues]:
 
 
 def _judge_setting(
-    study: Study, setting: str, runs: Runs, differences: Differences, ps: Mapping[str, PValues]
+    study: Study, setting: str, runs: Runs, differences: Differences, ps: Mapping[Pair, PValues]
 ) -> SettingVerdict:
     least = max(study.rules.seeds, half_of_seeds(study, runs))
     headroom = _find_headroom(study, setting, differences, least)
     ranks = _rank_in_setting(study, runs)
     methods = {}
     for method, by_seed in runs.items():
-        difference, p = differences.get(method, NO_DIFFERENCE), ps.get(method, PValues())
-        methods[method] = _judge_method(
-            study, (setting, method), list(by_seed.values()), difference, p, headroom, ranks
+        rows, difference = list(by_seed.values()), differences.get(method, NO_DIFFERENCE)
+        p_values, values = ps.get((setting, method), PValues()), [row["late"] for row in rows]
+        methods[method] = MethodVerdict(
+            setting=setting,
+            method=method,
+            role=study.role_of(method),
+            value=mean_of(values),
+            last=float(np.mean([row["last"] for row in rows])),
+            diverged=sum(not math.isfinite(value) for value in values),
+            difference=difference,
+            p_values=p_values,
+            verdict=judge_difference(difference, p_values.within_setting, study.rules) if method in differences else "",
+            share_closed=_share(study, difference, headroom),
+            rank=ranks.get(method, math.nan),
+            costs={name: float(np.mean([row[name] for row in rows])) for name in COSTS},
+            target={axis: median_cost([cost_of(row, axis) for row in rows]).value for axis in TO_TARGET},
+            reached=sum(math.isfinite(row["rounds_to_target"]) for row in rows),
+            ended_by_rounds=sum(row["virtual_s"] < clock_of_budget(row["budget"]) for row in rows),
+            other_code=sum(bool(row["differs"]) for row in rows),
         )
-    counted_methods = [
+    counted = [
         difference
         for method, difference in differences.items()
         if study.role_of(method) == METHOD and difference.n >= least and not difference.reason
     ]
-    spread = median(difference.std for difference in counted_methods) if counted_methods else math.nan
-    n, alpha = int(median(difference.n for difference in counted_methods)) if counted_methods else 0, study.rules.alpha
-    return SettingVerdict(
-        setting,
-        methods,
-        headroom,
-        seeds_needed=count_seeds(spread, study.rules.worth, alpha),
-        n=n,
-        detectable=least_difference(spread, n, alpha),
-        winner=_find_winner(methods, least),
-    )
-
-
-def _judge_method(
-    study: Study,
-    pair: Pair,
-    rows: list[Row],
-    difference: Difference,
-    ps: PValues,
-    headroom: Headroom,
-    ranks: Mapping[str, float],
-) -> MethodVerdict:
-    values = [row["late"] for row in rows]
-    return MethodVerdict(
-        setting=pair[0],
-        method=pair[1],
-        role=study.role_of(pair[1]),
-        value=mean_of(values),
-        last=float(np.mean([row["last"] for row in rows])),
-        diverged=sum(not math.isfinite(value) for value in values),
-        over=difference,
-        ps=ps,
-        verdict="" if difference is NO_DIFFERENCE else judge_difference(difference, ps.in_setting, study.rules),
-        closed=_share(study, difference, headroom),
-        rank=ranks.get(pair[1], math.nan),
-        costs={name: float(np.mean([row[name] for row in rows])) for name in COSTS},
-        target={axis: median_cost([cost_of(row, axis) for row in rows]).value for axis in TO_TARGET},
-        reached=sum(math.isfinite(row["rounds_to_target"]) for row in rows),
-        ended_by_rounds=sum(row["virtual_s"] < clock_of_budget(row["budget"]) for row in rows),
-        other_code=sum(bool(row["differs"]) for row in rows),
-    )
+    spread = median(difference.std for difference in counted) if counted else math.nan
+    n, alpha = int(median(difference.n for difference in counted)) if counted else 0, study.rules.alpha
+    seeds_needed, detectable = count_seeds(spread, study.rules.worth, alpha), least_difference(spread, n, alpha)
+    return SettingVerdict(setting, methods, headroom, seeds_needed, n, detectable, _find_winner(methods, least))
 
 
 def cost_of(row: Row, axis: str) -> Cost:
-    """Return what a run had spent at the target, or at the horizon if it never met the target."""
+    """Return the cost of a run until it met the target, or until the horizon if it never met the target."""
     value = row[f"{axis}_to_target"]
     return Cost(row[f"{axis}_spent"], met=False) if math.isnan(value) else Cost(value, met=True)
 
 
 def _find_headroom(study: Study, setting: str, differences: Differences, least: float) -> Headroom:
-    """Return the difference of the setting's oracle; of several oracles, that of choosing one on the other seeds."""
+    """Return the headroom of a setting; of several oracles, each seed takes the one that is best on the other seeds."""
     named = study.settings[setting].oracle
     oracles = {
         method: difference
@@ -180,25 +158,25 @@ def _find_headroom(study: Study, setting: str, differences: Differences, least: 
 
 
 def _stack(differences: Differences) -> tuple[list[int], np.ndarray]:
-    """Return the seeds that all methods have, and their differences there, [methods, seeds]."""
+    """Return the seeds that all methods share, and their differences on these seeds, [methods, seeds]."""
     common = sorted(set.intersection(*(set(difference.by_seed) for difference in differences.values())))
     return common, np.array([[method.by_seed[seed] for seed in common] for method in differences.values()])
 
 
 def _share(study: Study, difference: Difference, headroom: Headroom) -> ShareClosed | None:
-    """Return the share of the headroom over common seeds; None if there are few of them, or they show none."""
+    """Return the share of the headroom that a method closes; None for too few common seeds, or without headroom."""
     if headroom.difference is None or not headroom.is_positive:
         return None
-    common, (of_method, of_oracle) = _stack({"method": difference, "oracle": headroom.difference})
-    return share_closed(of_method, of_oracle, study.rules.least) if len(common) >= study.rules.seeds else None
+    common, (method_values, oracle_values) = _stack({"method": difference, "oracle": headroom.difference})
+    return share_closed(method_values, oracle_values, study.rules.least) if len(common) >= study.rules.seeds else None
 
 
 def _find_winner(methods: Mapping[str, MethodVerdict], least: float) -> tuple[str, Winner] | None:
     """Return the best method of a setting, cross-fitted over the methods with enough seeds; None if none is better."""
     pool = {
-        name: method.over
+        name: method.difference
         for name, method in methods.items()
-        if method.role == METHOD and method.over.n >= least and not method.over.diverged
+        if method.role == METHOD and method.difference.n >= least and not method.difference.diverged
     }
     if not any(methods[name].sign > 0 for name in pool):
         return None
@@ -213,7 +191,7 @@ def _find_winner(methods: Mapping[str, MethodVerdict], least: float) -> tuple[st
 def _rank_in_setting(study: Study, runs: Runs) -> dict[str, float]:
     """Return the ranks of methods with half of the baseline's seeds or more, over the seeds that all of them have."""
     least = half_of_seeds(study, runs)
-    methods = [name for name in runs if study.role_of(name) in RANKED and len(runs[name]) >= least]
+    methods = [name for name in runs if study.role_of(name) in RANKED_ROLES and len(runs[name]) >= least]
     common = sorted(set.intersection(*(set(runs[name]) for name in methods))) if methods else []
     if not common:
         return {}
@@ -223,14 +201,10 @@ def _rank_in_setting(study: Study, runs: Runs) -> dict[str, float]:
 
 def _count_missing(study: Study, runs: Mapping[str, Runs]) -> dict[Pair, int]:
     """Return how many seeds each condition lacks, for those that lack some."""
-    pairs = [
-        (name, method)
-        for name, setting in study.settings.items()
-        for method in (*study.overrides, *(BOUND_PREFIX + bound for bound in setting.bounds))
-        if method.startswith(BOUND_PREFIX) or study.requests(name, method)
-    ]
     counts = {
-        (name, method): len(set(study.seeds_of(method)) - set(runs.get(name, {}).get(method, {})))
-        for name, method in sorted(pairs)
+        (condition.setting, condition.method): len(
+            set(study.seeds_of(condition.method)) - set(runs.get(condition.setting, {}).get(condition.method, {}))
+        )
+        for condition in list_conditions(study)
     }
-    return {pair: n for pair, n in counts.items() if n}
+    return {pair: n for pair, n in sorted(counts.items()) if n}

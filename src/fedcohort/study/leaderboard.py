@@ -8,7 +8,7 @@ same result and horizon. A setting that is in two studies, the same federation f
 from the first one only.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ from fedcohort.errors import OptionError
 from fedcohort.results.metric import unit_of
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import definition_file, results
-from fedcohort.study.checks import check_keys, name_file, named_mapping, read_rules
-from fedcohort.study.definition import STUDY_FILE, Setting, Study
+from fedcohort.study.checks import check_option_names, name_file_in_errors, read_named_mapping, read_rules
+from fedcohort.study.definition import STUDY_FILE, Study
 from fedcohort.study.results import Results
 
 REQUIRED = ("title", "question", "of")
@@ -27,7 +27,7 @@ REQUIRED = ("title", "question", "of")
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Several studies as one.
+    """Several studies that are joined into one study.
 
     Attributes:
         joint: a study with all settings, named `<study>/<setting>`, and all methods.
@@ -71,13 +71,18 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
     studies = {name: definition_file.load(folder.parent / name) for name in options["of"]}
     first = next(iter(studies.values()))
     for name, study in studies.items():
-        with name_file(folder / STUDY_FILE, REQUIRED):
+        with name_file_in_errors(folder / STUDY_FILE, REQUIRED):
             _check_alike(f"of.{name}", study, first)
     results_of = {name: read(study) for name, study in studies.items()}
-    studies = {name: results.with_oracles(study, results_of[name]) for name, study in studies.items()}
+    studies = {name: results.mark_oracles(study, results_of[name]) for name, study in studies.items()}
     duplicates = _find_duplicates(studies, results_of)
     settings = {
-        f"{name}/{setting.name}": _rename(setting, name, options["of"][name])
+        f"{name}/{setting.name}": replace(
+            setting,
+            name=f"{name}/{setting.name}",
+            family=f"{name}/{setting.family}",
+            label=f"{options['of'][name]}: {setting.label}",
+        )
         for name, study in studies.items()
         for setting in study.settings.values()
         if f"{name}/{setting.name}" not in duplicates
@@ -88,7 +93,7 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
         question=options["question"],
         common=(),
         baseline=first.baseline,
-        overrides={method: of_method for study in studies.values() for method, of_method in study.overrides.items()},
+        overrides={method: overrides for study in studies.values() for method, overrides in study.overrides.items()},
         roles={method: role for study in studies.values() for method, role in study.roles.items()},
         settings=settings,
         seeds=sorted({seed for study in studies.values() for seed in study.seeds}),
@@ -96,7 +101,7 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
         result=first.result,
         horizon=first.horizon,
         rules=options["win"],
-        variants=_join_variants(studies.values()),
+        variants=_join_variants(list(studies.values())),
         tuned={f"{key} in {name}": tuned for name, study in studies.items() for key, tuned in study.tuned.items()},
     )
     groups = {name: name.partition("/")[0] for name in settings}
@@ -115,12 +120,12 @@ def _check_alike(option: str, study: Study, first: Study) -> None:
 
 def _read_options(folder: Path) -> dict[str, Any]:
     """Return the options of a leaderboard, with `win` converted to `Rules`."""
-    with name_file(folder / STUDY_FILE, REQUIRED):
+    with name_file_in_errors(folder / STUDY_FILE, REQUIRED):
         options = read_yaml(folder / STUDY_FILE)
-        check_keys("", options, (*REQUIRED, "win"), REQUIRED)
+        check_option_names("", options, (*REQUIRED, "win"), REQUIRED)
         for key in ("title", "question"):
             ranges.text(key, options[key])
-        labels = named_mapping("of", options["of"])
+        labels = read_named_mapping("of", options["of"])
         for name, label in labels.items():
             ranges.text(f"of.{name}", label)
         if not labels:
@@ -129,7 +134,7 @@ def _read_options(folder: Path) -> dict[str, Any]:
 
 
 def _find_duplicates(studies: Mapping[str, Study], results_of: Mapping[str, Results]) -> dict[str, str]:
-    """Return the settings whose federation an earlier study has, and that setting: the baseline's runs are the same."""
+    """Return the settings that repeat the federation of an earlier study's setting, each with that setting."""
     first: dict[tuple[str, str], str] = {}
     duplicates = {}
     for name, study in studies.items():
@@ -140,25 +145,17 @@ def _find_duplicates(studies: Mapping[str, Study], results_of: Mapping[str, Resu
     return duplicates
 
 
-def _join_variants(studies: Iterable[Study]) -> dict[str, list[str]]:
+def _join_variants(studies: Sequence[Study]) -> dict[str, list[str]]:
     """Join the variants of all studies by their names."""
-    methods_by_variant: dict[str, dict[str, None]] = {}
-    for study in studies:
-        for name, methods in study.variants.items():
-            methods_by_variant.setdefault(name, {}).update(dict.fromkeys(methods))
-    return {name: list(methods) for name, methods in methods_by_variant.items()}
-
-
-def _rename(setting: Setting, study: str, label: str) -> Setting:
-    name, family = f"{study}/{setting.name}", f"{study}/{setting.family}"
-    return replace(setting, name=name, label=f"{label}: {setting.label}", family=family)
+    names = dict.fromkeys(name for study in studies for name in study.variants)
+    return {name: list(dict.fromkeys(m for s in studies for m in s.variants.get(name, ()))) for name in names}
 
 
 def _join(folder: Path, results_of: Mapping[str, Results]) -> Results:
-    """Join results under the names of the joint study; results follow the rules of the study that ran them."""
+    """Join the results of several studies, with settings named `<study>/<setting>`."""
     joint = Results(folder)
-    for name, of_study in results_of.items():
-        for (setting, method, seed), row in of_study.rows.items():
+    for name, study_results in results_of.items():
+        for (setting, method, seed), row in study_results.rows.items():
             joint.rows[f"{name}/{setting}", method, seed] = {**row, "cell": f"{name}/{setting}"}
-        joint.changed |= {(f"{name}/{setting}", method, seed) for setting, method, seed in of_study.changed}
+        joint.changed |= {(f"{name}/{setting}", method, seed) for setting, method, seed in study_results.changed}
     return joint

@@ -7,55 +7,49 @@ from pathlib import Path
 from statistics import fmean
 
 from fedcohort.report.table import Table
-from fedcohort.study import ranking, report
+from fedcohort.study import page_data, ranking, report
 from fedcohort.study.formats import Format, count_noun, format_of, write_rank
 from fedcohort.study.judge import judge_settings
 from fedcohort.study.leaderboard import Leaderboard
-from fedcohort.study.numbers import numbers_frame
-from fedcohort.study.outcome import find_outcome
 from fedcohort.study.page_tables import difference_tables, make_table, overall_line, settings_table
 from fedcohort.study.ranking import Ranks
-from fedcohort.study.results import list_runs
-from fedcohort.study.run_facts import describe_origin, list_changed
+from fedcohort.study.results import drop_repeated_runs
 from fedcohort.study.verdict import Verdict
 
 
 def write(board: Leaderboard) -> list[Path]:
     """Write all files into the leaderboard's folder, and return them, the page first."""
     study, results = board.joint, board.results
-    values = ranking.ranked_values(study, results)
+    values = ranking.ranked_results(study, results)
     methods, unranked = ranking.split_methods(study, values)
     ranks = ranking.rank_and_compare(study, values, methods, board.groups)
     verdict = replace(judge_settings(study, results), ranks=ranks)
     show = format_of(study, next(iter(board.studies.values())).metric)
-    with_other = {
-        method: ranking.rank_and_compare(study, values, [*methods, method], board.groups) for method in unranked
-    }
+    with_each = {name: ranking.rank_and_compare(study, values, [*methods, name], board.groups) for name in unranked}
     tables = {"settings": settings_table(study, verdict, show)}
     if ranks is not None:
         tables["overall"] = _ranked_table(board, ranks, verdict, show)
-    if ranks_of_others := {method: of_method for method, of_method in with_other.items() if of_method is not None}:
-        tables["others"] = _others_table(board, ranks_of_others, verdict, show)
+    if placed := {method: method_ranks for method, method_ranks in with_each.items() if method_ranks is not None}:
+        tables["others"] = _others_table(board, placed, verdict, show)
     differences = []
     for name, member in board.studies.items():
         settings = {key: setting for key, setting in verdict.settings.items() if board.groups[key] == name}
-        parts = difference_tables(study, replace(verdict, settings=settings), show)
-        tables |= report.number_names(f"differences_{name}", [table for _, table in parts]) if parts else {}
+        parts = difference_tables(study, replace(verdict, settings=settings), show) if settings else []
+        tables |= report.number_names(f"differences_{name}", [table for _, table in parts])
         differences += [(f"{member.title}{f': {title}' if title else ''}", table) for title, table in parts]
-    runs = list_runs(row for key, row in results.done() if key[0] in board.groups)
-    unplaced = [method for method, of_method in with_other.items() if of_method is None]
-    data = report.page_data(study, results, verdict, show) | {
+    runs = drop_repeated_runs(row for key, row in results.done_runs() if key[0] in board.groups)
+    data = report.shared_data(study, results, verdict, show) | {
         "board": board,
         "ranked_settings": [verdict.settings[name] for name in ranks.by_setting] if ranks else [],
-        "outcome": find_outcome(study, results, verdict, {}),
+        "summary": page_data.summarise(study, results, verdict, {}),
         "tables": tables,
         "differences": differences,
-        "missing": _list_missing(board, verdict, unplaced),
+        "missing": _list_missing(board, verdict, [name for name in with_each if name not in placed]),
         "runs_by_study": Counter(board.groups[row["cell"]] for row in runs),
-        "origin": describe_origin(runs),
+        "origin": page_data.describe_origin(runs),
     }
     metrics = {setting: board.studies[name].metric for setting, name in board.groups.items()}
-    csv = numbers_frame(study, verdict, metrics).to_csv(index=False, lineterminator="\n")
+    csv = report.numbers_frame(study, verdict, metrics).to_csv(index=False, lineterminator="\n")
     return report.save(study, "leaderboard.md.j2", data, tables, {"numbers": csv})
 
 
@@ -88,25 +82,21 @@ def _others_table(board: Leaderboard, ranks_of_others: Mapping[str, Ranks], verd
 
 def _list_missing(board: Leaderboard, verdict: Verdict, unplaced: list[str]) -> list[str]:
     """Return settings without runs, without ranks, or of an earlier study, and methods without a common setting."""
-    lines: list[str] = []
-    for name in board.studies:
-        empty = [
-            setting for setting, study in board.groups.items() if study == name and setting not in verdict.settings
-        ]
-        if empty:
-            lines.append(f"{count_noun(len(empty), 'setting')} of {name} without runs: `fedcohort study run {name}`")
-    labels: dict[str, list[str]] = {}
-    ranks = verdict.ranks
-    for name, setting in verdict.settings.items() if ranks else ():
-        if ranks and name not in ranks.by_setting:
-            methods = [method for method in ranks.mean if method not in setting.methods]
-            reason = f"no run of {', '.join(methods)}" if methods else "no seed that all methods have"
-            labels.setdefault(f"No ranks, {reason}", []).append(board.joint.settings[name].label)
+    lines = []
+    for name, n in Counter(study for setting, study in board.groups.items() if setting not in verdict.settings).items():
+        lines.append(f"{count_noun(n, 'setting')} of {name} without runs: `fedcohort study run {name}`")
+    labels = dict[str, list[str]]()
+    if ranks := verdict.ranks:
+        for name, setting in verdict.settings.items():
+            if name not in ranks.by_setting:
+                methods = [method for method in ranks.mean if method not in setting.methods]
+                reason = f"no run of {', '.join(methods)}" if methods else "no seed that all methods have"
+                labels.setdefault(f"No ranks, {reason}", []).append(board.joint.settings[name].label)
     for duplicate, earlier in board.duplicates.items():
         name, _, setting_name = duplicate.partition("/")
         reason = f"Settings of {name} left out, since {earlier.partition('/')[0]} has the same"
         labels.setdefault(reason, []).append(board.studies[name].settings[setting_name].label)
-    lines += [f"{reason}: {'; '.join(of_reason)}" for reason, of_reason in labels.items()]
+    lines += [f"{reason}: {'; '.join(setting_labels)}" for reason, setting_labels in labels.items()]
     for name, study in board.studies.items():
-        lines += [f"{name}: {line}" for line in list_changed(study, board.results_of[name])]
+        lines += [f"{name}: {line}" for line in page_data.list_changed(study, board.results_of[name])]
     return lines + [f"{method}: no setting in common with the others" for method in unplaced]

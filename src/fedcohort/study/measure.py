@@ -1,5 +1,6 @@
 """Measure a run for a study: the curve of its metric, its result, its costs and its origin."""
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -11,14 +12,16 @@ from fedcohort.errors import OptionError
 from fedcohort.record import metadata, provenance
 from fedcohort.record.history import History, read
 from fedcohort.results.compare import Options
-from fedcohort.results.compare_cost import Target, measure_costs
+from fedcohort.results.compare_cost import measure_costs
 from fedcohort.results.frame import COSTS, read_curve
 from fedcohort.results.run import Evaluations, measure_run
-from fedcohort.results.target import Cost
+from fedcohort.results.target import Cost, Target
 from fedcohort.round.score_correlation import split_name
-from fedcohort.study import behaviour
 from fedcohort.study.result_files import Row
 from fedcohort.types import Values
+
+ROUNDS = 8  # whose behaviour is compared by `compare_code.py`
+LOSS = "server_val/loss"
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ def measure(folder: Path, metric: str) -> tuple[Row, Trajectory]:
         "versions": json.dumps(start["versions"], sort_keys=True),
         "rounds": int(history.steps[-1]),
         "fingerprint": history.fingerprints[-1],
-        "behaviour": behaviour.fingerprint(history),
+        "behaviour": fingerprint_of(history),
         "yardstick": metadata.load_info(folder).tags.get("yardstick", ""),
         "follows": json.dumps(mean_correlations(history), sort_keys=True),
         **{cost: sum(history.final.get(name, 0.0) for name in names) for cost, names in COSTS.items()},
@@ -112,3 +115,15 @@ def mean_correlations(history: History) -> dict[str, float]:
     names = {str(name): split_name(str(name)) for name in history.metrics}
     means = {"_".join(pair): float(history.metrics[name].mean()) for name, pair in names.items() if pair is not None}
     return {name: round(rho, 4) for name, rho in means.items() if math.isfinite(rho)}
+
+
+def fingerprint_of(history: History) -> str:
+    """Return the fingerprint of the first `ROUNDS` rounds of a run, by which two versions of the code are compared.
+
+    It is `<digest of the cohorts and arrivals of these rounds>:<server_val/loss of each, four digits>`.
+    """
+    rounds = zip(history.steps, history.cohorts, history.arrived, strict=True)
+    text = json.dumps([[step, list(cohort), list(arrived)] for step, cohort, arrived in rounds if 0 < step <= ROUNDS])
+    steps = [step for step in history.measured.get(LOSS, ()) if step <= ROUNDS]
+    losses = ",".join(f"{history.metrics[LOSS].loc[step]:.4g}" for step in steps)
+    return f"{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}:{losses}"

@@ -5,7 +5,6 @@ lines and from `tables/numbers.csv`, so that no study is judged again.
 """
 
 import math
-from collections import Counter
 from pathlib import Path
 from statistics import mode
 from typing import TYPE_CHECKING
@@ -13,16 +12,16 @@ from typing import TYPE_CHECKING
 from fedcohort.errors import OptionError
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.render import render
+from fedcohort.report.table import EMPTY
 from fedcohort.results.correction import adjust
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import METHOD, STUDY_FILE, Study
-from fedcohort.study.formats import EMPTY, Format, join_first
-from fedcohort.study.outcome import KINDS, NOTHING, OPEN, UNUSED, WON, kind_of
-from fedcohort.study.page_tables import NAMED, write_headroom
+from fedcohort.study.formats import Format, join_first
+from fedcohort.study.page_data import KINDS, NOTHING, OPEN, UNUSED, WON, kind_of
+from fedcohort.study.page_tables import MAX_NAMED, write_headroom
 from fedcohort.study.results import Results, list_federations
-from fedcohort.study.speed import Speeds
-from fedcohort.study.speed_tables import name_faster
+from fedcohort.study.speed import Speeds, name_faster
 from fedcohort.study.verdict import MethodVerdict, Verdict
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ TITLES = {  # columns of the page
 COLUMNS = ("cell", "kind", "largest", *TITLES, "pays", "federation")
 
 
-def lines_of(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds, show: Format) -> str:
+def overview_csv(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds, show: Format) -> str:
     """Return the lines of a study's settings as CSV."""
     import pandas as pd
 
@@ -50,8 +49,8 @@ def lines_of(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds
     lines = []
     for name, setting in verdict.settings.items():
         better, gain = setting.better(), setting.headroom.difference
-        largest = better[0].over.mean if better else gain.mean if gain else math.nan
-        seeds = [method.over.n for method in setting.methods.values() if method.role == METHOD]
+        largest = better[0].difference.mean if better else gain.mean if gain else math.nan
+        seeds = [method.difference.n for method in setting.methods.values() if method.role == METHOD]
         line = {
             "cell": name,
             "kind": kind_of(study, setting),
@@ -71,19 +70,21 @@ def lines_of(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds
 
 
 def _name(methods: list[MethodVerdict], show: Format, alpha: float) -> str:
-    """Return `**oort +2.4**, powd +1.1 and 3 more`, in bold face what stays after Holm over the whole study."""
-    texts = [f"{method.method} {show.signed(method.over.mean)}" for method in methods]
-    bold = [f"**{text}**" if method.ps.anywhere < alpha else text for text, method in zip(texts, methods, strict=True)]
-    return join_first(bold, NAMED) or EMPTY
+    """Format methods with differences: `**oort +2.4**, powd +1.1 and 3 more`; bold after Holm over the study."""
+    texts = [f"{method.method} {show.signed(method.difference.mean)}" for method in methods]
+    bold = [
+        f"**{text}**" if method.p_values.over_all < alpha else text for text, method in zip(texts, methods, strict=True)
+    ]
+    return join_first(bold, MAX_NAMED) or EMPTY
 
 
 def write(studies: Path) -> Path:
     """Write the page over the studies in this folder, and return it."""
-    write_atomically(studies / PAGE, page_of(studies))
+    write_atomically(studies / PAGE, render_page(studies))
     return studies / PAGE
 
 
-def page_of(studies: Path) -> str:
+def render_page(studies: Path) -> str:
     """Return the page as Markdown."""
     import pandas as pd
 
@@ -92,15 +93,14 @@ def page_of(studies: Path) -> str:
     without_page = {folder.name: _title_of(folder) for folder in folders if lines_by_study[folder.name].empty}
     lines = pd.concat([frame.assign(study=name) for name, frame in lines_by_study.items()] or [_read(studies / TABLE)])
     tests = _correct_over_all(studies, sorted(name for name, frame in lines_by_study.items() if not frame.empty))
-    is_better = (tests["sign"] == "1") & (tests["p"] < LEVEL)
-    n_tests = Counter(zip(tests["study"], tests["cell"], strict=True))
-    won_settings = set(zip(tests["study"][is_better], tests["cell"][is_better], strict=True))
+    tests["is_sure"] = (tests["sign"] == "1") & (tests["p"] < LEVEL)
+    tests_by_setting = tests.groupby(["study", "cell"])["is_sure"].agg(n_tests="size", is_sure="any")
+    lines = lines.join(tests_by_setting, on=["study", "cell"]).fillna({"n_tests": 0, "is_sure": False})
     lines = lines.assign(
         size=lines["largest"].astype(float),
         n_seeds=lines["seeds"].replace("", "0").astype(int),
-        n_tests=[n_tests[pair] for pair in zip(lines["study"], lines["cell"], strict=True)],
         kind_order=lines["kind"].map(KINDS.index),
-        is_sure=[pair in won_settings for pair in zip(lines["study"], lines["cell"], strict=True)],
+        is_sure=lines["is_sure"].astype(bool),
     )
     ordered = lines.sort_values("size", ascending=False, kind="stable")
     return render(

@@ -7,32 +7,32 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fedcohort import units
-from fedcohort.report.table import Table
+from fedcohort.report.table import EMPTY, Table
 from fedcohort.results.verdict import judge_difference, sign_of
 from fedcohort.round.score_correlation import FACTS
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, ORACLE, Study
-from fedcohort.study.formats import EMPTY, SIGNS, Format, join_first, write_p, write_rank, write_share
+from fedcohort.study.formats import SIGNS, Format, join_first, write_p, write_rank, write_share
 from fedcohort.study.ranking import Ranks
 from fedcohort.study.results import Results
 from fedcohort.study.verdict import MethodVerdict, SettingVerdict, Verdict
 
-WIDEST = 8  # columns of settings in a table that fits on a page
+MAX_COLUMNS = 8  # columns of settings in a table that fits on a page
 ORACLE_MARK, OTHER_CODE = "‡", "§"
-NAMED = 4  # methods that are named in a cell
-PARTS = {"score": "score", "exploit": "exploitation", "reward": "reward"}
+MAX_NAMED = 4  # methods that are named in a cell
+SCORE_NAMES = {"score": "score", "exploit": "exploitation", "reward": "reward"}
 FACT_NAMES = {"noise": "label noise", "skew": "class imbalance", "seconds": "seconds", "samples": "samples"}
 
 
 def split_settings(study: Study, settings: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return settings in groups of at most `WIDEST`, each with a title; an axis is split only where it does not fit."""
+    """Return settings in groups of at most `MAX_COLUMNS`, each with a title; an axis is split only if it is larger."""
     axes: dict[str, list[str]] = {}
     for setting in settings:
         axes.setdefault(study.settings[setting].axis, []).append(setting)
     groups: list[tuple[list[str], list[str]]] = []
     for axis, members in axes.items():
-        for start in range(0, len(members), WIDEST):
-            chunk = members[start : start + WIDEST]
-            if not groups or len(groups[-1][1]) + len(chunk) > WIDEST:
+        for start in range(0, len(members), MAX_COLUMNS):
+            chunk = members[start : start + MAX_COLUMNS]
+            if not groups or len(groups[-1][1]) + len(chunk) > MAX_COLUMNS:
                 groups.append(([], []))
             groups[-1][0].append(axis)
             groups[-1][1].extend(chunk)
@@ -48,27 +48,27 @@ def label_method(study: Study, method: str) -> str:
 
 
 def settings_table(study: Study, verdict: Verdict, show: Format) -> Table:
-    """Return one line a setting: the headroom, the better methods, and what the seeds can show."""
+    """Return the table of settings: headroom, better methods, and the difference that the seeds detect."""
     lines = []
     for name, setting in verdict.settings.items():
-        base, headroom, better = setting.methods.get(study.baseline), setting.headroom, setting.better()
-        bounds = [method for method in setting.methods.values() if method.role == BOUND]
+        base, better = setting.methods.get(study.baseline), setting.better()
+        bounds = [
+            f"{show.difference(method.difference)} ({method.method.removeprefix(BOUND_PREFIX)})"
+            for method in setting.methods.values()
+            if method.role == BOUND
+        ]
+        gains = [f"{method.method} {show.signed(method.difference.mean)}" for method in better]
+        detectable = f"{setting.detectable * show.factor:.1f}" if math.isfinite(setting.detectable) else ""
         lines.append(
             {
                 "setting": study.settings[name].label,
                 study.baseline: show.mean(base.value) if base else "",
-                "headroom (oracle)": write_headroom(setting, show) if headroom.difference else "",
-                "bound": "; ".join(
-                    f"{show.difference(method.over)} ({method.method.removeprefix(BOUND_PREFIX)})" for method in bounds
-                ),
-                "better, Holm within the setting": join_first(
-                    [f"{method.method} {show.signed(method.over.mean)}" for method in better], NAMED
-                ),
-                "of these better, Holm over all": sum(method.ps.anywhere < study.rules.alpha for method in better),
+                "headroom (oracle)": write_headroom(setting, show) if setting.headroom.difference else "",
+                "bound": "; ".join(bounds),
+                "better, Holm within the setting": join_first(gains, MAX_NAMED),
+                "of these better, Holm over all": sum(m.p_values.over_all < study.rules.alpha for m in better),
                 f"seeds for {show.size(study.rules.worth)}": setting.seeds_needed,
-                "these seeds show": f"{setting.detectable * show.factor:.1f}"
-                if math.isfinite(setting.detectable)
-                else "",
+                "these seeds show": detectable,
             }
         )
     caption = f"Headroom and better methods in each setting, differences to {study.baseline} in {show.unit}"
@@ -76,7 +76,7 @@ def settings_table(study: Study, verdict: Verdict, show: Format) -> Table:
 
 
 def write_headroom(setting: SettingVerdict, show: Format) -> str:
-    """Return `+7.0 [6.8, 7.2] (oracle_clean)`; "–" without an oracle."""
+    """Format the headroom with its oracle: `+7.0 [6.8, 7.2] (oracle_clean)`; "–" without an oracle."""
     difference = setting.headroom.difference
     return f"{show.difference(difference)} ({setting.headroom.oracle})" if difference else EMPTY
 
@@ -100,23 +100,24 @@ def difference_tables(study: Study, verdict: Verdict, show: Format) -> list[tupl
 
 
 def _short_difference(study: Study, setting: SettingVerdict, name: str, show: Format) -> str:
-    """Return `+1.2▲`; `+1.2 (n=3)` for fewer seeds than the baseline has."""
+    """Format the difference of a method: `+1.2▲`, or `+1.2 (n=3)` if it has fewer seeds than the baseline."""
     method = setting.methods.get(name)
     if method is None or not method.is_compared:
         return EMPTY
-    if not math.isfinite(method.over.mean):
+    if not math.isfinite(method.difference.mean):
         return "diverged" if method.diverged else EMPTY
     marks = SIGNS[method.sign] + OTHER_CODE * (method.other_code > 0)
-    return f"{show.signed(method.over.mean)}{marks}{write_few_seeds(method.over.n, setting.methods[study.baseline])}"
+    few_seeds = write_few_seeds(method.difference.n, setting.methods[study.baseline])
+    return f"{show.signed(method.difference.mean)}{marks}{few_seeds}"
 
 
 def write_few_seeds(n: int, base: MethodVerdict) -> str:
-    """Return ` (n=3)` for fewer seeds than the baseline has; else ""."""
+    """Return the number of seeds, ` (n=3)`, if it is lower than that of the baseline; else ""."""
     return f" (n={n})" if n < base.value.n else ""
 
 
 def overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, show: Format) -> dict[str, object]:
-    """Return a method over the ranked settings: mean difference, worst tenth, numbers of settings and rank."""
+    """Return the cells of a method in the table over all settings: mean difference, worst tenth, counts and rank."""
     overall = ranks.overall.get(name)
     columns = ("over these settings", "p", "over settings like these", "p (families)")
     line: dict[str, object] = {"method": name}
@@ -124,7 +125,10 @@ def overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, show: 
     if overall is not None:
         methods = [verdict.settings[setting].methods[name] for setting in ranks.by_setting]
         # "better in some settings" is a claim on the method, whose family is its settings
-        signs = [sign_of(judge_difference(method.over, method.ps.of_method, study.rules)) for method in methods]
+        signs = [
+            sign_of(judge_difference(method.difference, method.p_values.within_method, study.rules))
+            for method in methods
+        ]
         worst = study.settings[overall.worst_setting].label if overall.worst_setting else EMPTY
         general = overall.families
         line |= {
@@ -145,22 +149,23 @@ def overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, show: 
     }
 
 
-def overall_table(study: Study, verdict: Verdict, show: Format) -> Table | None:
-    """Return the methods over all settings, best mean rank first; None if nothing can be ranked."""
+def overall_table(study: Study, verdict: Verdict, show: Format) -> dict[str, Table]:
+    """Return the table `overall` of methods over all settings, best mean rank first; none if nothing can be ranked."""
     ranks = verdict.ranks
     if ranks is None:
-        return None
+        return {}
     caption = f"Methods over {len(ranks.by_setting)} settings, mean differences to {study.baseline} in {show.unit}"
-    return make_table([overall_line(study, ranks, name, verdict, show) for name in ranks.mean], caption)
+    lines = [overall_line(study, ranks, name, verdict, show) for name in ranks.mean]
+    return {"overall": make_table(lines, caption)}
 
 
 def setting_table(study: Study, setting: SettingVerdict, show: Format) -> Table:
-    """Return all methods of a setting."""
+    """Return the table of all methods of a setting: results, differences, ranks and costs."""
     base, definition = setting.methods.get(study.baseline), study.settings[setting.setting]
     lines = []
     for name, method in setting.methods.items():
         diverged_text = f", {method.diverged} diverged" if method.diverged else ""
-        of_code = f", {method.other_code}{OTHER_CODE}" if method.other_code else ""
+        code_text = f", {method.other_code}{OTHER_CODE}" if method.other_code else ""
         n_early = method.ended_by_rounds
         by_rounds = f", rounds ended {n_early} of {method.value.n}" if n_early else ""
         diverged = method.is_compared and method.diverged
@@ -168,11 +173,11 @@ def setting_table(study: Study, setting: SettingVerdict, show: Format) -> Table:
         lines.append(
             {
                 "method": f"{label_method(study, name)} {SIGNS[method.sign]}".strip(),
-                "result": f"{show.mean(method.value)} (n={method.value.n}{diverged_text}{of_code})",
-                "difference": f"diverged on {method.diverged}" if diverged else show.difference(method.over),
-                "p": write_p(method.ps.in_setting),
+                "result": f"{show.mean(method.value)} (n={method.value.n}{diverged_text}{code_text})",
+                "difference": f"diverged on {method.diverged}" if diverged else show.difference(method.difference),
+                "p": write_p(method.p_values.within_setting),
                 "verdict": method.verdict,
-                "headroom closed": write_share(method.closed),
+                "headroom closed": write_share(method.share_closed),
                 "rank": write_rank(method.rank),
                 "virtual time": units.seconds(method.costs["virtual_s"]) + times["virtual_s"] + by_rounds,
                 "bytes": units.bytes_(method.costs["bytes"]) + times["bytes"],
@@ -184,7 +189,7 @@ def setting_table(study: Study, setting: SettingVerdict, show: Format) -> Table:
 
 
 def _times(method: MethodVerdict, base: MethodVerdict | None, cost: str) -> str:
-    """Return ` (×3.07)`: a cost over the baseline's."""
+    """Format a cost as a multiple of the baseline's: ` (×3.07)`."""
     if base is None or method.method == base.method or not base.costs[cost] > 0:
         return ""
     return f" (×{method.costs[cost] / base.costs[cost]:.2f})"
@@ -198,20 +203,20 @@ def write_target(method: MethodVerdict) -> str:
     return f"{target['rounds']:.0f} rounds, {units.seconds(target['virtual_s'])}, {units.bytes_(target['bytes'])}"
 
 
-def correlation_table(study: Study, results: Results) -> Table | None:
-    """Return the correlations of scores and rewards with facts of the clients; None if no run has a reward.
+def correlation_table(study: Study, results: Results) -> dict[str, Table]:
+    """Return the table `correlations`, of scores and rewards with facts of the clients; none if no run has a reward.
 
     Methods without a reward are left out; `results.parquet` has them in the column `follows`.
     """
     runs: dict[tuple[str, str], list[Mapping[str, float]]] = {}
-    for (setting, method, _), row in results.done():
+    for (setting, method, _), row in results.done_runs():
         correlations = json.loads(row["follows"] or "{}")
         if setting in study.settings and any(name.startswith("reward_") for name in correlations):
             runs.setdefault((setting, method), []).append(correlations)
-    measured = {name for of_pair in runs.values() for run in of_pair for name in run}
+    measured = {name for pair_runs in runs.values() for run in pair_runs for name in run}
     columns = {
-        f"{part}_{fact}": f"{PARTS[part]}: {FACT_NAMES[fact]}"
-        for part in PARTS
+        f"{part}_{fact}": f"{SCORE_NAMES[part]}: {FACT_NAMES[fact]}"
+        for part in SCORE_NAMES
         for fact in FACTS
         if f"{part}_{fact}" in measured
     }
@@ -224,7 +229,7 @@ def correlation_table(study: Study, results: Results) -> Table | None:
             line[title] = f"{np.mean(values):+.2f}" if values else ""
         lines.append(line)
     caption = "Rank correlation of scores and rewards with facts of the clients"
-    return make_table(lines, caption) if columns else None
+    return {"correlations": make_table(lines, caption)} if columns else {}
 
 
 def make_table(lines: Sequence[Mapping[str, object]], caption: str) -> Table:

@@ -27,7 +27,7 @@ from fedcohort.study.definition import BASELINE, BOUND_PREFIX, METHOD, Study
 from fedcohort.study.result_files import Row
 from fedcohort.study.results import Results
 
-RANKED = (METHOD, BASELINE)
+RANKED_ROLES = (METHOD, BASELINE)
 Runs = Mapping[str, Mapping[int, Row]]  # of a setting, by method and seed
 Values = Mapping[str, Mapping[str, Mapping[int, float]]]  # results by setting, method and seed
 Shared = dict[str, list[int]]  # seeds by setting
@@ -54,7 +54,7 @@ class OverallResult:
         return sign_of(name_verdict(self.seeds.mean, self.seeds.p, math.nan, self.seeds.n, rules))
 
     def sign_elsewhere(self, rules: Rules) -> int:
-        """Return the same over settings like these; 0 where there are too few families."""
+        """Return 1 for a method that is significantly better over settings like these, -1 for a worse one, else 0."""
         general = self.families
         return sign_of(name_verdict(general.mean, general.p, math.nan, rules.seeds, rules)) if general else 0
 
@@ -85,10 +85,10 @@ class Ranks:
         return {method: 1 + sum(better < mean for better in means) for method, mean in self.mean.items()}
 
 
-def sort_runs(study: Study, results: Results) -> dict[str, dict[str, dict[int, Row]]]:
+def group_runs(study: Study, results: Results) -> dict[str, dict[str, dict[int, Row]]]:
     """Return the done runs by setting, method and seed, in the study's order; own methods follow, and then bounds."""
     runs: dict[str, dict[str, dict[int, Row]]] = {}
-    for (setting, method, seed), row in results.done():
+    for (setting, method, seed), row in results.done_runs():
         runs.setdefault(setting, {}).setdefault(method, {})[seed] = row
     order = {method: i for i, method in enumerate(study.overrides)}
 
@@ -102,27 +102,31 @@ def sort_runs(study: Study, results: Results) -> dict[str, dict[str, dict[int, R
     }
 
 
-def values_of(runs: Mapping[int, Row]) -> dict[int, float]:
+def results_by_seed(runs: Mapping[int, Row]) -> dict[int, float]:
     """Return the results of runs by seed."""
     return {seed: row["late"] for seed, row in runs.items()}
 
 
-def ranked_values(study: Study, results: Results) -> Values:
+def ranked_results(study: Study, results: Results) -> Values:
     """Return the results of the methods and the baseline by setting, method and seed."""
     return {
-        setting: {method: values_of(of_method) for method, of_method in runs.items() if study.role_of(method) in RANKED}
-        for setting, runs in sort_runs(study, results).items()
+        setting: {
+            method: results_by_seed(runs_by_seed)
+            for method, runs_by_seed in runs.items()
+            if study.role_of(method) in RANKED_ROLES
+        }
+        for setting, runs in group_runs(study, results).items()
     }
 
 
 def split_methods(study: Study, values: Values) -> tuple[list[str], list[str]]:
     """Return the methods that are ranked together, and the others."""
-    methods = dict.fromkeys(method for of_setting in values.values() for method in of_setting)
+    methods = dict.fromkeys(method for results_by_method in values.values() for method in results_by_method)
     settings = {
         method: frozenset(
             name
-            for name, of_setting in values.items()
-            if len(of_setting.get(method, ())) >= max(1, half_of_seeds(study, of_setting))
+            for name, results_by_method in values.items()
+            if len(results_by_method.get(method, ())) >= max(1, half_of_seeds(study, results_by_method))
         )
         for method in study.overrides
         if method in methods
@@ -135,20 +139,20 @@ def split_methods(study: Study, values: Values) -> tuple[list[str], list[str]]:
 
 
 def _largest_table(settings: Mapping[str, frozenset[str]], baseline: str) -> list[str]:
-    """Return the methods of the largest table without a gap that has the baseline; of equals the most methods.
+    """Return the methods of the largest complete table of methods by settings that includes the baseline.
 
     settings: settings of each method. The settings of a table are those that some methods have in common.
     """
     tables = {settings.get(baseline, frozenset[str]())}
-    for of_method in set(settings.values()):
-        tables |= {of_method & table for table in tables}
-    sizes = {table: sum(table <= of_method for of_method in settings.values()) for table in tables}
+    for method_settings in set(settings.values()):
+        tables |= {method_settings & table for table in tables}
+    sizes = {table: sum(table <= method_settings for method_settings in settings.values()) for table in tables}
     largest = max(sizes, key=lambda table: (len(table) * sizes[table], sizes[table], sorted(table)))
-    return [method for method, of_method in settings.items() if largest and largest <= of_method]
+    return [method for method, method_settings in settings.items() if largest and largest <= method_settings]
 
 
 def _fits(study: Study, values: Values, methods: Sequence[str], method: str) -> bool:
-    """Return whether a method has enough seeds in each setting that `methods` share, and removes none of these."""
+    """Return whether a user's method has enough seeds in all settings that `methods` share, and removes no setting."""
     shared = find_shared_settings(values, methods)
     has_enough = all(
         len(values[name].get(method, {}).keys() & values[name][study.baseline].keys())
@@ -167,9 +171,9 @@ def half_of_seeds(study: Study, runs: Mapping[str, Sized]) -> float:
 def find_shared_settings(values: Values, methods: Sequence[str]) -> Shared:
     """Return the settings that all methods have, with the seeds that all of them have there."""
     shared = {
-        name: sorted(set.intersection(*(set(of_setting[method]) for method in methods)))
-        for name, of_setting in values.items()
-        if methods and set(methods) <= set(of_setting)
+        name: sorted(set.intersection(*(set(results_by_method[method]) for method in methods)))
+        for name, results_by_method in values.items()
+        if methods and set(methods) <= set(results_by_method)
     }
     return {name: seeds for name, seeds in shared.items() if seeds}
 
@@ -219,24 +223,24 @@ def rank_and_compare(
 
 
 def _compare(study: Study, values: Values, methods: Sequence[str], shared: Shared) -> dict[str, OverallResult]:
-    """Compare each method with the baseline over the shared settings."""
+    """Compare each method with the baseline over the shared settings; each p is corrected over the methods."""
     family_of = {name: study.settings[name].family for name in shared}
-    overall = {}
-    for method in methods:
-        differences = {
+    differences = [
+        {
             name: {seed: values[name][method][seed] - values[name][study.baseline][seed] for seed in seeds}
             for name, seeds in shared.items()
         }
-        worst = worst_decile({name: float(np.mean(list(by_seed.values()))) for name, by_seed in differences.items()})
-        by_seeds, by_families = over_seeds(differences, family_of), over_families(differences, family_of)
-        overall[method] = OverallResult(by_seeds, by_families, *worst)
-    ps = adjust([result.seeds.p for result in overall.values()])
-    ps_families = adjust([result.families.p if result.families else math.nan for result in overall.values()])
-    return {
-        method: replace(
-            result,
-            seeds=replace(result.seeds, p=p),
-            families=replace(result.families, p=p_families) if result.families else None,
+        for method in methods
+    ]
+    by_seeds = [over_seeds(by_setting, family_of) for by_setting in differences]
+    by_families = [over_families(by_setting, family_of) for by_setting in differences]
+    ps = adjust([result.p for result in by_seeds])
+    ps_families = adjust([result.p if result else math.nan for result in by_families])
+    overall = {}
+    for i, method in enumerate(methods):
+        families = by_families[i]
+        means = {name: float(np.mean(list(by_seed.values()))) for name, by_seed in differences[i].items()}
+        overall[method] = OverallResult(
+            replace(by_seeds[i], p=ps[i]), families and replace(families, p=ps_families[i]), *worst_decile(means)
         )
-        for (method, result), p, p_families in zip(overall.items(), ps, ps_families, strict=True)
-    }
+    return overall

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,22 +14,21 @@ from fedcohort.report.render import document, render
 from fedcohort.report.table import Table
 from fedcohort.results.method_names import ORACLES, REFERENCES, describe_method
 from fedcohort.results.metric import label_metric
-from fedcohort.study import overview, page_tables
+from fedcohort.study import overview, page_data, page_tables
 from fedcohort.study.definition import METHOD, ORACLE, REFERENCE, Study
 from fedcohort.study.formats import Format, format_of, number_range, power_of, relative_costs, write_p, write_share
 from fedcohort.study.judge import judge
-from fedcohort.study.numbers import numbers_frame
-from fedcohort.study.outcome import find_outcome
-from fedcohort.study.results import Results, list_runs, with_oracles
-from fedcohort.study.run_facts import describe_origin, find_notes, list_changed, list_missing, list_rejected
-from fedcohort.study.speed import AXES, measure_speeds
-from fedcohort.study.speed_tables import speed_tables
-from fedcohort.study.verdict import Verdict
+from fedcohort.study.results import Results, drop_repeated_runs, mark_oracles
+from fedcohort.study.speed import AXES, measure_speeds, speed_tables
+from fedcohort.study.verdict import TO_TARGET, MethodVerdict, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAP, RANKS, TABLES = "map.png", "ranks.png", "tables"
 PAGES = ("report.html", "README.md")
-GENERATED = ("setting", "differences", "speed", "overall", "others", "correlations")  # beginnings of tables' names
-WRITERS = {"p": write_p, "share": write_share, "power": power_of, "costs": relative_costs, "span": number_range}
+TABLE_PREFIXES = ("setting", "differences", "speed", "overall", "others", "correlations")  # beginnings of tables' names
+FILTERS = {"p": write_p, "share": write_share, "power": power_of, "costs": relative_costs, "span": number_range}
 
 
 def write(study: Study, results: Results) -> list[Path]:
@@ -37,51 +37,46 @@ def write(study: Study, results: Results) -> list[Path]:
     Raises `OptionError` if the folder has a page that was not written here, such as a user's own notes.
     """
     disk.check_outputs(study.folder, (*PAGES, MAP, RANKS), "README.md", "\n## How to read it\n")
-    study = with_oracles(study, results)
+    study = mark_oracles(study, results)
     verdict, show, speeds = judge(study, results), format_of(study, study.metric), measure_speeds(study, results)
+    differences, faster = page_tables.difference_tables(study, verdict, show), speed_tables(study, verdict, speeds)
     tables = {"settings": page_tables.settings_table(study, verdict, show)}
-    differences = page_tables.difference_tables(study, verdict, show)
     tables |= number_names("differences", [table for _, table in differences])
-    if (overall := page_tables.overall_table(study, verdict, show)) is not None:
-        tables["overall"] = overall
-    faster = speed_tables(study, verdict, speeds)
+    tables |= page_tables.overall_table(study, verdict, show)
     for axis in AXES:
-        tables |= number_names(f"speed_{axis}", [table for of_axis, _, table in faster if of_axis == axis])
-    if (correlations := page_tables.correlation_table(study, results)) is not None:
-        tables["correlations"] = correlations
+        tables |= number_names(f"speed_{axis}", [table for table_axis, _, table in faster if table_axis == axis])
+    tables |= page_tables.correlation_table(study, results)
     setting_tables = {
         name: page_tables.setting_table(study, setting, show) for name, setting in verdict.settings.items()
     }
-    data = page_data(study, results, verdict, show) | {
-        "outcome": find_outcome(study, results, verdict, speeds),
-        "settings_table": tables["settings"],
+    data = shared_data(study, results, verdict, show) | {
+        "summary": page_data.summarise(study, results, verdict, speeds),
+        "tables": tables,
         "differences": differences,
-        "overall_table": overall,
         "speeds": [(AXES[axis], title, table) for axis, title, table in faster],
-        "correlations": correlations,
         "setting_tables": setting_tables,
-        "missing": [*list_missing(study, verdict), *list_changed(study, results)],
-        "rejected": list_rejected(study, results),
-        "origin": describe_origin(list_runs(row for _, row in results.done())),
+        "missing": [*page_data.list_missing(study, verdict), *page_data.list_changed(study, results)],
+        "rejected": page_data.list_rejected(study, results),
+        "origin": page_data.describe_origin(drop_repeated_runs(row for _, row in results.done_runs())),
     }
-    tables |= {f"setting_{name}": table for name, table in setting_tables.items()}
+    tables = tables | {f"setting_{name}": table for name, table in setting_tables.items()}
     csv = {
         "numbers": numbers_frame(study, verdict).to_csv(index=False, lineterminator="\n"),
-        "overview": overview.lines_of(study, results, verdict, speeds, show),
+        "overview": overview.overview_csv(study, results, verdict, speeds, show),
     }
     return save(study, "study.md.j2", data, tables, csv)
 
 
-def page_data(study: Study, results: Results, verdict: Verdict, show: Format) -> dict[str, object]:
+def shared_data(study: Study, results: Results, verdict: Verdict, show: Format) -> dict[str, object]:
     """Draw the figures, and return the data that the templates of studies and of leaderboards have in common."""
-    notes, figures = find_notes(study, results, verdict), draw(study, verdict, show)
+    notes, figures = page_data.find_notes(study, results, verdict), draw(study, verdict, show)
     shared = {"study": study, "base": study.baseline, "verdict": verdict, "show": show}
-    return {**shared, "notes": notes, "figures": figures, **WRITERS}
+    return {**shared, "notes": notes, "figures": figures, **FILTERS}
 
 
 def number_names(name: str, tables: Sequence[Table]) -> dict[str, Table]:
-    """Return the tables by file name: `name` for one, `name_1`, `name_2` and so on for several."""
-    return {name: tables[0]} if len(tables) == 1 else {f"{name}_{i}": table for i, table in enumerate(tables, start=1)}
+    """Return the tables by file name: `name` for a single table, else `name_1`, `name_2` and so on."""
+    return {name if len(tables) == 1 else f"{name}_{i}": table for i, table in enumerate(tables, start=1)}
 
 
 def save(
@@ -97,7 +92,7 @@ def save(
         csv: other .csv files, by name.
     """
     folder = study.folder
-    (folder / TABLES).mkdir(exist_ok=True)
+    (folder / TABLES).mkdir(parents=True, exist_ok=True)
     html, text = (render(template, with_figures=with_figures, **data) for with_figures in (True, False))
     files = {"report.html": document(study.title, html, folder), "README.md": text}
     for name, table in tables.items():
@@ -106,7 +101,7 @@ def save(
     for name, content in files.items():
         write_atomically(folder / name, content)
     for path in (folder / TABLES).iterdir():
-        is_generated = path.name.startswith(GENERATED) and path.suffix in (".csv", ".tex") and path.is_file()
+        is_generated = path.name.startswith(TABLE_PREFIXES) and path.suffix in (".csv", ".tex") and path.is_file()
         if is_generated and f"{TABLES}/{path.name}" not in files:
             path.unlink()
     figures = [name for name in (MAP, RANKS) if (folder / name).exists()]
@@ -139,17 +134,70 @@ def _group_of(study: Study, method: str) -> str:
 def _map_of(study: Study, verdict: Verdict, show: Format) -> SettingMap:
     settings = verdict.settings.values()
     names = list(dict.fromkeys(m.method for m in verdict.methods if m.role in (METHOD, ORACLE, REFERENCE)))
-    methods = [[setting.methods.get(name) for name in names] for setting in settings]
-    values = [[method.over.mean * show.factor if method else math.nan for method in row] for row in methods]
-    is_clear = [[method is not None and method.sign != 0 for method in row] for row in methods]
-    seeds = number_range(method.value.n for method in verdict.methods)
-    statistic = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
-    data = [word.split("=")[1] for word in study.common if word.startswith("dataset=")]
-    metric = " or ".join(map(label_metric, study.metric.split(" or ")))  # a leaderboard has several
-    title = "; ".join([study.title, *(f"dataset {name}" for name in data)])
-    note = f"{title}; {statistic} of {metric}; {seeds} seeds"
-    labels = [study.settings[name].label for name in verdict.settings]
+    methods = [setting.methods.get(name) for setting in settings for name in names]
+    values = [method.difference.mean * show.factor if method else math.nan for method in methods]
+    is_clear = [method is not None and method.sign != 0 for method in methods]
     shape = (len(settings), len(names))
-    arrays = np.array(values).reshape(shape), np.array(is_clear, dtype=bool).reshape(shape)
-    groups = [_group_of(study, name) for name in names]
-    return SettingMap(labels, names, groups, *arrays, show.unit, study.baseline, note)
+    statistic = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
+    metric = " or ".join(map(label_metric, study.metric.split(" or ")))  # a leaderboard has several
+    data = [f"dataset {word.split('=')[1]}" for word in study.common if word.startswith("dataset=")]
+    seeds = number_range(method.value.n for method in verdict.methods)
+    note = f"{'; '.join([study.title, *data])}; {statistic} of {metric}; {seeds} seeds"
+    return SettingMap(
+        [study.settings[name].label for name in verdict.settings],
+        names,
+        [_group_of(study, name) for name in names],
+        np.array(values, dtype=float).reshape(shape),
+        np.array(is_clear, dtype=bool).reshape(shape),
+        show.unit,
+        study.baseline,
+        note,
+    )
+
+
+def numbers_frame(study: Study, verdict: Verdict, metrics: Mapping[str, str] | None = None) -> "pd.DataFrame":
+    """Return all numbers in the metric's own unit, one line a setting and method; infinite numbers and NaN are empty.
+
+    metrics: metrics of each setting, where it is not the study's.
+    """
+    import pandas as pd
+
+    return pd.DataFrame([_line(study, method, metrics or {}) for method in verdict.methods], dtype=object)
+
+
+def _line(study: Study, method: MethodVerdict, metrics: Mapping[str, str]) -> dict[str, object]:
+    difference, closed = method.difference, method.share_closed
+    line: dict[str, object] = {
+        "cell": method.setting,
+        "selector": method.method,
+        "role": method.role,
+        "metric": metrics.get(method.setting, study.metric),
+        "n": method.value.n,
+        "late_mean": method.value.mean,
+        "late_std": method.value.std,
+        "diff": difference.mean,
+        "diff_ci95_low": difference.low,
+        "diff_ci95_high": difference.high,
+        "diff_std": difference.std,
+        "diff_median": difference.median,
+        "diff_min": difference.worst,
+        "diff_max": difference.best,
+        "diff_p": difference.p,
+        "diff_n": difference.n,
+        "holm_p": method.p_values.within_setting,
+        "holm_p_of_method": method.p_values.within_method,
+        "holm_p_all": method.p_values.over_all,
+        "verdict": method.verdict,
+        "sign": method.sign,
+        "gap_closed": closed.share if closed else None,
+        "gap_closed_ci95_low": closed.low if closed else None,
+        "gap_closed_ci95_high": closed.high if closed else None,
+        "rank": method.rank,
+        **method.costs,
+        "last": method.last,
+        **{f"{axis}_to_target": method.target[axis] for axis in TO_TARGET},
+        "reached": method.reached if study.settings[method.setting].target is not None else None,
+        "ended_by_rounds": method.ended_by_rounds,
+        "other_code": method.other_code,
+    }
+    return {name: None if isinstance(x, float) and not math.isfinite(x) else x for name, x in line.items()}

@@ -8,6 +8,7 @@ an uninterrupted one to the bit. Curves of older versions are in single precisio
 """
 
 import io
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ DONE, REFUSED, FAILED = "done", "refused", "failed"
 TEXTS = (
     *("cell", "selector", "status", "reason", "words", "stamp", "config_hash", "budget", "metric"),
     *("commit", "sources", "versions", "fingerprint", "when", "yardstick", "follows"),
-    *("behaviour", "compared", "differs"),  # `behaviour.py`; the commit of the last comparison, and the differences
+    *("behaviour", "compared", "differs"),  # `compare_code.py`; the commit of the last comparison, and the differences
 )
 NUMBERS = (
     *("late", "last", "best", "target", "rounds_to_target", "virtual_s_to_target", "bytes_to_target"),
@@ -33,7 +34,7 @@ COLUMNS = {**dict.fromkeys(TEXTS, "string"), "seed": "int64", "dirty": "bool", "
 COLUMNS |= dict.fromkeys(NUMBERS, "float64")
 KEY = {"cell": "string", "selector": "string", "seed": "int64"}
 AXES = {"step": "int32", "value": "float64", "virtual_s": "float64", "bytes": "float64"}
-SINGLE = dict.fromkeys(("value", "virtual_s", "bytes"), "float")  # older versions, in pyarrow's name
+SINGLE_PRECISION = dict.fromkeys(("value", "virtual_s", "bytes"), "float")  # older versions, in pyarrow's name
 REQUIRED = (*KEY, "status", "metric", "words")
 REMEDY = f"git restore brings back {RESULTS}, {CURVES} and {manifest.NAME} together; to run the study again remove them"
 
@@ -47,42 +48,28 @@ def write(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401 - pyarr
 
 
 def exist(folder: Path) -> bool:
-    """Return whether the study has results. Raises `DataError` if there are curves without results."""
-    path = folder / RESULTS
-    with_manifest = (folder / manifest.NAME).exists()
+    """Return whether the study has results. Raises `DataError` if `results.parquet` is damaged or removed.
+
+    Of a first write that was interrupted, there may be curves and a manifest without `results.parquet`.
+    """
     try:
-        manifest.check_file(path)
-        is_there = is_file(path)
+        manifest.check_file(folder / RESULTS)
     except DamagedFile as error:
         raise DataError(f"{error}. {REMEDY}") from error
-    if not is_there and not with_manifest and (folder / CURVES).exists():
-        raise DataError(f"{path} is missing, but {CURVES} is there. {REMEDY}")
-    return is_there
+    has_only_curves = (folder / CURVES).exists() and not (folder / manifest.NAME).exists()
+    return os.path.lexists(folder / RESULTS) or has_only_curves  # reading says what is missing
 
 
 def read_rows(folder: Path) -> list[Row]:
     """Read `results.parquet`; columns that an older version did not write are absent. Raises `DataError`."""
-    path = folder / RESULTS
-    table = _read(path)
-    _check_columns(path, table, REQUIRED, COLUMNS)
-    rows: list[Row] = table.to_pylist()
-    keys = set[tuple[Any, ...]]()
-    for row in rows:
-        key = tuple(row[name] for name in KEY)
-        if key in keys:
-            raise _damaged(path, f"it has two rows of cell {key[0]}, selector {key[1]}, seed {key[2]}")
-        if row["status"] not in (DONE, REFUSED, FAILED):
-            raise _damaged(path, f"the status of {' '.join(map(str, key))} is {row['status']!r}, not {DONE}, ...")
-        keys.add(key)
+    rows: list[Row] = _read(folder / RESULTS, REQUIRED, COLUMNS).to_pylist()
     return rows
 
 
 def read_curves(folder: Path) -> Any:  # noqa: ANN401
     """Read `curves.parquet` as a data frame with the rounds of each run in order. Raises `DataError`."""
     path = folder / CURVES
-    table = _read(path)
-    _check_columns(path, table, (*KEY, *AXES), {**KEY, **AXES})
-    frame = table.to_pandas()
+    frame = _read(path, (*KEY, *AXES), {**KEY, **AXES}).to_pandas()
     is_continued = (frame[list(KEY)] == frame[list(KEY)].shift()).all(axis=1)
     is_unordered = (is_continued & (frame["step"].diff() <= 0)) | (frame["step"] < 0)
     if is_unordered.any() or frame[~is_continued].duplicated([*KEY]).any():
@@ -90,38 +77,33 @@ def read_curves(folder: Path) -> Any:  # noqa: ANN401
     return frame
 
 
-def _read(path: Path) -> Any:  # noqa: ANN401
-    """Read the table in `path`. Raises `DataError` for a changed or unreadable file."""
+def _read(path: Path, required: Sequence[str], types: Mapping[str, str]) -> Any:  # noqa: ANN401
+    """Read a table, and check the types of its columns, and that required columns have no empty cells.
+
+    A table of an older version without rows may have columns without a type. Raises `DataError`.
+    """
     import pyarrow as pa
 
     try:
         manifest.check_file(path)
         if not is_file(path):
             raise DataError(f"{path} is missing. {REMEDY}")
-        return parquet.open_file(path).read()
+        table = parquet.open_file(path).read()
     except DamagedFile as error:
         raise DataError(f"{error}. {REMEDY}") from error
     except (OSError, pa.ArrowException) as error:
         raise _damaged(path, f"it can't be read ({str(error).splitlines()[0]})") from error
-
-
-def _check_columns(path: Path, table: Any, required: Sequence[str], types: Mapping[str, str]) -> None:  # noqa: ANN401
-    """Check that each column occurs once with its type, and that required columns have no empty cells.
-
-    A table of an older version without rows may have columns without a type. Raises `DataError`.
-    """
     for name in required:
         if name not in table.column_names:
             raise _damaged(path, f"it has no column {name}")
+        if table[name].null_count:
+            raise _damaged(path, f"its column {name} has empty cells")
     for field in table.schema:
         name, kind = field.name, str(field.type)
-        allowed = {types.get(name, kind), {"float64": "double"}.get(types.get(name, "")), SINGLE.get(name)}
-        if table.column_names.count(name) > 1:
-            raise _damaged(path, f"it has two columns {name}")
+        allowed = {types.get(name, kind), {"float64": "double"}.get(types.get(name, "")), SINGLE_PRECISION.get(name)}
         if kind not in allowed and (kind != "null" or table.num_rows):
             raise _damaged(path, f"its column {name} must be of the type {types[name]}, not {kind}")
-        if name in required and table[name].null_count:
-            raise _damaged(path, f"its column {name} has empty cells")
+    return table
 
 
 def _damaged(path: Path, reason: str) -> DataError:

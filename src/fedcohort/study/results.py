@@ -17,13 +17,17 @@ from fedcohort.record import manifest
 from fedcohort.results.compare_cost import target_value
 from fedcohort.results.frame import clock_of_budget
 from fedcohort.study import result_files
-from fedcohort.study.conditions import Key
-from fedcohort.study.definition import METHOD, ORACLE, STUDY_FILE, Study
+from fedcohort.study.definition import METHOD, ORACLE, STUDY_FILE, Key, Study
 from fedcohort.study.measure import Trajectory, evaluations_of, summarise
 from fedcohort.study.result_files import AXES, COLUMNS, CURVES, DONE, KEY, NUMBERS, RESULTS, TEXTS, Row
 
 log = logging.getLogger("fedcohort")
-RUN = ("seed", "config_hash", "budget", "when")  # columns that identify a run, which may be the result of several rows
+RUN_COLUMNS = (
+    "seed",
+    "config_hash",
+    "budget",
+    "when",
+)  # columns that identify a run, which may be the result of several rows
 EMPTY_ROW: Row = {**dict.fromkeys(TEXTS, ""), **dict.fromkeys(NUMBERS, float("nan"))}
 EMPTY_ROW |= {"seed": 0, "dirty": False, "rounds": 0}
 
@@ -37,28 +41,28 @@ class Results:
         rows: the rows by setting, method and seed. A run that was refused or failed has a row with the reason.
         curves: curves of the runs that are done.
         changed: keys of done runs whose configuration is another one now, where `progress.mark_changed` looked.
-        own_folder: where the rows of a user's own methods are kept; None for the study's folder.
-        own_keys: keys of these rows.
+        user_folder: where the rows of a user's own methods are kept; None for the study's folder.
+        user_keys: keys of these rows.
     """
 
     folder: Path
     rows: dict[Key, Row] = field(default_factory=dict)
     curves: dict[Key, Trajectory] = field(default_factory=dict)
     changed: frozenset[Key] = frozenset()
-    own_folder: Path | None = None
-    own_keys: set[Key] = field(default_factory=set)
+    user_folder: Path | None = None
+    user_keys: set[Key] = field(default_factory=set)
 
     def put(self, row: Row, curve: Trajectory | None, *, is_own: bool = False) -> None:
         """Store the outcome of a run, and replace an earlier one; is_own: whether its method is a user's own."""
         key = (row["cell"], row["selector"], row["seed"])
         self.rows[key] = EMPTY_ROW | row
-        if is_own and self.own_folder is not None:
-            self.own_keys.add(key)
+        if is_own and self.user_folder is not None:
+            self.user_keys.add(key)
         self.curves.pop(key, None)
         if curve is not None:
             self.curves[key] = curve
 
-    def done(self) -> Iterator[tuple[Key, Row]]:
+    def done_runs(self) -> Iterator[tuple[Key, Row]]:
         """Yield the runs that are done and not marked as changed."""
         yield from ((key, row) for key, row in self.rows.items() if row["status"] == DONE and key not in self.changed)
 
@@ -86,9 +90,9 @@ class Results:
 
     def save(self) -> None:
         """Write both files of each folder, completely or not at all."""
-        if self.own_keys and self.own_folder is not None:
-            self._write(self.own_folder, sorted(self.own_keys))
-        if (keys := sorted(self.rows.keys() - self.own_keys)) or result_files.exist(self.folder):
+        if self.user_keys and self.user_folder is not None:
+            self._write(self.user_folder, sorted(self.user_keys))
+        if (keys := sorted(self.rows.keys() - self.user_keys)) or result_files.exist(self.folder):
             self._write(self.folder, keys)
 
     def _write(self, folder: Path, keys: Sequence[Key]) -> None:
@@ -110,22 +114,22 @@ class Results:
         result_files.write(folder, rows, pa.table(columns))
 
 
-def load(study: Study, own_folder: Path | None = None) -> Results:
+def load(study: Study, user_folder: Path | None = None) -> Results:
     """Read the results of a study. Columns that follow from curves are computed again by the study's present rules.
 
     Done rows without a curve, and refused or failed rows of another metric, are left out.
 
     Args:
         study: whose results are read.
-        own_folder: where the rows of a user's own methods are, which are added; None for the study's folder.
+        user_folder: where the rows of a user's own methods are, which are added; None for the study's folder.
 
     Raises:
         DataError: for a damaged file, and for done rows of another metric, which the next run would delete.
     """
-    results = Results(study.folder, own_folder=own_folder)
-    if own_folder is not None:
-        _read(study, own_folder, results)
-        results.own_keys = set(results.rows)
+    results = Results(study.folder, user_folder=user_folder)
+    if user_folder is not None:
+        _read(study, user_folder, results)
+        results.user_keys = set(results.rows)
     _read(study, study.folder, results)
     for setting in {setting for setting, _, _ in results.curves}:
         results.measure(study, setting)
@@ -133,17 +137,16 @@ def load(study: Study, own_folder: Path | None = None) -> Results:
 
 
 def _read(study: Study, folder: Path, results: Results) -> None:
-    """Add the results in `folder`."""
+    """Read the results in `folder` and add them to `results`."""
     if not result_files.exist(folder):
         return
-    rows = result_files.read_rows(folder)
     frame = result_files.read_curves(folder)
     keys, axes = frame[[*KEY]], [frame[name].to_numpy(dtype=float) for name in AXES]
-    starts = np.flatnonzero((keys != keys.shift()).any(axis=1))
-    runs = zip(keys.iloc[starts].itertuples(index=False), starts, [*starts[1:], len(keys)], strict=True)
+    starts = np.flatnonzero((keys != keys.shift()).any(axis=1))  # none in a table without rows
+    runs = zip(keys.iloc[starts].itertuples(index=False), starts, [*starts[1:], len(keys)], strict=False)
     for (cell, selector, seed), start, end in runs:
         results.curves[str(cell), str(selector), int(seed)] = Trajectory(*(axis[start:end] for axis in axes))
-    for row in rows:
+    for row in result_files.read_rows(folder):
         key = (row["cell"], row["selector"], row["seed"])
         if row["metric"] != study.metric:
             if row["status"] != DONE:
@@ -159,18 +162,18 @@ def _read(study: Study, folder: Path, results: Results) -> None:
         results.rows[key] = EMPTY_ROW | row
 
 
-def list_runs(rows: Iterable[Row]) -> list[Row]:
-    """Return one row per run, also where a run serves twice, for instance as a bound and as a baseline."""
-    return list({tuple(row[name] for name in RUN): row for row in rows}.values())
+def drop_repeated_runs(rows: Iterable[Row]) -> list[Row]:
+    """Return one row for each distinct run: a run may have several rows, for instance as a bound and as a baseline."""
+    return list({tuple(row[name] for name in RUN_COLUMNS): row for row in rows}.values())
 
 
 def list_federations(study: Study, results: Results) -> dict[str, str]:
     """Return an identifier of the federation and the horizon of each setting that has runs of the baseline."""
-    runs = {key[0]: row for key, row in results.done() if key[1] == study.baseline and key[0] in study.settings}
+    runs = {key[0]: row for key, row in results.done_runs() if key[1] == study.baseline and key[0] in study.settings}
     return {setting: f"{row['config_hash']} {row['budget']}" for setting, row in runs.items()}
 
 
-def with_oracles(study: Study, results: Results) -> Study:
+def mark_oracles(study: Study, results: Results) -> Study:
     """Return the study with the role ORACLE for each method whose runs read what no server can know."""
-    oracles = {key[1] for key, row in results.done() if row["yardstick"] and study.role_of(key[1]) == METHOD}
+    oracles = {key[1] for key, row in results.done_runs() if row["yardstick"] and study.role_of(key[1]) == METHOD}
     return replace(study, roles={**study.roles, **dict.fromkeys(oracles, ORACLE)})

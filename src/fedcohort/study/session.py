@@ -1,33 +1,40 @@
 """Lock a study for one command at a time, and print each warning of its runs once."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from fedcohort.errors import CheckpointError
 from fedcohort.host import messages
+from fedcohort.host.interrupt import interrupts
 from fedcohort.host.lock import try_to_lock
 
-LOCK = "study.lock"  # in the folder of the study's logs
+LOCK_FILE = "study.lock"  # in the folder of the study's logs
 
 
 @contextmanager
-def lock_study(logs: Path) -> Iterator[None]:
-    """Hold the lock of a study, whose results two processes would overwrite. Raises `CheckpointError` if it is held."""
+def lock_study(logs: Path, print_line: Callable[[str], None]) -> Iterator[None]:
+    """Lock a study, whose results two processes would overwrite, and exit with the code of a signal.
+
+    Raises `CheckpointError` if another process holds the lock.
+    """
     logs.mkdir(parents=True, exist_ok=True)
-    file = try_to_lock(logs / LOCK)
+    file = try_to_lock(logs / LOCK_FILE)
     if file is None:
         raise CheckpointError(f"{logs.name}: another process runs this study; n_jobs=2 runs two jobs in one command")
-    with file:
-        yield
+    with file, print_warnings_once():
+        try:
+            yield
+        except (KeyboardInterrupt, SystemExit):
+            print_line("stopped; the same command continues")
+            raise SystemExit(interrupts.code or 1) from None
 
 
 @contextmanager
 def print_warnings_once() -> Iterator[None]:
     """Print each warning once, since hundreds of runs have the same warnings, and no other message."""
-    messages.to_terminal()
-    printed = set[str]()
+    terminal, printed = messages.to_terminal(), set[str]()
 
     def is_new_warning(record: logging.LogRecord) -> bool:
         text = record.getMessage()
@@ -35,11 +42,8 @@ def print_warnings_once() -> Iterator[None]:
         printed.add(text)
         return is_new
 
-    handlers = [handler for handler in messages.log.handlers if isinstance(handler, logging.StreamHandler)]
-    for handler in handlers:
-        handler.addFilter(is_new_warning)
+    terminal.addFilter(is_new_warning)
     try:
         yield
     finally:
-        for handler in handlers:
-            handler.removeFilter(is_new_warning)
+        terminal.removeFilter(is_new_warning)

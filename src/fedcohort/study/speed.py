@@ -11,32 +11,37 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedcohort import units
+from fedcohort.report.table import EMPTY, Table
 from fedcohort.results.compare_cost import compare_along
-from fedcohort.results.speed_up import SpeedUp
-from fedcohort.results.verdict import sign_of
-from fedcohort.study.conditions import Pair
-from fedcohort.study.definition import BOUND, METHOD, Study
+from fedcohort.results.speed_up import RESTRICTED, SpeedUp
+from fedcohort.results.verdict import UNREACHED, sign_of
+from fedcohort.study.definition import BOUND, METHOD, Pair, Study
+from fedcohort.study.formats import SIGNS, join_first
 from fedcohort.study.judge import cost_of
-from fedcohort.study.ranking import Runs, sort_runs
+from fedcohort.study.page_tables import label_method, make_table, split_settings, write_few_seeds
+from fedcohort.study.ranking import Runs, group_runs
 from fedcohort.study.result_files import Row
 from fedcohort.study.results import Results
+from fedcohort.study.verdict import MethodVerdict, Verdict
 
 COSTS = ("client_flops", "bytes")  # costs of whole runs
+MAX_NAMED = 2  # methods of an axis that are named in a cell
 AXES = {"virtual_s": "virtual time", "bytes": "bytes", "rounds": "rounds"}  # costs to the target
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Speed of a method in a setting.
+    """The speed-up of a method to the target of a setting, with its verdict.
 
     Attributes:
-        up: the speed-up over the baseline.
+        speed_up: the speed-up over the baseline.
         p: after Holm over the methods of the setting.
         verdict: a verdict of `results.verdict`.
         costs: costs of whole runs over those of the baseline, by name; NaN if the baseline's are 0.
     """
 
-    up: SpeedUp
+    speed_up: SpeedUp
     p: float
     verdict: str
     costs: Mapping[str, float]
@@ -52,7 +57,7 @@ Speeds = Mapping[str, Mapping[Pair, Speed]]  # by axis, and by setting and metho
 
 def measure_speeds(study: Study, results: Results) -> Speeds:
     """Return the speeds of methods where a run of a pair met the target; bounds have none."""
-    runs = sort_runs(study, results)
+    runs = group_runs(study, results)
     return {axis: _measure(study, runs, axis) for axis in AXES}
 
 
@@ -77,4 +82,69 @@ def _whole_costs(by_seed: Mapping[int, Row], base: Mapping[int, Row]) -> dict[st
     means = {
         name: [float(np.mean([side[seed][name] for seed in common])) for side in (by_seed, base)] for name in COSTS
     }
-    return {name: cost / of_base if of_base > 0 else math.nan for name, (cost, of_base) in means.items()}
+    return {name: cost / base_cost if base_cost > 0 else math.nan for name, (cost, base_cost) in means.items()}
+
+
+def speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list[tuple[str, str, Table]]:
+    """Return axis, title and table for the settings in which a run met the target; methods are lines."""
+    tables = []
+    for axis, by_pair in speed_ups.items():
+        reached_settings = [setting for setting in verdict.settings if any(pair[0] == setting for pair in by_pair)]
+        for title, settings in split_settings(study, reached_settings):
+            base = {name: verdict.settings[name].methods[study.baseline] for name in settings}
+            labels = {name: study.settings[name].label for name in settings}
+            line = {labels[name]: _write_target(base[name], axis) for name in settings}
+            lines = [{"method": f"{study.baseline} (cost)", **line}]
+            for method in dict.fromkeys(method for name in settings for method in verdict.settings[name].methods):
+                speed_by_setting = {name: by_pair[name, method] for name in settings if (name, method) in by_pair}
+                line = {
+                    labels[
+                        name
+                    ]: f"{write_speed(speed)} {write_costs(speed)}{write_few_seeds(speed.speed_up.n, base[name])}"
+                    for name, speed in speed_by_setting.items()
+                }
+                if line:
+                    lines.append(
+                        {"method": label_method(study, method), **dict.fromkeys(labels.values(), EMPTY), **line}
+                    )
+            caption = f"Speed-up to the target over {study.baseline}, by {AXES[axis]}{f': {title}' if title else ''}"
+            tables.append((axis, title, make_table(lines, caption)))
+    return tables
+
+
+def _write_target(base: MethodVerdict, axis: str) -> str:
+    """Format a median cost to the target, `45 rounds`; `4 of 10` if half of the seeds or more never met the target."""
+    value = base.target[axis]
+    if not math.isfinite(value):
+        return f"{base.reached} of {base.value.n}"
+    return {"virtual_s": units.seconds, "bytes": units.bytes_, "rounds": "{:.0f} rounds".format}[axis](value)
+
+
+def write_speed(speed: Speed) -> str:
+    """Format a speed-up: `1.91▲`, `>=1.91▲`, `1.10 (restricted)`, or `not reached` if most pairs never met it."""
+    if speed.verdict == UNREACHED:
+        return "not reached"
+    bound, ratio = speed.speed_up.bound, f"{speed.speed_up.ratio:.2f}{SIGNS[speed.sign]}"
+    return f"{ratio} ({bound})" if bound == RESTRICTED else f"{bound}{ratio}"
+
+
+def write_costs(speed: Speed) -> str:
+    """Format client FLOPs and bytes of whole runs as multiples of the baseline's: `(7.6, 2.8)`."""
+    return f"({', '.join(f'{cost:.1f}' if math.isfinite(cost) else EMPTY for cost in speed.costs.values())})"
+
+
+def name_faster(study: Study, setting: str, speed_ups: Speeds) -> str:
+    """Describe the faster methods of a setting: `virtual time: fedcbs 1.86 (1.0, 1.2); bytes: ...`; "" without any."""
+    parts = []
+    for axis, by_pair in speed_ups.items():
+        faster = {
+            method: speed
+            for (name, method), speed in by_pair.items()
+            if name == setting and speed.sign > 0 and study.role_of(method) == METHOD
+        }
+        texts = [
+            f"{method} {write_speed(speed).replace(SIGNS[1], '')} {write_costs(speed)}"
+            for method, speed in sorted(faster.items(), key=lambda item: -item[1].speed_up.ratio)
+        ]
+        parts += [f"{AXES[axis]}: {join_first(texts, MAX_NAMED)}"] if texts else []
+    return "; ".join(parts)

@@ -1,12 +1,13 @@
 """Runs of a study as jobs of a sweep: their overrides, and their outcomes."""
 
+import re
 import shutil
 import time
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cache, reduce
 from operator import getitem
 from pathlib import Path
 from typing import Any
@@ -14,26 +15,30 @@ from typing import Any
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.jobs.launch import Launch
 from fedcohort.jobs.local import DIED
+from fedcohort.jobs.refused import Refusal, list_refused
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.folder import config_hash
 from fedcohort.record.history import read, wall_s
 from fedcohort.record.sweep_folder import JobRecord, Plan
 from fedcohort.round.budget import Budget
-from fedcohort.startup import command_line, hydra_errors, overlay
+from fedcohort.startup import command_line, hydra_errors
 from fedcohort.startup.compose import Composed
-from fedcohort.study.conditions import Key
+from fedcohort.startup.compose_jobs import compose_job
+from fedcohort.study.definition import Key, Overrides
 from fedcohort.study.measure import Trajectory, measure
-from fedcohort.study.overrides import Overrides
 from fedcohort.study.result_files import DONE, FAILED, REFUSED
 
-REFUSALS = ("OptionError", "IncompatibleConfig", "UndeclaredSignal")  # errors of the options; missing data may be added
-ENVIRONMENT = "${oc.env:"
-SWEEPS = "sweeps"  # subfolder of the study's logs
+REFUSAL_ERRORS = (
+    "OptionError",
+    "IncompatibleConfig",
+    "UndeclaredSignal",
+)  # errors of the options; missing data may be added
+SWEEPS_FOLDER = "sweeps"  # subfolder of the study's logs
 
 
 @dataclass(frozen=True)
 class Task:
-    """A run to be done.
+    """A run of a study that has to be executed.
 
     Attributes:
         overrides: of the run, without the seed.
@@ -59,7 +64,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a task.
+    """The outcome of a run: done with its results, refused, or failed with the reason.
 
     Attributes:
         reason: of a refusal or a failure.
@@ -77,32 +82,39 @@ class Outcome:
     folder: Path | None = None
 
 
-def compose(task: Task) -> Composed:
-    """Compose the configuration of a task. Raises `FedcohortError`, for Hydra's errors too."""
+def compose(overrides: Overrides, configs: Path) -> Composed:
+    """Compose the configuration of a run. Raises `FedcohortError`, for Hydra's errors too."""
     try:
-        command_line.check_words(task.overrides, task.configs)
-        return overlay.compose_job(task.job, task.configs)
+        command_line.check_arguments(overrides, configs)
+        return compose_job((*overrides, "seed=0"), configs)
     except FedcohortError:
         raise
     except Exception as error:
-        if line := hydra_errors.explain(error, task.overrides, task.configs):
+        if line := hydra_errors.explain(error, overrides, configs):
             raise OptionError(line) from error
         raise
 
 
-def identity_of(task: Task) -> dict[str, str]:
-    """Return what distinguishes a run from others with its seed: hash of its configuration, and budget.
+@cache
+def identity_of(overrides: Overrides, configs: Path) -> dict[str, str]:
+    """Return what distinguishes runs from others with their seeds: hash of the configuration, and budget.
 
     The override of an option that the environment decides (`dataset.path=${oc.env:DATA,null}`) counts, and not its
     value: another machine has the same data in another folder. Raises `FedcohortError`.
     """
-    config = deepcopy(dict(compose(task).config))
-    for override in task.overrides:
-        key, _, value = override.lstrip("+").partition("=")
-        if value.startswith(ENVIRONMENT):
-            *groups, option = key.split(".")
+    config = deepcopy(dict(compose(overrides, configs).config))
+    for override in overrides:
+        name, _, value = override.lstrip("+").partition("=")
+        if value.startswith("${oc.env:"):
+            *groups, option = name.split(".")
             reduce(getitem, groups, config)[option] = value
     return {"config_hash": config_hash(config), "budget": str(Budget.from_config(config))}
+
+
+@cache
+def find_refusal(overrides: Overrides, configs: Path) -> Refusal | None:
+    """Return why runs would be rejected before they read data; None if they are not."""
+    return next(list_refused([overrides], lambda _: compose(overrides, configs), configs), None)
 
 
 def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Outcome], None, None]:
@@ -114,7 +126,9 @@ def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Out
     if not tasks:
         return
     # the folder has the time and the microsecond, so that two commands do not share it
-    sweep = tasks[0].logs / SWEEPS / f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{time.time_ns() // 1000 % 1_000_000:06d}"
+    sweep = (
+        tasks[0].logs / SWEEPS_FOLDER / f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{time.time_ns() // 1000 % 1_000_000:06d}"
+    )
     jobs = [task.job for task in tasks]
     sweep_folder.save_plan(sweep, Plan(jobs, launcher=launch.launcher))
     n_ended = 0
@@ -122,13 +136,13 @@ def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Out
         for position in ended_jobs:
             outcome = read_outcome(sweep_folder.read_record(sweep, position), tasks[position])
             yield position, outcome
-            discard(outcome, tasks[position])
+            discard_folder(outcome, tasks[position])
             n_ended += 1
     if n_ended == len(tasks):
         shutil.rmtree(sweep, ignore_errors=True)
 
 
-def discard(outcome: Outcome, task: Task) -> None:
+def discard_folder(outcome: Outcome, task: Task) -> None:
     """Remove the folder of a run whose results are stored, unless the task keeps it."""
     if outcome.folder is not None and not task.keep:
         shutil.rmtree(outcome.folder, ignore_errors=True)
@@ -142,23 +156,21 @@ def read_outcome(record: JobRecord | None, task: Task) -> Outcome:
         try:
             facts, curve = measure(record.folder, task.metric)
         except FedcohortError as error:
-            return Outcome(REFUSED if type(error).__name__ in REFUSALS else FAILED, str(error))
+            return Outcome(REFUSED if type(error).__name__ in REFUSAL_ERRORS else FAILED, str(error))
         began, ended = record.began or 0.0, record.ended or 0.0
         seconds = seconds_before(record.folder, int(1000 * began)) + ended - began
         ended_text = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(ended))
         return Outcome(DONE, "", {**facts, "wall_s": seconds, "when": ended_text}, curve, folder=record.folder)
     reason, separator, log = record.reason.partition("; log: ")
-    if record.how == "failed" and record.kind in REFUSALS:
+    if record.how == "failed" and record.kind in REFUSAL_ERRORS:
         return Outcome(REFUSED, reason)
     if record.how == "stopped":
         reason = "its process was ended by a signal"
     if record.how == "stopped" or record.kind == DIED:
         reason += "; the same command resumes the run"
-    variables = [
-        name.partition(ENVIRONMENT)[2].partition(",")[0].rstrip("}") for name in task.overrides if ENVIRONMENT in name
-    ]
-    if record.kind == "DataError" and variables:
-        reason += f" (here by the environment: {variables[0]}=folder fedcohort study run ...)"
+    variable = re.search(r"\$\{oc\.env:(\w+)", " ".join(task.overrides))
+    if record.kind == "DataError" and variable:
+        reason += f" (here by the environment: {variable[1]}=folder fedcohort study run ...)"
     return Outcome(FAILED, f"{reason}{separator}{log}")
 
 

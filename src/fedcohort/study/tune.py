@@ -26,42 +26,42 @@ from fedcohort.jobs.launch import Launch
 from fedcohort.record import provenance
 from fedcohort.record.folder import write_atomically
 from fedcohort.results.run import SHARE
-from fedcohort.startup.options import unknown_option_error
-from fedcohort.study import space
-from fedcohort.study.checks import name_file
-from fedcohort.study.definition import STUDY_FILE, Study
-from fedcohort.study.engine import PrintLine
+from fedcohort.roles import flat
+from fedcohort.startup.options import spell_value, unknown_option_error
+from fedcohort.study.checks import name_file_in_errors
+from fedcohort.study.definition import RUN_DEFAULTS, STUDY_FILE, Overrides, Study, clock_limit, merge_overrides
 from fedcohort.study.measure import evaluations_of, summarise
-from fedcohort.study.overrides import QUIET, Overrides, clock_of, merge
 from fedcohort.study.result_files import DONE
-from fedcohort.study.space import TUNED_FILE, Choice, Range, Space, spell_value
+from fedcohort.study.runner import PrintLine
+from fedcohort.study.search_space import TUNED_FILE, Choice, Range, SearchSpace, load_searches
 from fedcohort.study.tasks import Task, compose, run_tasks
 
-EXTRA = 'pip install --constraint constraints.txt --editable ".[sweep]"'
+INSTALL_COMMAND = 'pip install --constraint constraints.txt --editable ".[sweep]"'
 Trial = dict[str, Any]  # as in tuned.yaml
+Trials = Mapping[Overrides, Trial]
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """The search of all methods with a search space.
+    """Searches the best options of each method that has a search space.
 
     Attributes:
         configs: the folder of the groups.
         logs: folder in which run folders are created.
-        say: prints a line, one for each trial.
+        print_line: prints a line, one for each trial.
         launch: how jobs are started.
     """
 
     study: Study
-    space: Space
+    space: SearchSpace
     configs: Path
     logs: Path
-    say: PrintLine
+    print_line: PrintLine
     launch: Launch = field(default_factory=Launch)
 
     def run(self, methods: Sequence[str]) -> None:
         """Search for each method, one after the other. Raises `OptionError` before the first trial."""
-        with name_file(self.study.folder / STUDY_FILE, ()):
+        with name_file_in_errors(self.study.folder / STUDY_FILE, ()):
             defaults = {method: self._defaults(method) for method in methods}
         for method in methods:
             self._search(method, defaults[method])
@@ -69,7 +69,7 @@ class Tuning:
     def _search(self, method: str, defaults: Mapping[str, Any]) -> None:
         optuna = import_optuna()
         options, stamp = self.space.methods[method], self._stamp(method)
-        stored = space.load_all(self.study.folder).get(method, {})
+        stored = load_searches(self.study.folder).get(method, {})
         stored_trials: list[Trial] = [*stored["tried"], *stored["spare"]] if stored.get("stamp") == stamp else []
         trials = {tuple(trial["words"]): trial for trial in stored_trials}
         sampler = optuna.samplers.TPESampler(seed=rng.key(0, f"tune/{method}") % 2**32)
@@ -84,48 +84,46 @@ class Tuning:
             if is_new:
                 trials[overrides] = self._try(method, overrides)
             trial = trials[overrides]
-            failed = (None, optuna.trial.TrialState.FAIL)
-            search.tell(suggestion, *((trial["value"],) if trial["value"] is not None else failed))
+            failed = {"state": optuna.trial.TrialState.FAIL}
+            search.tell(suggestion, trial["value"], **(failed if trial["value"] is None else {}))
             if is_repeated:  # no trial is done twice; where options have few combinations, try the next one
                 if (combination := _find_combination(options, tried)) is not None:
                     search.enqueue_trial(combination)
                 continue
             tried[overrides] = trial
             if is_new:  # the file stays unchanged while stored trials are replayed
-                self._write(method, stamp, list(tried.values()), trials)
-            self.say(f"{method} [{len(tried)}/{n_trials}] {' '.join(overrides)}: {_spell_value(trial)}")
-        self._write(method, stamp, list(tried.values()), trials)
+                self._write(method, stamp, tried, trials)
+            self.print_line(f"{method} [{len(tried)}/{n_trials}] {' '.join(overrides)}: {_spell_value(trial)}")
+        self._write(method, stamp, tried, trials)
         if n_failed := sum(trial["value"] is None for trial in tried.values()):
-            self.say(
+            self.print_line(
                 f"{method}: {n_failed} of {len(tried)} trials have no value and are not repeated; "
                 f"to repeat them, remove them from {self.study.folder / TUNED_FILE}"
             )
 
     def _defaults(self, method: str) -> dict[str, Any]:
         """Return the default options of a method. Raises `OptionError` for a search space without them."""
-        config = compose(self._tasks(method, ())[0]).config
-        defaults = {}
-        for name, options in self.space.methods[method].items():
-            value: Any = config
-            node = "the config"
-            for part in name.split("."):
-                names = list(value) if isinstance(value, Mapping) else []
-                if part not in names:
-                    raise unknown_option_error(f"tune.space.{method}: {node}", part, names)
-                value, node = value[part], part
-            if not options.holds(value):
+        options = dict(flat(compose(self._tasks(method, ())[0].overrides, self.configs).config))
+        for name, values in self.space.methods[method].items():
+            if name not in options:
+                node = name.partition(".")[0]
+                names = [option for option in options if option.startswith(f"{node}.")] or list(options)
+                raise unknown_option_error(f"tune.space.{method}", name, names)
+            if not values.contains(options[name]):
                 raise OptionError(
-                    f"tune.space.{method}.{name} must hold the default, {spell_value(value)}: it is the first trial"
+                    f"tune.space.{method}.{name} must hold the default, {spell_value(options[name])}: it is the first "
+                    "trial"
                 )
-            defaults[name] = value
-        return defaults
+        return {name: options[name] for name in self.space.methods[method]}
 
     def _tasks(self, method: str, overrides: Overrides) -> list[Task]:
         """Return the runs of a trial."""
-        study, of_method = self.study, self.study.overrides.get(method, (f"selector={method}",))
+        study, method_overrides = self.study, self.study.overrides.get(method, (f"selector={method}",))
         return [
             Task(
-                merge(QUIET, study.common, study.settings[setting].overrides, of_method, overrides),
+                merge_overrides(
+                    RUN_DEFAULTS, study.common, study.settings[setting].overrides, method_overrides, overrides
+                ),
                 seed,
                 self.configs,
                 self.logs,
@@ -138,17 +136,17 @@ class Tuning:
 
     def _try(self, method: str, overrides: Overrides) -> Trial:
         """Run a trial. Its value is the mean of its runs, and None if one of them was refused or has failed."""
-        tasks = self._tasks(method, overrides)
-        outcomes = [outcome for _, outcome in sorted(run_tasks(tasks, self.launch), key=lambda pair: pair[0])]
+        runs = self._tasks(method, overrides)
+        outcomes = list(dict(sorted(run_tasks(runs, self.launch))).values())
         commit, dirty = provenance.current_commit()
         code = f"{commit[:10]}{' with uncommitted changes' if dirty else ''}"
-        trial: Trial = {"words": overrides, "value": None, "commit": code}
+        trial: Trial = {"words": list(overrides), "value": None, "commit": code}
         options = self.study.options
         if failed := next((outcome for outcome in outcomes if outcome.status != DONE), None):
             return {**trial, "reason": f"{failed.status}: {failed.reason}"}
         results = [
-            summarise(evaluations_of(outcome.curve, options, clock_of(task.overrides) or math.nan), options)["late"]
-            for task, outcome in zip(tasks, outcomes, strict=True)
+            summarise(evaluations_of(outcome.curve, options, clock_limit(task.overrides) or math.nan), options)["late"]
+            for task, outcome in zip(runs, outcomes, strict=True)
             if outcome.curve is not None
         ]
         value = float(np.mean(results))
@@ -156,17 +154,16 @@ class Tuning:
 
     def _stamp(self, method: str) -> str:
         """Return a digest of the search, without its number of trials: trials of another search are not used."""
-        tasks = self._tasks(method, ())
-        runs = [[task.overrides, task.seed] for task in tasks]
+        runs = self._tasks(method, ())
         options = {name: asdict(option) for name, option in self.space.methods[method].items()}
-        share = [SHARE] if any(clock_of(task.overrides) for task in tasks) else []
-        text = json.dumps([runs, options, self.space.metric, None, *share])
+        share = [SHARE] if any(clock_limit(run.overrides) for run in runs) else []
+        text = json.dumps([[[run.overrides, run.seed] for run in runs], options, self.space.metric, None, *share])
         return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
-    def _write(self, method: str, stamp: str, tried: Sequence[Trial], trials: Mapping[Overrides, Trial]) -> None:
-        with_value = [trial for trial in tried if trial["value"] is not None]
+    def _write(self, method: str, stamp: str, tried: Trials, trials: Trials) -> None:
+        with_value = [trial for trial in tried.values() if trial["value"] is not None]
         best: Trial = max(with_value, key=lambda trial: trial["value"], default={"words": [], "value": math.nan})
-        default, tried_overrides = tried[0]["value"], {tuple(trial["words"]) for trial in tried}
+        default = next(iter(tried.values()))["value"]
         facts = {
             "trials": self.space.trials_of(method),
             "seeds": list(self.space.seeds),
@@ -176,12 +173,10 @@ class Tuning:
             "value": best["value"],
             "default": math.nan if default is None else default,
             "stamp": stamp,
-            "tried": [{**trial, "words": list(trial["words"])} for trial in tried],
-            "spare": [
-                {**trial, "words": list(words)} for words, trial in trials.items() if words not in tried_overrides
-            ],
+            "tried": list(tried.values()),
+            "spare": [trial for overrides, trial in trials.items() if overrides not in tried],
         }
-        content = space.load_all(self.study.folder) | {method: facts}
+        content = load_searches(self.study.folder) | {method: facts}
         header = "# Written by fedcohort study tune; the methods <name>_tuned of the study have these options.\n"
         text = yaml.safe_dump(content, sort_keys=False, width=110, default_flow_style=None)
         write_atomically(self.study.folder / TUNED_FILE, header + text)
@@ -192,7 +187,7 @@ def import_optuna() -> Any:  # noqa: ANN401 - it has no types, and is imported l
     try:
         import optuna
     except ImportError as error:
-        raise OptionError(f"fedcohort study tune needs Optuna: {EXTRA}") from error
+        raise OptionError(f"fedcohort study tune needs Optuna: {INSTALL_COMMAND}") from error
     optuna.logging.set_verbosity(logging.WARNING)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # enqueue_trial, since 2.0
     return optuna

@@ -8,8 +8,7 @@ from fedcohort.results.difference import NO_DIFFERENCE, Difference, Mean
 from fedcohort.results.headroom import ShareClosed
 from fedcohort.results.verdict import sign_of
 from fedcohort.results.winner import Winner
-from fedcohort.study.conditions import Pair
-from fedcohort.study.definition import METHOD
+from fedcohort.study.definition import METHOD, Pair
 from fedcohort.study.ranking import Ranks
 
 COSTS = ("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops")
@@ -21,19 +20,20 @@ class PValues:
     """The p-values of a difference after Holm, one for each family of tests; NaN if there is no test.
 
     Attributes:
-        in_setting: over all methods of the setting. An oracle, a reference or a bound is in no family, and keeps its p.
-        of_method: over all settings of the method; an oracle, a reference or a bound keeps its p.
-        anywhere: over all methods in all settings; NaN for a row that is in no family.
+        within_setting: over all methods of the setting. An oracle, a reference or a bound is in no family and keeps its
+            p.
+        within_method: over all settings of the method; an oracle, a reference or a bound keeps its p.
+        over_all: over all methods in all settings; NaN for a row that is in no family.
     """
 
-    in_setting: float = math.nan
-    of_method: float = math.nan
-    anywhere: float = math.nan
+    within_setting: float = math.nan
+    within_method: float = math.nan
+    over_all: float = math.nan
 
 
 @dataclass(frozen=True)
 class MethodVerdict:
-    """A method in a setting.
+    """The verdict on a method in a setting.
 
     Attributes:
         setting: name of the setting.
@@ -42,16 +42,16 @@ class MethodVerdict:
         value: mean result over its seeds, in the metric's unit.
         last: mean over its seeds of the last measured value.
         diverged: number of seeds whose result is not finite.
-        over: difference to the baseline; an empty one for the baseline, or without common seeds.
-        ps: p-values of the difference.
+        difference: difference to the baseline; an empty one for the baseline, or without common seeds.
+        p_values: p-values of the difference.
         verdict: a verdict of `results.verdict`, with the correction within the setting; "" for the baseline.
-        closed: share of the headroom; None if there is none.
+        share_closed: share of the headroom; None if there is none.
         rank: among methods and the baseline; NaN for others.
         costs: mean costs of a run, by name.
         target: median rounds, seconds and bytes to the target; infinite where half of the seeds or more never met it.
         reached: number of seeds that met the target.
         ended_by_rounds: number of seeds that completed their rounds before the clock that was to end them.
-        other_code: number of seeds computed by code that behaves differently (`behaviour.py`).
+        other_code: number of seeds computed by code that behaves differently (`compare_code.py`).
     """
 
     setting: str
@@ -60,10 +60,10 @@ class MethodVerdict:
     value: Mean
     last: float
     diverged: int
-    over: Difference
-    ps: PValues
+    difference: Difference
+    p_values: PValues
     verdict: str
-    closed: ShareClosed | None
+    share_closed: ShareClosed | None
     rank: float
     costs: Mapping[str, float]
     target: Mapping[str, float]
@@ -79,12 +79,12 @@ class MethodVerdict:
     @property
     def is_compared(self) -> bool:
         """Whether there is a difference to the baseline."""
-        return self.over is not NO_DIFFERENCE
+        return self.difference is not NO_DIFFERENCE
 
 
 @dataclass(frozen=True)
 class Headroom:
-    """The gain of an oracle in a setting.
+    """The headroom of a setting: the difference of its oracle to the baseline.
 
     Attributes:
         oracle: name of the oracle with the largest mean difference; "" if no oracle has a difference.
@@ -102,7 +102,7 @@ class Headroom:
 
 @dataclass(frozen=True)
 class SettingVerdict:
-    """A setting.
+    """The verdicts on all methods of a setting, with its headroom and the number of seeds that it needs.
 
     Attributes:
         methods: those with results, in the study's order.
@@ -122,18 +122,18 @@ class SettingVerdict:
     winner: tuple[str, Winner] | None
 
     def better(self) -> list[MethodVerdict]:
-        """Return the methods that are better than the baseline, the best first."""
+        """Return the methods that are significantly better than the baseline, the best first."""
         better = [method for method in self.methods.values() if method.sign > 0 and method.role == METHOD]
-        return sorted(better, key=lambda method: -method.over.mean)
+        return sorted(better, key=lambda method: -method.difference.mean)
 
     def worse(self) -> list[MethodVerdict]:
-        """Return the methods that are worse than the baseline, the worst first."""
+        """Return the methods that are significantly worse than the baseline, the worst first."""
         worse = [method for method in self.methods.values() if method.sign < 0 and method.role == METHOD]
-        return sorted(worse, key=lambda method: method.over.mean)
+        return sorted(worse, key=lambda method: method.difference.mean)
 
     def has_winner(self, alpha: float) -> bool:
         """Return whether a method is still better after one correction over all methods and settings."""
-        return any(method.ps.anywhere < alpha for method in self.better())
+        return any(method.p_values.over_all < alpha for method in self.better())
 
     def diverged(self, baseline: str) -> list[MethodVerdict]:
         """Return the methods that diverged on more seeds than the baseline, the worst first; they have no test."""
@@ -165,5 +165,5 @@ class Verdict:
 
     @property
     def tests(self) -> int:
-        """Number of tests of methods over all settings, for which `PValues.anywhere` is corrected."""
-        return sum(math.isfinite(method.ps.anywhere) for method in self.methods)
+        """Number of tests of methods over all settings, for which `PValues.over_all` is corrected."""
+        return sum(math.isfinite(method.p_values.over_all) for method in self.methods)

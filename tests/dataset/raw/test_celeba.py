@@ -21,7 +21,7 @@ def test_from_lists_to_clients(tmp_path: Path) -> None:
     assert table.column_names == ["image", "celeb_id", "Smiling", "Male"]
     assert table["celeb_id"].to_pylist() == [8] * 5
     assert table["Smiling"].to_pylist() == [True, False, True, False, True]
-    raw = Celeba(str(tmp_path / "made"), "hub", None, "sample", 1.0, 5, None, "uint8").load(0)
+    raw = Celeba(str(tmp_path / "made"), "hub", None, "sample", 1.0, 5, "uint8", None).load(0)
     assert np.bincount(known(raw.train_owner)).tolist() == [5, 4, 4]
     assert np.bincount(known(raw.test_owner)).tolist() == [1, 1, 1]
 
@@ -81,7 +81,7 @@ def test_a_name_that_leads_out_is_refused(tmp_path: Path) -> None:
 def test_lists_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     source = raw_celeba(tmp_path)
     (source / "identity_CelebA.txt").write_bytes(b"000001.jpg \xff\n")
-    with pytest.raises(DataError, match=r"^/.*identity_CelebA.txt is no UTF-8 text \(byte 0xff near 11\)"):
+    with pytest.raises(DataError, match=r"^/.*identity_CelebA.txt is no UTF-8 text \(byte 0xff after line 0\)"):
         celeba.plan(source, None)
     (source / "identity_CelebA.txt").write_text("")
     (source / "list_attr_celeba.txt").write_text("")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.dataset.raw.source import first_of, folder_of, folders_in, images_in, inside
+from fedcohort.dataset.raw.source import check_inside, find_first, folder_of, folders_in, images_in
 from fedcohort.errors import DataError
 
 
@@ -21,13 +21,13 @@ def source(tmp_path: Path) -> Path:
 def test_images_by_name(source: Path) -> None:
     assert [path.name for path in images_in(source, source / "cats")] == ["a.jpg", "b.PNG"]
     assert [path.name for path in folders_in(source, source)] == ["cats"]
-    assert first_of(source, "dogs", "cats").name == "cats"
+    assert find_first(source, "dogs", "cats").name == "cats"
 
 
 def test_links_and_names_that_lead_out_are_refused(source: Path, tmp_path: Path) -> None:
     for name in ("../secret.png", str(tmp_path / "secret.png"), "cats/../../secret.png"):
         with pytest.raises(DataError, match="leads out of the folder"):
-            inside(source, name)
+            check_inside(source, name)
     (source / "cats" / "c.png").symlink_to(tmp_path / "secret.png")
     with pytest.raises(DataError, match=r"cats/c.png leads out of the folder, to .*secret.png: it is not read"):
         images_in(source, source / "cats")
@@ -47,6 +47,6 @@ def test_what_is_not_there_is_named(source: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is a file: unpack it first, archives are not opened here"):
         folder_of(str(tmp_path / "secret.png"))
     with pytest.raises(DataError, match="has no dogs; it has cats"):
-        first_of(source, "dogs")
+        find_first(source, "dogs")
     with pytest.raises(DataError, match="has no dogs"):
-        inside(source, "dogs")
+        check_inside(source, "dogs")

@@ -21,7 +21,7 @@ def test_from_folders_to_pairs(tmp_path: Path) -> None:
                     pixels.append(save(root / half / place / breed / f"{i}.png", len(pixels), (3, 8, 8)))
     assert prepare(spawrious.plan(tmp_path / "raw", None), tmp_path / "made") == {"train": 16}
     made = Spawrious(
-        str(tmp_path / "made"), None, None, ["corgi", "labrador"], ["beach", "snow"], 8, 0.25, "uint8"
+        str(tmp_path / "made"), None, None, "uint8", ["corgi", "labrador"], ["beach", "snow"], 8, 0.25
     ).load(0)
     # Of the four images of a pair one is for the test.
     assert np.bincount(2 * made.train_y + known(made.train_attribute)).tolist() == [3] * 4

@@ -15,7 +15,7 @@ from raw_toy import waterbirds as raw_waterbirds
 def test_from_the_list_to_groups(tmp_path: Path) -> None:
     source = raw_waterbirds(tmp_path / "raw")
     assert prepare(waterbirds.plan(source, 16), tmp_path / "made") == {"train": 4, "valid": 4, "test": 4}
-    raw = Waterbirds(str(tmp_path / "made"), "hub", None, 14, "auto").load(0)
+    raw = Waterbirds(str(tmp_path / "made"), "hub", None, "auto", 14).load(0)
     assert raw.train_x.shape == (4, 3, 14, 14)
     assert raw.train_y.tolist() == [1, 0, 1, 0]
     assert known(raw.train_attribute).tolist() == [0, 0, 1, 1]

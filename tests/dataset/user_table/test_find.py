@@ -46,6 +46,19 @@ def test_part_files_of_one_table_are_read_in_order_and_errors_name_the_part(tmp_
         folder(tmp_path, test_share=0.25).load(0)
 
 
+def test_folders_of_a_partitioned_table_become_a_column(tmp_path: Path) -> None:
+    for year in (2020, 2021):
+        (tmp_path / f"year={year}").mkdir()
+        table = pa.table({"x": np.arange(20) + year, "label": np.arange(20) % 2})
+        pq.write_table(table, tmp_path / f"year={year}" / "a-0.parquet")
+    raw = folder(tmp_path, test_share=0.25).load(0)
+    assert raw.columns == ("x", "year")
+    assert sorted({*raw.train_x[:, 1], *raw.test_x[:, 1]}) == [2020, 2021]
+    pq.write_table(table.set_column(0, "x", pa.array([None] * 20, pa.int64())), tmp_path / "year=2021" / "a-0.parquet")
+    with pytest.raises(DataError, match=r"/year=2021/a-0.parquet: column 'x', row 0 is empty"):
+        folder(tmp_path, test_share=0.25).load(0)
+
+
 def test_one_of_several_tables_is_asked_for(tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text(ROWS)
@@ -58,10 +71,6 @@ def test_one_of_several_tables_is_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "advice"),
     [
-        (
-            ("year=2020/part-0.parquet", "year=2021/part-0.parquet"),
-            r"pandas.read_parquet\('.*'\).to_parquet\('.*parquet'\)",
-        ),
         (("cat1.png", "dog1.png"), "put the images into one folder for each class, as <class>/"),
     ],
 )

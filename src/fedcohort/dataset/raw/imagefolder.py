@@ -7,9 +7,9 @@ dataset=folder takes for the server's validation data (dataset.valid=none does n
 
 from pathlib import Path
 
-from fedcohort.dataset.raw.encoded import Picture, pieces_of
+from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import folders_in, images_in, note_left_out
+from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, folders_in, images_in, note_left_out
 from fedcohort.errors import DataError
 
 PARTS = {"train": "train", "test": "test", "valid": "valid", "val": "valid", "validation": "valid"}
@@ -17,27 +17,33 @@ PARTS = {"train": "train", "test": "test", "valid": "valid", "val": "valid", "va
 
 def plan(source: Path, size: int | None) -> list[Piece]:
     """Plan the tables. Raises `DataError` if there are no classes with images."""
-    pictures = [picture for part in list_pictures(source).values() for picture in part]
-    return pieces_of(pictures, ("label",), source, size)
+    images = [image for part in list_images(source).values() for image in part]
+    return plan_pieces(images, ("label",), source, size)
 
 
-def list_pictures(source: Path) -> dict[str, list[Picture]]:
+def holds_classes(folder: Path) -> bool:
+    """Return whether one of the folder's folders, or of its folder `train`, holds an image."""
+    root = folder / "train" if (folder / "train").is_dir() else folder
+    classes = [entry for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
+    return any(file.suffix.lower() in IMAGE_SUFFIXES for entry in classes for file in entry.iterdir())
+
+
+def list_images(source: Path) -> dict[str, list[EncodedImage]]:
     """Return the images of each part with their classes. Raises `DataError` if a part has no classes with images."""
     folders = folders_in(source, source)
-    parts = [folder for folder in folders if folder.name in PARTS]
     roots = [("train", source)]
     if (source / "train").is_dir():
-        roots = [(PARTS[folder.name], folder) for folder in parts]
-        note_left_out(source, [folder.name for folder in folders if folder not in parts])
-    if len({part for part, _ in roots}) < len(roots):
+        roots = [(PARTS[folder.name], folder) for folder in folders if folder.name in PARTS]
+        note_left_out(source, [folder.name for folder in folders if folder.name not in PARTS])
+    if len(dict(roots)) < len(roots):
         raise DataError(f"{source} has several folders of validation data, such as {roots[-1][1].name}: keep one")
-    pictures = {}
+    images = {}
     for part, root in roots:
-        pictures[part] = [
-            Picture(part, file, (folder.name,))
+        images[part] = [
+            EncodedImage(part, file, (folder.name,))
             for folder in folders_in(source, root)
             for file in images_in(source, folder)
         ]
-        if not pictures[part]:
+        if not images[part]:
             raise DataError(f"{root} has no folders of images: <class>/*.png (.jpg, .jpeg, .webp, .bmp) is expected")
-    return pictures
+    return images

@@ -10,12 +10,16 @@ In Reddit x are comments, each a list of sequences of ten tokens, and y are obje
     x [[["<BOS>", "so", ...], [..., "<EOS>", "<PAD>"]], ...],   y [{"target_tokens": [[...], ...], ...}, ...]
 
 Each sequence becomes a row: its tokens, `x`, and their targets, `y`, a list of the same length. The other fields of a
-comment and SRC/val are left out. Reddit's num_samples count all three parts together and are not checked. The tokens of
-the training part are counted (`dataset.raw.vocabulary`).
+comment and SRC/val are left out. Reddit's num_samples count all three parts together and are not checked.
+
+The tokens of Reddit's training part are counted in vocabulary.parquet, with the columns `word` and `count`, in order of
+falling counts. Equal counts are in the order of code points. <PAD>, which fills sequences up, and <UNK>, which
+replaces rare tokens, are not counted. A dataset uses the first rows, as many as its option `vocabulary` allows.
 """
 
 import json
-import math
+import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,42 +27,44 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.dataset.raw import vocabulary
 from fedcohort.dataset.raw.pieces import Piece, stamp
-from fedcohort.dataset.raw.source import IMAGES, file_in, folders_in, note_left_out
+from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, check_file, folders_in, note_left_out
 from fedcohort.errors import DataError
+from fedcohort.host import disk, parquet
 
 LARGEST = float(np.finfo(np.float32).max)
 UNIQUE = "client"  # all samples of a user in a part must be in one file
-finish = vocabulary.finish  # called after all parts are written
+KEYS = ("user_data", "users", "num_samples")
+NOT_COUNTED = ("<PAD>", "<UNK>")  # tokens that fill sequences up, and that replace rare tokens
 
 
 def plan(source: Path, size: int | None) -> list[Piece]:
     """Plan the tables, with one piece for each file. Raises `DataError` if there is no JSON."""
     if size is not None:
         raise DataError("size= resizes image files, but LEAF's JSON holds none: leave size= out")
-    files = [("train", file) for file in _files(source, source)]
+    files = [("train", file) for file in _list_files(source, source)]
     if (source / "train").is_dir():
         note_left_out(source, [file.name for _, file in files])
         parts = [folder for folder in folders_in(source, source) if folder.name in ("train", "test")]
-        files = [(folder.name, file) for folder in reversed(parts) for file in _files(source, folder)]
+        files = [(folder.name, file) for folder in reversed(parts) for file in _list_files(source, folder)]
     if not files:
         raise DataError(f"{source} has no train/*.json, test/*.json, and no *.json either")
     return [Piece(part, f"{file.name} {stamp(file)}", partial(_make_table, file)) for part, file in files]
 
 
-def _files(source: Path, folder: Path) -> list[Path]:
+def _list_files(source: Path, folder: Path) -> list[Path]:
+    """Return the JSON files of a folder, by name."""
     names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     if folder != source:
         note_left_out(folder, [name for name in names if not name.endswith(".json")])
-    return [file_in(source, (folder / name).relative_to(source)) for name in names if name.endswith(".json")]
+    return [check_file(source, (folder / name).relative_to(source)) for name in names if name.endswith(".json")]
 
 
 def _make_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
     """Return the samples of a file as a `pa.Table`, user by user. Raises `DataError` by user."""
     import pyarrow as pa
 
-    rows = list(_rows(file))
+    rows = list(_read_rows(file))
     if not rows:
         raise DataError(f"{file} holds no samples")
     clients, x, y = zip(*rows, strict=True)
@@ -71,118 +77,129 @@ def _make_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
         raise DataError(f"{file}: x and y are not of one kind each: {str(error).splitlines()[0]}") from error
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object. Raises `ValueError` for a repeated key, of which Python would keep only the last value."""
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        names = [name for name, _ in pairs]
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
         raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is there twice")
-    return content
+    return dict(pairs)
 
 
-def _content(file: Path) -> tuple[dict[str, Any], list[str], dict[str, int]]:
-    """Return user_data, users, and num_samples by user, empty if the file has none. Raises `DataError`."""
+def _read_rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
+    """Yield user, input and label of each sample. Raises `DataError` by user."""
     try:
-        with file.open(encoding="utf-8") as stream:
-            content = json.load(stream, object_pairs_hook=_object)
+        content = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_check_keys)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{file} is not valid JSON, or was truncated: {error}") from error
-    data = content.get("user_data") if isinstance(content, dict) else None
-    users = content.get("users") if isinstance(content, dict) else None
+    data, users, counts = (content.get(key) if isinstance(content, dict) else None for key in KEYS)
     if not isinstance(data, dict) or not isinstance(users, list):
         raise DataError(f"{file} is not LEAF's: it needs users, num_samples and user_data")
     if odd := [user for user in users if not isinstance(user, str) or not user.strip()]:
         raise DataError(f"{file}: user {odd[0]!r} must be a text that is not empty")
-    if len(set(users)) < len(users):
-        duplicate = next(user for user in users if users.count(user) > 1)
-        raise DataError(f"{file}: user {duplicate!r} is listed twice in users")
+    if repeated := [user for user, n in Counter(users).items() if n > 1]:
+        raise DataError(f"{file}: user {repeated[0]!r} is listed twice in users")
     if unlisted := sorted(set(data) - set(users)):
         raise DataError(f"{file}: users does not list {unlisted[0]!r}, which user_data has ({len(unlisted)} such)")
-    counts = content.get("num_samples")
-    if counts is None:
-        return data, users, {}
-    if not isinstance(counts, list) or len(counts) != len(users):
+    if counts is not None and (not isinstance(counts, list) or len(counts) != len(users)):
         raise DataError(f"{file}: num_samples must be a list of {len(users)} numbers, one for each of users")
-    return data, users, dict(zip(users, counts, strict=True))
-
-
-def _rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
-    data, users, counts = _content(file)
     length = None
-    for user in users:
-        samples = data.get(user)
-        x, y = (samples.get("x"), samples.get("y")) if isinstance(samples, dict) else (None, None)
+    for number, user in enumerate(users):
+        user_data = data.get(user)
+        samples = user_data if isinstance(user_data, dict) else {}
+        x, y = samples.get("x"), samples.get("y")
         if not isinstance(x, list) or not isinstance(y, list):
             raise DataError(f"{file}: user {user!r} has no lists x and y")
         if y and isinstance(y[0], dict):
-            counts = {}
-            x, y = _sequences(file, user, x, y)
-        if len(x) != len(y) or (counts and len(y) != counts[user]):
-            stated = f", num_samples says {counts[user]}" if counts else ""
-            raise DataError(f"{file}: user {user!r} has {len(x)} x and {len(y)} y{stated}")
-        if x and isinstance(x[0], str) and Path(x[0]).suffix in IMAGES:
+            counts = None
+            x, y = _split_comments(f"{file}: user {user!r}", x, y)
+        count = len(y) if counts is None else counts[number]
+        if not len(x) == len(y) == count:
+            raise DataError(f"{file}: user {user!r} has {len(x)} x and {len(y)} y, num_samples says {count}")
+        if x and isinstance(x[0], str) and Path(x[0]).suffix in IMAGE_SUFFIXES:
             raise DataError(f"{file}: x are names of images, {x[0]!r}: fedcohort prepare celeba reads images")
-        _check_labels(file, user, y)
-        length = _check_inputs(file, user, x, length)
+        length = _check_samples(f"{file}: user {user!r}", x, y, length)
         yield from zip([user] * len(x), x, y, strict=True)
 
 
-def _check_labels(file: Path, user: str, y: Sequence[Any]) -> None:
-    """Raise `DataError` for labels that are neither whole numbers, texts nor lists of tokens."""
-    for label in y:
-        if isinstance(label, bool) or label is None or (isinstance(label, float) and not label.is_integer()):
-            value = f"{label:g}" if isinstance(label, float) else repr(label)
-            raise DataError(f"{file}: user {user!r} has label {value}; labels are whole numbers, or texts")
-        if isinstance(label, list) and not all(isinstance(token, str) for token in label):
-            raise DataError(f"{file}: user {user!r} has targets that are not lists of texts")
+def _check_samples(where: str, x: Sequence[Any], y: Sequence[Any], length: int | None) -> int | None:
+    """Check a user's samples, and return how many numbers each input holds; None for texts and tokens.
 
+    Args:
+        where: the file and the user, for messages.
+        x: inputs: lists of numbers, texts, or lists of tokens.
+        y: labels: whole numbers, texts, or lists of tokens.
+        length: the required number of numbers, from the users before; None for the first user.
 
-def _check_inputs(file: Path, user: str, x: Sequence[Any], length: int | None) -> int | None:
-    """Check a user's inputs and return how many numbers each holds; None for texts and tokens.
-
-    length: the required number of numbers, from the users before; None for the first user. Raises `DataError`.
+    Raises:
+        DataError: the message names the sample.
     """
-    for row, sample in enumerate(x):
-        where = f"{file}: user {user!r}, sample {row}"
+    for row, (sample, label) in enumerate(zip(x, y, strict=True)):
+        if isinstance(label, bool) or label is None or (isinstance(label, float) and not label.is_integer()):
+            raise DataError(f"{where} has label {label}; labels are whole numbers, or texts")
+        if isinstance(label, list) and not all(isinstance(token, str) for token in label):
+            raise DataError(f"{where} has targets that are not lists of texts")
         if not isinstance(sample, str | list):
-            raise DataError(f"{where}: x must hold lists of numbers, or texts, and holds {sample!r:.40}")
-        kinds = set(map(type, sample))
-        if isinstance(sample, str) or kinds == {str}:
+            raise DataError(f"{where}, sample {row}: x must hold lists of numbers, or texts, and holds {sample!r:.40}")
+        if isinstance(sample, str) or set(map(type, sample)) == {str}:
             continue
-        if kinds - {int, float}:
-            odd = next(value for value in sample if type(value) not in (int, float))
-            raise DataError(f"{where}: x holds {odd!r:.40} where a number is expected")
-        if not (max(map(abs, sample), default=0) <= LARGEST and math.isfinite(sum(sample))):
-            odd = next(value for value in sample if not abs(value) <= LARGEST)
-            raise DataError(f"{where}: x holds {odd!r:.40}, which float32 can't hold")
+        odd = [value for value in sample if type(value) not in (int, float) or not abs(value) <= LARGEST]
+        if odd:
+            is_number = type(odd[0]) in (int, float)
+            what = ", which float32 can't hold" if is_number else " where a number is expected"
+            raise DataError(f"{where}, sample {row}: x holds {odd[0]!r:.40}{what}")
         length = len(sample) if length is None else length
         if len(sample) != length or not sample:
-            raise DataError(f"{where}: x has {len(sample)} numbers, and the first sample {length}")
+            raise DataError(f"{where}, sample {row}: x has {len(sample)} numbers, and the first sample {length}")
     return length
 
 
-def _sequences(file: Path, user: str, comments: list[Any], notes: list[Any]) -> tuple[list[Any], list[Any]]:
+def _split_comments(where: str, comments: list[Any], notes: list[Any]) -> tuple[list[Any], list[Any]]:
     """Return the sequences of tokens of all comments, and the sequences of their targets.
 
-    notes: the object of each comment, with its targets. Raises `DataError` by user and comment.
+    Args:
+        where: the file and the user, for messages.
+        comments: the sequences of each comment.
+        notes: the object of each comment, with its targets.
+
+    Raises:
+        DataError: the message names the comment.
     """
     if len(comments) != len(notes):
-        raise DataError(f"{file}: user {user!r} has {len(comments)} x and {len(notes)} y")
-    x: list[Any] = []
-    y: list[Any] = []
+        raise DataError(f"{where} has {len(comments)} x and {len(notes)} y")
+    x, y = list[Any](), list[Any]()
     for number, (tokens, note) in enumerate(zip(comments, notes, strict=True)):
         targets = note.get("target_tokens") if isinstance(note, dict) else None
         if not isinstance(tokens, list) or not isinstance(targets, list):
-            raise DataError(f"{file}: user {user!r}, comment {number} has no lists x and y.target_tokens")
-        if _lengths(tokens) != _lengths(targets):
-            raise DataError(
-                f"{file}: user {user!r}, comment {number} has words in lists of {_lengths(tokens)} and targets in "
-                f"lists of {_lengths(targets)}"
-            )
+            raise DataError(f"{where}, comment {number} has no lists x and y.target_tokens")
+        lengths = [[len(entry) if isinstance(entry, list) else -1 for entry in lists] for lists in (tokens, targets)]
+        if lengths[0] != lengths[1]:
+            what = f"has words in lists of {lengths[0]} and targets in lists of {lengths[1]}"
+            raise DataError(f"{where}, comment {number} {what}")
         x += tokens
         y += targets
     return x, y
 
 
-def _lengths(lists: list[Any]) -> list[int]:
-    return [len(entry) if isinstance(entry, list) else -1 for entry in lists]
+def finish(destination: Path) -> None:
+    """Write the vocabulary of a prepared folder whose inputs are lists of tokens, unless it exists."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    train, vocabulary = destination / "train.parquet", destination / "vocabulary.parquet"
+    if os.path.lexists(vocabulary) or not train.exists():
+        return
+    table = parquet.open_file(train, pre_buffer=False)
+    if table.schema_arrow.field("x").type != pa.list_(pa.string()):
+        return
+    counts: Counter[str] = Counter()
+    for group in range(table.num_row_groups):
+        counts.update(pc.list_flatten(table.read_row_group(group, columns=["x"]).column("x")).to_pylist())
+    for token in NOT_COUNTED:
+        del counts[token]
+    ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    columns = {
+        "word": pa.array([w for w, _ in ranked], pa.string()),
+        "count": pa.array([n for _, n in ranked], pa.int64()),
+    }
+    with disk.replace_atomically(vocabulary) as draft:
+        parquet.write_table(pa.table(columns), draft)

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -148,8 +148,3 @@ def _join(files: Sequence[Path], target: Path, unique: str) -> int:
         what = f"{file} is damaged ({str(error).splitlines()[0]})"
         raise DataError(f"{what}: remove it and type the command again") from error
     return rows
-
-
-def batched(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    """Return the items in batches of `size`; the last batch may be smaller."""
-    return (items[start : start + size] for start in range(0, len(items), size))

@@ -4,13 +4,14 @@ import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from fedcohort.dataset.files import list_folder
 from fedcohort.errors import DataError
 from fedcohort.host import disk
 from fedcohort.paths import expand
 
 log = logging.getLogger("fedcohort")
 
-IMAGES = {".png", ".jpg", ".jpeg", ".webp", ".bmp"}
+IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp"}
 
 
 def folder_of(path: str) -> Path:
@@ -27,8 +28,8 @@ def folder_of(path: str) -> Path:
     return source
 
 
-def inside(source: Path, name: str | Path) -> Path:
-    """Return the file or folder `name` of the source.
+def check_inside(source: Path, name: str | Path) -> Path:
+    """Return the path of the file or folder `name` in the folder `source`.
 
     Raises `DataError` if that leads out of it, is not there, or is a pipe or a device.
     """
@@ -50,25 +51,25 @@ def inside(source: Path, name: str | Path) -> Path:
     return path
 
 
-def file_in(source: Path, name: str | Path) -> Path:
-    """Return the file `name` of the source. Raises `DataError` as `inside`, and for a folder."""
-    path = inside(source, name)
+def check_file(source: Path, name: str | Path) -> Path:
+    """Return the file `name` of the source. Raises `DataError` as `check_inside`, and for a folder."""
+    path = check_inside(source, name)
     if path.is_dir():
         raise DataError(f"{source}: {name} is a folder, but a file is expected")
     return path
 
 
-def first_of(source: Path, *names: str) -> Path:
+def find_first(source: Path, *names: str) -> Path:
     """Return the first of these names that the source has. Raises `DataError` if it has none."""
     first = next((name for name in names if (source / name).exists()), None)
     if first is None:
-        raise DataError(f"{source} has no {names[0]}; it has {_list(source)}")
-    return inside(source, first)
+        raise DataError(f"{source} has no {names[0]}; it has {list_folder(source)}")
+    return check_inside(source, first)
 
 
 def folders_in(source: Path, folder: Path) -> list[Path]:
     """Return the folders in a folder, by name, without hidden ones."""
-    return [inside(source, path.relative_to(source)) for path in _visible(folder) if path.is_dir()]
+    return [check_inside(source, path.relative_to(source)) for path in _visible(folder) if path.is_dir()]
 
 
 def images_in(source: Path, folder: Path) -> list[Path]:
@@ -77,12 +78,12 @@ def images_in(source: Path, folder: Path) -> list[Path]:
     Raises `DataError` for links that lead out of the source, and where there is something, but no image.
     """
     paths = list(_visible(folder))
-    images = [path for path in paths if path.suffix.lower() in IMAGES]
+    images = [path for path in paths if path.suffix.lower() in IMAGE_SUFFIXES]
     if paths and not images:
-        kinds = ", ".join(sorted(IMAGES))
+        kinds = ", ".join(sorted(IMAGE_SUFFIXES))
         raise DataError(f"{folder} holds no images ({kinds}), but {paths[0].name}: convert or move its files")
-    note_left_out(folder, [path.name for path in paths if path.suffix.lower() not in IMAGES])
-    return [file_in(source, path.relative_to(source)) for path in images]
+    note_left_out(folder, [path.name for path in paths if path.suffix.lower() not in IMAGE_SUFFIXES])
+    return [check_file(source, path.relative_to(source)) for path in images]
 
 
 def note_left_out(where: Path, names: Sequence[str]) -> None:
@@ -93,8 +94,3 @@ def note_left_out(where: Path, names: Sequence[str]) -> None:
 
 def _visible(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.iterdir()) if not path.name.startswith("."))
-
-
-def _list(folder: Path) -> str:
-    names = sorted(path.name for path in folder.iterdir())
-    return ", ".join([*names[:12], *(["..."] if names[12:] else [])]) or "nothing"

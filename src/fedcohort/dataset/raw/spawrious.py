@@ -7,7 +7,7 @@ Columns: `image`, `label` (the breed), `place`, `half` (0 or 1). The only part i
 from pathlib import Path
 
 from fedcohort.dataset.breeds import BREEDS, PLACES
-from fedcohort.dataset.raw.encoded import Picture, pieces_of
+from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
 from fedcohort.dataset.raw.source import folders_in, images_in, note_left_out
 from fedcohort.errors import DataError
@@ -18,17 +18,16 @@ HALVES = ("0", "1")
 def plan(source: Path, size: int | None) -> list[Piece]:
     """Plan the table. Raises `DataError` for folders of other names, and where there are no images."""
     root = source / "spawrious224" if (source / "spawrious224").is_dir() else source
-    pictures = []
-    folders = folders_in(source, root)
+    images, folders = list[EncodedImage](), folders_in(source, root)
     note_left_out(root, [folder.name for folder in folders if folder.name not in HALVES])
     for half in (folder for folder in folders if folder.name in HALVES):
         for place in _folders_named(source, half, PLACES):
             for breed in _folders_named(source, place, BREEDS):
                 values = (breed.name, place.name, int(half.name))
-                pictures += [Picture("train", file, values) for file in images_in(source, breed)]
-    if not pictures:
+                images += [EncodedImage("train", file, values) for file in images_in(source, breed)]
+    if not images:
         raise DataError(f"{root} has no images: {HALVES[0]}/{PLACES[0]}/{BREEDS[0]}/*.png and so on are expected")
-    return pieces_of(pictures, ("label", "place", "half"), source, size)
+    return plan_pieces(images, ("label", "place", "half"), source, size)
 
 
 def _folders_named(source: Path, folder: Path, names: tuple[str, ...]) -> list[Path]:

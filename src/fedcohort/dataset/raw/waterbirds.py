@@ -6,53 +6,49 @@ resizes images before it crops them.
 """
 
 import csv
+from collections.abc import Iterator
 from pathlib import Path
 
-from fedcohort.dataset.encoding import check_utf8
-from fedcohort.dataset.naming import list_names
-from fedcohort.dataset.raw.encoded import Picture, pieces_of
+from fedcohort.dataset.csv_file import check_encoding
+from fedcohort.dataset.messages import list_names
+from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import file_in
+from fedcohort.dataset.raw.source import check_file
 from fedcohort.errors import DataError
 
 SPLITS = {"0": "train", "1": "valid", "2": "test"}
-COLUMNS = ("img_filename", "y", "place", "split")
+ALLOWED = {"split": tuple(SPLITS), "y": ("0", "1"), "place": ("0", "1")}
 
 
 def plan(source: Path, size: int | None) -> list[Piece]:
     """Plan the tables. Raises `DataError` by line."""
-    file = file_in(source, "metadata.csv")
-    check_utf8(file, str(file))
+    file = check_file(source, "metadata.csv")
+    check_encoding(file.open("rb"), str(file))
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
-            pictures = _pictures(source, file, csv.DictReader(stream, strict=True))
+            images = list(_read_images(source, file, csv.DictReader(stream, strict=True)))
     except csv.Error as error:
         raise DataError(f"{file} is no CSV: {error}") from error
-    if not pictures:
+    if not images:
         raise DataError(f"{file} names no image")
-    return pieces_of(pictures, ("label", "place"), source, size)
+    return plan_pieces(images, ("label", "place"), source, size)
 
 
-def _pictures(source: Path, file: Path, reader: "csv.DictReader[str]") -> list[Picture]:
+def _read_images(source: Path, file: Path, reader: "csv.DictReader[str]") -> Iterator[EncodedImage]:
+    """Yield the image of each line of metadata.csv. Raises `DataError` by line."""
     names = list(reader.fieldnames or [])
-    if lacking := [name for name in COLUMNS if names.count(name) != 1]:
+    if lacking := [name for name in ("img_filename", *ALLOWED) if names.count(name) != 1]:
         how_many = "no column" if lacking[0] not in names else "two columns called"
         raise DataError(f"{file} has {how_many} {lacking[0]!r}; it has {list_names(names)}")
-    pictures, lines = [], dict[Path, int]()
+    first_line: dict[Path, int] = {}
     for row in reader:
-        picture = _picture(source, file, reader.line_num, row)
-        before = lines.setdefault(picture.file, reader.line_num)
-        if before != reader.line_num:
-            raise DataError(f"{file}, line {reader.line_num}: line {before} names {row['img_filename']!r}, too")
-        pictures.append(picture)
-    return pictures
-
-
-def _picture(source: Path, file: Path, line: int, row: dict[str, str]) -> Picture:
-    for name, allowed in (("split", tuple(SPLITS)), ("y", ("0", "1")), ("place", ("0", "1"))):
-        if row[name] not in allowed:
-            raise DataError(f"{file}, line {line}: {name} is {row[name]!r}; it must be one of {', '.join(allowed)}")
-    if None in row:
-        raise DataError(f"{file}, line {line} has more cells than the header")
-    image = file_in(source, row["img_filename"] or "(no name)")
-    return Picture(SPLITS[row["split"]], image, (int(row["y"]), int(row["place"])))
+        where = f"{file}, line {reader.line_num}"
+        for name, allowed in ALLOWED.items():
+            if row[name] not in allowed:
+                raise DataError(f"{where}: {name} is {row[name]!r}; it must be one of {', '.join(allowed)}")
+        if None in row:
+            raise DataError(f"{where} has more cells than the header")
+        image = check_file(source, row["img_filename"] or "(no name)")
+        if (line := first_line.setdefault(image, reader.line_num)) != reader.line_num:
+            raise DataError(f"{where}: line {line} names {row['img_filename']!r}, too")
+        yield EncodedImage(SPLITS[row["split"]], image, (int(row["y"]), int(row["place"])))

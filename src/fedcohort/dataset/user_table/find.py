@@ -1,82 +1,66 @@
-"""Find the tables of `dataset.path`: a folder of tables, one table file, Parquet part files, or a folder of images."""
+"""Find and read the tables of `dataset.path`: a folder of tables, one table, Parquet files, or a folder of images."""
 
 import os
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from fedcohort.dataset.files import file_of, folder_of, list_folder, read
-from fedcohort.dataset.parquet import list_parts
-from fedcohort.dataset.problems import Problems
-from fedcohort.dataset.raw.source import IMAGES
+from fedcohort.dataset.files import check_folder, find_part, list_folder, read
+from fedcohort.dataset.messages import Problems
+from fedcohort.dataset.parquet import list_files
+from fedcohort.dataset.raw import imagefolder
+from fedcohort.dataset.raw.encoded import EncodedImage, make_table
+from fedcohort.dataset.raw.source import IMAGE_SUFFIXES
 from fedcohort.dataset.table import Frame
-from fedcohort.dataset.user_table import image_folder
 from fedcohort.errors import DataError
+from fedcohort.host import memory
 from fedcohort.paths import expand
 
 SUFFIXES = (".parquet", ".csv", ".tsv", ".txt", ".gz")
 PARTS = ("train", "test", "valid")
 
 
-@dataclass(frozen=True)
-class TableFiles:
-    """The files of `dataset.path`.
+def find_files(path: str) -> dict[str, Path]:
+    """Return the files of `dataset.path` by part: train, test and valid.
 
-    Attributes:
-        train: the training table: a file, or a folder of Parquet part files.
-        test: the test table, None if there is none.
-        valid: the validation table, None if there is none.
-        images: the folder of images, `<class>/*` or `train/<class>/*`; None if `path` holds tables.
+    A single table of any name is the training table. A folder of Parquet files is one table. A folder of images is the
+    only part, `images`. Raises `DataError`.
     """
-
-    train: Path
-    test: Path | None = None
-    valid: Path | None = None
-    images: Path | None = None
-
-
-def find(path: str) -> TableFiles:
-    """Find the files; a single table of any name is the training table. Raises `DataError`."""
-    single = expand(path)
-    if os.path.isfile(single):
-        return TableFiles(single)
-    folder = folder_of(path)
-    train, test, valid = (file_of(path, part) for part in PARTS)
-    if train is None and list_parts(folder) and test != folder / "test.parquet" and _is_spark(folder):
-        return TableFiles(folder)
-    if train is not None:
-        return TableFiles(train, test, valid)
+    if os.path.isfile(file := expand(path)):
+        return {"train": file}
+    folder = check_folder(path)
+    files = {part: table for part in PARTS if (table := find_part(path, part)) is not None}
+    if "train" in files:
+        return files
+    if files.get("test") != folder / "test.parquet" and _is_one_table(folder):
+        return {"train": folder}
     candidates = [
         file
         for file in sorted(folder.iterdir())
-        if file.is_file() and file.suffix.lower() in SUFFIXES and file.name[0] not in "._" and file not in (test, valid)
+        if file.is_file()
+        and file.suffix.lower() in SUFFIXES
+        and file.name[0] not in "._"
+        and file not in files.values()
     ]
     if len(candidates) == 1:
-        return TableFiles(candidates[0], test, valid)
-    if not candidates and image_folder.holds_classes(folder):
-        return TableFiles(folder, images=folder)
-    hint = _advise(folder, candidates)
-    raise DataError(f"dataset.path={path} needs train.parquet or train.csv; it holds {list_folder(path)}{hint}")
+        return {"train": candidates[0], **files}
+    if not candidates and imagefolder.holds_classes(folder):
+        return {"images": folder}
+    hint = ""
+    if candidates:
+        hint = f"; name one of its tables, as dataset.path={candidates[0]}, or join parts of one table to train.csv"
+    elif any(entry.suffix.lower() in IMAGE_SUFFIXES for entry in folder.iterdir()):
+        hint = "; put the images into one folder for each class, as <class>/*.png"
+    raise DataError(f"dataset.path={path} needs train.parquet or train.csv; it holds {list_folder(folder)}{hint}")
 
 
-def _advise(folder: Path, tables: Sequence[Path]) -> str:
-    """Return what a user can do about a folder that is not read, as the end of a message."""
-    entries = list(folder.iterdir())
-    if tables:
-        return f"; name one of its tables, as dataset.path={tables[0]}, or join parts of one table to train.csv"
-    if any(entry.is_dir() and "=" in entry.name for entry in entries):
-        return (
-            "; a table that is partitioned into folders is not read: "
-            f"pandas.read_parquet({str(folder)!r}).to_parquet('{folder.name}.parquet') makes one file of it"
-        )
-    if any(entry.suffix.lower() in IMAGES for entry in entries):
-        return "; put the images into one folder for each class, as <class>/*.png"
-    return ""
-
-
-def _is_spark(folder: Path) -> bool:
-    """Return whether a folder holds the part files of one table, as Spark, Dask and pyarrow name them."""
-    return all(file.name.startswith("part") or file.stem.isdecimal() for file in list_parts(folder))
+def _is_one_table(folder: Path) -> bool:
+    """Return whether the Parquet files of a folder have the names that Spark, Dask and pyarrow give to one table."""
+    files = list_files(folder)
+    return bool(files) and all(
+        file.parent != folder or file.name.startswith("part") or file.stem.isdecimal() for file in files
+    )
 
 
 def load_tables(path: str, cut: bool, with_valid: bool, decimal: str, problems: Problems) -> list[Frame]:
@@ -92,30 +76,34 @@ def load_tables(path: str, cut: bool, with_valid: bool, decimal: str, problems: 
     Raises:
         DataError: if there is no training table.
     """
-    files = find(path)
-    if files.images is not None:
-        return _load_images(path, files.images, cut, with_valid, problems)
+    files, image_frames = find_files(path), dict[str, Frame]()
+    folder = files.get("images")
+    if folder is not None:
+        image_frames = read_image_frames(folder)
+        files = {part: folder / part for part in image_frames}
+        if "train" not in files:
+            raise DataError(f"dataset.path={path} has no training images: they belong in train/<class>/*.png")
+    if "test" in files and cut:
+        problems.add(DataError(f"dataset.test_share must be null where there is a test part ({files['test']})"))
+    elif "test" not in files and not cut:
+        train = f"{image_frames['train'].table.num_rows:,} images" if image_frames else files["train"].name
+        problems.add(_no_test_table(path, train, None if image_frames else files.get("valid")))
     frames: list[Frame] = []
-    with problems.collect():
-        frames.append(read(files.train, decimal))
-        if files.train.stem != "train" and files.train.is_file():
-            frames[0] = replace(frames[0], notes=(f"{files.train.name} is the training table", *frames[0].notes))
-    if files.test is not None and cut:
-        problems.add(DataError(f"dataset.test_share must be null where there is a test part ({files.test})"))
-    elif files.test is not None:
-        with problems.collect():
-            frames.append(read(files.test, decimal))
-    elif not cut:
-        problems.add(_no_test(path, files.train.name, files.valid))
-    if files.valid is not None and with_valid:
-        with problems.collect():
-            frames.append(read(files.valid, decimal))
-    elif files.valid is not None and frames:
-        frames[0] = replace(frames[0], notes=(*frames[0].notes, f"{files.valid.name} isn't read"))
+    for part in PARTS:
+        if part in files and not (part == "test" and cut) and (part != "valid" or with_valid):
+            with problems.collect():
+                frames.append(image_frames[part] if image_frames else read(files[part], decimal))
+    if frames and not image_frames:
+        train_file, notes = files["train"], list(frames[0].notes)
+        if train_file.stem != "train" and train_file.is_file():
+            notes.insert(0, f"{train_file.name} is the training table")
+        if "valid" in files and not with_valid:
+            notes.append(f"{files['valid'].name} isn't read")
+        frames[0] = replace(frames[0], notes=tuple(notes))
     return frames
 
 
-def _no_test(path: str, train: str, valid: Path | None) -> DataError:
+def _no_test_table(path: str, train: str, valid: Path | None) -> DataError:
     also = f"; rename {valid.name} to test{valid.suffix} if it is the test part" if valid else ""
     return DataError(
         f"dataset.path={path} has no test table: dataset.test_share=0.2 cuts a fifth of {train}, or write "
@@ -123,13 +111,44 @@ def _no_test(path: str, train: str, valid: Path | None) -> DataError:
     )
 
 
-def _load_images(path: str, folder: Path, cut: bool, with_valid: bool, problems: Problems) -> list[Frame]:
-    frames = image_folder.read_frames(folder)
-    if "train" not in frames:
-        raise DataError(f"dataset.path={path} has no training images: they belong in train/<class>/*.png")
-    if "test" in frames and cut:
-        problems.add(DataError(f"dataset.test_share must be null where there is a test part ({folder / 'test'})"))
-    elif "test" not in frames and not cut:
-        problems.add(_no_test(path, f"{frames['train'].table.num_rows:,} images", None))
-    parts: Sequence[str] = ("train", *(["test"] if not cut else []), *(["valid"] if with_valid else []))
-    return [frames[part] for part in parts if part in frames]
+def read_image_frames(folder: Path) -> dict[str, Frame]:
+    """Return a folder of images as tables by part (train, test, valid), with the columns `image` and `label`.
+
+    Raises:
+        DataError: if images differ in size or colour; it names the command that makes them equal.
+    """
+    images_by_part = imagefolder.list_images(folder)
+    remedy = f"fedcohort prepare imagefolder {folder} {folder}_64 size=64 makes them 64 x 64 pixels in colour"
+    check_sizes(folder, [image.file for images in images_by_part.values() for image in images], remedy)
+    frames = {}
+    for part, images in images_by_part.items():
+        total = sum(image.file.stat().st_size for image in images)
+        memory.require_memory(total, f"dataset.path: {folder} with {len(images):,} images", remedy)
+        table = make_table(images, ("label",), folder, EncodedImage.read_bytes)
+        frames[part] = Frame(str(folder / part), table)
+    return frames
+
+
+def check_sizes(folder: Path, files: Sequence[Path], remedy: str) -> None:
+    """Check that all images have one size and are all grey or all coloured, by their headers.
+
+    Files that are not images are skipped here; the reader reports them. Raises `DataError`, with the remedy.
+    """
+    from PIL import Image  # noqa: PLC0415 - only where images are read
+
+    counts, examples = Counter[str](), dict[str, Path]()
+    for file in files:
+        try:
+            with Image.open(file) as image:
+                kind = f"{image.width} x {image.height} {'grey' if image.mode == 'L' else 'RGB'}"
+        except Exception:
+            continue
+        counts[kind] += 1
+        examples.setdefault(kind, file.relative_to(folder))
+    if len(counts) > 1:
+        kinds = ", ".join(f"{kind} ({n:,}, as {examples[kind]})" for kind, n in counts.most_common(3))
+        more = f" and {len(counts) - 3} more kinds" if len(counts) > 3 else ""
+        raise DataError(
+            f"dataset.path: the images of {folder} are of {len(counts)} sizes or colours: {kinds}{more}; {remedy}, and "
+            f"fedcohort data {folder}_64 prints how to train on them"
+        )

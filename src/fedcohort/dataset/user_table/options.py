@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 from fedcohort import ranges
 from fedcohort.dataset.labels import MAX_CLASSES
-from fedcohort.dataset.table import text
-from fedcohort.dataset.user_table.columns import AUTO
+from fedcohort.dataset.user_table.input_columns import AUTO
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """The options of `dataset=folder`.
+    """The options of a user's own dataset (dataset=folder).
 
     Attributes:
         path: the folder, or one table.
@@ -61,10 +60,10 @@ class TableOptions:
     pixels: str
 
     def __post_init__(self) -> None:
-        text("path", self.path)
-        text("label", self.label)
-        text("client", self.client, optional=True)
-        text("series", self.series, optional=True)
+        ranges.text("path", self.path)
+        ranges.text("label", self.label)
+        ranges.text("client", self.client, optional=True)
+        ranges.text("series", self.series, optional=True)
         self._check_columns()
         ranges.choice("decimal", self.decimal, "auto", "point", "comma")
         ranges.integer("window", self.window, "[2, inf)", optional=True)

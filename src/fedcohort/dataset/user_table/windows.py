@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from fedcohort.dataset import cells
+from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
@@ -69,9 +69,13 @@ def find_series(frame: Frame, label: str) -> tuple[str, str] | None:
     keys = [
         name
         for name in frame.names
-        if name != label and (cells.is_text(kind := frame.type_of(name)) or pa.types.is_integer(kind))
+        if name != label and (arrow_columns.is_text(kind := frame.type_of(name)) or pa.types.is_integer(kind))
     ]
-    times = [name for name in frame.names if cells.is_number(frame.type_of(name)) or cells.is_date(frame.type_of(name))]
+    times = [
+        name
+        for name in frame.names
+        if arrow_columns.is_number(frame.type_of(name)) or arrow_columns.is_date(frame.type_of(name))
+    ]
     for key in keys:
         block = number_blocks(frame, [key])
         n = int(block[-1]) + 1
@@ -82,8 +86,8 @@ def find_series(frame: Frame, label: str) -> tuple[str, str] | None:
         inside = block[1:] == block[:-1]
         for time in times:
             column = frame.column(time)
-            values = cells.days(column) if cells.is_date(column.type) else column
-            step = np.diff(cells.numbers(values))
+            values = arrow_columns.days(column) if arrow_columns.is_date(column.type) else column
+            step = np.diff(arrow_columns.numbers(values))
             if time not in (key, label) and (step[inside] > 0).all() and (step[~inside] < 0).mean() > 0.5:
                 return key, time
     return None

@@ -1,0 +1,37 @@
+"""Read what is typed after a command: options as name=value, and folders of runs."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from fedcohort.errors import OptionError
+from fedcohort.startup.options import unknown_option_error
+
+
+def read_options(arguments: Sequence[str], names: Collection[str]) -> dict[str, str]:
+    """Return the options in `arguments` by name. Raises `OptionError` for one that is not in `names`."""
+    options = {}
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if not equals:
+            raise OptionError(f"can't read {argument!r}: type name=value, where name is one of {', '.join(names)}")
+        if name not in names:
+            raise unknown_option_error("", name, names)
+        options[name] = value
+    return options
+
+
+def folders_and_options(arguments: Sequence[str], names: Collection[str]) -> tuple[list[Path], dict[str, str]]:
+    """Return the folders of runs, and the options by name; a folder's name may hold a =.
+
+    Raises:
+        OptionError: for an option that is not in `names`, and where no folder is named.
+    """
+    folders = [
+        argument
+        for argument in arguments
+        if argument.partition("=")[0] not in names and ("=" not in argument or "/" in argument)
+    ]
+    options = read_options([argument for argument in arguments if argument not in folders], names)
+    if not folders:
+        raise OptionError("type the folder of a run, such as logs/runs/NAME")
+    return [Path(folder) for folder in folders], options

@@ -1,0 +1,103 @@
+"""Types and values of the columns of pyarrow tables.
+
+A cell of a column of numbers is missing if it is empty, NaN, infinite, beyond float32, or a text that is not a number.
+"""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fedcohort.types import Values
+
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+LARGEST = float(np.finfo(np.float32).max)
+MAX_CELL = 40  # characters of a cell that a message shows
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Return whether columns of this type hold numbers; booleans are 0 and 1."""
+    checks = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    return any(check(kind) for check in checks)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether columns of this type hold texts."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Return whether columns of this type hold lists."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def is_date(kind: pa.DataType) -> bool:
+    """Return whether columns of this type hold dates, with or without a time."""
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def numbers(column: pa.ChunkedArray) -> Values:
+    """Return the numbers of a column, float64 [rows]; NaN for missing cells."""
+    if is_text(column.type):
+        column = pc.utf8_trim_whitespace(column)
+        column = pc.if_else(pc.match_substring_regex(column, NUMBER), column, pa.scalar(None, column.type))
+    values: Values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.abs(values) <= LARGEST, values, np.nan)
+
+
+def share_of_numbers(column: pa.ChunkedArray) -> float:
+    """Return the share of numbers among the cells of a column of texts that are not empty; 0 if all are empty."""
+    n_filled = len(column) - int(np.count_nonzero(empty_cells(column)))
+    return int(np.isfinite(numbers(column)).sum()) / n_filled if n_filled else 0.0
+
+
+def may_be_numbers(column: pa.ChunkedArray) -> bool:
+    """Return whether a column holds numbers, with missing cells at most in half of its rows if it holds texts."""
+    if is_text(column.type):
+        return share_of_numbers(column) >= 0.5
+    return is_number(column.type) or bool(pa.types.is_null(column.type))
+
+
+def empty_cells(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
+    """Return which cells are null, NaN or a text of spaces only, bool [rows]."""
+    is_empty = column.is_null(nan_is_null=True)
+    if is_text(column.type):
+        is_empty = pc.or_(is_empty, pc.fill_null(pc.equal(pc.utf8_trim_whitespace(column), ""), True))
+    return np.asarray(is_empty.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def describe_missing(column: pa.ChunkedArray, row: int) -> str:
+    """Return why a cell of a column of numbers is missing, as the end of a sentence that begins with "row 3"."""
+    value = column[row].as_py()
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return "is empty"
+    if isinstance(value, str):
+        return f"holds {value[:MAX_CELL]!r}, which is not a number"
+    if not np.isfinite(float(value)):
+        return "has a value that is NaN or infinite"
+    return f"holds {float(value):g}, which float32 can't hold"
+
+
+def metadata_texts(schema: pa.Schema, library: bytes, *keys: str) -> list[str]:
+    """Return a list of texts in the JSON that a library stored in a table; empty if it has none.
+
+    Args:
+        schema: the table's schema.
+        library: key of the library's JSON in the metadata.
+        keys: keys of the nested JSON objects that lead to the list.
+    """
+    try:
+        value = json.loads((schema.metadata or {}).get(library, b"{}"))
+        for key in keys:
+            value = value[key]
+        return [text for text in value if isinstance(text, str)]
+    except (ValueError, LookupError, TypeError):
+        return []
+
+
+def days(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return dates as days since 1970-01-01, float64; null for empty cells."""
+    microseconds = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    return pc.divide(microseconds.cast(pa.float64(), safe=False), 86_400e6)

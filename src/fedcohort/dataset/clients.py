@@ -1,0 +1,91 @@
+"""Read the natural clients of the rows of tables from a column of names or numbers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedcohort.dataset import arrow_columns
+from fedcohort.dataset.table import Frame
+from fedcohort.types import Ids
+
+
+@dataclass(frozen=True)
+class Owners:
+    """The natural clients of the rows of two tables.
+
+    Attributes:
+        train: the client of each training row, int64 [N], numbered in the sorted order of names; None without a column.
+        test: the client of each test row, int64 [N]; None without a column.
+        names: names of the clients in the tables, by number.
+    """
+
+    train: Ids | None = None
+    test: Ids | None = None
+    names: Sequence[str] = ()
+
+
+def read_owners(train: Frame, test: Frame, name: str | None) -> Owners:
+    """Return the clients in the column `name`; no clients if it is None.
+
+    The test table may lack the column, the training table may not. Raises `DataError`.
+    """
+    if name is None:
+        return Owners()
+    frames = [train, *([test] if name in test.names else [])]
+    ids, names = read_clients(frames, [name] * len(frames))
+    first, second = np.split(ids, [train.table.num_rows])
+    return Owners(first, second if len(frames) == 2 else None, tuple(map(str, names)))
+
+
+def read_clients(frames: Sequence[Frame], columns: Sequence[str]) -> tuple[Ids, list[Any]]:
+    """Return the client of each row, one table after the other, and the names of the clients.
+
+    Args:
+        frames: the tables.
+        columns: for each table the column of clients.
+
+    Returns:
+        The clients, int64 [rows of all tables], numbered in the sorted order of names, and the sorted names.
+
+    Raises:
+        DataError: a cell is empty, or neither a text nor a whole number; the message names the row.
+    """
+    import pyarrow as pa
+
+    chunks: list[Any] = []
+    for frame, name in zip(frames, columns, strict=True):
+        frame.check_name(name)
+        if not (arrow_columns.is_text(kind := frame.type_of(name)) or arrow_columns.is_number(kind)):
+            raise frame.column_error(name, f": column {name!r} must hold texts or numbers, it holds {kind}")
+        frame_chunks = [_unify_type(frame, name, start, chunk) for start, chunk in frame.chunks(name)]
+        if chunks and chunks[0].type != frame_chunks[0].type:
+            what = f": column {name!r} mixes texts and numbers with that of {frames[0].where}"
+            raise frame.column_error(name, what)
+        chunks += frame_chunks
+    encoded = pa.concat_arrays(chunks).dictionary_encode() if chunks else pa.array([], pa.int64()).dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    number_of_name = {name: number for number, name in enumerate(sorted(names))}
+    numbers = np.array([number_of_name[name] for name in names], dtype=np.int64)
+    return numbers[encoded.indices.to_numpy()], sorted(names)
+
+
+def _unify_type(frame: Frame, name: str, start: int, chunk: Any) -> Any:  # noqa: ANN401  pyarrow has no types
+    """Return client names as large texts, or client numbers as int64, since large integers are not exact as floats."""
+    import pyarrow as pa
+
+    if arrow_columns.is_text(chunk.type):
+        return chunk.cast(pa.large_string())
+    if pa.types.is_boolean(chunk.type):
+        return chunk
+    if pa.types.is_floating(chunk.type):
+        values = chunk.cast(pa.float64()).to_numpy()
+        wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
+        allowed = "clients are texts, or whole numbers"
+        frame.check_cells(name, wrong, lambda row: f"has client {values[row]:g}; {allowed}", start=start)
+    try:
+        return chunk.cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        what = f": column {name!r}: clients are texts, or whole numbers in int64: {str(error).splitlines()[0]}"
+        raise frame.column_error(name, what) from error

@@ -1,0 +1,226 @@
+"""Datasets of images of one size: their columns, their classes, and pixels in memory.
+
+Images are encoded (JPEG, PNG, WebP), lists of whole numbers from 0 to 255, or lists of such numbers divided by 255, as
+LEAF writes them. Besides the pixels one row group of encoded images is in memory at a time. Labels are numbers from 0
+on, or the names of classes. The start-up table states differences from the original's number of images.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import UInt8
+
+from fedcohort import ranges
+from fedcohort.data.pixels import PixelScale
+from fedcohort.dataset import arrow_columns
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.files import release_memory
+from fedcohort.dataset.images import BadImage, ImageFormat, holds_images
+from fedcohort.dataset.labels import read_classes
+from fedcohort.dataset.messages import difference
+from fedcohort.dataset.source import TableDataset, column_of
+from fedcohort.dataset.table import Frame
+from fedcohort.errors import DataError
+from fedcohort.host import memory
+from fedcohort.types import Ids
+
+LARGE = 2_000_000_000  # bytes of float32 above which pixels=auto keeps bytes
+TOLERANCE = 0.01  # how far 255 times a number may be from a whole one
+NO_PIXELS = "not pixels, which are whole numbers from 0 to 255, or such numbers divided by 255"
+
+
+@dataclass(frozen=True)
+class ImageLayout:
+    """Columns, classes and images of a dataset.
+
+    Attributes:
+        name: the dataset's name, as in dataset=NAME.
+        image: possible names of the column of images, of which the first that a table has is taken.
+        label: possible names of the column of labels.
+        classes: names of the classes, in the order of their numbers.
+        image_format: shape of an image, and how images of other sizes are changed.
+        scale: normalisation of pixels.
+        original: images for training and test of the original; None if options change them.
+        pool: images and people of the original, where its parts are one pool.
+    """
+
+    name: str
+    image: Sequence[str]
+    label: Sequence[str]
+    classes: Sequence[str]
+    image_format: ImageFormat
+    scale: PixelScale
+    original: tuple[int, int] | None = None
+    pool: tuple[int, int] = (0, 0)
+
+    def read_labels(self, frame: Frame) -> Ids:
+        """Return the class of each row, int64 [rows]. Raises `DataError`."""
+        return read_classes(frame, column_of(frame, *self.label), self.classes)
+
+    def read_images(self, frames: Sequence[Frame], rows: Ids | None = None) -> UInt8[np.ndarray, "n c h w"]:
+        """Return the images of tables one after the other. rows, Raises: see `read_images`."""
+        return read_images(frames, self.image, self.image_format, rows)
+
+    def load(self, frames: Sequence[Frame], pixels: str) -> Raw:
+        """Return a training and a test table as a dataset without clients and attributes. Raises `DataError`."""
+        labels = [self.read_labels(frame) for frame in frames]
+        images = [self.read_images([frame]) for frame in frames]
+        release_memory()
+        raw = self.make_raw((images[0], labels[0]), (images[1], labels[1]), pixels)
+        return replace(raw, revision=frames[0].revision)
+
+    def make_raw(
+        self, train: tuple[np.ndarray, Ids], test: tuple[np.ndarray, Ids], pixels: str, *more_notes: str
+    ) -> Raw:
+        """Return images and labels of both parts as a dataset without clients and attributes.
+
+        Args:
+            train: images, uint8, and labels of the training part.
+            test: images and labels of the test part.
+            pixels: "auto", "float32" or "uint8".
+            more_notes: notes for the start-up table.
+
+        Raises:
+            DataError: all training images are of one class.
+        """
+        (x, y), (test_x, test_y) = train, test
+        keeps_bytes = pixels == "uint8" or (pixels == "auto" and 4 * (x.nbytes + test_x.nbytes) > LARGE)
+        shape = " x ".join(str(length) for length in self.image_format.shape)
+        notes = [f"{shape} pixels{', kept as bytes' if keeps_bytes else ''}", *more_notes]
+        if self.original is not None:
+            notes += difference("training images", len(y), self.original[0])
+            notes += difference("test images", len(test_y), self.original[1])
+        if len(present := np.unique(y)) < 2:
+            name = self.classes[int(present[0])]
+            raise DataError(f"dataset={self.name}: all training images are of class {name}: there is nothing to learn")
+        has_names = any(text != str(c) for c, text in enumerate(self.classes))
+        class_names = tuple(self.classes) if has_names else ()
+        notes_text = "; ".join(notes)
+        raw = Raw(
+            *(self.name, x, y, test_x, test_y, len(self.classes)),
+            inputs=notes_text,
+            class_names=class_names,
+            single_use=True,
+        )
+        if keeps_bytes:
+            return replace(raw, scale=self.scale)
+        return replace(raw, train_x=self.scale.convert(x), test_x=self.scale.convert(test_x), converted=self.scale)
+
+
+@dataclass(frozen=True)
+class ImageTables(TableDataset):
+    """A dataset of images with the options that all such datasets have.
+
+    Attributes:
+        pixels: their type in memory: "float32", "uint8" (converted batch by batch), or "auto", which is uint8 where
+            float32 would take more than 2 GB.
+    """
+
+    pixels: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ranges.choice("pixels", self.pixels, "auto", "float32", "uint8")
+
+
+class SmallImages(ImageTables):
+    """A dataset that `layout` describes, with a training and a test table and without clients."""
+
+    layout: ClassVar[ImageLayout]
+
+    def __init_subclass__(cls) -> None:
+        cls.name, cls.column_names = cls.layout.name, (cls.layout.image, cls.layout.label)
+
+    def load(self, seed: int) -> Raw:
+        """Return images [N, channels, height, width] and classes; nothing is drawn. Raises `DataError`."""
+        return self.layout.load(self.frames(), self.pixels)
+
+
+def read_images(
+    frames: Sequence[Frame], names: Sequence[str], image_format: ImageFormat, rows: Ids | None = None
+) -> UInt8[np.ndarray, "n c h w"]:
+    """Return the images of tables one after the other.
+
+    Args:
+        frames: the tables.
+        names: possible names of the column of images.
+        image_format: the format of the result.
+        rows: sorted positions among the rows of all tables, of the images to decode; None for all.
+
+    Raises:
+        DataError: a cell is no image; the message names the row.
+    """
+    sizes = [frame.table.num_rows for frame in frames]
+    rows = np.arange(sum(sizes)) if rows is None else rows
+    what = f"{len(rows):,} images of {' x '.join(map(str, image_format.shape))}"
+    memory.require_memory(float(len(rows)) * np.prod(image_format.shape), what, "use fewer images")
+    out = np.empty((len(rows), *image_format.shape), np.uint8)
+    first_row = 0
+    for frame, size in zip(frames, sizes, strict=True):
+        name = column_of(frame, *names)
+        white = _value_of_white(frame, name)
+        for start, chunk in frame.chunks(name):
+            begin, end = np.searchsorted(rows, (first_row + start, first_row + start + len(chunk)))
+            chunk_rows = rows[begin:end] - first_row - start
+            if len(chunk_rows) and holds_images(chunk.type):
+                _decode_rows(frame, name, chunk, start, chunk_rows, image_format, out[begin:end])
+            elif len(chunk_rows):
+                part = replace(frame, table=pa.table({name: chunk}), rows=np.arange(start, start + len(chunk)))
+                out[begin:end] = _read_lists(part, name, image_format, white)[chunk_rows]
+        first_row += size
+    return out
+
+
+def _decode_rows(
+    frame: Frame, name: str, chunk: pa.Array, start: int, rows: Ids, image_format: ImageFormat, out: np.ndarray
+) -> None:
+    """Write the encoded images of some rows of a chunk, which begins at the row `start`, to `out`."""
+    encoded = chunk.field("bytes")
+    for i, row in enumerate(rows.tolist()):
+        try:
+            out[i] = image_format.decode(encoded[row].as_py())
+        except BadImage as error:
+            raise frame.cell_error(name, start + row, str(error)) from error
+
+
+def _value_of_white(frame: Frame, name: str) -> int:
+    """Return the value of white in a column of lists: 1 if no number of the column is larger, else 255."""
+    for _, chunk in frame.chunks(name):
+        chunk = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
+        while arrow_columns.is_list(chunk.type):
+            chunk = chunk.flatten()
+        is_fraction = arrow_columns.is_number(chunk.type) and not pa.types.is_integer(chunk.type)
+        if not is_fraction or (pc.max(chunk).as_py() or 0) > 1:
+            return 255
+    return 1
+
+
+def _read_lists(frame: Frame, name: str, image_format: ImageFormat, white: int) -> np.ndarray:
+    """Return a column of lists as images, uint8. white: the value of white, 1 or 255."""
+    values, (channels, height, width) = frame.arrays(name), image_format.shape
+    shape, allowed = values.shape[1:], [(channels * height * width,), image_format.shape]
+    if channels == 1:
+        allowed.append((height, width))
+    if channels > 1 and shape == (height, width, channels):
+        values = values.transpose(0, 3, 1, 2)
+    elif shape not in allowed:
+        what = f": column {name!r} must hold {'grey' if channels == 1 else 'RGB'} images of {height} x {width}"
+        raise frame.column_error(name, f"{what}, it holds {shape}")
+    values = values.reshape(-1, *image_format.shape)
+    if values.dtype == np.uint8:
+        return values
+    pixels, wrong = to_pixels(values, white)
+    wrong_rows = np.asarray(wrong.reshape(len(wrong), -1).any(1))
+    frame.check_cells(name, wrong_rows, lambda row: f"has numbers that are {NO_PIXELS}")
+    return pixels
+
+
+def to_pixels(values: np.ndarray, white: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers as bytes, and which of them are no pixels, bool. white: the value of white, 1 or 255."""
+    rounded = np.rint(values * (255 // white))
+    wrong = (np.abs(values * (255 // white) - rounded) > TOLERANCE) | (rounded < 0) | (rounded > 255)
+    return np.where(wrong, 0, rounded).astype(np.uint8), wrong

@@ -1,0 +1,93 @@
+"""Text of messages about data: names in one line, differences from the original, and several problems in one error."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from fedcohort.errors import DataError
+
+MAX_NAMES = 12  # entries that a line shows
+
+
+def list_names(names: Sequence[str], limit: int = MAX_NAMES) -> str:
+    """Return names in one line, such as `age, x0 ... x7, site`.
+
+    Args:
+        names: names of columns, classes or files.
+        limit: maximum number of entries; names with consecutive numbers are one entry.
+    """
+    runs: list[list[str]] = []
+    for name in names:
+        if runs and _is_next_number(runs[-1][-1], name):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    entries = [entry for run in runs for entry in ([f"{run[0]} ... {run[-1]}"] if len(run) > 2 else run)]
+    more = [f"{len(entries) - limit} more"] if len(entries) > limit else []
+    return ", ".join([*(entry or "''" for entry in entries[:limit]), *more])
+
+
+def _is_next_number(before: str, name: str) -> bool:
+    """Return whether `name` is `before` with the next number, as x8 is after x7."""
+    first, second = (re.fullmatch(r"(.*?)(\d{1,9})", text) for text in (before, name))
+    return bool(first and second and first[1] == second[1] and int(second[2]) == int(first[2]) + 1)
+
+
+def difference(what: str, count: int, original: int) -> list[str]:
+    """Return one line, `3 training images, 7 fewer than the original's 10`; no line where the counts are equal."""
+    if count == original:
+        return []
+    than = "fewer" if count < original else "more"
+    return [f"{count:,} {what}, {abs(original - count):,} {than} than the original's {original:,}"]
+
+
+class TableProblem(DataError):
+    """A problem in one column or cell of a table.
+
+    Attributes:
+        what: the option, the file, the column, the row and the problem.
+        remedy: the action that solves the problem; empty if `what` states it.
+    """
+
+    def __init__(self, what: str, remedy: str = "") -> None:
+        super().__init__(what + remedy)
+        self.what, self.remedy = what, remedy
+
+
+class SeveralProblems(DataError):
+    """Several problems in one message: one line per problem, then each remedy once."""
+
+    def __init__(self, problems: Sequence[DataError], advice: str = "") -> None:
+        self.problems = tuple(problems)
+        lines = [error.what if isinstance(error, TableProblem) else str(error) for error in problems]
+        remedies = [error.remedy.lstrip("; ") for error in problems if isinstance(error, TableProblem)]
+        text = [f"the data have {len(lines)} problems:", *(f"  {n}. {line}" for n, line in enumerate(lines, 1))]
+        super().__init__("\n".join([*text, *filter(None, dict.fromkeys([*remedies, advice]))]))
+
+
+class Problems:
+    """A list of the problems that independent steps report; `raise_all` raises them together."""
+
+    def __init__(self, advice: str = "") -> None:
+        """Start with an empty list. advice: the last line of messages with several problems."""
+        self.errors: dict[str, DataError] = {}
+        self._advice = advice
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """Add a `DataError` of the block to the list instead of raising it."""
+        try:
+            yield
+        except DataError as error:
+            self.add(error)
+
+    def add(self, error: DataError) -> None:
+        """Add an error to the list; equal messages count once."""
+        for problem in error.problems if isinstance(error, SeveralProblems) else [error]:
+            self.errors[str(problem)] = problem
+
+    def raise_all(self) -> None:
+        """Raise the error if there is one, and `SeveralProblems` if there are several."""
+        errors = list(self.errors.values())
+        if errors:
+            raise errors[0] if len(errors) == 1 else SeveralProblems(errors, self._advice)

@@ -1,0 +1,146 @@
+"""Describe what the columns of a user's table hold, and the notices about columns that need attention."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fedcohort.dataset import arrow_columns, images
+from fedcohort.dataset.messages import list_names
+from fedcohort.dataset.table import Frame
+from fedcohort.dataset.user_table.windows import find_series
+
+MAX_AUTO_LEVELS = 20  # of a text column that dataset.categories=auto encodes
+MIN_SHARE = 0.9  # of a text column's cells that look like numbers or dates, so that the column is named
+MAX_CELLS = 10_000  # of a text column, by which numbers and dates are recognised
+EXAMPLE_LENGTH = 20  # characters of a cell in a message
+MAX_RMS = 10.0  # root mean square of a feature, above which it is far from unit scale
+MIN_SIZE = 0.01  # largest value of a feature, below which it is far from unit scale
+MAX_FEATURES = 3  # features that a notice names
+PLAIN_NUMBERS = "write plain numbers, as {} (docs/data.md has the lines of pandas)"
+TEXT_NUMBERS = (  # what a text column holds, how its cells look, and what to do
+    ("percentages", r"[+-]?[\d.,]+\s*%", PLAIN_NUMBERS.format("0.12 for 12 %")),
+    (
+        "numbers with thousands separators",
+        r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?|[+-]?\d{1,3}(,\d{3})*\.\d+",
+        PLAIN_NUMBERS.format("1234.5 for 1,234.5"),
+    ),
+    ("lists", r"(?s)[\[(].*[\])]", "write the table as Parquet, with lists of numbers as cells"),
+    (
+        "numbers with decimal commas",
+        r"[+-]?\d{1,3}(\.\d{3})*,\d+|[+-]?\d*,\d+",
+        "read them with dataset.decimal=comma",
+    ),
+    (
+        "dates",
+        r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}([ T].*)?",
+        "write them as 2024-12-31 and name them in dataset.dates",
+    ),
+)
+
+
+def kind_of(frame: Frame, name: str) -> str:
+    """Return what a column holds: number, truth value, text, date, lists, images, row number, nothing or other."""
+    kind = frame.type_of(name)
+    if frame.is_row_number(name):
+        return "row number"
+    if pa.types.is_boolean(kind):
+        return "truth value"
+    if frame.is_number(name):
+        return "number"
+    checks = {"images": images.holds_images, "nothing": pa.types.is_null, "lists": arrow_columns.is_list}
+    checks |= {"date": arrow_columns.is_date, "text": arrow_columns.is_text}
+    return next((description for description, check in checks.items() if check(kind)), "other")
+
+
+def count_levels(frame: Frame, name: str) -> int:
+    """Return how many different values the column has, empty cells aside."""
+    column = frame.column(name)
+    if not arrow_columns.is_text(column.type):
+        return int(pc.count_distinct(column).as_py())
+    values = pc.unique(pc.utf8_trim_whitespace(column))
+    return int(pc.sum(pc.fill_null(pc.not_equal(values, ""), False)).as_py() or 0)
+
+
+def text_numbers(frame: Frame, name: str) -> list[tuple[str, str]]:
+    """Return what a text column's cells look like, with an example, and what to do; empty if they are just texts."""
+    column = frame.column(name).slice(0, MAX_CELLS)
+    values = [text for value in pc.unique(column).to_pylist() if value is not None and (text := str(value).strip())]
+    for what, pattern, remedy in TEXT_NUMBERS:
+        matching = [value for value in values if re.fullmatch(pattern, value)]
+        if values and len(matching) >= MIN_SHARE * len(values):
+            return [(f"{what} as text ({matching[0][:EXAMPLE_LENGTH]!r})", remedy)]
+    return []
+
+
+def column_notices(train: Frame, inputs: Sequence[str], excluded: Sequence[str], has_lists: bool) -> Iterator[str]:
+    """Yield notices about columns that are no inputs, though they may hold information.
+
+    Args:
+        train: the training table.
+        inputs: the columns that are inputs.
+        excluded: the columns of labels, clients and series, and those that the user leaves out.
+        has_lists: whether the inputs are columns of lists or images.
+    """
+    dropped = [name for name in train.names if name not in {*inputs, *excluded} and not train.is_row_number(name)]
+    kinds = {name: kind_of(train, name) for name in dropped}
+    texts = [name for name, kind in kinds.items() if kind == "text"]
+    for name in texts:
+        for what, remedy in text_numbers(train, name):
+            yield f"{train.where}: column {name!r} holds {what} and is left out: {remedy}"
+    if len(dropped) > len(inputs) and not has_lists:
+        remedies = []
+        if any(2 <= count_levels(train, name) <= MAX_AUTO_LEVELS for name in texts):
+            remedies.append("dataset.categories=auto encodes texts of few values")
+        if "date" in kinds.values():
+            remedies.append("dataset.dates=auto encodes dates as days")
+        ending = f": {' and '.join(remedies)}" if remedies else ""
+        yield (
+            f"{train.where}: {len(dropped)} columns are left out ({list_names(dropped)}) and only "
+            f"{len(inputs)} used as inputs{ending}"
+        )
+
+
+def series_notices(train: Frame, label: str, excluded: Sequence[str]) -> Iterator[str]:
+    """Yield a notice where a table looks like one row per time step."""
+    if (columns := find_series(train, label)) is not None:
+        series, time = columns
+        leave_out = "" if time in excluded else f" dataset.leave_out=[{time}]"
+        yield (
+            f"{train.where} looks like a long table, one row per time step {time!r} of each {series!r}: "
+            f"dataset.series={series} dataset.window=50{leave_out} makes samples of 50 rows"
+        )
+
+
+def scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:
+    """Yield a notice where features of the training rows are far from unit scale.
+
+    Args:
+        x: the inputs of the training rows, float32 [N, features].
+        names: names of the features.
+    """
+    rms = np.sqrt(np.einsum("nf,nf->f", x, x, dtype=np.float64, casting="same_kind") / len(x))
+    largest_value = np.abs(x).max(0)
+    extreme = np.flatnonzero((rms > MAX_RMS) | ((largest_value > 0) & (largest_value < MIN_SIZE)))
+    if len(extreme):
+        order = extreme[np.argsort(-np.abs(np.log(rms[extreme])), kind="stable")]
+        shown = [(names[j], f"{rms[j]:,.0f}" if rms[j] >= 1 else f"{rms[j]:.2g}") for j in order[:MAX_FEATURES]]
+        examples = ", ".join(f"{name} ({size})" for name, size in shown)
+        more = f" and {len(extreme) - MAX_FEATURES} more" if len(extreme) > MAX_FEATURES else ""
+        yield (
+            f"{len(extreme)} of {len(names)} features are far from unit scale (root mean square: {examples}{more}), "
+            "which slows or stops training: set dataset.standardise=true"
+        )
+
+
+def label_notices(names: Sequence[str], label: str) -> Iterator[str]:
+    """Yield a notice for classes whose names differ only in case. label: the column."""
+    by_lower_case: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        by_lower_case[name.casefold()].append(name)
+    for spellings in by_lower_case.values():
+        if len(spellings) > 1:
+            yield f"column {label!r} has labels that differ only in case, which are different classes: {spellings}"

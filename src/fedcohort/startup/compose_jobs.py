@@ -1,0 +1,163 @@
+"""Compose the configs of many jobs from few compositions by Hydra.
+
+A composition by Hydra takes tenths of a second, and the jobs of a grid differ in a few overrides. Hydra composes each
+set of overrides that may affect other groups once. A choice whose yaml holds only its own options replaces the node of
+its group in a copy, and an `option=value` is written into the copy. The result equals what Hydra would compose.
+"""
+
+import re
+from collections.abc import Callable, Collection
+from copy import deepcopy
+from functools import cache, lru_cache, partial
+from pathlib import Path
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, OverrideType
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from fedcohort.startup import check, compose, options
+
+DATA_GROUPS = ("partition", "label_noise", "feature_noise", "dataset")  # presets and interpolations affect these
+PARSER = OverridesParser.create()
+PACKAGE = re.compile(r"^# @package (\S+)", re.MULTILINE)
+Draft = tuple[DictConfig, dict[str, str]]  # an unresolved config, and the choice of each group
+
+
+class JobComposer:
+    """Composes configs from one folder of groups.
+
+    Args:
+        by_hydra: composes overrides by Hydra, with the node `hydra`, which is removed; once for each set of overrides.
+        configs: the folder of the groups.
+    """
+
+    def __init__(self, by_hydra: Callable[[tuple[str, ...]], DictConfig], configs: Path) -> None:
+        def compose_without_node(overrides: tuple[str, ...]) -> Draft:
+            cfg = by_hydra(overrides)
+            choices = dict(cfg.hydra.runtime.choices)
+            with open_dict(cfg):
+                del cfg["hydra"]  # which is slow to copy
+            return cfg, choices
+
+        self._by_hydra, self._configs = cache(compose_without_node), configs
+
+    def compose(self, overrides: tuple[str, ...]) -> compose.Composed:
+        """Return the composed config of some overrides. Raises `OptionError`, and Hydra's errors."""
+        return compose.compose_config(*self.draft(overrides), overrides, self._configs)
+
+    def draft(self, overrides: tuple[str, ...]) -> Draft:
+        """Return an unresolved config, which the caller may change, and the choice of each group.
+
+        Raises Hydra's errors.
+        """
+        parsed = {text: _parse(text) for text in overrides}
+        plain = {text: override for text, override in parsed.items() if self._is_plain(override)}
+        choosing = {text: override for text, override in parsed.items() if text not in plain}
+        separate = {text: override for text, override in choosing.items() if self._is_separate(override)}
+        replaced_groups = {override.key_or_group: str(override.value()) for override in separate.values()}
+        composed = [text for text in choosing if text not in separate]
+        if any(self._affects(parsed[text], replaced_groups) for text in composed):
+            replaced_groups, composed = {}, list(choosing)
+        cfg, choices = deepcopy(self._by_hydra(tuple(composed)))
+        for group, choice in replaced_groups.items():
+            of_run = {name: cfg[group][name] for name in options.list_node_options(group)}  # no options of the choice
+            cfg[group] = OmegaConf.merge(_read(self._configs, group, choice), of_run)
+            choices[group] = choice
+        for override in plain.values():
+            node, _, option = override.key_or_group.rpartition(".")
+            content = OmegaConf.select(cfg, node) if node else cfg
+            if (isinstance(content, DictConfig) and option in content) == override.is_add():
+                return deepcopy(self._by_hydra(overrides))  # Hydra composes it, or raises its error
+            OmegaConf.update(cfg, override.key_or_group, override.value(), force_add=override.is_add())
+        return cfg, choices
+
+    def _is_plain(self, override: Override) -> bool:
+        """Return whether an override sets one option to a plain value, and makes no choice."""
+        value, key = override.value(), override.key_or_group
+        is_value = isinstance(value, bool | int | float | str | list | None) and "${" not in str(value)
+        is_option = "@" not in key and not key.startswith("hydra") and not (self._configs / key).is_dir()
+        return is_value and is_option and not override.is_delete()
+
+    def _is_separate(self, override: Override) -> bool:
+        """Return whether an override makes a choice whose yaml holds the options of one component, and nothing else."""
+        group = override.key_or_group
+        if override.type != OverrideType.CHANGE or override.package is not None:
+            return False
+        if group not in (*check.GROUPS_WITHOUT_TORCH, *check.GROUPS_WITH_TORCH) or group in DATA_GROUPS:
+            return False
+        text = _read_text(self._configs, group, str(override.value()))
+        return "\n_target_: " in f"\n{text}" and "defaults:" not in text and "@package" not in text
+
+    def _affects(self, override: Override, replaced_groups: Collection[str]) -> bool:
+        """Return whether an override may set options in groups whose nodes are replaced, which would lose them.
+
+        override: a choice, or an override that deletes; replaced_groups: these groups.
+        """
+        group = override.key_or_group
+        if group.split(".")[0] in replaced_groups or override.is_delete():
+            return True
+        return not _find_reach(self._configs, group, str(override.value())).isdisjoint(replaced_groups)
+
+
+@cache
+def _find_reach(configs: Path, group: str, choice: str) -> frozenset[str]:
+    """Return the top-level options outside its group that a choice can set, also through files that it includes."""
+    package = PACKAGE.search(_read_text(configs, group, choice))
+    if package is None:
+        return frozenset()
+    if package[1] != "_global_":
+        return frozenset({package[1].split(".")[0]})
+    node = _read(configs, group, choice)
+    names = {str(name) for name in node}
+    for entry in node.get("defaults", ()):
+        for name, included in ({group: entry} if isinstance(entry, str) else entry).items():
+            included_group = str(name).removeprefix("override ").lstrip("/").partition("@")[0]
+            names |= {included_group} | _find_reach(configs, included_group, str(included).partition("@")[0])
+    return frozenset(names)
+
+
+@cache
+def _read(configs: Path, group: str, choice: str) -> DictConfig:
+    content = OmegaConf.load(configs / group / f"{choice}.yaml")
+    if not isinstance(content, DictConfig):
+        raise TypeError(f"configs/{group}/{choice}.yaml holds no options")
+    return content
+
+
+@cache
+def _read_text(configs: Path, group: str, choice: str) -> str:
+    path = configs / group / f"{choice}.yaml"
+    return path.read_text() if path.is_file() else ""
+
+
+@cache
+def _parse(text: str) -> Override:
+    (override,) = PARSER.parse_overrides([text])
+    return override
+
+
+def compose_job(overrides: tuple[str, ...], configs: Path, hydra: tuple[str, ...] = ()) -> compose.Composed:
+    """Return the composed config of a job. Jobs that differ only in a final override of `seed` share the work.
+
+    Args:
+        overrides: the overrides of the job.
+        configs: the folder of the groups.
+        hydra: options of Hydra that were typed, such as `hydra.searchpath`.
+    """
+    *common, last = overrides or ("",)
+    if not re.fullmatch("seed=[0-9]+", last):
+        return _composer(configs, hydra).compose(overrides)
+    cfg, choices = _draft(tuple(common), configs, hydra)
+    OmegaConf.update(cfg, "seed", int(last.partition("=")[2]))
+    return compose.compose_config(cfg, choices, overrides, configs)
+
+
+@lru_cache(maxsize=1000)
+def _draft(overrides: tuple[str, ...], configs: Path, hydra: tuple[str, ...]) -> Draft:
+    return _composer(configs, hydra).draft(overrides)
+
+
+@cache
+def _composer(configs: Path, hydra: tuple[str, ...]) -> JobComposer:
+    by_hydra = partial(compose.compose_with_hydra, configs=configs, with_hydra=True)
+    return JobComposer(lambda overrides: by_hydra((*hydra, *overrides)), configs)

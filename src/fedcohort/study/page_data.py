@@ -1,0 +1,239 @@
+"""The data of a study's templates: the outcome of its settings, notes on its runs, and what is missing."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fedcohort import units
+from fedcohort.results.correction import ANYWHERE, adjust_for_claim
+from fedcohort.results.speed_up import judge_speed
+from fedcohort.results.verdict import sign_of
+from fedcohort.study.definition import BOUND, BOUND_PREFIX, METHOD, ORACLE, REFERENCE, Study, clock_limit, display_name
+from fedcohort.study.formats import count_noun, number_range
+from fedcohort.study.measure import ROUNDS
+from fedcohort.study.ranking import Ranks
+from fedcohort.study.result_files import DONE, Row
+from fedcohort.study.results import Results
+from fedcohort.study.speed import Speeds
+from fedcohort.study.verdict import SettingVerdict, Verdict
+
+# Kinds of settings. WON: a method is better. UNUSED: an oracle is better, and no method. NOTHING: no interval of an
+# oracle reaches above `win.worth`. OPEN: none of these.
+WON, UNUSED, NOTHING, OPEN = KINDS = ("won", "unused", "nothing", "open")
+
+
+def summarise(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds) -> dict[str, Any]:
+    """Return the data of the first paragraphs of a page.
+
+    Returns:
+        settings: those with results, by kind. Each has its label, kind and verdict. `diverged` are the methods that
+            diverged on more seeds than the baseline. `above` are the references, bounds and further oracles whose
+            interval reaches above `win.worth`, the largest first.
+        counts: number of settings of each kind.
+        tests: number of tests of methods in all settings.
+        won_over_all: number of settings where a method is better after one correction over all tests.
+        horizons: budgets of the baseline's runs, in words.
+        has_clock: whether virtual time ends runs of a setting.
+        seeds: numbers of paired seeds of the methods.
+        overall: claims over all settings (`compare_overall`).
+        faster: number of settings whose target was met, and of those where a method is faster, by axis; None without
+            a target.
+    """
+    settings = []
+    for name, setting in verdict.settings.items():
+        above = [
+            method
+            for method in setting.methods.values()
+            if method.role in (BOUND, REFERENCE, ORACLE)
+            and method.method not in setting.headroom.oracles
+            and method.difference.n >= study.rules.seeds
+            and method.difference.high > study.rules.worth
+        ]
+        facts = {"label": study.settings[name].label, "kind": kind_of(study, setting), "verdict": setting}
+        facts |= {
+            "diverged": setting.diverged(study.baseline),
+            "above": sorted(above, key=lambda m: -m.difference.mean),
+        }
+        settings.append(facts)
+    kinds = Counter(setting["kind"] for setting in settings)
+    budgets = dict.fromkeys(row["budget"] for (_, method, _), row in results.done_runs() if method == study.baseline)
+    return {
+        "settings": sorted(settings, key=lambda setting: (WON, UNUSED, OPEN, NOTHING).index(setting["kind"])),
+        "counts": {kind: kinds[kind] for kind in KINDS},
+        "tests": verdict.tests,
+        "won_over_all": sum(setting.has_winner(study.rules.alpha) for setting in verdict.settings.values()),
+        "horizons": list(dict.fromkeys(_write_horizon(budget) for budget in budgets if budget)),
+        "has_clock": any(clock_limit((*study.common, *setting.overrides)) for setting in study.settings.values()),
+        "seeds": number_range(method.difference.n for method in verdict.methods if method.role == METHOD),
+        "overall": compare_overall(study, verdict.ranks),
+        "faster": _count_faster(study, speed_ups),
+    }
+
+
+def kind_of(study: Study, setting: SettingVerdict) -> str:
+    """Return the kind of a setting."""
+    if setting.better():
+        return WON
+    if setting.headroom.is_positive:
+        return UNUSED
+    differences = [setting.methods[name].difference for name in setting.headroom.oracles]
+    # an oracle that equals the baseline on every seed has no interval
+    ends = [oracle.high if math.isfinite(oracle.half) else oracle.mean for oracle in differences]
+    return NOTHING if ends and all(end <= study.rules.worth for end in ends) else OPEN
+
+
+def _write_horizon(budget: str) -> str:
+    """Return `60 rounds`, or `5 h or 300 rounds`, of a budget."""
+    limits = dict(re.findall(r"(\w+)=([\d.]+)", budget))
+    parts = [f"{units.seconds(float(limits['virtual_s']))} of virtual time"] if "virtual_s" in limits else []
+    parts += [units.bytes_(float(limits["bytes"]))] if "bytes" in limits else []
+    parts += [f"{limits['rounds']} rounds"] if "rounds" in limits else []
+    return " or ".join(parts) or budget
+
+
+def compare_overall(study: Study, ranks: Ranks | None) -> dict[str, Any] | None:
+    """Return the claims over all settings (C4); None if methods are not compared over them.
+
+    Returns:
+        settings, seeds, methods: number of settings, of common seeds and of methods that are tested.
+        families: number of families of settings; 0 where they are too few for a test.
+        better, worse: methods that are significantly better or worse over these settings, with their differences; the
+            largest mean difference is first in both.
+        better_over_families: methods that are significantly better over families of settings.
+        largest: the method with the largest mean difference.
+    """
+    if ranks is None or not ranks.overall:
+        return None
+    compared = sorted(ranks.overall.items(), key=lambda item: _with_nan_last(item[1].seeds.mean))
+    signs = {method: result.sign(study.rules) for method, result in compared}
+    differences = [(method, result.seeds) for method, result in compared]
+    over_families = [(method, result.families) for method, result in compared if result.families]
+    return {
+        "settings": len(ranks.by_setting),
+        "seeds": differences[0][1].n,
+        "methods": len(compared),
+        "families": over_families[0][1].n if over_families else 0,
+        "better": [(method, difference) for method, difference in differences if signs[method] > 0],
+        "worse": [(method, difference) for method, difference in reversed(differences) if signs[method] < 0],
+        "better_over_families": [
+            (method, result.families) for method, result in compared if result.sign_elsewhere(study.rules) > 0
+        ],
+        "largest": differences[0],
+    }
+
+
+def _with_nan_last(mean: float) -> float:
+    return -mean if math.isfinite(mean) else math.inf
+
+
+def _count_faster(study: Study, speed_ups_by_axis: Speeds) -> dict[str, int] | None:
+    """Return the settings where a method is faster after one correction over all methods and settings of the axis."""
+    if not any(speed_ups_by_axis.values()):
+        return None
+    counts = {"settings": len({setting for by_pair in speed_ups_by_axis.values() for setting, _ in by_pair})}
+    for axis, by_pair in speed_ups_by_axis.items():
+        speed_ups = {pair: speed.speed_up for pair, speed in by_pair.items() if study.role_of(pair[1]) == METHOD}
+        ps = adjust_for_claim({pair: up.p for pair, up in speed_ups.items()}, ANYWHERE)
+        verdicts = {pair: judge_speed(up, ps[pair], study.rules) for pair, up in speed_ups.items()}
+        counts[axis] = len({setting for (setting, _), verdict in verdicts.items() if sign_of(verdict) > 0})
+    return counts
+
+
+def find_notes(study: Study, results: Results, verdict: Verdict) -> dict[str, object]:
+    """Return the data of the template `study_notes.md.j2`.
+
+    Returns:
+        collapsing: worst difference of each method that collapses on some seeds, in the metric's own unit.
+        partial: labels of the settings in which some methods are not run.
+        ended_by_rounds: by label of a setting and method, (runs, all runs) whose rounds ended before their clock.
+        other_code: number of runs of code that behaves differently.
+        compared: commits with which the code was compared.
+        rounds: number of first rounds that the comparison runs.
+    """
+    ended_by_rounds = dict[str, dict[str, tuple[int, int]]]()
+    worst: dict[str, list[float]] = {name: [] for name in sorted(verdict.collapsing)}
+    for method in sorted(verdict.methods, key=lambda method: (study.settings[method.setting].label, method.method)):
+        if method.ended_by_rounds:
+            counts_by_method = ended_by_rounds.setdefault(study.settings[method.setting].label, {})
+            counts_by_method[display_name(method.method)] = method.ended_by_rounds, method.value.n
+        if method.method in worst:
+            worst[method.method].append(method.difference.worst)
+    rows_of_other_code = [row for _, row in results.done_runs() if row["differs"]]
+    return {
+        "collapsing": {name: float(np.nanmin(values)) for name, values in worst.items()},
+        "partial": [setting.label for setting in study.settings.values() if setting.methods is not None],
+        "ended_by_rounds": ended_by_rounds,
+        "other_code": len(rows_of_other_code),
+        "compared": sorted({row["compared"][:10] for row in rows_of_other_code}),
+        "rounds": ROUNDS,
+    }
+
+
+def describe_origin(runs: Sequence[Row]) -> dict[str, object]:
+    """Return the number of runs, their wall time in hours, and the number of runs of each commit."""
+    commits = Counter(row["commit"][:10] + (" with uncommitted changes" if row["dirty"] else "") for row in runs)
+    return {"runs": len(runs), "hours": sum(row["wall_s"] for row in runs) / 3600, "commits": commits}
+
+
+def list_missing(study: Study, verdict: Verdict) -> list[str]:
+    """Return the runs that the study requests and does not have, in one line for methods that lack the same."""
+    missing = dict[str, dict[int, list[str]]]()
+    for (setting, method), n in verdict.missing.items():
+        missing.setdefault(method, {}).setdefault(n, []).append(setting)
+    texts = {}
+    for method, settings in missing.items():
+        n_seeds = len(study.seeds_of(method))
+        texts[method] = "; ".join(
+            f"{'all' if n == n_seeds else n} of {n_seeds} seeds in {_name_settings(study, method, settings[n])}"
+            for n in sorted(settings, reverse=True)
+        )
+    return [f"{text}: {names}" for text, names in _group_methods(texts).items()]
+
+
+def list_changed(study: Study, results: Results) -> list[str]:
+    """Return one line on the runs that are left out because their configuration changed; none without such runs."""
+    if not results.changed:
+        return []
+    settings = dict[str, dict[str, None]]()
+    for setting, method, _ in sorted(results.changed):
+        settings.setdefault(method, {})[setting] = None
+    texts = {method: _name_settings(study, method, names) for method, names in settings.items()}
+    what = "; ".join(f"{names} in {text}" for text, names in _group_methods(texts).items())
+    own_methods = [method for method in settings if study.is_user_method(method) and method not in study.overrides]
+    hint = f" (own methods: add `selectors={','.join(own_methods)}`)" if own_methods else ""
+    return [
+        f"{count_noun(len(results.changed), 'run')} left out, since the configuration has changed or is rejected now: "
+        f"{what}; `fedcohort study run {study.name}` runs them again{hint}"
+    ]
+
+
+def list_rejected(study: Study, results: Results) -> list[tuple[str, Iterable[str]]]:
+    """Return the reasons why runs have no result, each with its conditions."""
+    reasons = dict[str, dict[str, None]]()
+    for (setting, method, _), row in results.rows.items():
+        if row["status"] != DONE and setting in study.settings:
+            name = f"{method.removeprefix(BOUND_PREFIX)} in {study.settings[setting].label}"
+            reasons.setdefault(f"{row['status']}: {row['reason']}", {})[name] = None
+    return list(reasons.items())
+
+
+def _name_settings(study: Study, method: str, settings: Iterable[str]) -> str:
+    """Return the names of settings, or `all requested settings` where the method is run in no others."""
+    names, bound = list(settings), method.removeprefix(BOUND_PREFIX)
+    n_settings = sum(
+        bound in setting.bounds if bound != method else study.includes(name, method)
+        for name, setting in study.settings.items()
+    )
+    return "all requested settings" if len(names) == n_settings else ", ".join(names)
+
+
+def _group_methods(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of the methods that have each text."""
+    return {
+        text: ", ".join(display_name(method) for method in texts if texts[method] == text)
+        for text in dict.fromkeys(texts.values())
+    }

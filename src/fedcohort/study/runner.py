@@ -1,0 +1,228 @@
+"""Run the missing runs of a study with a launcher, and store each result at once (`fedcohort study run`)."""
+
+import shutil
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fedcohort import units
+from fedcohort.errors import FedcohortError, OptionError
+from fedcohort.jobs import status
+from fedcohort.jobs.launch import Launch
+from fedcohort.record import provenance, sweep_folder
+from fedcohort.study import progress, tasks
+from fedcohort.study.check_conditions import check_conditions
+from fedcohort.study.config_digests import ConfigDigests
+from fedcohort.study.definition import Condition, Key, Overrides, Study, add_user_methods, list_conditions, option_name
+from fedcohort.study.result_files import DONE, REFUSED, Row
+from fedcohort.study.results import Results
+from fedcohort.study.tasks import Outcome, Task, run_tasks
+
+COMPOSING = "yaml files changed: composing the affected runs to see whether their configuration changed (10 a second)"
+PrintLine = Callable[[str], None]
+Run = tuple[Condition, int]  # a condition and a seed
+
+
+@dataclass
+class StudyRunner:
+    """A study with its results, and how its runs are started.
+
+    Attributes:
+        configs: the folder of the groups.
+        logs: folder in which run folders are created.
+        keep_folders: whether run folders are kept when their results are stored.
+        print_line: prints a line.
+        again: `true` repeats the runs of other commits, `changed` those that `compare_code.py` found different.
+        launch: how jobs are started.
+    """
+
+    study: Study
+    results: Results
+    configs: Path
+    logs: Path
+    keep_folders: bool
+    print_line: PrintLine
+    again: str = "false"
+    launch: Launch = field(default_factory=Launch)
+
+    def __post_init__(self) -> None:
+        self.digests = ConfigDigests(self.configs)
+
+    def run(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> None:
+        """Do the missing runs, store each result at once, and report refusals and failures.
+
+        Raises `OptionError` before the first run: for unknown options, for jobs of an earlier command that a cluster
+        still has, and for `again=true` with uncommitted code, whose runs could not be recognised.
+        """
+        if self.again == "true" and provenance.current_commit()[1]:
+            raise OptionError("again=true compares commits, but this code has uncommitted changes: commit them first")
+        if lines := self.collect(conditions, seeds):
+            raise OptionError("\n".join([*lines, "wait for these jobs, or cancel them, before more are started"]))
+        current = self.find_progress(conditions, seeds)
+        self._update_digests(current)
+        to_do = {
+            key: (condition, seed)
+            for condition, seed in current.runs
+            if current.states[key := condition.key(seed)] in progress.TO_DO
+            or (current.states[key] == DONE and self._is_outdated(self.results.rows[key]))
+        }
+        methods = {condition.method for condition, _ in to_do.values()}
+        unfinished = [condition for condition in conditions if condition.method in methods]
+        check_conditions(self.study, unfinished, self.configs)
+        n_to_do, time_left = len(to_do), progress.estimate_time(self.results)
+        n_done = current.count(DONE) - sum(current.states[key] == DONE for key in to_do)
+        self.print_line(f"{n_done} of {len(current.runs)} runs are done, {n_to_do} to do")
+        with closing(self._outcomes(list(to_do.values()))) as outcomes:  # an error or a signal ends the processes first
+            for number, ((condition, seed), outcome) in enumerate(outcomes, 1):
+                row = self._store(condition, seed, outcome)
+                del to_do[condition.key(seed)]
+                if row["status"] == DONE and outcome.run_as is None:
+                    time_left.learn((condition.setting, condition.method), row["wall_s"])
+                seconds = time_left.seconds([key[:2] for key in to_do]) / self.launch.n_jobs
+                time_text = f", {units.rough_seconds(seconds)} left" if seconds else ""
+                self.print_line(f"[{number}/{n_to_do}] {_describe(row, outcome.run_as)}{time_text}")
+
+    def find_progress(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> progress.Progress:
+        """Compare the requested runs with the stored results, seed by seed, so that a stopped study has fewer seeds."""
+        runs, states = [], dict[Key, str]()
+        for seed in seeds:
+            for condition in conditions:
+                if condition.seeds is None or seed in condition.seeds:
+                    runs.append((condition, seed))
+                    digest = self.digests.digest_of(condition.overrides)
+                    states[condition.key(seed)] = progress.state_of(self.results.rows.get(condition.key(seed)), digest)
+        if progress.CHANGED in states.values():  # the overrides or yaml files; the configuration may still be the same
+            self.print_line(COMPOSING)
+        identities = dict[Overrides, dict[str, str]]()
+        for condition, seed in runs:
+            if states[key := condition.key(seed)] == progress.CHANGED:
+                if condition.overrides not in identities:
+                    identities[condition.overrides] = self._identity(condition)
+                if identities[condition.overrides].items() <= self.results.rows[key].items():
+                    states[key] = DONE
+        return progress.Progress(runs, states)
+
+    def mark_changed(self) -> Results:
+        """Mark those done runs as changed whose configuration is another one now, or rejected; return the results.
+
+        A method that neither `study.yaml` nor `configs` contains any more can't be composed, and its runs stay.
+        """
+        methods = sorted({method for (_, method, _), _ in self.results.done_runs()})
+        present_methods = [name for name in methods if (self.configs / "selector" / f"{name}.yaml").is_file()]
+        complete = add_user_methods(self.study, present_methods, self.configs)
+        conditions = list_conditions(complete, methods=list(complete.overrides))  # with any seed, in all settings
+        states = self.find_progress(conditions, sorted({key[2] for key, _ in self.results.done_runs()})).states
+        self.results.changed = frozenset(key for key, state in states.items() if state == progress.CHANGED)
+        for setting in {setting for setting, _, _ in self.results.changed}:
+            self.results.measure(self.study, setting)  # the target may be a level of the baseline's other runs
+        return self.results
+
+    def collect(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[str]:
+        """Store the results of jobs that an earlier command started; return the status of sweeps that still run.
+
+        A sweep whose jobs have all ended, or were killed, is removed: the next command does the missing runs.
+        """
+        lines = []
+        runs = {_spell(c.overrides, seed): (c, seed) for c in conditions for seed in seeds}
+        for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.PLAN_FILE}")):
+            sweep = plan_file.parent
+            for record in sweep_folder.read(sweep).values():
+                words = [word for word in record.words if option_name(word) not in ("resume", "paths.logs")]
+                is_new = record.folder is not None and record.folder.exists() and record.how in ("done", "skipped")
+                if is_new and (run := runs.get(" ".join(words))) is not None:
+                    outcome = tasks.read_outcome(record, self.task(*run))
+                    self.print_line(_describe(self._store(*run, outcome), None))
+                    tasks.discard_folder(outcome, self.task(*run))
+            plan = sweep_folder.read_plan(sweep)
+            state = status.read_status(sweep, plan) if plan is not None else None
+            if state is not None and state.waits:
+                cancel = f"fedcohort sweep cancel {sweep.name} logs={self.logs}"
+                lines.append(f"{status.describe(sweep.name, state)}\n  {cancel}")
+            else:
+                shutil.rmtree(sweep, ignore_errors=True)
+        return lines
+
+    def task(self, condition: Condition, seed: int) -> Task:
+        """Return the run of a condition with a seed."""
+        resume, metric = self.again == "false", self.study.metric
+        return Task(condition.overrides, seed, self.configs, self.logs, metric, self.keep_folders, resume)
+
+    def _identity(self, condition: Condition) -> dict[str, str]:
+        """Return what distinguishes the runs of the condition from others; "rejected" for a rejected one."""
+        try:
+            return tasks.identity_of(condition.overrides, self.configs)
+        except FedcohortError:
+            return {"config_hash": "rejected"}
+
+    def _update_digests(self, current: progress.Progress) -> None:
+        """Store the present config digests of runs that are done, so that the next command need not compose them."""
+        is_updated = False
+        for condition, seed in current.runs:
+            row, digest = self.results.rows.get(condition.key(seed), {}), self.digests.digest_of(condition.overrides)
+            if current.states[condition.key(seed)] == DONE and row["stamp"] != digest:
+                row |= {"stamp": digest, "words": _spell(condition.overrides, seed)}
+                is_updated = True
+        if is_updated:
+            self.results.save()
+
+    def _is_outdated(self, row: Row) -> bool:
+        """Return whether the option `again` repeats the run of this row."""
+        if self.again == "changed":
+            return bool(row["differs"])
+        return self.again == "true" and (row["dirty"] or row["commit"] != provenance.current_commit()[0])
+
+    def _outcomes(self, runs: Sequence[Run]) -> Generator[tuple[Run, Outcome], None, None]:
+        """Yield the outcome of each run, those known without training first. Equal runs are one job."""
+        jobs = dict[tuple[object, ...], list[Run]]()
+        for condition, seed in runs:
+            refusal = tasks.find_refusal(condition.overrides, self.configs)
+            if refusal is not None and refusal.kind in tasks.REFUSAL_ERRORS:
+                yield (condition, seed), Outcome(REFUSED, refusal.reason)
+            elif (outcome := self._find_equal(condition, seed)) is not None:
+                yield (condition, seed), outcome
+            else:
+                identity = tasks.identity_of(condition.overrides, self.configs)
+                jobs.setdefault((*identity.values(), seed), []).append((condition, seed))
+        groups = list(jobs.values())
+        with closing(run_tasks([self.task(*group[0]) for group in groups], self.launch)) as outcomes:
+            for number, outcome in outcomes:
+                for condition, seed in groups[number]:  # a bound of one setting can equal the baseline of another
+                    yield (condition, seed), self._find_equal(condition, seed) or outcome
+
+    def _find_equal(self, condition: Condition, seed: int) -> Outcome | None:
+        """Return the stored outcome of an equal run, of this condition or another; None if there is none."""
+        identity = tasks.identity_of(condition.overrides, self.configs)
+        for key, row in sorted(self.results.done_runs(), key=lambda item: item[0] != condition.key(seed)):
+            if key[2] == seed and identity.items() <= row.items() and not self._is_outdated(row):
+                return Outcome(DONE, "", row, self.results.curves[key], key)
+        return None
+
+    def _store(self, condition: Condition, seed: int, outcome: Outcome) -> Row:
+        """Store the outcome of a run, and return its row."""
+        commit, dirty = provenance.current_commit()
+        row: Row = {"commit": commit, "dirty": dirty, **outcome.facts}
+        row |= {"cell": condition.setting, "selector": condition.method, "seed": seed, "metric": self.study.metric}
+        row |= {"status": outcome.status, "reason": outcome.reason, "words": _spell(condition.overrides, seed)}
+        row["stamp"] = self.digests.digest_of(condition.overrides)
+        if outcome.run_as is None and not row["dirty"]:
+            row |= {"compared": row["commit"], "differs": ""}
+        if outcome.curve is not None:
+            row |= tasks.identity_of(condition.overrides, self.configs)
+        self.results.put(row, outcome.curve, is_own=self.study.is_user_method(condition.method))
+        self.results.measure(self.study, condition.setting, condition.key(seed))
+        self.results.save()
+        return self.results.rows[condition.key(seed)]
+
+
+def _spell(overrides: Overrides, seed: int) -> str:
+    return " ".join((*overrides, f"seed={seed}"))
+
+
+def _describe(row: Row, run_as: Key | None) -> str:
+    name = f"{row['cell']} {row['selector']} seed {row['seed']}"
+    if run_as:
+        return f"{name}: {row['late']:.4f}, the same run as {run_as[0]} {run_as[1]}"
+    if row["status"] == DONE:
+        return f"{name}: {row['late']:.4f} in {row['wall_s']:.1f} s"
+    return f"{name}: {row['status']}: {row['reason']}"

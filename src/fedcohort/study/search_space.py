@@ -1,0 +1,197 @@
+"""The search space of a tuning, option `tune` of `study.yaml`, and its result, `tuned.yaml` in the same folder.
+
+`tune` has these options:
+
+    trials   number of trials of each method, at most the number of combinations of its options. The first trial has
+             the default options.
+    seeds    of the runs of a trial; none of the study's own.
+    cells    settings of the runs. The value of a trial is the mean over these settings and seeds.
+    metric   that is compared. It is measured on the server's validation set, and never on the test set.
+    space    by method, the values of each option: a list, or {low, high, log: false}, integers where both ends are.
+
+The result for `flash` is the method `flash_tuned`, with the same options in all settings. `tuned.yaml` has, for each
+method, the options above, the best trial and:
+
+    tried    the trials in order, each with its overrides, value and commit; the value is null where a trial failed
+    spare    known trials that the present search has not reached
+"""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedcohort import ranges
+from fedcohort.startup.compose import read_yaml
+from fedcohort.startup.options import spell_value
+from fedcohort.study.checks import check_option_names, name_file_in_errors, read_mapping, read_named_mapping, read_seeds
+
+TUNED_FILE, SUFFIX = "tuned.yaml", "_tuned"
+REQUIRED = ("trials", "seeds", "cells", "space")
+METRIC = "server_val/acc"
+RESULT_FIELDS = ("trials", "seeds", "cells", "metric", "words", "value", "default")  # fields of `Tuned`, by method
+SEARCH_FIELDS = ("stamp", "tried", "spare")  # other fields of tuned.yaml, which only the search reads
+TRIAL_FIELDS = ("words", "value", "commit")  # fields of a trial; one without a value also has a reason
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An option with a list of values."""
+
+    values: Sequence[Any]
+
+    def contains(self, value: object) -> bool:
+        """Return whether the option may have the value."""
+        return value in self.values
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An option in [low, high], an integer where both ends are; log: sampled on a logarithmic scale."""
+
+    low: float
+    high: float
+    log: bool
+
+    @property
+    def is_integer(self) -> bool:
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    @property
+    def values(self) -> Sequence[int] | None:
+        """All values of an integer; None for a real number."""
+        return range(int(self.low), int(self.high) + 1) if self.is_integer else None
+
+    def contains(self, value: object) -> bool:
+        """Return whether the option may have the value."""
+        return isinstance(value, int if self.is_integer else int | float) and self.low <= value <= self.high
+
+
+Range = Choice | Interval
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """The options that are tuned, with their ranges.
+
+    Attributes:
+        trials: number of trials of each method.
+        seeds: seeds of the runs of a trial.
+        settings: settings of the runs of a trial.
+        metric: that is compared.
+        methods: ranges of the options, by method and option.
+    """
+
+    trials: int
+    seeds: Sequence[int]
+    settings: Sequence[str]
+    metric: str
+    methods: Mapping[str, Mapping[str, Range]]
+
+    def trials_of(self, method: str) -> int:
+        """Return the number of trials of a method: at most the number of combinations of its options."""
+        values = [option.values for option in self.methods[method].values()]
+        return int(min(self.trials, math.prod(math.inf if options is None else len(options) for options in values)))
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The result of tuning a method, with the names of `tuned.yaml`.
+
+    Attributes:
+        row: name of the method.
+        words: overrides of the best trial.
+        trials: number of trials.
+        seeds: seeds of the runs of a trial.
+        cells: settings of the runs of a trial.
+        metric: that is compared.
+        value: metric of the best trial.
+        default: metric with the default options.
+        commits: number of trials of each commit.
+    """
+
+    row: str
+    words: Sequence[str]
+    trials: int
+    seeds: Sequence[int]
+    cells: Sequence[str]
+    metric: str
+    value: float
+    default: float
+    commits: Mapping[str, int]
+
+
+def read_search_space(value: object, settings: Collection[str], seeds: Collection[int]) -> SearchSpace:
+    """Return the search space of the option `tune`.
+
+    Args:
+        value: the option.
+        settings: names of the study's settings.
+        seeds: seeds of the study.
+
+    Raises:
+        OptionError: for an option that is unknown, missing or out of range.
+    """
+    node = read_mapping("tune", value)
+    check_option_names("tune", node, (*REQUIRED, "metric"), REQUIRED)
+    ranges.integer("tune.trials", node["trials"], "[1, inf)")
+    tuning_seeds, metric = read_seeds("tune.seeds", node["seeds"]), node.get("metric", METRIC)
+    if common := sorted(set(tuning_seeds) & set(seeds)):
+        raise ranges.refuse("tune.seeds", f"seeds without those of the study, such as {common[0]}", node["seeds"])
+    ranges.words("tune.cells", node["cells"], *settings)
+    ranges.choice("tune.metric", metric, METRIC)
+    methods = dict[str, dict[str, Range]]()
+    for method, options in read_mapping("tune.space", node["space"]).items():
+        where = f"tune.space.{method}"
+        if not (options := read_mapping(where, options)):
+            raise ranges.refuse(where, "one option or more", {})
+        methods[method] = {name: _read_range(f"{where}.{name}", value) for name, value in options.items()}
+    return SearchSpace(node["trials"], tuning_seeds, tuple(node["cells"]), metric, methods)
+
+
+def _read_range(where: str, value: Any) -> Range:  # noqa: ANN401 - any value of a yaml
+    if isinstance(value, Mapping):
+        check_option_names(where, value, ("low", "high", "log"), ("low", "high"))
+        low, high, log = value["low"], value["high"], value.get("log", False)
+        ranges.number(f"{where}.low", low, "(-inf, inf)")
+        ranges.number(f"{where}.high", high, "(-inf, inf)")
+        ranges.flag(f"{where}.log", log)
+        if not low < high or (log and low <= 0):
+            raise ranges.refuse(where, f"an interval with low < high{', low > 0' if log else ''}", dict(value))
+        return Interval(low, high, log)
+    is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
+    is_plain = is_list and all(item is None or isinstance(item, str | int | float) for item in value)
+    if is_plain and len(set(map(spell_value, value))) == len(value):
+        return Choice(tuple(value))
+    raise ranges.refuse(where, "a list of two values or more, none twice, or {low: 0.1, high: 10, log: true}", value)
+
+
+def load_tuned(folder: Path) -> dict[str, Tuned]:
+    """Return the results of finished searches in which a trial succeeded, by the names of the tuned methods."""
+    return {
+        f"{method}{SUFFIX}": Tuned(
+            method,
+            commits=Counter(trial["commit"] for trial in facts["tried"]),
+            **{name: facts[name] for name in RESULT_FIELDS},
+        )
+        for method, facts in load_searches(folder).items()
+        if facts["words"] and len(facts["tried"]) >= facts["trials"]
+    }
+
+
+def load_searches(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the content of tuned.yaml by method; {} without the file. Raises `OptionError`."""
+    path = folder / TUNED_FILE
+    if not path.is_file():
+        return {}
+    with name_file_in_errors(path, ()):
+        tuned = {
+            method: read_mapping(method, facts) for method, facts in read_named_mapping("rows", read_yaml(path)).items()
+        }
+        for method, facts in tuned.items():
+            check_option_names(method, facts, (*RESULT_FIELDS, *SEARCH_FIELDS), (*RESULT_FIELDS, *SEARCH_FIELDS))
+            for trial in (*facts["tried"], *facts["spare"]):
+                check_option_names(f"{method}: a trial", trial, (*TRIAL_FIELDS, "reason"), TRIAL_FIELDS)
+        return tuned

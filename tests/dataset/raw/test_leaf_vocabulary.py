@@ -1,0 +1,80 @@
+"""Raw Reddit comments are converted to sequences of ten words, and the words of the training part are counted."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from fedcohort.command import line
+from fedcohort.dataset.raw import leaf
+from fedcohort.errors import DataError
+from raw_toy import leaf as raw_leaf
+from raw_toy import prepare
+from reddit_toy import sequences, write
+
+SHORT, LONG = ["so", "it", "is"], ["it"] * 7 + ["is", "what", "it", "is"]
+
+
+def test_comments_are_cut_as_leaf_cuts_them() -> None:
+    """13 inputs of 11 words: <BOS> and nine of them, then two, <EOS> and padding; targets one word on."""
+    (first, second), (targets, last) = sequences(LONG)
+    assert first == ["<BOS>", *LONG[:9]]
+    assert second == ["it", "is", "<EOS>", *["<PAD>"] * 7]
+    assert targets == LONG[:10]
+    assert last == ["is", "<EOS>", *["<PAD>"] * 8]
+
+
+def test_rows_and_words_of_leafs_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "raw", "train", {"1": [SHORT, LONG], "2": [SHORT]})
+    write(tmp_path / "raw", "val", {"1": [["no"]]})
+    write(tmp_path / "raw", "test", {"1": [LONG]})
+    assert line.main(["prepare", "leaf", str(tmp_path / "raw"), str(tmp_path / "made")]) == 0
+    assert "4 rows in train.parquet, 2 rows in test.parquet" in capsys.readouterr().out
+    table = pq.read_table(tmp_path / "made" / "train.parquet").to_pydict()
+    assert table["client"] == ["1", "1", "1", "2"]
+    assert (table["x"][1:3], table["y"][1:3]) == sequences(LONG)
+    found = pq.read_table(tmp_path / "made" / "vocabulary.parquet").to_pydict()
+    assert found == {"word": ["it", "is", "<BOS>", "<EOS>", "so", "what"], "count": [10, 4, 3, 3, 2, 1]}
+    made = (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns
+    leaf.finish(tmp_path / "made")
+    assert (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns == made
+    (tmp_path / "made" / "vocabulary.parquet").unlink()
+    leaf.finish(tmp_path / "made")
+    assert (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns >= made, "made again"
+
+
+def test_what_stands_for_other_words_is_none(tmp_path: Path) -> None:
+    """dataset=reddit has a symbol for <UNK> already, and refuses a vocabulary that has it, too."""
+    write(tmp_path / "raw", "train", {"1": [["so", "<UNK>", "is"]]})
+    prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made")
+    leaf.finish(tmp_path / "made")
+    assert "<UNK>" not in pq.read_table(tmp_path / "made" / "vocabulary.parquet")["word"].to_pylist()
+
+
+def test_other_kinds_have_no_vocabulary(tmp_path: Path) -> None:
+    raw_leaf(tmp_path / "raw", mac=(["abc"], ["d"]))
+    prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made")
+    leaf.finish(tmp_path / "made")
+    assert sorted(file.name for file in (tmp_path / "made").iterdir()) == ["prepared.json", "train.parquet"]
+
+
+def test_what_is_wrong_is_named_by_user_and_comment(tmp_path: Path) -> None:
+    def broken(x: Any, y: Any) -> None:
+        raw_leaf(tmp_path, "a.json", **{"7": (x, y)})
+
+    x, y = sequences(SHORT)
+    for inputs, told, refusal in (
+        ([x], [{"subreddit": "s"}], "user '7', comment 0 has no lists x and y.target_tokens"),
+        ([x, "so it is"], [{"target_tokens": y}, {"target_tokens": y}], "user '7', comment 1 has no lists x and y.tar"),
+        (
+            [x],
+            [{"target_tokens": [*y, y[0]]}],
+            r"comment 0 has words in lists of \[10\] and targets in lists of \[10, ",
+        ),
+        ([x, x], [{"target_tokens": y}], "user '7' has 2 x and 1 y"),
+    ):
+        broken(inputs, told)
+        with pytest.raises(DataError, match=refusal):
+            prepare(leaf.plan(tmp_path, None), tmp_path / "made" / str(abs(hash(json.dumps(told)))))

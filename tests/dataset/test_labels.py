@@ -1,0 +1,72 @@
+"""Files that say what their labels' numbers are called."""
+
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pytest
+
+from fedcohort.dataset.files import read_part
+from fedcohort.dataset.labels import read_classes
+from fedcohort.dataset.mnist import Mnist
+from fedcohort.dataset.table import Frame
+from fedcohort.errors import DataError
+from pictures_toy import noise
+
+CLASSES = ("Cat", "Dog", "T-shirt/top")
+
+
+def frame(names: list[str], labels: list[int]) -> Frame:
+    features = datasets.Features({"label": datasets.ClassLabel(names=names)})
+    table: Any = datasets.Dataset.from_dict({"label": labels}, features=features).with_format("arrow")[:]
+    return Frame("a/b (train)", table, "dataset.hub")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["Cat", "Dog", "T-shirt/top"], [0, 1, 2]),
+        (["dog", "T - shirt / top", "cat"], [1, 2, 0]),
+        (["kitten", "puppy", "shirt"], [0, 1, 2]),
+        (["Cat", "puppy", "T-shirt/top"], [0, 1, 2]),
+    ],
+)
+def test_numbers_are_taken_by_their_names(names: list[str], expected: list[int]) -> None:
+    """If the file has the classes in another order, names that are not class names are ignored."""
+    assert read_classes(frame(names, [0, 1, 2]), "label", CLASSES).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "warned"), [(["kitten", "puppy", "shirt"], True), (["Cat", "puppy", "shirt"], False), ([], False)]
+)
+def test_names_of_which_none_is_ours_are_told(names: list[str], warned: bool, caplog: pytest.LogCaptureFixture) -> None:
+    table = frame(names, [0, 1, 2]) if names else Frame("a/b (train)", pa.table({"label": [0, 1, 2]}), "dataset.hub")
+    read_classes(table, "label", CLASSES)
+    said = (
+        "a/b (train): column 'label' names its classes kitten, puppy, shirt, but the dataset names them Cat, "
+        "Dog, T-shirt/top: "
+        "labels are matched by number"
+    )
+    assert caplog.messages == [said] * warned
+
+
+def test_letters_are_told_apart_by_case() -> None:
+    assert read_classes(frame(["a", "A"], [0, 1]), "label", ("A", "a")).tolist() == [1, 0]
+
+
+def test_names_of_other_classes_are_refused() -> None:
+    with pytest.raises(DataError, match=r"^dataset.hub: a/b \(train\): column 'label' names its class 1 'Cat', which"):
+        read_classes(frame(["eel", "Cat", "Dog"], [0, 1, 2]), "label", CLASSES)
+
+
+def test_files_of_the_hub_in_a_folder_say_so_too(tmp_path: Path) -> None:
+    names = ["1", "0", *"23456789"]
+    features = datasets.Features(
+        {"image": datasets.List(datasets.Value("uint8")), "label": datasets.ClassLabel(names=names)}
+    )
+    made = datasets.Dataset.from_dict({"image": noise(3, (784,)).tolist(), "label": [0, 1, 2]}, features=features)
+    for part in ("train", "test"):
+        made.to_parquet(tmp_path / f"{part}.parquet")
+    assert read_part(str(tmp_path), "train").table.num_rows == 3
+    assert Mnist(str(tmp_path), "hub", None, "uint8").load(0).train_y.tolist() == [1, 0, 2]
