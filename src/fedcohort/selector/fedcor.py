@@ -108,7 +108,7 @@ class FedCor(Selector[State]):
         ranges.choice("kernel", self.kernel, "linear", "se")
         ranges.number("length", self.length, "(0, inf)")
 
-    def memory_bytes(self, n_clients: int) -> float:
+    def memory_bytes(self, n_clients: int, n_params: int) -> float:
         """Return the bytes of Sigma and of one copy, float64 [K, K] each."""
         return 16 * n_clients**2
 
