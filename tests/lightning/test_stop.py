@@ -107,7 +107,7 @@ def test_before_the_first_round_nothing_is_left(
 
 
 def test_nor_where_the_first_round_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    signals(monkeypatch, LocalTrainer, "train", TERM, INT, call=3)
+    signals(monkeypatch, LocalTrainer, "begin", TERM, INT, call=3)
     code, output = child(tmp_path, *WORDS, "callback=default", "callback.figures=null")
     assert code in (128 + INT, 128 + TERM)  # both came at once
     assert output.endswith("stopped before a round was trained\n")
@@ -182,7 +182,7 @@ def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
 def test_two_processes_hear_of_what_came_to_their_parent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numbers: tuple[int, ...]
 ) -> None:
-    signals(monkeypatch, LocalTrainer, "train", *numbers, call=4, to=lambda: os.getppid() if rank() == 0 else None)
+    signals(monkeypatch, LocalTrainer, "begin", *numbers, call=4, to=lambda: os.getppid() if rank() == 0 else None)
     code, output = child(tmp_path, "trainer.devices=2", "agg=scaffold", "rounds=50")
     first = re.search(r"^(SIG\w+):", output, re.MULTILINE)
     assert first

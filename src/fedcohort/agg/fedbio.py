@@ -204,4 +204,5 @@ class FedBiO(SampleWeighted[State]):
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
         if self.variant == "first_order":
             return Direction(arrived.mean), state
-        return Direction(arrived.mean), State(state.u + arrived.totals["delta_u"].to(state.u))
+        delta_u = arrived.totals["delta_u"]
+        return Direction(arrived.mean), State(state.u.to(delta_u) + delta_u)
