@@ -88,7 +88,7 @@ def only(logs: Path) -> tuple[Path, dict[str, Any]]:
 
 
 MOMENTS = [
-    (claim, "_new", INT),  # the folder is there before anybody knows of it
+    (claim, "_make_folder", INT),  # the folder is there before anybody knows of it
     (trainer.Training, "trainer", TERM),
     (Collect, "start", INT),
     (Collect, "observe", TERM),  # step 0
