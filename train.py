@@ -39,7 +39,7 @@ def main() -> int:
             raise SystemExit(interrupt.interrupts.code) from None
         raise
     except Exception as error:
-        if not SWEEP.knows(error):
+        if not SWEEP.has_recorded(error):
             SWEEP.exit_code()  # a sweep goes on after a job that crashed; its traceback follows
             raise
         code = 1

@@ -70,6 +70,7 @@ def make_update(client: int, agg: Aggregator[Any]) -> ClientUpdate:
         batch_loss=np.ones(5),
         batch_size=np.full(5, 4),
         sample_loss=np.ones(20 + client),
+        norms=[1.0],
     )
 
 

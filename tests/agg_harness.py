@@ -45,7 +45,9 @@ def make_update(client: int, delta: Sequence[float], n: int = 1, **fields: Any) 
         "batch_size": np.ones(1, dtype=np.int64),
         "sample_loss": np.ones(n),
     }
-    return ClientUpdate(**{**base, **fields})
+    made = {**base, **fields}
+    vectors = [made["vector"], *made["uploads"].values(), *([made["buffers"]] if len(made["buffers"]) else [])]
+    return ClientUpdate(**{"norms": [float(torch.linalg.vector_norm(vector)) for vector in vectors], **made})
 
 
 def collect_updates(

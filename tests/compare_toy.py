@@ -39,7 +39,7 @@ def make_runs(first: Sequence[float], second: Sequence[float]) -> list[Run]:
 def compare_runs(runs: Sequence[Run], *, steps: Sequence[int] = (1, 2, 3), **question: Any) -> Answer:
     """Compare runs whose metrics are constant over the rounds; the default baseline is random."""
     comparison = Question(**{"baseline": "random", **question})
-    matched = match(runs, comparison.rows, comparison.cols, *comparison.metrics)
+    matched = match(runs, comparison.rows, comparison.cols, *comparison.metrics, baseline=comparison.baseline)
     rows = [
         {"run": run.id, "round": step, "virtual_s": 7.0 * step, "bytes": 3e6 * step, "client_flops": 1e9 * step}
         | {name: run.metrics.get(name) for name in comparison.metrics}

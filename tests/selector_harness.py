@@ -24,6 +24,8 @@ find = cache(base.find)
 MADE_UP: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "compressed_gradient": lambda draws: np.stack([draws, 7 * draws % 1], axis=1),
     "dht": lambda draws: np.stack([draws, 7 * draws % 1, 13 * draws % 1], axis=1),
+    "expected_down_s": lambda draws: 0.02 + 0.1 * draws,  # transfers are a part of the job
+    "expected_up_s": lambda draws: 0.02 + 0.1 * draws,
     "group_counts": lambda draws: np.outer(100 * draws + 10, np.arange(1, 9)).astype(np.int64) % 37,
     "label_counts": lambda draws: (np.outer(draws + 0.1, [97, 53, 89, 31]) % 1 * 40).astype(np.int64) + 1,
     "n_train": lambda draws: (20 + 100 * draws).astype(np.int64),
@@ -253,9 +255,12 @@ def half_lost(round: int, cohort: Ids) -> Ids:
     return cohort[round % 2 :: 2]
 
 
-def check_choice(selection: Selection, available: Ids, cohort: int) -> None:
-    chosen = selection.clients
+def check_choice(selector: Any, selection: Selection, available: Ids, cohort: int) -> None:
+    chosen, most = selection.clients, min(cohort, len(available))
     assert chosen.dtype == np.int64
     assert np.array_equal(chosen, np.unique(chosen)), "sorted and distinct"
     assert np.isin(chosen, available).all()
-    assert len(chosen) == (len(available) if selection.uncapped else min(cohort, len(available)))
+    if selector.may_choose_fewer:
+        assert min(1, most) <= len(chosen) <= most
+    else:
+        assert len(chosen) == (len(available) if selection.uncapped else most)

@@ -6,7 +6,7 @@ import pytest
 
 from compare_toy import make_run
 from fedcohort.record import folder
-from fedcohort.results.matching.run import settings
+from fedcohort.results.matching.run import result_options
 from fedcohort.roles import (
     COMPONENT,
     LATER_GROUPS,
@@ -117,5 +117,7 @@ def test_a_new_option_does_not_change_the_hash_of_older_runs(option: str) -> Non
 
 def test_options_without_effect_do_not_distinguish_runs() -> None:
     other = {"checkpoint.every": "9", "engine.slices": "4", "trainer.threads": "2", "trainer": "cpu_all"}
-    assert settings(make_run("random", 0, 0.5)) == settings(make_run("random", 1, 0.5, options=other))
-    assert settings(make_run("random", 0, 0.5)) != settings(make_run("random", 0, 0.5, options={"client.lr": "0.2"}))
+    assert result_options(make_run("random", 0, 0.5)) == result_options(make_run("random", 1, 0.5, options=other))
+    assert result_options(make_run("random", 0, 0.5)) != result_options(
+        make_run("random", 0, 0.5, options={"client.lr": "0.2"})
+    )

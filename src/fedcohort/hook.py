@@ -53,7 +53,12 @@ class HookResult:
 
 
 class Correction(Protocol):
-    """The work of a hook in the local training of one client."""
+    """The work of a hook in the local training of one client.
+
+    A class may have a static method `stack`, which saves time if many clients are trained at once. It takes a list of
+    corrections, one for each client, and returns one correction. Its `correct` changes the gradients [k, P] of the
+    first k clients at the models [k, P], with the same effect as `correct` of each. Each still has to `finish`.
+    """
 
     def correct(self, g: Vector, y: Vector) -> None:
         """Change the gradient g at the local model y in place, before the optimizer uses it; both are [P]."""

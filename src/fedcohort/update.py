@@ -1,6 +1,6 @@
 """The record that a client's local training returns. `fedcohort.types` exports it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,12 +17,12 @@ class UpdateGroup:
     """Clients that were trained in one batch. One matrix product sums their updates without forming any of them.
 
     Attributes:
-        norms: L2 norm of each client's update, by client id.
+        size: number of clients.
         total: maps weights by client id to the sum of weight x update, float [P]. A client without a weight is left
             out.
     """
 
-    norms: Mapping[int, float]
+    size: int
     total: "Callable[[Mapping[int, float]], Tensor]"
 
 
@@ -50,6 +50,7 @@ class ClientUpdate(ReadOnly):
         batch_size: number of samples in each mini-batch, int64 [steps].
         sample_loss: cross-entropy of each sample when it was first trained on, in nats, float64 [n_used]; NaN for a
             sample that was not trained on.
+        norms: L2 norms of the update, of each upload, and of the buffers if there are any.
         duration: virtual seconds from the broadcast to the arrival of the update.
         loss_after: mean cross-entropy of y on all n_train samples, in nats; NaN if no component reads it.
         group: the clients that were trained in one batch with this one; None if its update must be formed.
@@ -72,6 +73,7 @@ class ClientUpdate(ReadOnly):
     batch_loss: Values
     batch_size: Ids
     sample_loss: Values
+    norms: Sequence[float]
     duration: float = float("nan")
     loss_after: float = float("nan")
     group: UpdateGroup | None = None

@@ -105,7 +105,7 @@ def test_local_training_sees_each_pass_changed() -> None:
     trainer.train(task_of(1, units=2, round=4), {})
     x, _ = trainer.federation.train.samples_of(1)
     draws, expected = generator(SEED, "augmentation", 4, 1), []
-    for order, _ in trainer.passes(task_of(1, units=2, round=4), len(x)):
+    for order, _ in trainer.passes(task_of(1, units=2, round=4)):
         down, right = draws.integers(-2, 3, (2, len(x)))
         expected.append(crop_and_flip(x[order], down, right, draws.random(len(x)) < 0.5))
     assert torch.equal(torch.cat(inputs_of_passes), torch.cat(expected))

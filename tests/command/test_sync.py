@@ -12,7 +12,7 @@ from fedcohort.record import folder, history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.status import RunStatus
-from fedcohort.tracking import feed
+from fedcohort.tracking import upload
 from killing import die, in_a_child, kill_at
 from record.made_up import info, play, report
 from tracking.databases import Logs, logs  # noqa: F401
@@ -58,7 +58,7 @@ def test_an_untracked_run_is_sent(logs: Logs) -> None:
 def test_a_killed_run_is_marked_as_killed_and_can_resume(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     kill_at(
         monkeypatch,
-        feed,
+        upload,
         "log_batch",
         3,
         "after",
@@ -84,14 +84,14 @@ def test_a_running_run_is_not_ended(logs: Logs) -> None:
 def test_sync_can_be_killed_and_repeated(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     play([Journal(), RunStatus()], run_info(logs))
     where = run_info(logs).folder
-    sent = feed.log_batch
+    sent = upload.log_batch
 
     def half(client: object, run_id: str, batch: list[history.Line]) -> None:
         sent(client, run_id, batch[:3])  # type: ignore[arg-type]
         die()
 
     with monkeypatch.context() as patched:
-        patched.setattr(feed, "log_batch", half)
+        patched.setattr(upload, "log_batch", half)
         in_a_child(lambda: send_missing(where, logs.uri, "selectors"))
     assert "sent 4 rounds" in send_missing(where, logs.uri, "selectors")
     check(logs, 6)

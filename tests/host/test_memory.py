@@ -86,7 +86,7 @@ def test_the_garbage_of_a_run_is_collected_if_it_is_large(
     held = memory.resident_bytes()
     memory.end_run()
     assert len(collected) == passes
-    assert held - memory.resident_bytes() >= 0.9 * megabytes * 10**6 * passes
+    assert held - memory.resident_bytes() >= 0.9 * megabytes * 10**6 * passes - 50_000, "other objects take some pages"
 
 
 def test_a_run_returns_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

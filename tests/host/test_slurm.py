@@ -170,7 +170,7 @@ def test_a_requeued_job_of_a_real_cluster_is_bit_identical(tmp_path: Path) -> No
     told("scontrol", "update", f"jobid={job}", "StartTime=now")  # or it waits two minutes, until its credential is void
     _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
-    assert said.splitlines()[-1].endswith(": 1 job done, 1 failed.")
+    assert said.splitlines()[-1].endswith(": 1 done, 1 failed.")
     assert list(runs.iterdir()) == [folder]
     log = (folder / "run.log").read_text()
     assert re.search(r"resuming .* after round [1-9]", log)

@@ -36,7 +36,7 @@ POINTS: dict[str, tuple[Any, str]] = {
     "claiming the folder": (claim, "claim_folder"),
     "noting the start": (provenance, "note_start"),
     "beginning the fit": (fit, "_begin"),
-    "training a client": (LocalTrainer, "train"),
+    "training a client": (LocalTrainer, "begin"),
     "committing a journal line": (journal, "commit_step"),
     "writing the client table": (client_table, "write_step"),
     "writing a checkpoint": (checkpoint, "write_checkpoint"),

@@ -29,7 +29,7 @@ from fedcohort.host.lock import try_to_lock
 from fedcohort.record.folder import status_of
 from fedcohort.record.journal import Journal
 from fedcohort.tracking import tracker
-from fedcohort.tracking.server import QUIET_AND_QUICK, preload
+from fedcohort.tracking.server import QUIET_AND_QUICK, import_mlflow
 from fedcohort.tracking.tracker import MlflowTracker
 from forked_follower import Subprocess
 from hostile.harness import Answer, Case
@@ -314,7 +314,7 @@ DATABASES: dict[str, Callable[[Path], object]] = {
 def cases() -> list[Case]:
     """A server or database a case."""
     found: list[Case] = []
-    preload()
+    import_mlflow()
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
 
     def add(name: str, run: Callable[[Path], Answer]) -> None:

@@ -15,7 +15,7 @@ import sys
 from multiprocessing import get_context
 
 from fedcohort.host.orphan import end_when_parent_ends
-from fedcohort.jobs import preload
+from fedcohort.jobs import local
 
 
 def work(path, watches):
@@ -29,8 +29,8 @@ def work(path, watches):
 
 if __name__ == "__main__":
     path, imported, watches = sys.argv[1:]
-    preload.IMPORTED = tuple(imported.split(","))
-    preload.start_fork_server(1)
+    local.IMPORTED = tuple(imported.split(","))
+    local.start_fork_server(1)
     for _ in range(2):
         get_context("forkserver").Process(target=work, args=(path, watches == "True")).start()
     signal.pause()

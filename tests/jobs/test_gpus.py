@@ -40,40 +40,40 @@ def test_which_cards_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_free_ones_first_then_in_turn(tmp_path: Path) -> None:
     """A lock is of an open file: a second process is a second look at it."""
-    assert gpus.take(tmp_path, ["3", "5"], 7) == "3"
+    assert gpus.take_gpu(tmp_path, ["3", "5"], 7) == "3"
     first = gpus._LOCKS.pop(tmp_path)
     assert first is not None
-    assert gpus.take(tmp_path, ["3", "5"], 7) == "5"
+    assert gpus.take_gpu(tmp_path, ["3", "5"], 7) == "5"
     second = gpus._LOCKS.pop(tmp_path)
-    assert [gpus.take(tmp_path, ["3", "5"], number) for number in (4, 5)] == ["3", "5"], "more processes than cards"
+    assert [gpus.take_gpu(tmp_path, ["3", "5"], number) for number in (4, 5)] == ["3", "5"], "more processes than cards"
     assert os.environ[gpus.VISIBLE] == "5"
     first.close()
-    assert gpus.take(tmp_path, ["3", "5"], 1) == "3", "its process has ended"
+    assert gpus.take_gpu(tmp_path, ["3", "5"], 1) == "3", "its process has ended"
     assert second is not None
     second.close()
-    assert gpus.take(tmp_path, [], 0) is None
+    assert gpus.take_gpu(tmp_path, [], 0) is None
 
 
 @pytest.mark.parametrize(("asked", "found", "jobs"), [(-1, ["0", "1"], 2), (-1, [], -1), (5, ["0", "1"], 5)])
 def test_as_many_jobs_as_cards(monkeypatch: pytest.MonkeyPatch, asked: int, found: list[str], jobs: int) -> None:
     monkeypatch.setattr(gpus, "list_gpus", lambda: found)
     launcher: Any = SimpleNamespace(n_jobs=asked)
-    gpus.fit_jobs(launcher)
+    gpus.limit_jobs_to_gpus(launcher)
     assert launcher.n_jobs == jobs
     other: Any = SimpleNamespace()
-    gpus.fit_jobs(other)
+    gpus.limit_jobs_to_gpus(other)
     assert vars(other) == {}, "another launcher's own business"
 
 
 def test_a_process_keeps_its_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpus, "list_gpus", lambda: ["0", "1"])
     for number in (0, 3):
-        gpus.lease(SweepJob(tmp_path, number, ()), on())
+        gpus.assign_gpu(SweepJob(tmp_path, number, ()), on())
         assert os.environ[gpus.VISIBLE] == "0"
 
 
 @pytest.mark.parametrize("composition", [on("cpu"), on("gpu", 2), on("gpu", "auto")])
 def test_others_see_what_they_saw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, composition: Composed) -> None:
     monkeypatch.setattr(gpus, "list_gpus", lambda: ["0", "1"])
-    gpus.lease(SweepJob(tmp_path, 0, ()), composition)
+    gpus.assign_gpu(SweepJob(tmp_path, 0, ()), composition)
     assert gpus.VISIBLE not in os.environ

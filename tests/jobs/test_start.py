@@ -13,8 +13,8 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf, open_dict
 
 from fedcohort.errors import ComponentError, FedcohortError, OptionError
-from fedcohort.jobs import objective_metric
 from fedcohort.jobs import start as job
+from fedcohort.jobs.job import check_objective, read_objective
 from fedcohort.jobs.start import start as called
 from fedcohort.lightning.module import MONITORED
 from fedcohort.record import history, sweep_folder
@@ -92,11 +92,11 @@ def test_what_is_not_measured_is_refused() -> None:
     with pytest.raises(OptionError, match=r"null, got 'best'$"):
         options.check_objective_metric("objective_metric", "best")
     config: dict[str, Any] = {"objective_metric": None, "callback": {}}
-    objective_metric.check_objective(config, by_search=False)
+    check_objective(config, by_search=False)
     with pytest.raises(OptionError, match="set objective_metric=server_val/acc"):
-        objective_metric.check_objective(config, by_search=True)
+        check_objective(config, by_search=True)
     with pytest.raises(OptionError, match=r"do not remove callback\.journal"):
-        objective_metric.check_objective({**config, "objective_metric": "server_val/acc"}, by_search=False)
+        check_objective({**config, "objective_metric": "server_val/acc"}, by_search=False)
 
 
 @pytest.mark.parametrize(("metrics", "line"), [({}, "was never measured"), ({"server_val/acc": "NaN"}, "is nan")])
@@ -104,7 +104,7 @@ def test_a_number_that_is_none_is_a_failure(tmp_path: Path, metrics: dict[str, s
     facts = {"step": 1, "time_ms": 0, "metrics": metrics, "trace": {}, "fingerprint": "", "cohort": [], "arrived": []}
     (tmp_path / history.JOURNAL_FILE).write_text(json.dumps(facts).replace('"NaN"', "NaN") + "\n")
     with pytest.raises(FedcohortError, match=line):
-        objective_metric.read_objective(tmp_path, "server_val/acc")
+        read_objective(tmp_path, "server_val/acc")
 
 
 def test_the_untrained_models_value_is_none_of_the_runs(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_the_untrained_models_value_is_none_of_the_runs(tmp_path: Path) -> None:
     lines = [{"step": 0, "metrics": {"server_val/acc": 0.1}, **facts}, {"step": 1, "metrics": {}, **facts}]
     (tmp_path / history.JOURNAL_FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     with pytest.raises(FedcohortError, match=r"was never measured in .*: lower eval\.every"):
-        objective_metric.read_objective(tmp_path, "server_val/acc")
+        read_objective(tmp_path, "server_val/acc")
 
 
 def test_a_failure_is_a_record_and_the_sweep_goes_on(logs: Path, said: pytest.LogCaptureFixture) -> None:

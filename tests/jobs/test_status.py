@@ -1,13 +1,16 @@
 """How a sweep stands, from its files alone."""
 
 import json
+import logging
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import status
-from fedcohort.jobs.status import SweepStatus, progress_line, read_status
+from fedcohort.jobs.status import SweepStatus, describe_next_job, read_status
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import JobRecord, Plan, SweepJob
 
@@ -47,9 +50,11 @@ def test_time_left_is_what_jobs_took_by_what_is_left_by_how_many_run(tmp_path: P
     assert SweepStatus(plan, {0: old}, waits=True).seconds_left(100.0) is None, "of an older fedcohort"
 
 
-def test_the_line_that_a_job_begins_with() -> None:
-    assert progress_line(0, 18, None) == "job 1 of 18"
-    assert progress_line(6, 18, 2400.0) == "job 7 of 18, about 40 min left"
+def test_the_line_that_a_job_begins_with(tmp_path: Path) -> None:
+    plan = Plan([(f"seed={n}",) for n in range(18)])
+    assert describe_next_job(tmp_path, plan, 0) == "job 1 of 18"
+    SweepJob(tmp_path, 0, ("seed=0",), began=time.time() - 2400.0 / 17).note("done")
+    assert describe_next_job(tmp_path, plan, 1) == "job 2 of 18, about 40 min left"
 
 
 def test_the_best_is_the_last_validation_of_a_run_that_is_done(tmp_path: Path) -> None:
@@ -81,3 +86,24 @@ def test_a_job_that_says_running_and_has_nobody_was_killed(tmp_path: Path) -> No
     with try_to_lock(run / "run.lock") or run.open() as _:
         assert read_status(tmp_path, plan).records[0].how == "running", "a worker lives on"
     assert sweep_folder.read_plan(tmp_path / "elsewhere") is None
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_line_has_counts_and_the_best_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_terminal: bool
+) -> None:
+    """It is rewritten on a terminal; a log has one line for each change."""
+    lines = list[str]()
+    monkeypatch.setattr(status, "POLL_S", 0.01)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    monkeypatch.setattr(logging.getLogger("fedcohort"), "info", lambda text, *values: lines.append(text % values))
+    sweep = tmp_path / "s"
+    sweep_folder.save_plan(sweep, Plan([["seed=0"], ["seed=1"]]))
+    SweepJob(sweep, 0, ("seed=0",), ran(tmp_path / "run", 50, 0.5, 0.625)).note("done")
+    with status.show_live_line(sweep):
+        time.sleep(0.3)
+    line = "sweep s: 1 done, 1 left; about 1 s left; best server_val/acc 62.5 % (seed=0)"
+    assert lines == ([] if is_terminal else [line])
+    text = capsys.readouterr().err
+    assert (f"{status.CLEAR}{line}" in text) == is_terminal
+    assert not is_terminal or text.endswith(status.CLEAR)

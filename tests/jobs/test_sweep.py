@@ -43,14 +43,14 @@ def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     assert "failed: " in done.stderr
     assert "Traceback" not in done.stderr
     (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
-    assert done.stderr.endswith(f"\nsweep {sweep}: 1 job done, 1 failed.\n")
+    assert done.stderr.endswith(f"\nsweep {sweep}: 1 done, 1 failed.\n")
     again = train(tmp_path, "-m", "cohort=4,5,40", "resume=true", "sweep.skip_refused=true")
     assert again.returncode == 0
     assert finished(tmp_path) == 2
     assert again.stderr.count("already finished") == 1
     assert "nothing to resume" not in again.stderr, "a job that is left begins, as in any sweep"
     assert "1 of 3 jobs left out:\n  job 3 (cohort=40): cohort=40 exceeds clients=12\n" in again.stderr
-    assert again.stderr.endswith(": 1 job done, 1 skipped (finished before), 1 left out (refused).\n")
+    assert again.stderr.endswith(": 1 done, 1 skipped (finished before), 1 left out (rejected).\n")
     assert {path.name for path in ROOT.iterdir()} == before, "nothing is left in the working directory"
 
 
@@ -76,7 +76,7 @@ def test_a_local_sweep_reports_each_failure_and_finishes_its_other_jobs(tmp_path
     *_, failed, killed, counts = done.stderr.splitlines()
     assert failed.endswith("'killing' is not a package")
     assert "its process was ended with exit code 9" in killed
-    assert counts == f"sweep {sweep}: 2 jobs failed."
+    assert counts == f"sweep {sweep}: 2 failed."
 
 
 class Threads(Observer):
@@ -96,7 +96,7 @@ def test_jobs_beside_each_other_have_one_thread_each_and_the_bits_of_a_run_by_it
     done = train(tmp_path, *sweep, *words, seen)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1].startswith("sweep ")
-    assert done.stderr.splitlines()[-1].endswith(": 2 jobs done.")
+    assert done.stderr.splitlines()[-1].endswith(": 2 done.")
     for seed in (0, 1):
         (folder,) = (tmp_path / "runs").glob(f"*-s{seed}")
         assert (folder / "threads").read_text() == "1"
@@ -112,9 +112,9 @@ def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
     assert verdict.endswith("a verdict needs 3.")
     assert report == f"report: {tmp_path / 'sweeps' / sweep / 'report' / 'report.html'}"
     said, _, line = counts.partition(" Compare them: ")
-    assert said == f"sweep {sweep}: 2 jobs done."
+    assert said == f"sweep {sweep}: 2 done."
     words = shlex.split(line)[1:]
     where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
     assert words == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
     options = parse(words[1:])
-    assert ("flash", "") in read_answer(options.query, options.question).matched.cells
+    assert ("", "flash") in read_answer(options.query, options.question).matched.cells

@@ -17,11 +17,11 @@ from fedcohort.command.compare import compare, parse
 from fedcohort.errors import OptionError
 from fedcohort.jobs import cluster
 from fedcohort.jobs.job import JobContext
-from fedcohort.jobs.launchers import Slurm
+from fedcohort.jobs.launch import Slurm
 from fedcohort.jobs.sweep import Sweep
 from fedcohort.record import metadata, sweep_folder
-from fedcohort.record.sweep_folder import SweepJob
-from fedcohort.tracking import comparison, identity, membership, server
+from fedcohort.record.sweep_folder import Plan, SweepJob
+from fedcohort.tracking import comparison, identity, server, sweep_tags
 from record.made_up import info
 from tracking.databases import Logs, logs, said  # noqa: F401
 
@@ -83,8 +83,7 @@ COMPARED: list[tuple[Sequence[tuple[str, ...]], str]] = [
 
 @pytest.mark.parametrize(("words", "how"), COMPARED)
 def test_what_was_swept_is_what_is_compared(words: Sequence[tuple[str, ...]], how: str) -> None:
-    number = f"{len(words)} job{'s' if len(words) > 1 else ''}"
-    assert swept(*words) == f"sweep s: {number} done. Compare them: fedcohort compare sweep=s{how}"
+    assert swept(*words) == f"sweep s: {len(words)} done. Compare them: fedcohort compare sweep=s{how}"
 
 
 def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
@@ -101,7 +100,7 @@ def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
         run = client.create_run(experiment).info.run_id
         client.log_batch(run, [Metric(ACC, 0.5, 0, 3)], [Param(key, value) for key, value in pairs], tags)
     said, _, line = swept(*words).partition(": fedcohort ")
-    assert said == "sweep s: 3 jobs done. Compare the runs of client.lr=0.1, rounds=3"
+    assert said == "sweep s: 3 done. Compare the runs of client.lr=0.1, rounds=3"
     typed = shlex.split(line)[1:]
     assert typed[:4] == ["sweep=s", "rows=selector", "cols=agg", "baseline=random"]
     text, _ = compare(parse([*typed, "curves=false"]))
@@ -121,14 +120,14 @@ def test_a_servers_address_is_named() -> None:
 
 
 def test_without_tracking_no_comparison_is_promised() -> None:
-    assert swept(("selector=flash",), tracked=False) == "sweep s: 1 job done."
+    assert swept(("selector=flash",), tracked=False) == "sweep s: 1 done."
 
 
 def test_a_mixed_sweep_is_compared_as_one(logs: Logs, said: pytest.LogCaptureFixture) -> None:
     """Done, skipped, failed, stopped, killed and never started: those with a result are found by this sweep's id."""
     place, client = server.place(logs.uri, "fedcohort", logs.path), logs.client()
     experiment = client.create_experiment("fedcohort")
-    sweep = Sweep(logs.path / "sweeps" / "new", "BasicLauncher", [[f"seed={n}"] for n in range(6)])
+    sweep = Sweep(logs.path / "sweeps" / "new", Plan([[f"seed={n}"] for n in range(6)], launcher="BasicLauncher"))
     for number, (how, selector, tag) in enumerate([("skipped", "random", "old"), ("done", "flash", "new")]):
         words = (f"selector={selector}", "seed=0")
         folder = ran(logs.path / "runs" / selector, *words, place=place, sweep_id=tag)
@@ -139,7 +138,7 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, said: pytest.LogCaptureFix
             (folder / identity.NAME).read_text().replace('"run_id": null', f'"run_id": "{run}"')
         )
         if how == "skipped":
-            membership.join(folder, "new")
+            sweep_tags.add_sweep(folder, "new")
         job(sweep, number, how, *words, folder=folder)
     job(sweep, 2, "failed", "cohort=40", reason="it exceeds clients=12")
     job(sweep, 3, "running", "seed=3", folder=logs.path / "runs" / "gone")
@@ -151,7 +150,7 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, said: pytest.LogCaptureFix
         "failed: seed=5: it was never started",
     ]
     told, _, line = said.messages[3].partition(" Compare them: fedcohort compare ")
-    assert told == "sweep new: 1 job done, 1 skipped (finished before), 3 failed, 1 stopped."
+    assert told == "sweep new: 1 done, 1 skipped (finished before), 3 failed, 1 stopped."
     assert line.startswith("sweep=new rows=selector baseline=random")
     for id, rows in (("new", {"random", "flash"}), ("old", {"random"})):
         typed = [word for word in shlex.split(line) if not word.startswith(("sweep=", "baseline="))]
@@ -174,13 +173,13 @@ def test_a_sweep_is_no_part_of_one_with_a_longer_name(logs: Logs) -> None:
 def test_a_run_keeps_the_sweeps_that_it_was_in(tmp_path: Path) -> None:
     folder = ran(tmp_path / "run", "seed=0", sweep_id="old")
     started = metadata.read_start_times(folder)
-    membership.join(folder, "new")
-    membership.join(folder, "new")
+    sweep_tags.add_sweep(folder, "new")
+    sweep_tags.add_sweep(folder, "new")
     assert metadata.load_info(folder).tags["sweep_id"] == "old, new"
     assert metadata.read_start_times(folder) == started, "nothing has started"
-    assert membership.sweeps_tag(folder, None) == {"sweep_id": "old, new"}, "resumed by itself"
-    assert membership.sweeps_tag(tmp_path / "none yet", None) == {}
-    assert membership.sweeps_tag(tmp_path / "none yet", "new") == {"sweep_id": "new"}
+    assert sweep_tags.sweeps_tag(folder, None) == {"sweep_id": "old, new"}, "resumed by itself"
+    assert sweep_tags.sweeps_tag(tmp_path / "none yet", None) == {}
+    assert sweep_tags.sweeps_tag(tmp_path / "none yet", "new") == {"sweep_id": "new"}
 
 
 def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
@@ -188,7 +187,7 @@ def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
     job(sweep, 0, "skipped", "seed=0", folder=ran(tmp_path / "untracked", "seed=0", tracked=False))
     (tmp_path / "without a journal").mkdir()
     job(sweep, 1, "skipped", "seed=1", folder=tmp_path / "without a journal")
-    assert sweep.overview(sweep.results()) == "sweep new: 2 jobs skipped (finished before)."
+    assert sweep.overview(sweep.results()) == "sweep new: 2 skipped (finished before)."
 
 
 def test_a_server_that_is_gone_costs_the_tag_alone(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
@@ -197,23 +196,23 @@ def test_a_server_that_is_gone_costs_the_tag_alone(tmp_path: Path, said: pytest.
     path = folder / identity.NAME
     path.write_text(path.read_text().replace('"run_id": null', '"run_id": "0"'))
     (tmp_path / "no").touch()
-    membership.send([metadata.load_info(folder)])
+    sweep_tags.send_sweeps([metadata.load_info(folder)])
     assert "cannot record that run belongs to this sweep, too" in said.text
 
 
 def test_only_a_sweep_has_an_overview(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
     assert Sweep().exit_code() == 0
-    assert Sweep(tmp_path / "no job ran", "BasicLauncher", [["seed=0"]]).exit_code() == 0, "what ended it is said"
+    assert Sweep(tmp_path / "no job ran", Plan([["seed=0"]])).exit_code() == 0, "what ended it is said"
     assert said.messages == []
 
 
 def test_a_signal_names_what_has_failed_so_far(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
-    sweep = Sweep(tmp_path / "s", "BasicLauncher", [["seed=0"], ["seed=1"], ["seed=2"]])
+    sweep = Sweep(tmp_path / "s", Plan([["seed=0"], ["seed=1"], ["seed=2"]], launcher="BasicLauncher"))
     job(sweep, 0, "failed", "seed=0", reason="why")
     job(sweep, 1, "stopped", "seed=1")
     sweep.stop(143)
     assert said.messages == ["failed: seed=0: why"]
-    sweep.launcher = "JoblibLauncher"
+    sweep.plan = replace(sweep.plan, launcher="JoblibLauncher")
     sweep.stop(143)
     assert said.messages[1:] == ["failed: seed=0: why", "stopped; resume with the same sweep and resume=true"]
 
@@ -221,7 +220,7 @@ def test_a_signal_names_what_has_failed_so_far(tmp_path: Path, said: pytest.LogC
 def test_on_slurm_the_jobs_outlive_the_sweep(
     tmp_path: Path, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sweep = Sweep(tmp_path / "s", "hydra_plugins.x.SlurmLauncher")
+    sweep = Sweep(tmp_path / "s", Plan(launcher="hydra_plugins.x.SlurmLauncher"))
     for name in ("12", "12_0", "12_1", "%j"):
         (tmp_path / "s" / ".submitit" / name).mkdir(parents=True)
     (tmp_path / "squeue").write_text("#!/bin/sh\nprintf '12_1\\n7\\n'\n")
@@ -242,7 +241,7 @@ def test_a_sweep_that_does_not_wait_leaves_its_jobs_to_slurm(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: pytest.LogCaptureFixture
 ) -> None:
     """It ends well, whatever the jobs do by then, and says how to look at them; a search has to wait."""
-    sweep = Sweep(tmp_path / "s", "hydra_plugins.fedcohort.Slurm", waits=False)
+    sweep = Sweep(tmp_path / "s", Plan(launcher="hydra_plugins.fedcohort.Slurm"), waits=False)
     job(sweep, 0, "running", "seed=0")
     monkeypatch.setattr(cluster, "list_arrays", lambda folder: ["17"])
     assert sweep.exit_code() == 0

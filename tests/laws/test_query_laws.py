@@ -35,13 +35,14 @@ SMALL = (
     *(f"clients={K}", f"client.epochs={EPOCHS}"),
 )
 OPTIONS = {"rpowd": {"loss_at": "start"}, "feel": {"importance": "grad"}}  # with which the selector makes a query
-CONCURRENT = {"low_ratio", "rpowd", "flash"}
+CONCURRENT = {"low_ratio", "rpowd", "flash", "tifl"}
 COSTS = ("comm/down_bytes", "comm/up_bytes", "comp/client_flops", "time/virtual_s")
 Passes = Callable[[np.ndarray, np.ndarray], np.ndarray]  # n_train and n_val of clients -> samples' forward passes
 PASSES: dict[str, Passes] = {
     "loss": lambda n, n_val: n,
     "robust_loss": lambda n, n_val: n,
     "val_loss": lambda n, n_val: n_val,
+    "val_accuracy": lambda n, n_val: n_val,
     "grad_norm": lambda n, n_val: 3 * n,
 }
 
@@ -133,7 +134,7 @@ def test_a_query_of_selector_and_aggregator_is_charged_once(selector: str, agg: 
     assert jobs.finish_s.to_numpy() == pytest.approx(ran.info.n_train[jobs.client].astype(float))
 
 
-@pytest.mark.parametrize("selector", ["powd", "low_ratio", "rpowd", "fedcor", "feel", "flash"])
+@pytest.mark.parametrize("selector", ["powd", "low_ratio", "rpowd", "fedcor", "feel", "flash", "tifl"])
 @remedy("Return each query from `plan` as a Probe to clients of `ctx.ready`; state its cost in the signal.")
 def test_the_selectors_queries_are_in_the_clients_table(selector: str, tmp_path: Path) -> None:
     signals = SELECTORS[selector] - {"shadow_loss"}  # which FedCor queries after its warm-up

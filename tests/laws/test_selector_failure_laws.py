@@ -13,7 +13,7 @@ from selector_harness import Step, World, play
 from selector_worlds import cached_selector, every_choice
 
 ABSENT = np.array([3, 8, 17])  # of 20 clients: they answer every query, and never arrive
-SMALL_IS_GOOD = {"expected_s", "expected_unit_s", "expected_up_s", "noise_rate"}
+SMALL_IS_GOOD = {"expected_s", "expected_unit_s", "expected_up_s", "expected_down_s", "noise_rate"}
 
 
 def tempting(absent: Ids, factor: float) -> Callable[[str, np.ndarray], np.ndarray]:

@@ -56,4 +56,4 @@ def test_a_cohort_is_available_distinct_and_complete(word: str, change: dict[str
     selector = make("selector", word, **change)
     for world in WORLDS:
         for step in play(selector, world, ROUNDS):
-            check_choice(step.selection, step.ctx.available, world.cohort)
+            check_choice(selector, step.selection, step.ctx.available, world.cohort)

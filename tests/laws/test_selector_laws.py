@@ -21,10 +21,13 @@ from selector_worlds import ROUNDS, WORLDS, bits, cached_selector, equal_states,
 
 @every_choice
 @pytest.mark.parametrize("world", WORLDS)
-@remedy("Choose min(cohort, available) distinct clients of `ctx.available`, sorted: `top` and `draw` do it.")
+@remedy(
+    "Choose min(cohort, available) distinct clients of `ctx.available`, sorted: `top` and `draw` do it. Set "
+    "`may_choose_fewer = True` if the size of a cohort is a result of the method."
+)
 def test_a_cohort_is_available_distinct_and_complete(choice: str, world: str) -> None:
     for step in played_rounds(choice, world):
-        check_choice(step.selection, step.ctx.available, WORLDS[world].cohort)
+        check_choice(cached_selector(choice), step.selection, step.ctx.available, WORLDS[world].cohort)
 
 
 @every_choice
@@ -42,7 +45,7 @@ def test_no_signal_makes_it_raise_or_warn(choice: str, value: float) -> None:
 
         world = World(corrupt=corrupt, available=changing_clients)
         for step in play(cached_selector(choice), world, ROUNDS):
-            check_choice(step.selection, step.ctx.available, world.cohort)
+            check_choice(cached_selector(choice), step.selection, step.ctx.available, world.cohort)
 
 
 @every_choice
@@ -59,7 +62,7 @@ def test_no_mixture_of_signals_makes_it_raise(choice: str) -> None:
     for seed in range(5):
         world = World(seed=seed, corrupt=corrupt, available=changing_clients)
         for step in play(cached_selector(choice), world, ROUNDS):
-            check_choice(step.selection, step.ctx.available, world.cohort)
+            check_choice(cached_selector(choice), step.selection, step.ctx.available, world.cohort)
 
 
 @every_choice
@@ -121,13 +124,14 @@ def test_only_selectors_with_the_flag_return_advice(choice: str) -> None:
 @remedy("Return Advice from `observe`, or set `advises = False`: the matrix of updates is kept for it.")
 def test_selectors_with_the_flag_return_advice(choice: str) -> None:
     """The matrix of updates is kept for its advice, which costs memory."""
-    assert any(item is not None for item in advice(choice, "cohort of everybody")) == cached_selector(choice).advises
+    items = (*advice(choice, "cohort of everybody"), *advice(choice, "everybody available"))
+    assert any(item is not None for item in items) == cached_selector(choice).advises
 
 
 @every_choice
 @remedy("Set `weighs = True` exactly where the Advice has weights.")
 def test_a_selector_that_weighs_returns_weights(choice: str) -> None:
-    items = advice(choice, "cohort of everybody")
+    items = (*advice(choice, "cohort of everybody"), *advice(choice, "everybody available"))
     assert any(item is not None and item.weights is not None for item in items) == cached_selector(choice).weighs
 
 

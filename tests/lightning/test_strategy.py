@@ -53,14 +53,14 @@ def listening() -> set[str]:
 
 def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has the threads that were asked for, not Lightning's part of the cores; the first alone speaks."""
-    train = LocalTrainer.train
+    begin = LocalTrainer.begin
 
     def watched(self: LocalTrainer, task: ClientTask, down: Any) -> Any:
         with (tmp_path / f"rank-{torch.distributed.get_rank()}").open("a") as file:
             file.write(json.dumps({"threads": torch.get_num_threads(), "at": sorted(listening())}) + "\n")
-        return train(self, task, down)
+        return begin(self, task, down)
 
-    monkeypatch.setattr(LocalTrainer, "train", watched)
+    monkeypatch.setattr(LocalTrainer, "begin", watched)
     monkeypatch.setattr(distributed, "_suggested_max_num_threads", lambda processes: 7)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -69,9 +69,9 @@ def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, mon
     assert multiprocessing.active_children() == []
     assert not list(tmp_path.glob("fedcohort-*"))
     for rank in range(2):
-        seen = [json.loads(line) for line in (tmp_path / f"rank-{rank}").read_text().splitlines()]
-        assert {row["threads"] for row in seen} == {1}
-        assert {at for row in seen for at in row["at"]} == {"0100007F"}, "127.0.0.1 and no other"
+        records = [json.loads(line) for line in (tmp_path / f"rank-{rank}").read_text().splitlines()]
+        assert {row["threads"] for row in records} == {1}
+        assert {address for row in records for address in row["at"]} == {"0100007F"}, "127.0.0.1 and no other"
 
 
 def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
@@ -81,8 +81,8 @@ def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
     if launcher == 0:
         if os.fork() == 0:
             end_when_forking_thread_ends()
-            kept = torch.zeros(4).share_memory_()
-            os.write(write, f"{os.getpid() if kept.is_shared() else 0:10d}".encode())
+            shared = torch.zeros(4).share_memory_()
+            os.write(write, f"{os.getpid() if shared.is_shared() else 0:10d}".encode())
         else:
             os.close(write)
         signal.pause()
@@ -98,21 +98,21 @@ def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
 
 
 def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = go(tmp_path / "whole", "agg=scaffold", "rounds=4").weights()
-    train = LocalTrainer.train
+    uninterrupted = go(tmp_path / "whole", "agg=scaffold", "rounds=4").weights()
+    begin = LocalTrainer.begin
 
     def mortal(self: LocalTrainer, task: ClientTask, down: Any) -> Any:
         if torch.distributed.get_rank() == 1 and task.round == 2:
             os.kill(os.getpid(), signal.SIGKILL)
-        return train(self, task, down)
+        return begin(self, task, down)
 
-    monkeypatch.setattr(LocalTrainer, "train", mortal)
+    monkeypatch.setattr(LocalTrainer, "begin", mortal)
     with pytest.raises(FedcohortError, match=r"training process \d ended .*resume=true"):
         go(tmp_path / "killed", "trainer.devices=2", "agg=scaffold", "rounds=4")
     monkeypatch.undo()
     resumed = go(tmp_path / "killed", "trainer.devices=2", "agg=scaffold", "rounds=4", "resume=true")
     assert len(list((tmp_path / "killed" / "runs").iterdir())) == 1
-    torch.testing.assert_close(resumed.weights(), whole, atol=1e-6, rtol=0)
+    torch.testing.assert_close(resumed.weights(), uninterrupted, atol=1e-6, rtol=0)
 
 
 def test_auto_is_a_process_per_core() -> None:

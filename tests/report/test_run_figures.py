@@ -19,9 +19,9 @@ from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.tags import SWEEPS
 from fedcohort.report import run_figures as module
-from fedcohort.report.choice import ARRIVED, AWAY, TOO_LATE
 from fedcohort.report.figure import curves, partition, selection, selector_state, style
 from fedcohort.report.run_figures import Figures, draw
+from fedcohort.report.scored_round import ARRIVED, AWAY, TOO_LATE
 from known import known
 from record.made_up import info, play, report
 
@@ -167,15 +167,15 @@ def test_figures_fit_a_column_or_a_page_at_every_size(
 
 def test_the_selection_map_shows_the_fate_of_each_client_and_round(tmp_path: Path) -> None:
     facts = ran(tmp_path / "run")
-    fate = selection.fates(read(facts.folder), np.arange(12))
-    assert fate.shape == (12, 6)
+    outcome = selection.outcomes(read(facts.folder), np.arange(12))
+    assert outcome.shape == (12, 6)
     for step in range(1, 7):
         round_report = report(step)
         late_clients = set(round_report.cohort.tolist()) - set(round_report.arrived.tolist())
-        assert np.flatnonzero(fate[:, step - 1] == ARRIVED).tolist() == round_report.arrived.tolist()
-        assert set(np.flatnonzero(fate[:, step - 1] == TOO_LATE).tolist()) == late_clients
+        assert np.flatnonzero(outcome[:, step - 1] == ARRIVED).tolist() == round_report.arrived.tolist()
+        assert set(np.flatnonzero(outcome[:, step - 1] == TOO_LATE).tolist()) == late_clients
         away = np.flatnonzero(~round_report.clients["available"])
-        assert np.flatnonzero(fate[:, step - 1] == AWAY).tolist() == away.tolist()
+        assert np.flatnonzero(outcome[:, step - 1] == AWAY).tolist() == away.tolist()
 
 
 def test_a_large_population_has_rows_of_those_ever_selected(
@@ -186,8 +186,8 @@ def test_a_large_population_has_rows_of_those_ever_selected(
     ever = selection.ever_selected(history)
     assert ever.tolist() == sorted({k for step in range(1, 7) for k in report(step, clients=40).cohort.tolist()})
     assert 0 < len(ever) < 40
-    all_fates = selection.fates(history, np.arange(40))
-    np.testing.assert_array_equal(selection.fates(history, ever), all_fates[ever])
+    all_fates = selection.outcomes(history, np.arange(40))
+    np.testing.assert_array_equal(selection.outcomes(history, ever), all_fates[ever])
     monkeypatch.setattr(selection, "CELLS", 40 * 6 - 1)
     drawn["selection.png"] = known(selection.draw(facts, history))
     assert f"client, of the {len(ever)} ever selected" in words(drawn["selection.png"])

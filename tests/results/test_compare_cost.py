@@ -7,8 +7,10 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.results.compare import Options
-from fedcohort.results.compare_cost import Target, compare_cost, parse_target
+from fedcohort.results.compare_cost import compare_cost, count_costs
 from fedcohort.results.frame import Frames
+from fedcohort.results.target import Target
+from results.constant_runs import frames as constant_frames
 
 ACC = "test/acc"
 FACTS = {"oracle": False, "folder": ""}
@@ -82,23 +84,10 @@ def test_an_unknown_axis_is_rejected() -> None:
         compare_cost(frames, Options(ACC, "a"), FIRST)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("0.84", Target(0.84, level=0.95)),
-        ("baseline", Target()),
-        ("best_of:random,oort", Target(best_of=["random", "oort"])),
-    ],
-)
-def test_target_options_are_parsed(text: str, expected: Target) -> None:
-    assert parse_target(text, ACC) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "why"), [("high", "a number, baseline, or best_of:"), ("84", r"in \[0, 1\]"), ("nan", "a number")]
-)
-def test_invalid_target_options_are_rejected(text: str, why: str) -> None:
-    with pytest.raises(OptionError, match=why):
-        parse_target(text, ACC)
-    with pytest.raises(OptionError, match=r"level must be a number in \(0, 1\]"):
-        Target(level=0.0)
+def test_costs_are_over_common_seeds() -> None:
+    runs = constant_frames({("", "random"): [0.1, 0.2], ("", "ucb"): [0.2]})
+    runs.runs.loc[runs.runs["condition"] == "ucb", "bytes"] = 6.0
+    costs = count_costs(runs, "random")
+    assert set(costs) == {"virtual_s", "bytes"}, "no run logged FLOPs"
+    assert (costs["bytes"]["", "ucb"].mean, costs["bytes"]["", "ucb"].times) == (6.0, 3.0)
+    assert math.isnan(count_costs(runs, "random", unpaired={("", "ucb")})["bytes"]["", "ucb"].times)

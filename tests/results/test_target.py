@@ -5,8 +5,17 @@ import math
 import numpy as np
 import pytest
 
+from fedcohort.errors import OptionError
 from fedcohort.results.run import Evaluations
-from fedcohort.results.target import Cost, baseline_target, costs_to_target, find_crossing, median_cost
+from fedcohort.results.target import (
+    Cost,
+    Target,
+    baseline_target,
+    costs_to_target,
+    find_crossing,
+    median_cost,
+    parse_target,
+)
 from results.known_cases import case, near
 
 
@@ -42,3 +51,25 @@ def test_a_median_of_mostly_missed_targets_is_infinite() -> None:
 def test_the_default_target_is_95_percent_of_the_way() -> None:
     assert baseline_target([0.8, 0.6]) == pytest.approx(0.665)
     assert baseline_target([1.0, 1.0], start=2.0) == pytest.approx(1.05)  # a loss
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0.84", Target(0.84, level=0.95)),
+        ("baseline", Target()),
+        ("best_of:random,oort", Target(best_of=["random", "oort"])),
+    ],
+)
+def test_target_options_are_parsed(text: str, expected: Target) -> None:
+    assert parse_target(text, "test/acc") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("high", "a number, baseline, or best_of:"), ("84", r"in \[0, 1\]"), ("nan", "a number")]
+)
+def test_invalid_target_options_are_rejected(text: str, why: str) -> None:
+    with pytest.raises(OptionError, match=why):
+        parse_target(text, "test/acc")
+    with pytest.raises(OptionError, match=r"level must be a number in \(0, 1\]"):
+        Target(level=0.0)

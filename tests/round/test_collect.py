@@ -81,11 +81,11 @@ def test_a_group_is_added_at_once_without_its_excluded_client() -> None:
         calls.append(dict(weights))
         return torch.tensor([sum(w * deltas[k] for k, w in weights.items())], dtype=torch.float64)
 
-    group = UpdateGroup(norms, total)
+    group = UpdateGroup(len(deltas), total)
     collector = Collector(make_layout(1), np.arange(3), np.array([1.0, 2.0, 3.0]), CollectOptions(longest=10.0))
     for client in deltas:
         assert not calls
-        collector.add(make_update(client, [float("nan")], group=group))
+        collector.add(make_update(client, [float("nan")], norms=[norms[client]], group=group))
     collected = collector.finish(lambda tensor: tensor, lambda tensor: tensor)
     assert calls == [{0: 1.0, 2: 3.0}]
     assert (known(collected.mean).tolist(), collected.clients.tolist()) == ([4.0], [0, 2])
@@ -117,12 +117,11 @@ def test_the_buffers_of_each_client_are_kept_with_the_matrix() -> None:
 def test_long_updates_are_added_in_chunks_and_kept_complete() -> None:
     """Sum and matrix of updates that are longer than a piece; a client that is left out has no row."""
     length = 2 * CHUNK + 3
-    rows = [make_update(k, [0.0], n=k + 1) for k in range(3)]
     deltas = [torch.randn(length, generator=torch.Generator().manual_seed(k)) for k in range(3)]
     deltas[1][-1] = float("inf")
     agg = make("agg", "fedavg")
     for stacked in (False, True):
-        long = [replace(row, vector=delta) for row, delta in zip(rows, deltas, strict=True)]
+        long = [make_update(k, [], n=k + 1, vector=delta) for k, delta in enumerate(deltas)]
         got = collect_updates(agg, long, stacked=stacked)
         assert got.clients.tolist() == [0, 2]
         assert torch.equal(known(got.mean), (deltas[0].double() + 3 * deltas[2].double()) / 4)

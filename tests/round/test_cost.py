@@ -118,6 +118,7 @@ def test_the_expected_work_of_all_clients() -> None:
     assert device_facts["expected_s"].tolist() == (MODEL + VECTOR + N + up).tolist()
     assert device_facts["expected_unit_s"].tolist() == (N / 2).tolist()
     assert device_facts["expected_up_s"].tolist() == [up] * 3
+    assert device_facts["expected_down_s"].tolist() == [MODEL + VECTOR] * 3
     assert device_facts["pass_units"].tolist() == [1, 1, 1]
 
 

@@ -173,6 +173,7 @@ def test_a_report_on_the_list_replaces_the_training_loss(word: str, training_val
         "stored": {},
         "batch_loss": np.empty(0),
         "batch_size": np.empty(0, np.int64),
+        "norms": [0.0],
     }
     make_client_update = partial(
         ClientUpdate, 0, 9, 4, 2, 2.0, 1, 1, 0.1, nothing, nothing, nothing, sample_loss=losses, **fields

@@ -35,7 +35,11 @@ def test_a_network_without_shapes_is_checked_later() -> None:
     [
         (
             "selector=fedcor",
-            r"^2304 this run \(of which the selector's matrices of 12 clients: 0.0 GB\): reduce clients",
+            r"^2304 this run \(of which the selector's matrices of 12 clients and 650 parameters: 0.0 GB\): reduce",
+        ),
+        (
+            "selector=clustered selector.criterion=similarity",
+            r"^147904 this run \(of which the selector's matrices of 12 clients and 650 parameters: 0.0 GB\): reduce",
         ),
         (
             "agg=fedmgda_plus",
@@ -51,6 +55,8 @@ def test_a_network_without_shapes_is_checked_later() -> None:
 )
 def test_the_memory_of_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, refusal: str) -> None:
     """16 x 12^2 bytes of FedCor's matrices; 8 x 650 x 4 bytes of the updates of a logistic regression on digits.
+
+    Clustered sampling needs both, and 16 x 12 x 650 bytes of stored updates.
 
     SCAFFOLD's clients keep 4 x 650 bytes each, once all 12 can have been selected, and in files above the limit.
     """

@@ -11,7 +11,7 @@ import pytest
 from fedcohort.record import provenance
 from fedcohort.record.journal import Journal
 from fedcohort.results.compare import Options
-from fedcohort.results.compare_cost import Target
+from fedcohort.results.target import Target
 from fedcohort.study.definition import clock_limit
 from fedcohort.study.measure import Trajectory, evaluations_of, measure, summarise
 from fedcohort.study.result_files import Row

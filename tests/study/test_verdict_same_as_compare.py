@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from fedcohort.results.compare import compare
-from fedcohort.results.compare_cost import Target, compare_cost
-from fedcohort.results.frame import Frames, read_study
+from fedcohort.results.compare_cost import compare_cost
+from fedcohort.results.frame import Frames
+from fedcohort.results.target import Target
 from fedcohort.study.definition import BASELINE, METHOD, ORACLE, Study
 from fedcohort.study.definition_file import load
 from fedcohort.study.judge import judge_settings
 from fedcohort.study.results import load as load_results
 from fedcohort.study.speed import measure_speeds
+from study.frames import read_study
 from yaml_words import ROOT
 
 
@@ -64,12 +66,3 @@ def test_compare_and_report_give_the_same_verdict(name: str, options: dict[str, 
                 axis,
                 pair,
             )
-
-
-def test_oracles_and_clocks_are_recognised_by_both() -> None:
-    """Rows of older versions have no tag: some of oracle_clean's, with a variant's name or with its own."""
-    runs = read_study(ROOT / "studies" / "regimes_digits").runs
-    is_oracle = runs.groupby("condition")["oracle"].agg(["any", "all"])
-    assert is_oracle.loc[["oracle_clean", "oracle_cleanest", "oracle_greedy", "worst"]].all(axis=None)
-    assert not is_oracle.loc[["random", "flash", "flash_whitened", "oort", "full"]].any(axis=None)
-    assert set(runs["clock_s"].dropna()) == {300.0, 36000.0}

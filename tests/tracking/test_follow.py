@@ -18,8 +18,8 @@ from fedcohort.record import history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import follow, identity
-from fedcohort.tracking.feed import open_feed
 from fedcohort.tracking.follow import Sender
+from fedcohort.tracking.upload import open_upload
 from record.made_up import play, report
 from tracking.databases import EXPERIMENT, Logs
 from tracking.tracked import DEAD, check, run_info, watchers
@@ -56,7 +56,7 @@ def test_an_unreachable_server_is_not_tried_every_round(logs: Logs, monkeypatch:
         asked.append(args)
         raise MlflowException("connection refused")
 
-    monkeypatch.setattr(follow, "open_feed", refuse)
+    monkeypatch.setattr(follow, "open_upload", refuse)
     play(watchers(logs), run_info(logs, rounds=50))
     assert len(asked) == 2  # at the start and at the end
 
@@ -75,13 +75,13 @@ def test_the_first_rounds_are_sent_soon(logs: Logs, monkeypatch: pytest.MonkeyPa
     """However long importing MLflow and connecting took."""
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    planned = open_feed
+    planned = open_upload
 
     def slow(*args: Any) -> Any:
         clock[0] += 30
         return planned(*args)
 
-    monkeypatch.setattr(follow, "open_feed", slow)
+    monkeypatch.setattr(follow, "open_upload", slow)
     journal, tracker = Journal(), logs.tracker(every_s=1)
     for watcher in (journal, tracker):
         watcher.start(run_info(logs))
@@ -157,7 +157,7 @@ def test_one_follower_serves_runs_one_after_the_other(logs: Logs) -> None:
     """The status of a run that was given up is skipped."""
     with running(logs, 6) as facts:
         start = {"folder": str(facts.folder), "every_s": 3600, "wait_s": 60}
-        done = {"done": str(facts.folder), "refusal": ""}
+        done = {"done": str(facts.folder), "error": ""}
         ended = ({"status": "interrupted"}, {"status": "finished"}, {"status": "failed"})
         assert serve(start, ended[0], start, ended[1], ended[2]) == [done, done]
     check(logs, 6)
@@ -176,7 +176,7 @@ def test_an_error_is_reported_and_the_follower_continues(
     monkeypatch.setattr(Sender, "start", fail)
     with running(logs, 0) as facts:
         (done,) = serve({"folder": str(facts.folder), "every_s": 0, "wait_s": 60})
-    assert answer in done["refusal"] + said.text
+    assert answer in done["error"] + said.text
 
 
 def test_a_follower_ends_after_the_process_that_started_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,7 +152,7 @@ def test_the_view_groups_seeds_and_sorts_by_the_headline(logs: Logs) -> None:
 
 
 def test_the_name_of_a_sweep_is_no_pattern() -> None:
-    assert report._list_runs(None, "1", "100 %") == []  # type: ignore[arg-type]
+    assert report._list_runs_of_sweep(None, "1", "100 %") == []  # type: ignore[arg-type]
 
 
 def test_a_sweep_has_a_view_of_its_runs_and_their_options(logs: Logs, files: list[Path]) -> None:

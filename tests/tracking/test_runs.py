@@ -12,26 +12,16 @@ from fedcohort.record.journal import Journal
 from fedcohort.record.status import RunStatus
 from fedcohort.report.comparison import page
 from fedcohort.results.compare import Comparison, Options, compare
-from fedcohort.results.frame import Frames, read_study
+from fedcohort.results.frame import Frames
 from fedcohort.results.matching.question import Question
 from fedcohort.startup.comparison import answer_folders, read_answer
 from fedcohort.tracking.runs import Query
 from record.made_up import info, report
+from study.frames import read_study
 from tracking.databases import EXPERIMENT, Logs, logs  # noqa: F401
 
 ACC = "test/acc"
-COLUMNS = [
-    "condition",
-    "seed",
-    "status",
-    "commit",
-    "dirty",
-    "config_hash",
-    "rounds",
-    "virtual_s",
-    "bytes",
-    "client_flops",
-]
+COLUMNS = ["condition", "seed", "oracle", "virtual_s", "bytes", "client_flops"]
 
 
 def tracked(logs: Logs) -> list[Path]:
@@ -60,8 +50,8 @@ def write_study(frames: Frames, folder: Path) -> None:
     """Write the frames as a study's results, with single precision in the curves."""
     folder.mkdir()
     of_study = {"setting": "cell", "condition": "selector"}
-    runs = frames.runs.rename(columns=of_study).assign(metric=ACC, status="done", yardstick="")
-    runs.drop(columns=["run", "study", "folder"]).to_parquet(folder / "results.parquet")
+    runs = frames.runs.rename(columns=of_study).assign(metric=ACC, yardstick="", budget="")
+    runs.drop(columns=["run", "folder"]).to_parquet(folder / "results.parquet")
     keys = frames.runs.set_index("run")[["setting", "condition", "seed"]]
     curves = frames.curves.join(keys, on="run").rename(columns={**of_study, "round": "step", ACC: "value"})
     curves["value"] = curves["value"].astype(np.float32)

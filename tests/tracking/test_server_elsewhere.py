@@ -8,11 +8,11 @@ import pytest
 from mlflow import MlflowClient
 from werkzeug.serving import make_server
 
-from fedcohort.jobs import report as sweep_report
+from fedcohort.jobs.sweep import report_sweep
 from fedcohort.record.journal import Journal
 from fedcohort.results.matching.question import Question
 from fedcohort.startup.comparison import read_answer
-from fedcohort.tracking.comparison import Run
+from fedcohort.tracking.comparison import SweptRun
 from fedcohort.tracking.runs import Query
 from fedcohort.tracking.server import QUIET_AND_QUICK
 from known import known
@@ -44,7 +44,7 @@ def address(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_a_sweep_on_a_server_has_its_runs_and_its_report_there(
     logs: Logs, address: str, said: pytest.LogCaptureFixture
 ) -> None:
-    runs: list[Run] = []
+    runs: list[SweptRun] = []
     for word in ("random", "flash"):
         for seed in range(2):
             folder = logs.path / "runs" / f"{word}-{seed}"
@@ -52,7 +52,7 @@ def test_a_sweep_on_a_server_has_its_runs_and_its_report_there(
             facts = info(folder, choices={"selector": word}, config=config, tags={"sweep_id": "s"}, seed=seed)
             play([Journal(), logs.tracker(address)], facts, last=2)
             runs.append((facts, (f"selector={word}", f"seed={seed}")))
-    sweep_report.report_sweep(logs.path / "sweeps" / "s", runs)
+    report_sweep(logs.path / "sweeps" / "s", runs)
     assert [each.getMessage().partition(":")[0] for each in said.records if each.name == "fedcohort"] == [
         "report",
         "flash has 2 seeds in common with random (+0.0 points)",

@@ -81,7 +81,7 @@ class State:
 
 
 class _SampleWeigher:
-    """Learn the weights of one client's samples during its local training.
+    """Learn a weight for each training sample of one client during its local training, on its validation set.
 
     Attributes:
         x: parameters of the samples of T_k, [n]; a sample has the weight 2 sigmoid(x).
@@ -204,4 +204,5 @@ class FedBiO(SampleWeighted[State]):
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
         if self.variant == "first_order":
             return Direction(arrived.mean), state
-        return Direction(arrived.mean), State(state.u + arrived.totals["delta_u"].to(state.u))
+        delta_u = arrived.totals["delta_u"]
+        return Direction(arrived.mean), State(state.u.to(delta_u) + delta_u)

@@ -16,11 +16,12 @@ Departures from the paper:
   separate the two, and is rejected together with a regulariser.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
@@ -56,12 +57,23 @@ class _DriftCorrection:
     def __init__(self, control: str, w: Tensor, c: Tensor, c_i: Tensor) -> None:
         self.control, self.w, self.c, self.c_i = control, w, c, c_i
         self.drift = c - c_i
-        self.grad_sum = torch.zeros_like(w) if control == "mean_gradient" else None
+        self.grad_sum = torch.zeros_like(c_i) if control == "mean_gradient" else None
 
-    def correct(self, g: Vector, y: Vector) -> None:
+    def correct(self, g: Float[Tensor, "*_k _p"], y: Float[Tensor, "*_k _p"]) -> None:
         if self.grad_sum is not None:
-            self.grad_sum.add_(g)
-        g.add_(self.drift)
+            self.grad_sum[: len(g)].add_(g)
+        g.add_(self.drift[: len(g)])
+
+    @staticmethod
+    def stack(corrections: "Sequence[_DriftCorrection]") -> "_DriftCorrection":
+        first = corrections[0]
+        stacked = _DriftCorrection(
+            first.control, first.w, first.c, torch.stack([correction.c_i for correction in corrections])
+        )
+        if stacked.grad_sum is not None:
+            for correction, grad_sum in zip(corrections, stacked.grad_sum, strict=True):
+                correction.grad_sum = grad_sum
+        return stacked
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
         if steps == 0:
@@ -117,5 +129,6 @@ class Scaffold(SampleWeighted[State]):
         return {"c": state.c}
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
-        c = state.c + arrived.totals["delta_c"].to(state.c) / state.n_clients
+        delta_c = arrived.totals["delta_c"]
+        c = state.c.to(delta_c) + delta_c / state.n_clients  # a checkpoint's c is on the CPU
         return Direction(arrived.mean), State(c, state.n_clients)

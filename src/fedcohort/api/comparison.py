@@ -13,10 +13,11 @@ from fedcohort.errors import OptionError
 from fedcohort.report.comparison import page
 from fedcohort.report.comparison.tables import result_values
 from fedcohort.report.comparison.verdicts import list_verdicts
-from fedcohort.results.compare_cost import AXES, CROSSINGS, parse_target
+from fedcohort.results.compare_cost import AXES
 from fedcohort.results.matching.question import Answer, Question
 from fedcohort.results.metric import DIRECTIONS
 from fedcohort.results.run import KINDS
+from fedcohort.results.target import CROSSINGS, parse_target
 from fedcohort.startup import comparison
 from fedcohort.startup.options import check_writable_folder, spell_value, unknown_option_error
 from fedcohort.tracking.runs import Query

@@ -16,7 +16,7 @@ from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, Stopped
 from fedcohort.jobs.job import run_checked
 from fedcohort.record import folder, history, metadata
 from fedcohort.record.observer import RunInfo
-from fedcohort.report import run_figures, run_page
+from fedcohort.report import run_figures
 from fedcohort.results.summary import summarise
 from fedcohort.results.summary_rows import rows
 from fedcohort.startup import command_line, compose
@@ -85,9 +85,9 @@ class RunResult:
         return "\n".join([*lines, f"  folder  {self.folder}"])
 
     def _repr_html_(self) -> str:
-        if self.info.config["callback"].get("figures") and not (self.folder / run_page.NAME).exists():
+        if self.info.config["callback"].get("figures") and not (self.folder / run_figures.PAGE).exists():
             run_figures.redraw(self.folder)  # a run in a notebook has no terminal, and draws none at its end
-        return run_page.show_in_notebook(self.info, self.summary)
+        return run_figures.show_in_notebook(self.info, self.summary)
 
     @cached_property
     def _history(self) -> history.History:

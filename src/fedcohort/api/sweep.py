@@ -11,7 +11,7 @@ from fedcohort.api.run import INTERRUPTED_CODE, RunResult, find_configs, plain_e
 from fedcohort.api.tables import replace_data
 from fedcohort.console import terminal
 from fedcohort.host import messages
-from fedcohort.jobs.grid_run import begin_grid, run_grid
+from fedcohort.jobs.grid import begin_grid, run_grid
 from fedcohort.jobs.launch import Launch
 from fedcohort.jobs.status import varying_overrides
 from fedcohort.record import sweep_folder

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fedcohort import ranges
 from fedcohort.command.arguments import folders_and_options
 from fedcohort.console.terminal import print_for_each
-from fedcohort.report.run_figures import check_formats, explain, redraw
+from fedcohort.report.run_figures import check_formats, draw_round, redraw
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -21,4 +21,4 @@ def main(arguments: Sequence[str]) -> int:
     if text is None:
         return print_for_each(folders, lambda folder: "\n".join(map(str, redraw(folder, formats))))
     ranges.integer("round", int(text) if text.isdecimal() else text, "[1, inf)")
-    return print_for_each(folders, lambda folder: "\n".join(map(str, explain(folder, int(text), formats))))
+    return print_for_each(folders, lambda folder: "\n".join(map(str, draw_round(folder, int(text), formats))))

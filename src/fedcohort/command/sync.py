@@ -21,7 +21,7 @@ from fedcohort.host.time_limit import time_limit
 from fedcohort.record import history, manifest, metadata
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import follow, identity, server
-from fedcohort.tracking.feed import open_feed
+from fedcohort.tracking.upload import open_upload
 
 WAIT_S = 600.0
 EVERY_S = 1.0  # between two sends of a run that is followed
@@ -46,8 +46,8 @@ def send_missing(
     try:
         with time_limit(wait_s, "sending (wait_s)"):
             return _send(info, where)
-    except server.failures() as error:
-        raise TrackingError(f"{folder}: MLflow at {where.uri} can't be reached ({server.reason(error)})") from error
+    except server.expected_errors() as error:
+        raise TrackingError(f"{folder}: MLflow at {where.uri} can't be reached ({server.root_cause(error)})") from error
 
 
 def follow_then_sync(
@@ -69,14 +69,14 @@ def _check(folder: Path) -> RunInfo:
 
 def _send(info: RunInfo, where: server.Place) -> str:
     running = is_locked(info.folder / "run.lock")
-    feed = open_feed(info, where, running=running)
-    rounds = feed.send()
+    upload = open_upload(info, where, running=running)
+    rounds = upload.send()
     files = 0
     if not running:  # a running process ends its run itself
-        files = feed.close(info, follow.status_at_end(info.folder))
-        identity.complete(info.folder, where)
+        files = upload.close(info, follow.status_at_end(info.folder))
+        identity.mark_complete(info.folder, where)
     end = "still running" if running else f"{files} files"
-    return f"{info.folder}: sent {rounds} rounds, {end}, to {where.uri} (run {feed.run_id})"
+    return f"{info.folder}: sent {rounds} rounds, {end}, to {where.uri} (run {upload.run_id})"
 
 
 def _place(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.Place:

@@ -51,8 +51,8 @@ def find_page(where: server.Place, sweep: str) -> str:
         raise ranges.refuse("tracking_uri", "a database that exists, or the address of a server", where.uri)
     try:
         experiment = server.connect(where).get_experiment_by_name(where.experiment)
-    except server.failures() as error:
-        raise TrackingError(f"MLflow at {where.uri} can't be read ({server.reason(error)})") from error
+    except server.expected_errors() as error:
+        raise TrackingError(f"MLflow at {where.uri} can't be read ({server.root_cause(error)})") from error
     if experiment is None:
         raise ranges.refuse("experiment", f"an experiment at {where.uri}", where.experiment)
     sweeps = view.list_sweeps(experiment.tags)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.host import messages, slurm
-from fedcohort.jobs.job import JobContext, own_process
+from fedcohort.jobs.job import JobContext, handle_job_signals
 from fedcohort.record import sweep_folder
 
 FOLDER = ".submitit"  # in the sweep's: scripts and logs
@@ -28,7 +28,7 @@ class ArrayTask:
 
     def __call__(self, number: int, words: Sequence[str]) -> None:
         messages.to_terminal()
-        with own_process():
+        with handle_job_signals():
             self.context.run(number, words)
 
     def checkpoint(self, number: int, words: Sequence[str]) -> Any:  # noqa: ANN401 - submitit has no types
@@ -39,7 +39,7 @@ class ArrayTask:
 
 
 def submit(context: JobContext, jobs: Mapping[int, Sequence[str]], options: Mapping[str, Any]) -> dict[int, str]:
-    """Submit `jobs` as an array, and return the id of each one's task. options: those of `hydra.launcher`."""
+    """Submit jobs to SLURM as an array, and return the id of each job's task. options: those of `hydra.launcher`."""
     import submitit
 
     options = {name: value for name, value in options.items() if not name.startswith("_") and value is not None}
@@ -57,8 +57,17 @@ def submit(context: JobContext, jobs: Mapping[int, Sequence[str]], options: Mapp
     return {number: str(task.job_id) for number, task in zip(numbers, tasks, strict=True)}
 
 
+def run(
+    context: JobContext, jobs: Mapping[int, Sequence[str]], options: Mapping[str, Any], *, wait: bool
+) -> Generator[int, None, None]:
+    """Submit jobs to SLURM, and yield the number of each as it ends; nothing without `wait`. options: of `submit`."""
+    tasks = submit(context, jobs, options)
+    if wait:
+        yield from follow(context.folder, tasks)
+
+
 def follow(sweep: Path, tasks: Mapping[int, str]) -> Generator[int, None, None]:
-    """Yield the number of each job as it ends, one that is lost included. tasks: SLURM's ids by number."""
+    """Yield the number of each SLURM job as it ends; a lost job counts as ended. tasks: SLURM's ids by number."""
     open_tasks, queue_time = dict(tasks), 0.0
     while open_tasks:
         queued = None

@@ -31,20 +31,20 @@ def list_gpus() -> list[str]:
     return [str(i) for i in range(sum(line.startswith("GPU ") for line in listing.splitlines()))]
 
 
-def lease(job: SweepJob, composition: Composed) -> None:
-    """Let this process see one GPU where its job trains on one."""
+def assign_gpu(job: SweepJob, composition: Composed) -> None:
+    """Make one GPU visible to this process if its job trains on a single GPU."""
     trainer = composition.config["trainer"]
     if (trainer["accelerator"], trainer["devices"]) == ("gpu", 1) and job.sweep not in _LOCKS:
-        take(job.sweep, list_gpus(), job.number)
+        take_gpu(job.sweep, list_gpus(), job.number)
 
 
-def fit_jobs(launcher: Launcher) -> None:
-    """Let the launcher `local` run as many jobs at a time as there are GPUs, unless the number was typed."""
+def limit_jobs_to_gpus(launcher: Launcher) -> None:
+    """Set the number of parallel jobs of `local` to the number of GPUs, unless the user typed a number."""
     if getattr(launcher, "n_jobs", None) == ALL and (visible := list_gpus()):
         launcher.n_jobs = len(visible)  # type: ignore[attr-defined]  # checked above
 
 
-def take(sweep: Path, gpus: list[str], number: int) -> str | None:
+def take_gpu(sweep: Path, gpus: list[str], number: int) -> str | None:
     """Choose a GPU for job `number`, and make it the only visible one; return it, or None without GPUs.
 
     The first unused GPU is locked. If all are in use, jobs share them in turn."""

@@ -1,10 +1,13 @@
-"""Hydra's sweep over all combinations of the values typed, with a check of every job before the first one starts.
+"""Sweeps over all combinations of several values, typed or from Python, with a check of every job before the first.
 
 Each job is composed, and its components are made and checked against each other, as a run does before it reads data.
 Jobs that would be rejected are listed at once, and nothing starts; with `sweep.skip_refused=true` the others start.
 """
 
+import logging
 from collections.abc import Sequence
+from contextlib import closing, nullcontext
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +19,22 @@ from omegaconf import DictConfig, OmegaConf
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.jobs import gpus, launchers, sweep
-from fedcohort.jobs.refused import Refusal, leave_out_rejected, list_refused
-from fedcohort.jobs.sweep import GRID, split_jobs
+from fedcohort.host.lock import try_to_lock
+from fedcohort.jobs import gpus, status, sweep
+from fedcohort.jobs.launch import LOCAL, SLURM, Launch, Local, Slurm
+from fedcohort.jobs.rejected import Rejection, leave_out_rejected, list_rejected
+from fedcohort.jobs.sweep import GRID, combine, split_jobs
+from fedcohort.record import sweep_folder
+from fedcohort.record.sweep_folder import Plan, save_plan
 from fedcohort.startup import compat, options
-from fedcohort.startup.compose import Composed, find_configs
-from fedcohort.startup.compose_jobs import JobComposer
+from fedcohort.startup.compose import Composed, find_configs, initialised_hydra
+from fedcohort.startup.compose_jobs import JobComposer, compose_job
+
+log = logging.getLogger("fedcohort")
 
 
 class Grid(Sweeper):
-    """The sweeper of configs/hydra/sweeper/grid.yaml."""
+    """Hydra's sweeper over all combinations of the typed values (configs/hydra/sweeper/grid.yaml)."""
 
     def __init__(self, params: DictConfig | None, max_batch_size: int | None) -> None:
         """Take options that all jobs get, for `split_jobs`, and how many jobs the launcher gets at a time."""
@@ -46,17 +55,18 @@ class Grid(Sweeper):
         skip, wait = self.typed.sweep.skip_refused, self.typed.sweep.wait
         for name, value in (("skip_refused", skip), ("report", self.typed.sweep.report), ("wait", wait)):
             options.CHECKS[f"sweep.{name}"](f"sweep.{name}", value)
-        if not wait and not isinstance(self.launcher, launchers.Slurm):
+        if not wait and not isinstance(self.launcher, Slurm):
             raise OptionError("sweep.wait=false needs hydra/launcher=slurm: jobs of others end with this process")
         jobs = split_jobs(self.typed)
         if not jobs:
             raise OptionError("the sweep has no jobs: a range such as range(0) is empty")
-        refused = self.list_refused(jobs)
-        started = leave_out_rejected(refused, jobs, skip=skip)
+        rejected = self.list_rejected(jobs)
+        started = leave_out_rejected(rejected, jobs, skip=skip)
         if self.on_gpus:
-            gpus.fit_jobs(self.launcher)
+            gpus.limit_jobs_to_gpus(self.launcher)
         folder = Path(self.typed.hydra.sweep.dir).absolute()
-        sweep.SWEEP.begin(folder, started, [(refusal.words, refusal.reason) for refusal in refused])
+        reasons = [(rejection.words, rejection.reason) for rejection in rejected]
+        sweep.SWEEP.begin(folder, Plan(started, reasons, str(self.typed.hydra.launcher._target_)))
         OmegaConf.save(self.typed, folder / "multirun.yaml")  # as Hydra's own sweeper does
         results: list[Any] = []
         size = self.max_batch_size or len(started)
@@ -65,7 +75,7 @@ class Grid(Sweeper):
             results += [job.return_value for job in done]  # which raises what the job raised
         return results
 
-    def list_refused(self, jobs: Sequence[Sequence[str]]) -> list[Refusal]:
+    def list_rejected(self, jobs: Sequence[Sequence[str]]) -> list[Rejection]:
         """Return the jobs that would be rejected, in their order."""
         configs = find_configs(self.typed.hydra)
         composer = JobComposer(lambda words: self._loader.load_sweep_config(self.typed, list(words)), configs)
@@ -75,10 +85,52 @@ class Grid(Sweeper):
             self.on_gpus |= composition.config["trainer"]["accelerator"] == "gpu"
             return composition
 
-        return list(list_refused(jobs, compose, configs))
+        return list(list_rejected(jobs, compose, configs))
 
 
 def register() -> None:
-    """Tell Hydra the sweeper by its name in configs/hydra/sweeper/grid.yaml, and our launchers."""
-    compat.register(GRID, Grid)
-    launchers.register()
+    """Register the sweeper and the launchers with Hydra, by their names in configs/hydra."""
+    for name, plugin in ((GRID, Grid), (LOCAL, Local), (SLURM, Slurm)):
+        compat.register(name, plugin)
+
+
+def begin_grid(words: Sequence[str], configs: Path, launcher: str) -> Path:
+    """Check all jobs, write the plan of the sweep, and return its new folder.
+
+    Raises `IncompatibleConfig` if jobs would be rejected and `sweep.skip_refused` is false.
+    """
+    with initialised_hydra(configs):
+        jobs = combine(words)
+    config = compose_job(tuple(jobs[0]), configs).config
+    if not config["sweep"]["wait"]:
+        raise OptionError("sweep.wait=false is for `python train.py -m`: a sweep from Python waits for its jobs")
+    rejected = list(list_rejected(jobs, lambda job: compose_job(job, configs), configs))
+    started = leave_out_rejected(rejected, jobs, skip=config["sweep"]["skip_refused"])
+    folder = Path(config["paths"]["logs"]).absolute() / "sweeps" / f"{datetime.now():%Y-%m-%d_%H-%M-%S_%f}"
+    save_plan(folder, Plan(started, [(rejection.words, rejection.reason) for rejection in rejected], launcher))
+    return folder
+
+
+def run_grid(folder: Path, configs: Path, launch: Launch) -> None:
+    """Run the jobs of the plan in the folder of a sweep. A job that fails does not end the others."""
+    plan = sweep_folder.read_plan(folder)
+    if plan is None:
+        raise FileNotFoundError(f"{folder} holds no {sweep_folder.PLAN_FILE}")
+    in_process = launch.launcher == "local" and launch.n_jobs == 1
+    lock = try_to_lock(folder / sweep_folder.LOCK_FILE)
+
+    def announce(number: int) -> None:
+        if in_process and number < len(plan.jobs):
+            line = status.describe_next_job(folder, plan, number)
+            log.info("%s: %s", line, status.varying_overrides(plan.jobs, plan.jobs[number]))
+
+    try:
+        announce(0)
+        live = nullcontext() if in_process else status.show_live_line(folder)
+        with live, closing(launch.run(folder, dict(enumerate(plan.jobs)), configs)) as ended:
+            for number in ended:
+                announce(number + 1)
+    finally:
+        if lock is not None:
+            lock.close()
+        status.log_failed(sweep_folder.read(folder).values())

@@ -1,17 +1,20 @@
 """One job of a sweep, in whichever process its launcher starts: compose its options, run it, record how it ended."""
 
 import logging
+import math
 import os
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from fedcohort.errors import FedcohortError, describe
+from fedcohort.errors import FedcohortError, OptionError, describe
 from fedcohort.host import slurm
 from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, Stop, interrupts
-from fedcohort.jobs import gpus, objective_metric
+from fedcohort.jobs import gpus
+from fedcohort.record import history
 from fedcohort.record.folder import describe_log
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.startup.check import check_options
@@ -48,8 +51,7 @@ class JobContext:
         """Run the job with this number and these overrides; return its objective metric."""
         os.environ.update(self.env)
         job = SweepJob(self.folder, number, tuple(words))
-        composition = lambda: compose_job(tuple(words), self.configs, self.hydra)  # noqa: E731
-        return run_job(job, composition, self)
+        return run_job(job, lambda: compose_job(job.words, self.configs, self.hydra), self)
 
 
 def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobContext) -> float | None:
@@ -66,7 +68,7 @@ def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobC
         composition = composition_of()
         metric = composition.config["objective_metric"]
         folder = run_checked(composition, job, search=context.search, share_gpus=context.share_gpus)
-        value = objective_metric.read_objective(folder, metric)
+        value = read_objective(folder, metric)
     except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
         job.note("stopped")
         raise
@@ -102,15 +104,54 @@ def run_checked(
         last: whether the process ends after this run.
     """
     check_options(composition)
-    objective_metric.check_objective(composition.config, by_search=search)
+    check_objective(composition.config, by_search=search)
     if job is not None and share_gpus:
-        gpus.lease(job, composition)
+        gpus.assign_gpu(job, composition)
     return run(composition, job, last=last)
 
 
+def check_objective(config: Mapping[str, Any], *, by_search: bool) -> None:
+    """Raise `OptionError` if a run has no number for a sweeper that searches (hydra/sweeper=optuna).
+
+    Args:
+        config: of the run.
+        by_search: whether such a sweeper runs it.
+    """
+    metric = config["objective_metric"]
+    if by_search and metric is None:
+        raise OptionError("hydra/sweeper needs a number from each run: set objective_metric=server_val/acc")
+    if metric is not None and not config["callback"].get("journal"):
+        raise OptionError(f"objective_metric={metric} is read from the journal: do not remove callback.journal")
+
+
+def read_objective(folder: Path, metric: str | None) -> float | None:
+    """Return the last `metric` in the journal of the run in `folder`; None if `metric` is None.
+
+    Raises `FedcohortError` if no trained model was measured, or the value is not finite: the job has then failed.
+    """
+    if metric is None:
+        return None
+    value = last_value(folder, metric)
+    if value is None:
+        raise FedcohortError(f"objective_metric={metric} was never measured in {folder}: lower eval.every")
+    if not math.isfinite(value):
+        raise FedcohortError(
+            f"objective_metric={metric} is {value} at the end of {folder}: the job has no result to search by; "
+            "narrow the search, or choose another metric"
+        )
+    return value
+
+
+def last_value(folder: Path, metric: str) -> float | None:
+    """Return the last value of a metric in the run's journal; None if no trained model was measured."""
+    lines, _ = history.read_lines(folder / history.JOURNAL_FILE)
+    values = [line.metrics[metric] for line in lines if line.step > 0 and metric in line.metrics]
+    return values[-1] if values else None
+
+
 @contextmanager
-def own_process() -> Iterator[None]:
-    """Answer signals in a process that a launcher started, and return a preempted SLURM job to the queue."""
+def handle_job_signals() -> Iterator[None]:
+    """Handle signals in a process that a launcher started, and return a preempted SLURM job to the queue."""
     outermost = not interrupts.is_installed
     try:
         with interrupts.handle_signals():

@@ -1,16 +1,43 @@
-"""Jobs on this machine: one after the other in this process, or in several worker processes."""
+"""Jobs on this machine: one after the other in this process, or in several worker processes with a log for each job.
 
+A worker that dies fails only its own job, and the next job gets another worker. Workers are forked from a process that
+has imported what every run needs: torch, Lightning and the tables' libraries take seconds, as long as a short run. This
+fork server starts before the jobs are checked, and imports while they are. Workers end with the process that started
+them, however that ends.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections import deque
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from multiprocessing import forkserver
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
 
-from fedcohort.jobs import preload
-from fedcohort.jobs.job import JobContext
-from fedcohort.jobs.workers import run_in_workers
+from fedcohort.host import messages
+from fedcohort.host.orphan import end_when_parent_ends
+from fedcohort.jobs.job import JobContext, handle_job_signals
 from fedcohort.record import sweep_folder
 from fedcohort.record.folder import describe_log
 from fedcohort.record.sweep_folder import SweepJob
 
 DIED = "WorkerDied"  # the kind of failure in the record of a job whose process died
+LIBRARIES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")  # which limit threads
+QUIET = "ignore:resource_tracker:UserWarning"  # a sweep that a signal ends leaves semaphores, which that cleans up
+IMPORTED = (
+    "fedcohort.jobs.fork_server",
+    "fedcohort.jobs.job",
+    "fedcohort.startup.fit",
+    "pandas",
+    "pyarrow.parquet",
+)
+HAS_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
+CONTEXT: Any = multiprocessing.get_context("forkserver" if HAS_SERVER else "spawn")
 
 
 def run_local(
@@ -30,7 +57,7 @@ def run_local(
             context.run(number, words)
             yield number
         return
-    preload.start_fork_server(threads)
+    start_fork_server(threads)
     with closing(run_in_workers(context, jobs, min(n_jobs, len(jobs)))) as ended:
         for number, death in ended:
             record = sweep_folder.read_record(context.folder, number)
@@ -39,3 +66,112 @@ def run_local(
                 job = SweepJob(context.folder, number, tuple(jobs[number]), folder, began=began)
                 job.note("failed", reason=f"{death}{describe_log(folder)}", kind=DIED)
             yield number
+
+
+def start_fork_server(threads: int) -> None:
+    """Start the process from which workers are forked, where the platform can fork.
+
+    threads: of a job's libraries, which read them at import.
+    """
+    if not HAS_SERVER:
+        return
+    before = {name: os.environ.get(name) for name in LIBRARIES}
+    os.environ.update({name: before[name] or str(threads) for name in LIBRARIES})
+    sys.warnoptions.append(QUIET)
+    try:
+        forkserver.set_forkserver_preload(list(IMPORTED))
+        forkserver.ensure_running()
+    finally:
+        sys.warnoptions.remove(QUIET)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+
+
+def run_in_workers(
+    context: JobContext, jobs: Mapping[int, Sequence[str]], n_jobs: int
+) -> Generator[tuple[int, str], None, None]:
+    """Run `jobs`, and yield the number of each as it ends, with how its process died: "" if it did not.
+
+    Closing the generator, an error or a signal ends the workers: they finish their round and save.
+    """
+    waiting, workers, busy = deque(jobs.items()), dict[Connection, BaseProcess](), dict[Connection, int]()
+    try:
+        while waiting or busy:
+            while waiting and len(busy) < n_jobs:
+                idle = next((connection for connection in workers if connection not in busy), None)
+                connection = _start_worker(context, workers) if idle is None else idle
+                try:
+                    connection.send(waiting[0])
+                except ConnectionError:  # it died while it was idle
+                    workers.pop(connection).join()
+                else:
+                    busy[connection] = waiting.popleft()[0]
+            ready = wait(list(busy))
+            for connection, number in list(busy.items()):
+                if connection in ready:
+                    del busy[connection]
+                    try:
+                        connection.recv()
+                    except (EOFError, ConnectionError):
+                        process = workers.pop(connection)
+                        process.join()
+                        yield number, describe_exit(process.exitcode or 0)
+                    else:
+                        yield number, ""
+    finally:
+        for connection in busy:
+            workers[connection].terminate()
+        try:
+            for connection, process in workers.items():
+                connection.close()
+                process.join()
+        except KeyboardInterrupt:  # a second signal does not wait for the round
+            for process in workers.values():
+                process.kill()
+            raise
+
+
+def describe_exit(exit_code: int) -> str:
+    """Describe how a process ended. exit_code: as `multiprocessing` reports it, minus the number of a signal."""
+    number = -exit_code if exit_code < 0 else exit_code - 128
+    try:
+        how = f"by {signal.Signals(number).name}"
+    except ValueError:
+        how = f"with exit code {exit_code}"
+    hint = " (kill -9, or the kernel for lack of memory)" if number == signal.SIGKILL else ""
+    return f"its process was ended {how}{hint}"
+
+
+def log_path(sweep: Path, number: int) -> Path:
+    """Return the file with the output of a job that ran in a worker."""
+    return sweep / sweep_folder.JOBS_FOLDER / f"{number}.log"
+
+
+def _start_worker(context: JobContext, workers: dict[Connection, BaseProcess]) -> Connection:
+    """Add a process to `workers`, and return this process's end of the pipe to it."""
+    parent_end, worker_end = CONTEXT.Pipe()
+    process = CONTEXT.Process(target=_run_worker, args=(worker_end, context))
+    process.start()
+    worker_end.close()
+    workers[parent_end] = process
+    return parent_end  # type: ignore[no-any-return]
+
+
+def _run_worker(connection: Connection, context: JobContext) -> None:
+    """Run jobs until the other end of `connection` is closed."""
+    end_when_parent_ends()
+    os.setpgrp()  # Ctrl-C in a terminal reaches the command, which sends one signal to each worker
+    with suppress(EOFError, ConnectionError, KeyboardInterrupt):
+        while True:
+            number, words = connection.recv()
+            path = log_path(context.folder, number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("ab") as output:
+                for descriptor in (1, 2):
+                    os.dup2(output.fileno(), descriptor)
+            messages.to_terminal()
+            with handle_job_signals(), suppress(Exception):  # the record has its error
+                context.run(number, words)
+            sys.stdout.flush()
+            connection.send(number)

@@ -11,9 +11,8 @@ from omegaconf import DictConfig, OmegaConf
 from fedcohort.errors import ComponentError, FedcohortError
 from fedcohort.host import messages
 from fedcohort.host.orphan import end_when_parent_ends
-from fedcohort.jobs import objective_metric
-from fedcohort.jobs.job import JobContext, own_process, run_checked, run_job
-from fedcohort.jobs.sweep import SWEEP, searches
+from fedcohort.jobs.job import JobContext, handle_job_signals, read_objective, run_checked, run_job
+from fedcohort.jobs.sweep import SWEEP, is_search
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.startup import command_line, compose
 
@@ -35,20 +34,18 @@ def start(cfg: DictConfig) -> float | None:
     def composition() -> compose.Composed:
         return compose.compose_config(cfg, hydra.runtime.choices, overrides, compose.find_configs(hydra))
 
-    with own_process():
+    with handle_job_signals():
         if hydra.mode == RunMode.MULTIRUN:
             sweep = Path(hydra.sweep.dir).absolute()
             share_gpus = str(hydra.launcher._target_).endswith("JoblibLauncher")
-            context = JobContext(sweep, compose.find_configs(hydra), search=searches(hydra), share_gpus=share_gpus)
+            context = JobContext(sweep, compose.find_configs(hydra), search=is_search(hydra), share_gpus=share_gpus)
             job = SweepJob(sweep, hydra.job.num, overrides)
             if line := SWEEP.opening_line(job.number):
                 log.info("%s", line)
             return run_job(job, composition, context)
         try:
             composed = composition()
-            return objective_metric.read_objective(
-                run_checked(composed, None, last=True), composed.config["objective_metric"]
-            )
+            return read_objective(run_checked(composed, None, last=True), composed.config["objective_metric"])
         except FedcohortError as error:
             log.error("%s", error)
             if isinstance(error, ComponentError) and command_line.is_traceback_requested():

@@ -1,21 +1,29 @@
 """The status of a sweep, read from its folder and those of its runs: counts, time left and the best job."""
 
+import logging
 import math
+import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fedcohort import units
 from fedcohort.host.lock import is_locked
 from fedcohort.jobs import cluster
+from fedcohort.jobs.job import last_value
 from fedcohort.jobs.time_left import TimeLeft
-from fedcohort.record import history, sweep_folder
+from fedcohort.record import sweep_folder
 from fedcohort.record.folder import describe_log, status_of
 from fedcohort.record.sweep_folder import JobRecord, Plan
 
+log = logging.getLogger("fedcohort")
 KILLED = "its process was killed (kill -9, or the kernel for lack of memory)"
 METRIC = "server_val/acc"  # nothing is chosen by the test set
+POLL_S, SHARE = 1.0, 0.02  # seconds between two looks of the live line, and the share of time that they may take
+CLEAR = "\r\x1b[K"  # back to the start of the line, which is cleared
 
 
 @dataclass(frozen=True)
@@ -47,10 +55,10 @@ class SweepStatus:
         The time of a job is estimated from done jobs of its condition, else of its selector, else from all. Without a
         done job, the progress of running jobs is used. now: in seconds since 1970.
         """
-        time_left = TimeLeft(_groups_of)
+        time_left = TimeLeft(_list_similar)
         running = [record for record in self.records.values() if record.how == "running"]
-        shares = [(_length(record, now), _share(record), record.words) for record in running]
-        lengths = [(_length(record, now), record.words) for record in self.records.values() if record.how == "done"]
+        shares = [(_duration_s(record, now), _completed_share(record), record.words) for record in running]
+        lengths = [(_duration_s(record, now), record.words) for record in self.records.values() if record.how == "done"]
         if not any(length is not None for length, _ in lengths):
             lengths = [(length / share, words) for length, share, words in shares if length is not None and share > 0]
         for length, words in lengths:
@@ -68,9 +76,16 @@ class SweepStatus:
 
     def best(self) -> tuple[float, JobRecord] | None:
         """Return the highest last validation accuracy of the jobs that are done, and its job."""
-        values = [(value, n) for n, record in self.records.items() if (value := _last(record)) is not None]
-        value, number = max(values, key=lambda pair: (pair[0], -pair[1]), default=(0.0, -1))
-        return (value, self.records[number]) if values else None
+        values = {
+            number: value
+            for number, record in self.records.items()
+            if record.how in ("done", "skipped")
+            and record.folder is not None
+            and (value := last_value(record.folder, METRIC)) is not None
+            and math.isfinite(value)
+        }
+        best = max(values, key=lambda number: (values[number], -number), default=None)
+        return (values[best], self.records[best]) if best is not None else None
 
 
 def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
@@ -81,34 +96,34 @@ def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
     return SweepStatus(plan, states, waits)
 
 
-def describe_counts(standing: SweepStatus) -> str:
-    """Return `3 done, 2 running, 13 left`."""
+def describe_counts(sweep_status: SweepStatus) -> str:
+    """Return the numbers of jobs by state, such as `3 done, 2 running, 13 left`."""
     counts = [
-        (standing.count("done"), "done"),
-        (standing.count("skipped"), "skipped (finished before)"),
-        (standing.count("running"), "running"),
-        (standing.count("failed"), "failed"),
-        (standing.count("stopped"), "stopped"),
-        (standing.n_waiting, "left"),
-        (len(standing.plan.refused), "left out (refused)"),
+        (sweep_status.count("done"), "done"),
+        (sweep_status.count("skipped"), "skipped (finished before)"),
+        (sweep_status.count("running"), "running"),
+        (sweep_status.count("failed"), "failed"),
+        (sweep_status.count("stopped"), "stopped"),
+        (sweep_status.n_waiting, "left"),
+        (len(sweep_status.plan.refused), "left out (rejected)"),
     ]
     return ", ".join(f"{n} {how}" for n, how in counts if n) or "no job has begun"
 
 
-def describe(name: str, standing: SweepStatus) -> str:
-    """Return one line with the counts, the time left and the best job. name: of the sweep."""
-    seconds = standing.seconds_left(time.time()) if standing.waits else None
-    end = "" if standing.waits or standing.count("running") else "; no process works on it"
+def describe(name: str, sweep_status: SweepStatus) -> str:
+    """Return the status of a sweep in one line: numbers of jobs, time left, best job. name: of the sweep."""
+    seconds = sweep_status.seconds_left(time.time()) if sweep_status.waits else None
+    end = "" if sweep_status.waits or sweep_status.count("running") else "; no process works on it"
     if seconds is not None:
         end = f"; about {units.rough_seconds(seconds)} left"
-    return f"sweep {name}: {describe_counts(standing)}{end}{describe_best(standing, '; best ')}"
+    return f"sweep {name}: {describe_counts(sweep_status)}{end}{describe_best(sweep_status, '; best ')}"
 
 
-def describe_best(standing: SweepStatus, prefix: str) -> str:
+def describe_best(sweep_status: SweepStatus, prefix: str) -> str:
     """Return the best validation accuracy and its job, after `prefix`; "" if no job has one."""
-    if (best := standing.best()) is None:
+    if (best := sweep_status.best()) is None:
         return ""
-    jobs = standing.plan.jobs or [record.words for record in standing.records.values()]
+    jobs = sweep_status.plan.jobs or [record.words for record in sweep_status.records.values()]
     return f"{prefix}{METRIC} {100 * best[0]:.1f} % ({varying_overrides(jobs, best[1].words)})"
 
 
@@ -126,9 +141,18 @@ def describe_stopped(record: JobRecord, *, cancelled: bool) -> str:
     return f"{how}, {status['rounds_done']} of {status['rounds']} rounds; resume=true continues"
 
 
-def progress_line(number: int, total: int, seconds: float | None) -> str:
-    """`job 7 of 18, about 40 min left`; number: from 0 on."""
-    return f"job {number + 1} of {total}{f', about {units.rough_seconds(seconds)} left' if seconds is not None else ''}"
+def describe_next_job(sweep: Path, plan: Plan, number: int) -> str:
+    """Return `job 7 of 18, about 40 min left` for the job `number`, from 0 on, that begins."""
+    seconds = SweepStatus(plan, sweep_folder.read(sweep), waits=True).seconds_left(time.time())
+    time_left = "" if seconds is None else f", about {units.rough_seconds(seconds)} left"
+    return f"job {number + 1} of {len(plan.jobs)}{time_left}"
+
+
+def log_failed(records: Iterable[JobRecord]) -> None:
+    """Print the failed jobs once more: their own lines scrolled away, or another process wrote them."""
+    for record in records:
+        if record.how == "failed":
+            log.error("failed: %s: %s", " ".join(record.words), record.reason)
 
 
 def varying_overrides(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> str:
@@ -150,25 +174,46 @@ def mark_killed_as_failed(record: JobRecord) -> JobRecord:
     return replace(record, how="failed", reason=f"{KILLED}{describe_log(record.folder)}")
 
 
-def _groups_of(words: Sequence[str]) -> tuple[object, ...]:
+def _list_similar(words: Sequence[str]) -> tuple[object, ...]:
     """Return the groups of jobs whose durations are similar to this one's: its condition, its selector, all jobs."""
     selector = [word for word in words if word.startswith("selector=")]
     return tuple(word for word in words if not word.startswith("seed=")), str(selector), ()
 
 
-def _length(record: JobRecord, now: float) -> float | None:
+def _duration_s(record: JobRecord, now: float) -> float | None:
     return (record.ended or now) - record.began if record.began is not None else None
 
 
-def _share(record: JobRecord) -> float:
+def _completed_share(record: JobRecord) -> float:
     """Return how much of its rounds a job has done."""
     status = status_of(record.folder) if record.folder is not None else {}
     return float(min(1.0, status.get("rounds_done", 0) / max(1, status.get("rounds", 1))))
 
 
-def _last(record: JobRecord) -> float | None:
-    if record.how not in ("done", "skipped") or record.folder is None:
-        return None
-    lines, _ = history.read_lines(record.folder / history.JOURNAL_FILE)
-    values = [line.metrics[METRIC] for line in lines if line.step > 0 and METRIC in line.metrics]
-    return values[-1] if values and math.isfinite(values[-1]) else None
+@contextmanager
+def show_live_line(sweep: Path) -> Iterator[None]:
+    """Show the status of a sweep in one line while it runs: rewritten on a terminal, else printed when it changes."""
+    done = threading.Event()
+    thread = threading.Thread(target=_watch, args=(sweep, done), name="live line", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _watch(sweep: Path, done: threading.Event) -> None:
+    plan, is_terminal, last_counts, pause_s = sweep_folder.read_plan(sweep), sys.stderr.isatty(), "", POLL_S
+    while plan is not None and not done.wait(pause_s):
+        begin = time.monotonic()
+        sweep_status = read_status(sweep, plan, waits=True)
+        counts = describe_counts(sweep_status)
+        if is_terminal:
+            sys.stderr.write(f"{CLEAR}{describe(sweep.name, sweep_status)[:200]}")
+            sys.stderr.flush()
+        elif counts != last_counts and sweep_status.count("done", "failed", "skipped"):
+            log.info("%s", describe(sweep.name, sweep_status))
+        last_counts, pause_s = counts, max(POLL_S, (time.monotonic() - begin) / SHARE)
+    if is_terminal and last_counts:
+        sys.stderr.write(CLEAR)

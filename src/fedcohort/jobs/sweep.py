@@ -1,11 +1,12 @@
-"""The end of a sweep: how its jobs ended, and the command that compares them.
+"""The sweep of this process: how its jobs ended, and the comparison of its runs after the last job.
 
 The process that the user started may run no job itself, so it reads the records in the sweep's folder.
 """
 
 import logging
-import time
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -16,21 +17,26 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
-from fedcohort.errors import CheckpointError
+from fedcohort.errors import CheckpointError, FedcohortError
 from fedcohort.host import memory, messages
 from fedcohort.host.commands import fedcohort_command
 from fedcohort.host.lock import try_to_lock
-from fedcohort.jobs import cluster, preload, report, status
-from fedcohort.jobs.status import KILLED, is_cancelled, mark_killed_as_failed
+from fedcohort.jobs import cluster, local, status
+from fedcohort.jobs.status import KILLED, is_cancelled, log_failed, mark_killed_as_failed
 from fedcohort.record import metadata, sweep_folder
-from fedcohort.record.observer import RunInfo
 from fedcohort.record.sweep_folder import LOCK_FILE, JobRecord, Plan, SweepJob, save_plan
+from fedcohort.report.comparison import page
+from fedcohort.report.comparison.verdicts import list_verdicts
+from fedcohort.results.matching.question import Question
 from fedcohort.startup import compat
-from fedcohort.tracking import comparison, identity, membership
+from fedcohort.startup.comparison import publish, read_answer
+from fedcohort.tracking import comparison, identity, sweep_tags
+from fedcohort.tracking.runs import Query
 
 log = logging.getLogger("fedcohort")
 GRID = "hydra_plugins.fedcohort.Grid"  # our sweeper over all combinations
 NEVER = "it was never started"
+REPORT = "report"  # folder of the comparison, in the sweep's
 
 
 @dataclass
@@ -39,34 +45,28 @@ class Sweep:
 
     Attributes:
         folder: of the sweep, None if there is none.
-        launcher: the class that starts the jobs.
-        expected: overrides of each job; empty if the sweeper chooses them as it goes.
-        refused: overrides and reason of each job that was left out.
+        plan: its jobs, which are none if the sweeper chooses them as it goes.
         report: whether its runs are compared at the end (`sweep.report`).
         waits: whether this process waits for the jobs (`sweep.wait`).
     """
 
     folder: Path | None = None
-    launcher: str = ""
-    expected: Sequence[Sequence[str]] = field(default_factory=list)
-    refused: Sequence[tuple[Sequence[str], str]] = field(default_factory=list)
+    plan: Plan = field(default_factory=Plan)
     report: bool = False
     waits: bool = True
     _lock: IO[str] | None = None
 
-    def begin(
-        self, folder: Path, jobs: Sequence[Sequence[str]], refused: Sequence[tuple[Sequence[str], str]] = ()
-    ) -> None:
+    def begin(self, folder: Path, plan: Plan) -> None:
         """Write the plan of the sweep, before its first job starts."""
-        self.folder, self.expected, self.refused = folder, jobs, refused
-        save_plan(folder, Plan(jobs, refused, self.launcher))
+        self.folder, self.plan = folder, plan
+        save_plan(folder, plan)
         self._lock = try_to_lock(folder / LOCK_FILE)
 
     def results(self) -> list[JobRecord]:
         """Return the records of all jobs. A job whose record does not say how it ended has failed."""
         if self.folder is None:
             return []
-        records = {n: JobRecord(tuple(words), "failed", None, NEVER) for n, words in enumerate(self.expected)}
+        records = {n: JobRecord(tuple(words), "failed", None, NEVER) for n, words in enumerate(self.plan.jobs)}
         for number, record in sweep_folder.read(self.folder).items():
             records[number] = mark_killed_as_failed(record) if record.how == "running" else record
         return [record for _, record in sorted(records.items())]
@@ -83,28 +83,22 @@ class Sweep:
         if not sweep_folder.read(self.folder):
             return 0
         results = self.results()
-        _name_failed(results)
-        membership.send([info for record in results if record.how == "skipped" and (info := _find_tracked(record))])
+        log_failed(results)
+        sweep_tags.send_sweeps([info for info, _ in _list_tracked(r for r in results if r.how == "skipped")])
         log.info("%s", self.overview(results))
         runs = _list_tracked(results)
-        if self.report and runs:
-            report.report_sweep(self.folder, runs)
+        if self.report and len(runs) > 1:
+            report_sweep(self.folder, runs)
         return 0 if all(record.how in ("done", "skipped") for record in results) else 1
 
     def overview(self, results: Sequence[JobRecord]) -> str:
         """Return the counts, and the command that compares the runs, where MLflow has any."""
-        hows = {"done": "done", "skipped": "skipped (finished before)", "failed": "failed", "stopped": "stopped"}
-        counts = {text: sum(record.how == how for record in results) for how, text in hows.items()}
-        (how, n_jobs), *further = [(how, n) for how, n in counts.items() if n]
-        phrases = [f"{n_jobs} job{'s' if n_jobs > 1 else ''} {how}", *(f"{n} {how}" for how, n in further)]
-        phrases += [f"{len(self.refused)} left out (refused)"] if self.refused else []
-        name = self.folder.name if self.folder else ""
-        runs = _list_tracked(results)
-        return " ".join(
-            [f"sweep {name}: {', '.join(phrases)}.", *([comparison.command_of(name, runs)] if runs else [])]
-        )
+        counts = status.describe_counts(status.SweepStatus(self.plan, dict(enumerate(results)), waits=False))
+        name, runs = self.folder.name if self.folder else "", _list_tracked(results)
+        command = f" {comparison.command_of(name, runs)}" if runs else ""
+        return f"sweep {name}: {counts}.{command}"
 
-    def knows(self, error: BaseException) -> bool:
+    def has_recorded(self, error: BaseException) -> bool:
         """Return whether the record of a job has `error` already."""
         texts = (f"{type(error).__name__}: {error}", str(error))
         return any(record.how == "failed" and record.reason.startswith(texts) for record in self.results())
@@ -116,8 +110,8 @@ class Sweep:
         """
         if self.folder is None:
             return False
-        _name_failed([record for record in self.results() if not record.reason.startswith((KILLED, NEVER))])
-        if self.launcher.endswith("BasicLauncher"):  # the job that received the signal prints how to resume
+        log_failed(record for record in self.results() if not record.reason.startswith((KILLED, NEVER)))
+        if self.plan.launcher.endswith("BasicLauncher"):  # the job that received the signal prints how to resume
             return False
         if not is_cancelled(self.folder) and (arrays := cluster.list_queued(self.folder)):
             log.warning("the jobs continue without this process; `scancel %s` ends them", " ".join(arrays))
@@ -129,64 +123,81 @@ class Sweep:
         return code > 0
 
     def opening_line(self, number: int) -> str:
-        """Return the line for a job that begins: how many jobs there are, and the time left; "" without a sweep.
-
-        number: of the job, from 0 on.
-        """
-        if self.folder is None or not self.expected:
-            return ""
-        standing = status.SweepStatus(Plan(self.expected), sweep_folder.read(self.folder), waits=True)
-        return status.progress_line(number, len(self.expected), standing.seconds_left(time.time()))
+        """Return the line for the job `number`, from 0 on, that begins; "" if the number of jobs is not known."""
+        return status.describe_next_job(self.folder, self.plan, number) if self.folder and self.plan.jobs else ""
 
 
 SWEEP = Sweep()
 
 
-class Announcement(Callback):
+class SweepCallback(Callback):
     """Hydra's callback at the begin of a sweep, before any job, in the process that the user started."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
         messages.to_terminal()
         memory.end_imports()
-        SWEEP.launcher = str(config.hydra.launcher._target_)
-        if SWEEP.launcher.endswith(".Local"):
-            preload.start_fork_server(config.hydra.launcher.inner_max_num_threads)
+        launcher = config.hydra.launcher
+        if str(launcher._target_).endswith(".Local"):
+            local.start_fork_server(launcher.inner_max_num_threads)
         SWEEP.report = config.sweep.report is True
         SWEEP.waits = config.sweep.wait is not False
         if config.hydra.sweeper._target_ != GRID:  # which begins once it has checked the jobs
-            SWEEP.begin(Path(config.hydra.sweep.dir).absolute(), split_jobs(config))
+            plan = Plan(split_jobs(config), launcher=str(launcher._target_))
+            SWEEP.begin(Path(config.hydra.sweep.dir).absolute(), plan)
 
 
-def searches(config: DictConfig | HydraConf) -> bool:
+def is_search(config: DictConfig | HydraConf) -> bool:
     """Return whether Hydra's sweeper chooses its jobs by what earlier ones returned. config: the node `hydra`."""
     return not str(config.sweeper._target_).endswith((GRID, "BasicSweeper"))
 
 
 def split_jobs(config: DictConfig) -> list[list[str]]:
     """Return the overrides of each job of a sweep over all combinations; [] if the sweeper searches."""
-    if searches(config.hydra):
-        return []
     params = [f"{key}={value}" for key, value in (config.hydra.sweeper.params or {}).items()]
+    return [] if is_search(config.hydra) else combine([*params, *config.hydra.overrides.task])
+
+
+def combine(words: Sequence[str]) -> list[list[str]]:
+    """Return all combinations of the values that overrides hold, separated by commas: the overrides of each job."""
     parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
-    return compat.combinations(parser.parse_overrides([*params, *config.hydra.overrides.task]))
+    return compat.combinations(parser.parse_overrides(list(words)))
 
 
-def _name_failed(results: Sequence[JobRecord]) -> None:
-    """Print the failed jobs once more: their own lines scrolled away, or another process wrote them."""
-    for record in results:
-        if record.how == "failed":
-            log.error("failed: %s: %s", " ".join(record.words), record.reason)
+def report_sweep(sweep: Path, runs: Sequence[comparison.SweptRun]) -> None:
+    """Compare the runs of a sweep: print the verdict, and write a report to its folder and to MLflow.
 
+    A failure is a warning with the command that makes the report.
 
-def _list_tracked(results: Sequence[JobRecord]) -> list[comparison.Run]:
-    return [(info, record.words) for record in results if (info := _find_tracked(record)) is not None]
-
-
-def _find_tracked(record: JobRecord) -> RunInfo | None:
-    """Return the run of a job that is done, if MLflow has it."""
-    if record.how not in ("done", "skipped") or record.folder is None:
-        return None
+    Args:
+        sweep: folder of the sweep.
+        runs: its runs that MLflow has, two or more.
+    """
+    options = comparison.options_of(sweep.name, runs)
     try:
-        return metadata.load_info(record.folder) if identity.load(record.folder) is not None else None
-    except CheckpointError:  # it kept no journal
-        return None
+        tracked = identity.load(runs[0][0].folder)
+        if tracked is None:
+            return
+        query = Query(tracked.tracking_uri, tracked.experiment, sweep.name, options.get("filter"))
+        rows, cols, baseline = options.get("rows", "selector"), options.get("cols"), options.get("baseline")
+        answer = read_answer(query, Question(rows, cols, baseline=baseline))
+        _, paths = page.write(answer, sweep / REPORT)
+        log.info("report: %s", sweep / REPORT / page.PAGE)
+        for line in list_verdicts(answer):
+            log.info("%s", line)
+        publish(answer, query, paths)
+    except Exception as error:  # whatever a server answers, or a figure: the runs are done
+        why = str(error) if isinstance(error, FedcohortError) else f"{type(error).__name__}: {error}"
+        again = shlex.join([*(f"{name}={value}" for name, value in options.items()), "report=true"])
+        command = f"{fedcohort_command('compare')} {again}"
+        log.warning("the sweep has no report in MLflow (%s); `%s` makes it", why, command)
+
+
+def _list_tracked(records: Iterable[JobRecord]) -> list[comparison.SweptRun]:
+    """Return the runs of jobs that are done, with the overrides of the job, if MLflow has them."""
+    runs = list[comparison.SweptRun]()
+    for record in records:
+        if record.how in ("done", "skipped") and record.folder is not None:
+            with suppress(CheckpointError):  # a run without a journal
+                if identity.load(record.folder) is not None:
+                    runs.append((metadata.load_info(record.folder), record.words))
+    return runs

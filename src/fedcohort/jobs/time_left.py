@@ -28,20 +28,20 @@ class TimeLeft(Generic[T]):
         return bool(self._seconds)
 
     def add(self, run: T, seconds: float) -> None:
-        """Add a run that was done before."""
+        """Add the wall time of a run that an earlier command did."""
         for group in self._groups_of(run):
             self._seconds[group].append(seconds)
             self._medians.pop(group, None)
 
     def learn(self, run: T, seconds: float) -> None:
-        """Add a run of the present command."""
+        """Add the wall time of a run that the present command has done."""
         if self._groups_of(run)[-2] in self._seconds:
             self._expected += self._expect(run)
             self._taken += seconds
         self.add(run, seconds / self._pace)
 
     def seconds(self, runs: Iterable[T]) -> float:
-        """Return the sum over `runs`, one after the other; 0 if nothing is known."""
+        """Return the estimated wall time of `runs`, one after the other; 0 if nothing is known."""
         return self._pace * sum(self._expect(run) for run in runs)
 
     @property

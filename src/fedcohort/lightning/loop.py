@@ -97,7 +97,8 @@ class FederatedLoop(pl.Callback):
         module.evaluated = {}
         tasks, module.collector = self.rounds.begin(trainer.current_epoch)
         self._data(trainer).slices.deal(tasks)
-        module.down = self.components.agg.broadcast(self.rounds.state.agg)
+        broadcast = self.components.agg.broadcast(self.rounds.state.agg)
+        module.down = {name: vector.to(module.device) for name, vector in broadcast.items()}
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: object, batch_idx: int

@@ -74,11 +74,12 @@ class ClientModule(pl.LightningModule):
         """
         with self.stopwatch.stage("evaluate"):
             add_up([metric for collection in self._scores for metric in collection.values()])
-            self.evaluated = {
-                f"{name}/{metric}": float(value)
+            computed = {
+                f"{name}/{metric}": value
                 for name, collection in zip(LOADERS, self._scores, strict=True)
                 for metric, value in collection.compute().items()
             }
+            self.evaluated = dict(zip(computed, torch.stack(list(computed.values())).tolist(), strict=True))
         for name in MONITORED if self.watched else ():
             # The value is the same on all ranks and must not be summed; EarlyStopping reads it on every rank.
             self.log(name, self.evaluated[name], batch_size=1)

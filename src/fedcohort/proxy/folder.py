@@ -3,7 +3,7 @@
     python train.py agg=feddf dataset=folder dataset.path=my_data proxy=folder proxy.path=my_public_data
 
 Samples are reshaped to the run's; if the columns have the same names, they are put into the order of the run's. They
-must be other samples than the clients' (`proxy.base.foreign`). They are converted exactly as the run's inputs:
+must be other samples than the clients' (`proxy.base.check_foreign`). They are converted exactly as the run's inputs:
 
     images, of the run's size     bytes, or bytes divided by 255, are standardised as the run's pixels; scale: 1 or 255
     standardised inputs           (x / scale - mean) / sd, with the mean and standard deviation of the run

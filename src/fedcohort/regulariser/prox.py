@@ -14,9 +14,10 @@ Departures from the paper:
 - FedDiverse prints the norm without its square, whose gradient would have the same length everywhere.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
@@ -31,8 +32,12 @@ class _ProximalCorrection:
     mu: float
     w: Tensor
 
-    def correct(self, g: Vector, y: Vector) -> None:
+    def correct(self, g: Float[Tensor, "*_k _p"], y: Float[Tensor, "*_k _p"]) -> None:
         g.add_(y - self.w, alpha=self.mu)
+
+    @staticmethod
+    def stack(corrections: "Sequence[_ProximalCorrection]") -> "_ProximalCorrection":
+        return corrections[0]  # all clients start from the same model
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
         return HookResult()

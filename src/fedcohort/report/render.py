@@ -4,8 +4,10 @@ HTML templates escape every value. The filters `markdown` (paragraphs and lists)
 Markdown to HTML and show raw HTML as text.
 """
 
+import base64
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,12 +15,44 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from fedcohort import units
-from fedcohort.report.picture import Picture
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
+
+
+PIXEL = 96 / 150  # CSS pixels per pixel of a PNG with 200 dots per inch: text of 8 points has 14 pixels
+SMALLEST = 0.68  # share of a figure's width below which its text is too small
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG file with its caption.
+
+    Attributes:
+        path: the file.
+        caption: describes the figure, also as its alternative text.
+    """
+
+    path: Path
+    caption: str
+
+    @property
+    def width(self) -> int:
+        """Width on the page in CSS pixels, from the header of the PNG."""
+        with self.path.open("rb") as file:
+            return int(int.from_bytes(file.read(20)[16:], "big") * PIXEL)
+
+    @property
+    def min_width_px(self) -> int:
+        """Width in CSS pixels below which the page scrolls rather than shrinks the figure."""
+        return int(self.width * SMALLEST)
+
+    @property
+    def data(self) -> str:
+        """The file as a data URL."""
+        return "data:image/png;base64," + base64.b64encode(self.path.read_bytes()).decode()
 
 
 def render(template: str, **data: object) -> str:

@@ -55,14 +55,14 @@ class TimedRound:
         return self.arrived & (self.units < self.requested)
 
 
-def timed_steps(history: History) -> list[int]:
+def list_timed_rounds(history: History) -> list[int]:
     """Return the rounds with selected clients in which time passed; [] for runs that did not log their jobs."""
     closed = history.metrics.get("round/closed_s")
     return [] if closed is None else [int(step) for step in closed.index[closed > 0]]
 
 
-def load(history: History, step: int) -> TimedRound:
-    """Read one round of `timed_steps`."""
+def load_timed_round(history: History, step: int) -> TimedRound:
+    """Read one round of `list_timed_rounds`."""
     table = history.clients(["selected", "arrived", *PHASES, "units", "units_asked"], first=step)
     rows = table[(table["step"] == step) & table["selected"]]
     rows = rows.assign(finish=rows[list(PHASES)].sum(axis=1)).sort_values(["finish", "client"])
@@ -76,16 +76,16 @@ def load(history: History, step: int) -> TimedRound:
         requested=rows["units_asked"].to_numpy(dtype=float),
         closed=metrics["round/closed_s"],
         announced=metrics.get("round/announced_s", float("nan")),
-        total=float(lengths(history).get(step, float("nan"))),
+        total=float(round_lengths(history).get(step, float("nan"))),
     )
 
 
-def lengths(history: History) -> "pd.Series[float]":
+def round_lengths(history: History) -> "pd.Series[float]":
     """Return the virtual seconds of each round, with queries and waits."""
     return history.metrics["time/virtual_s"].diff().dropna()
 
 
-def arrivals(history: History) -> "pd.DataFrame":
+def count_arrivals(history: History) -> "pd.DataFrame":
     """Return the number of clients that arrived with complete or partial work, and that were late, by round."""
     table = history.clients(["selected", "arrived", "units", "units_asked"], first=1)
     rows = table[table["selected"]]

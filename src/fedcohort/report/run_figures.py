@@ -1,20 +1,25 @@
-"""Draw the figures of a run and write its page when it has ended, from its journal."""
+"""The figures of a run and its page `report.html`, which are written at its end from the files of its folder."""
 
 import logging
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import fedcohort_command
 from fedcohort.record import metadata
+from fedcohort.record.folder import status_of, write_atomically
 from fedcohort.record.history import History, read, require_journal
 from fedcohort.record.observer import Observer, RunInfo
+from fedcohort.record.overview import list_run_facts
+from fedcohort.record.summary import read_summary
 from fedcohort.record.tags import SWEEPS
-from fedcohort.report import choice, run_page
+from fedcohort.report import scored_round
 from fedcohort.report.figure import (
     correlations,
     curves,
@@ -26,15 +31,27 @@ from fedcohort.report.figure import (
     style,
     timeline,
 )
-from fedcohort.report.round_times import timed_steps
-from fedcohort.types import RoundReport
+from fedcohort.report.render import Picture, render
+from fedcohort.report.round_times import list_timed_rounds
+from fedcohort.report.table import Table
+from fedcohort.results.summary import summarise
+from fedcohort.results.summary_rows import cost_rows, rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 log = logging.getLogger("fedcohort")
-FOLDER = "figures"
+PAGE, FOLDER = "report.html", "figures"
 PNG = ("png",)  # the format that the page shows
+CORRELATIONS = "What the scores correlate with"
+SECTIONS = (  # heading, and figures with their captions
+    ("Result", {"accuracy": "accuracy and loss by round"}),
+    ("Data of the clients", {"partition": "classes, size, label noise and speed of each client"}),
+    ("Selected clients", {"selection": "selected clients by round", "round": "the last selection, by score"}),
+    ("State of the selector", {"belief": "state of the selector by round"}),
+    (CORRELATIONS, {"following": "rank correlation of scores with properties of the clients"}),
+    ("Virtual time", {"pace": "length of each round", "timeline": "the last round, client by client"}),
+)
 
 
 class Figures(Observer):
@@ -62,15 +79,12 @@ class Figures(Observer):
         require_journal(info.folder, "callback.figures")
         self._info = info
 
-    def observe(self, report: RoundReport) -> None:
-        """Do nothing: the figures read the journal."""
-
     def finish(self, status: str) -> None:
         """Draw the figures, unless the run failed, has no rounds, or is not to be drawn (`always`)."""
         if self._info is None or status in ("failed", "dropped"):
             return
         command = f"{fedcohort_command('figures')} {shlex.quote(str(self._info.folder))}"
-        in_sweep, has_page = SWEEPS in self._info.tags, (self._info.folder / run_page.NAME).exists()
+        in_sweep, has_page = SWEEPS in self._info.tags, (self._info.folder / PAGE).exists()
         if not (self._always or has_page or (sys.stdout.isatty() and not in_sweep)):
             if not in_sweep:
                 log.info("figures and page: %s", command)
@@ -97,7 +111,7 @@ def draw(info: RunInfo, status: str | None = None, formats: Sequence[str] = PNG)
         status: how the run ended; None for the status in its folder.
         formats: suffixes of the figures' files.
     """
-    history, folder = _open(info)
+    history, folder = _read_run(info)
     draws = {
         "accuracy": curves.draw,
         "selection": selection.draw,
@@ -109,7 +123,7 @@ def draw(info: RunInfo, status: str | None = None, formats: Sequence[str] = PNG)
     }
     figures = {"partition": partition.draw(info), **{name: draw(info, history) for name, draw in draws.items()}}
     files = _save(figures, folder, formats)
-    return [*files, run_page.write(info, history, files, status)]
+    return [*files, write_page(info, history, files, status)]
 
 
 def redraw(folder: Path, formats: Sequence[str] = PNG) -> list[Path]:
@@ -117,14 +131,14 @@ def redraw(folder: Path, formats: Sequence[str] = PNG) -> list[Path]:
     return draw(metadata.load_info(folder), formats=formats)
 
 
-def explain(folder: Path, step: int, formats: Sequence[str] = PNG) -> list[Path]:
+def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG) -> list[Path]:
     """Draw the selection and the timeline of round `step` of the run in `folder`, and return the files.
 
     Raises `OptionError` if the round has neither, and `CheckpointError` if the folder holds no run.
     """
     info = metadata.load_info(folder)
-    history, figures = _open(info)
-    scored, timed = choice.explain(history), timed_steps(history)
+    history, figures = _read_run(info)
+    scored, timed = scored_round.list_scored_rounds(history), list_timed_rounds(history)
     if timed and step not in (*scored, *timed):
         raise ranges.refuse("round", f"one of the rounds that trained clients, {one_round.list_steps(timed)}", step)
     clock = timeline.draw(info, history, step)
@@ -139,7 +153,7 @@ def _save(figures: "dict[str, Figure | None]", folder: Path, formats: Sequence[s
     return [path for files in paths for path in files]
 
 
-def _open(info: RunInfo) -> tuple[History, Path]:
+def _read_run(info: RunInfo) -> tuple[History, Path]:
     """Return the journal, and the folder of the figures, which is created."""
     logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it logs every font that it reads
     history, folder = read(info.folder), info.folder / FOLDER
@@ -147,3 +161,83 @@ def _open(info: RunInfo) -> tuple[History, Path]:
         raise OptionError(f"{folder} is a link to another folder, to which nothing is written: remove it")
     folder.mkdir(exist_ok=True)
     return history, folder
+
+
+def write_page(info: RunInfo, history: History, figures: Sequence[Path], status: str | None = None) -> Path:
+    """Write `report.html` and return its path.
+
+    Args:
+        info: the run.
+        history: its rounds.
+        figures: the files of the figures; the page shows the PNG files.
+        status: how the run ended; None for the status in its folder.
+    """
+    summary = _summarise(info, history, status or str(status_of(info.folder).get("status", "finished")))
+    path = info.folder / PAGE
+    text = render(
+        "run.html.j2",
+        title=style.describe_run(info),
+        summary=summary,
+        traffic=sum(summary["bytes"].get(way) or 0.0 for way in ("down", "up")),  # these include the probes
+        facts=list_run_facts(info),
+        sections=_list_sections(figures, mean_correlations(info, history)),
+        costs=cost_rows(summary),
+        metrics=_tabulate(summary),
+    )
+    write_atomically(path, text)
+    return path
+
+
+def show_in_notebook(info: RunInfo, summary: Mapping[str, Any]) -> str:
+    """Return the result of a run as HTML for a notebook: the first lines of its summary, and the curve of accuracy."""
+    curve = info.folder / FOLDER / "accuracy.png"
+    return render(
+        "run_notebook.html.j2",
+        title=style.describe_run(info),
+        summary=summary,
+        facts=rows(summary),
+        pictures=[Picture(curve, "accuracy and loss by round")] if curve.exists() else [],
+        page=info.folder / PAGE,
+    )
+
+
+def mean_correlations(info: RunInfo, history: History) -> dict[str, float]:
+    """Return the scores' mean rank correlation with each property in which clients differ, largest first."""
+    means = {
+        correlations.FACTS[fact][1]: float(np.nanmean(values))
+        for fact in correlations.list_facts(info)
+        if (values := history.metrics.get(f"{correlations.PREFIX}score_{fact}")) is not None and values.notna().any()
+    }
+    return dict(sorted(means.items(), key=lambda item: -abs(item[1])))
+
+
+def _list_sections(figures: Sequence[Path], correlations: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Return heading, pictures and correlations of each section that has figures."""
+    files = {path.stem: path for path in figures if path.suffix == ".png" and path.exists()}
+    sections = []
+    for heading, captions in SECTIONS:
+        pictures = [Picture(files[name], caption) for name, caption in captions.items() if name in files]
+        if pictures:
+            means = correlations if heading == CORRELATIONS else {}
+            sections.append({"heading": heading, "pictures": pictures, "correlations": means})
+    return sections
+
+
+def _summarise(info: RunInfo, history: History, status: str) -> Mapping[str, Any]:
+    """Return the summary, with the wall time of `summary.json` if that has the same rounds: it was written later."""
+    summary = summarise(info, history, status, now_ms=history.times[-1] if history.times else None)
+    written = read_summary(info.folder)
+    is_same = written.get("rounds") == summary["rounds"]
+    return {**summary, "wall_s": written["wall_s"]} if is_same and "wall_s" in written else summary
+
+
+def _tabulate(summary: Mapping[str, Any]) -> Table:
+    import pandas as pd
+
+    best = summary["best"]
+    rows = [
+        (name, value, best.get(name, {}).get("value"), best.get(name, {}).get("round"))
+        for name, value in sorted(summary["final"].items())
+    ]
+    frame = pd.DataFrame(rows, columns=["metric", "last", "best", "at round"])
+    return Table(frame, "", {"last": ".6g", "best": ".6g", "at round": ".0f"})

@@ -8,29 +8,27 @@ oracles. The statistics are those of `run`, `difference`, `verdict` and `power`.
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.results.correction import IN_SETTING, Correction, adjust_for_claim
+from fedcohort.results.correction import IN_SETTING, adjust_for_claim
 from fedcohort.results.difference import Difference, Mean, mean_of, paired_difference
 from fedcohort.results.frame import AXES, CLOCK, Frames
 from fedcohort.results.power import count_seeds, least_difference
 from fedcohort.results.run import KINDS, Evaluations, Kind, late_slope, late_window, measure_run
+from fedcohort.results.speed_up import SpeedUp
 from fedcohort.results.verdict import Rules, judge_difference
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 T = TypeVar("T")
 Cell = tuple[str, str]  # setting, condition
-Results = Mapping[Cell, Mapping[int, float]]  # by seed
+Runs = Mapping[Cell, Mapping[int, Evaluations]]  # evaluations of each run, by cell and seed
 
 
 @dataclass(frozen=True)
 class Options:
-    """What is compared, and how.
+    """Options of a comparison: metric, baseline, result of a run, and rules of a verdict.
 
     Attributes:
         metric: column of the curves.
@@ -39,7 +37,6 @@ class Options:
         result: `late` for the mean over the last sixth of the evaluations, or the `last` or the `best` value.
         horizon: last round whose evaluations count, None for the end of each run.
         rules: minimum effect, equivalence margin and number of seeds of a verdict.
-        correction: `holm`, or `bh` for exploration.
     """
 
     metric: str
@@ -48,7 +45,6 @@ class Options:
     result: Kind = "late"
     horizon: int | None = None
     rules: Rules = field(default_factory=Rules)
-    correction: Correction = "holm"
 
     def __post_init__(self) -> None:
         ranges.choice("result", self.result, *KINDS)
@@ -129,108 +125,104 @@ def compare(frames: Frames, options: Options, unpaired: Collection[Cell] = ()) -
         options: what is compared.
         unpaired: cells whose seeds give other data than the baseline's, so that runs form no pairs.
     """
-    evaluations = evaluations_by_run(frames, options)
-    results = results_by_seed(frames.runs, options, evaluations)
-    oracles = {cell for cell, rows in runs_by_cell(frames.runs).items() if rows["oracle"].any()}
+    runs, rules = runs_by_cell(frames, options), options.rules
+    results, oracles = results_by_seed(runs, options), list_oracles(frames)
     differences = {
         cell: paired_difference(values, base, options.sign)
         for cell, values in results.items()
-        if (base := base_of(results, cell, options.baseline, unpaired)) is not None
+        if (base := baseline_value(results, cell, options.baseline, unpaired)) is not None
     }
-    rules = options.rules
-    tests = {
-        cell: difference.p if difference.n >= rules.seeds else math.nan
-        for cell, difference in differences.items()
-        if cell not in oracles
-    }
-    adjusted = adjust_for_claim(tests, IN_SETTING, options.correction)
+    ps = correct_in_setting(differences, oracles, rules)
     entries = {}
     for cell, values in results.items():
-        entry = Entry(values, mean_of(list(values.values())), oracle=cell in oracles)
+        mean, oracle = mean_of(list(values.values())), cell in oracles
+        entries[cell] = Entry(values, mean, oracle=oracle)
         if (difference := differences.get(cell)) is not None:
-            p = adjusted.get(cell, difference.p)
-            seeds = count_seeds(difference.std, rules.worth, rules.alpha) if rules.worth else None
-            verdict = judge_difference(difference, p, rules)
-            entry = Entry(values, entry.mean, difference, p, verdict, seeds, entry.oracle)
-        entries[cell] = entry
-    slopes = slopes_by_setting(frames, options, evaluations)
-    settings = {
-        setting: _describe([e for c, e in entries.items() if c[0] == setting], slopes.get(setting, math.nan), options)
-        for setting in dict.fromkeys(setting for setting, _ in results)
+            verdict = judge_difference(difference, ps[cell], rules)
+            seeds_needed = count_seeds(difference.std, rules.worth, rules.alpha)
+            entries[cell] = Entry(values, mean, difference, ps[cell], verdict, seeds_needed, oracle)
+    settings = {}
+    for name in dict.fromkeys(setting for setting, _ in results):
+        tested = [e.difference for c, e in entries.items() if c[0] == name and e.difference and not e.oracle]
+        slope = _mean_slope(runs.get((name, str(options.baseline)), {}).values(), options)
+        settings[name] = _describe_setting(tested, slope, rules)
+    return Comparison(options, entries, settings, _find_window(runs, options))
+
+
+def runs_by_cell(frames: Frames, options: Options) -> dict[Cell, dict[int, Evaluations]]:
+    """Return the evaluations of each run up to the horizon, by cell and seed; a run without a curve has none."""
+    curves = frames.curves
+    counts = curves[options.metric].notna() & (curves["round"] <= (options.horizon or math.inf))
+    curves = curves[counts].sort_values("round")
+    axes, by_run = [name for name in AXES if name in curves], dict(iter(curves.groupby("run")))
+    by_cell: dict[Cell, dict[int, Evaluations]] = {}
+    for run in frames.runs.to_dict("records"):
+        rows = by_run.get(run["run"], curves[:0])
+        steps, values = rows["round"].to_numpy(dtype=float), rows[options.metric].to_numpy(dtype=float)
+        spent = {name: rows[name].to_numpy(dtype=float) for name in axes}
+        clock_s = run.get(CLOCK, math.nan) if options.horizon is None and len(steps) else math.nan
+        by_seed = by_cell.setdefault((run["setting"], run["condition"]), {})
+        by_seed[run["seed"]] = Evaluations(steps, values, spent, clock_s)
+    return {cell: dict(sorted(by_seed.items())) for cell, by_seed in by_cell.items()}
+
+
+def results_by_seed(runs: Runs, options: Options) -> dict[Cell, dict[int, float]]:
+    """Return the result of each run, by cell and seed; NaN where its metric was never evaluated after training."""
+    return {
+        cell: {seed: measure_run(run, options.result, options.horizon, options.sign) for seed, run in by_seed.items()}
+        for cell, by_seed in runs.items()
     }
-    return Comparison(options, entries, settings, _window(evaluations.values(), options))
 
 
-def base_of(values: Mapping[Cell, T], cell: Cell, baseline: str | None, unpaired: Collection[Cell]) -> T | None:
+def list_oracles(frames: Frames) -> set[Cell]:
+    """Return the cells with a run that reads what no server can know."""
+    runs = frames.runs[frames.runs["oracle"]]
+    return set(zip(runs["setting"], runs["condition"], strict=True))
+
+
+def baseline_value(values: Mapping[Cell, T], cell: Cell, baseline: str | None, unpaired: Collection[Cell]) -> T | None:
     """Return the value of the baseline in the cell's setting; None for the baseline itself and unpaired cells."""
     if baseline is None or cell[1] == baseline or cell in unpaired:
         return None
     return values.get((cell[0], baseline))
 
 
-def results_by_seed(
-    runs: "pd.DataFrame", options: Options, evaluations: Mapping[str, Evaluations]
-) -> dict[Cell, dict[int, float]]:
-    """Return the result of each run, by cell and seed; NaN where its metric was never evaluated after training."""
-    return {
-        cell: {
-            int(seed): measure_run(evaluations[run], options.result, options.horizon, options.sign)
-            for seed, run in sorted(zip(rows["seed"], rows["run"], strict=True))
-        }
-        for cell, rows in runs_by_cell(runs).items()
-    }
+def correct_in_setting(
+    tests: Mapping[Cell, Difference | SpeedUp], untested: Collection[Cell], rules: Rules
+) -> dict[Cell, float]:
+    """Return the p-value of each test, corrected by Holm's method over the methods of its setting.
+
+    Args:
+        tests: differences or speed-ups.
+        untested: cells, such as those of oracles, which are in no family: they keep their p-value.
+        rules: number of seeds below which a test is in no family.
+    """
+    in_family = {c: test.p if test.n >= rules.seeds else math.nan for c, test in tests.items() if c not in untested}
+    return {cell: test.p for cell, test in tests.items()} | adjust_for_claim(in_family, IN_SETTING)
 
 
-def evaluations_by_run(frames: Frames, options: Options) -> dict[str, Evaluations]:
-    """Return the evaluations of each run up to the horizon, which are none for a run without a curve."""
-    runs, curves, metric = frames.runs, frames.curves, options.metric
-    by_run = {}
-    if metric in curves:
-        curves = curves[curves[metric].notna() & (curves["round"] <= (options.horizon or math.inf))]
-        by_run = {str(run): rows.sort_values("round") for run, rows in curves.groupby("run")}
-    clocks = runs[CLOCK] if CLOCK in runs and options.horizon is None else [math.nan] * len(runs)
-    evaluations = {}
-    for run, clock_s in zip(runs["run"], clocks, strict=True):
-        rows = by_run.get(run, curves.iloc[:0])
-        steps, values = (
-            rows[name].to_numpy(dtype=float) if name in rows else np.empty(0) for name in ("round", metric)
-        )
-        spent = {name: rows[name].to_numpy(dtype=float) for name in AXES if name in rows}
-        evaluations[run] = Evaluations(steps, values, spent, float(clock_s) if len(steps) else math.nan)
-    return evaluations
+def _mean_slope(runs: Collection[Evaluations], options: Options) -> float:
+    """Return the mean slope of runs over the window of their results, per round; NaN if no run has an evaluation."""
+    slopes = [late_slope(run.steps, run.values, options.horizon) for run in runs if len(run.steps)]
+    return float(np.mean(slopes)) if slopes else math.nan
 
 
-def runs_by_cell(runs: "pd.DataFrame") -> "dict[Cell, pd.DataFrame]":
-    """Return the rows of the runs' frame by cell."""
-    return {(str(s), str(c)): rows for (s, c), rows in runs.groupby(["setting", "condition"], sort=False)}
-
-
-def slopes_by_setting(frames: Frames, options: Options, evaluations: Mapping[str, Evaluations]) -> dict[str, float]:
-    """Return the mean slope of the baseline over the window of its result, per round, by setting."""
-    slopes: dict[str, list[float]] = {}
-    runs = frames.runs[frames.runs["condition"] == options.baseline]
-    for setting, run in zip(runs["setting"], runs["run"], strict=True):
-        if len(evaluations[run].steps):
-            slope = late_slope(evaluations[run].steps, evaluations[run].values, options.horizon)
-            slopes.setdefault(str(setting), []).append(slope)
-    return {setting: float(np.mean(of_setting)) for setting, of_setting in slopes.items()}
-
-
-def _describe(entries: Collection[Entry], slope: float, options: Options) -> Setting:
-    tests = [entry.difference for entry in entries if entry.difference is not None and not entry.oracle]
-    spreads = sorted(difference.std for difference in tests if math.isfinite(difference.std))
+def _describe_setting(tested: Collection[Difference], slope: float, rules: Rules) -> Setting:
+    """Return the facts on a setting; tested: differences of its methods, without oracles."""
+    spreads = sorted(difference.std for difference in tested if math.isfinite(difference.std))
     spread = spreads[len(spreads) // 2] if spreads else math.nan
-    n = max((difference.n for difference in tests), default=0)
+    n = max((difference.n for difference in tested), default=0)
     return Setting(
-        family=sum(math.isfinite(d.p) and d.n >= options.rules.seeds for d in tests),
-        seeds_needed=count_seeds(spread, options.rules.worth, options.rules.alpha) if options.rules.worth else None,
-        detectable=least_difference(spread, n, options.rules.alpha) if spread > 0 else math.nan,
+        family=sum(math.isfinite(difference.p) and difference.n >= rules.seeds for difference in tested),
+        seeds_needed=count_seeds(spread, rules.worth, rules.alpha),
+        detectable=least_difference(spread, n, rules.alpha) if spread > 0 else math.nan,
         slope=slope,
     )
 
 
-def _window(evaluations: Collection[Evaluations], options: Options) -> tuple[int, int]:
+def _find_window(runs: Runs, options: Options) -> tuple[int, int]:
     """Return the first and last round of the window of the run with the latest evaluation; (0, 0) without any."""
-    latest = max((run.steps for run in evaluations if len(run.steps)), key=lambda steps: steps[-1], default=np.empty(0))
+    steps = [run.steps for by_seed in runs.values() for run in by_seed.values() if len(run.steps)]
+    latest = max(steps, key=lambda steps: steps[-1], default=np.empty(0))
     averaged = latest[late_window(latest, options.horizon)]
     return (int(averaged[0]), int(averaged[-1])) if len(averaged) else (0, 0)

@@ -1,56 +1,47 @@
-"""Compare the cost to a target of each condition with the baseline's: rounds, virtual seconds, bytes and client FLOPs.
+"""Compare costs with the baseline's: to a target, and by the end of the runs.
 
-The target of a setting is a value, a share of the way to the baseline's mean result, or, on each seed, the best result
-of some conditions. The definitions are those of `target` and `speed_up`.
+Costs are rounds, virtual seconds, bytes and client FLOPs. The target of a setting is a value, a share of the way to the
+baseline's mean result, or, on each seed, the best result of some conditions. The definitions are those of `target` and
+`speed_up`.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.results.compare import Cell, Options, base_of, evaluations_by_run, results_by_seed
-from fedcohort.results.correction import IN_SETTING, adjust_for_claim
+from fedcohort.results.compare import (
+    Cell,
+    Options,
+    Runs,
+    baseline_value,
+    correct_in_setting,
+    list_oracles,
+    results_by_seed,
+    runs_by_cell,
+)
 from fedcohort.results.frame import AXES as COSTS
 from fedcohort.results.frame import Frames
 from fedcohort.results.metric import is_share
 from fedcohort.results.run import Evaluations, count_averaged, measure_run
 from fedcohort.results.speed_up import SpeedUp, judge_speed, speed_up
-from fedcohort.results.target import LEVEL, Cost, MedianCost, baseline_target, costs_to_target, median_cost
-
-if TYPE_CHECKING:
-    import pandas as pd
+from fedcohort.results.target import (
+    BASELINE,
+    BEST_OF,
+    Cost,
+    MedianCost,
+    Target,
+    baseline_target,
+    costs_to_target,
+    median_cost,
+)
 
 ROUNDS = "rounds"
 AXES = (*COSTS, ROUNDS)
-BASELINE, BEST_OF = "baseline", "best_of:"
-CROSSINGS = ("window", "first")
-
-
-@dataclass(frozen=True)
-class Target:
-    """The value of the metric that a run has to reach.
-
-    Attributes:
-        value: the target, None for `best_of` or the baseline's level.
-        best_of: conditions whose best result on each seed is the target.
-        level: share of the way to the baseline's mean result, in (0, 1]; used without `value` and `best_of`.
-        crossing: `window` averages as many evaluations as a run's result; `first` takes the first evaluation.
-    """
-
-    value: float | None = None
-    best_of: Sequence[str] = ()
-    level: float = LEVEL
-    crossing: str = "window"
-
-    def __post_init__(self) -> None:
-        ranges.number("level", self.level, "(0, 1]")
-        ranges.choice("crossing", self.crossing, *CROSSINGS)
 
 
 @dataclass(frozen=True)
@@ -88,25 +79,17 @@ class CostComparison:
     entries: Mapping[str, Mapping[Cell, CostEntry]]
 
 
-def parse_target(text: str, metric: str, level: float = LEVEL, crossing: str = "window") -> Target:
-    """Return the target that an option names: a number, `baseline`, or `best_of:` and conditions.
+@dataclass(frozen=True)
+class TotalCost:
+    """What the runs of a condition in a setting spent by their end.
 
-    Raises `OptionError` for other texts, and for a share outside [0, 1].
+    Attributes:
+        mean: mean over seeds, in seconds, bytes or FLOPs.
+        times: sum over the common seeds, divided by the baseline's sum; NaN without a baseline.
     """
-    if text == BASELINE:
-        return Target(level=level, crossing=crossing)
-    if text.startswith(BEST_OF) and (names := [name for name in text.removeprefix(BEST_OF).split(",") if name]):
-        return Target(best_of=names, crossing=crossing)
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        allowed = f"a number, {BASELINE}, or {BEST_OF} and conditions, as {BEST_OF}random,oort"
-        raise ranges.refuse("target", allowed, text)
-    if is_share(metric) and not 0 <= value <= 1:
-        raise ranges.refuse("target", f"a number in [0, 1], as {metric} is a share (0.8 is 80 %)", text)
-    return Target(value, crossing=crossing)
+
+    mean: float
+    times: float
 
 
 def compare_cost(
@@ -117,27 +100,23 @@ def compare_cost(
     Raises `OptionError` for an `axis` that a run did not log, and for a target that no condition sets.
     """
     ranges.choice("axis", axis, *AXES)
-    runs, evaluations = frames.runs, evaluations_by_run(frames, options)
-    targets = _targets(runs, evaluations, options, target)
+    runs, by_cell = frames.runs, runs_by_cell(frames, options)
+    targets = _targets(by_cell, options, target)
     axes = [name for name in COSTS if name in runs and (runs[name] > 0).all()] + [ROUNDS]
     if axis not in axes:
         lacking = runs[~(runs[axis] > 0)] if axis in runs else runs
         name = PurePath(str(lacking["folder"].iloc[0])).name or lacking["run"].iloc[0]
         why = "virtual time does not pass with device=instant" if axis == "virtual_s" else "it was not logged"
         raise OptionError(f"axis={axis} is not known of run {name}: {why}. Set axis to one of {', '.join(axes)}")
-    costs: dict[str, dict[Cell, dict[int, Cost]]] = {name: {} for name in axes}
-    oracles = set[Cell]()
-    columns = (runs.sort_values("seed")[name] for name in ("run", "setting", "condition", "seed", "oracle"))
-    for run, setting, condition, seed, is_oracle in zip(*columns, strict=True):
-        cell = (str(setting), str(condition))
-        oracles |= {cell} if is_oracle else set()
-        goal = targets[cell[0]].get(int(seed), math.nan)
-        of_run = measure_costs(evaluations[run], goal, options, target) if math.isfinite(goal) else {}
-        for name in axes:
-            by_seed = costs[name].setdefault(cell, {})
-            if name in of_run:
-                by_seed[int(seed)] = of_run[name]
-    entries = {name: compare_along(by_cell, oracles, options, unpaired) for name, by_cell in costs.items()}
+    costs: dict[str, dict[Cell, dict[int, Cost]]] = {name: {cell: {} for cell in by_cell} for name in axes}
+    for cell, by_seed in by_cell.items():
+        for seed, run in by_seed.items():
+            if (goal := targets[cell[0]].get(seed)) is not None:
+                for name, cost in measure_costs(run, goal, options, target).items():
+                    if name in axes:
+                        costs[name][cell][seed] = cost
+    oracles = list_oracles(frames)
+    entries = {name: compare_along(costs[name], oracles, options, unpaired) for name in axes}
     return CostComparison(axis, target, targets, entries)
 
 
@@ -155,7 +134,7 @@ def compare_along(
     options: Options,
     unpaired: Collection[Cell] = (),
 ) -> dict[Cell, CostEntry]:
-    """Compare costs along one axis.
+    """Compare the costs to a target with the baseline's, along one axis: rounds, seconds, bytes or FLOPs.
 
     Args:
         costs: cost of each run until the target, by cell and seed.
@@ -166,45 +145,40 @@ def compare_along(
     ups = {
         cell: speed_up(base, by_seed)
         for cell, by_seed in costs.items()
-        if by_seed and (base := base_of(costs, cell, options.baseline, unpaired))
+        if by_seed and (base := baseline_value(costs, cell, options.baseline, unpaired))
     }
-    tests = {c: up.p if up.n >= options.rules.seeds else math.nan for c, up in ups.items() if c not in untested}
-    adjusted = adjust_for_claim(tests, IN_SETTING, options.correction)
+    ps = correct_in_setting(ups, untested, options.rules)
     entries = {}
     for cell, by_seed in costs.items():
-        up = ups.get(cell)
-        p = adjusted.get(cell, up.p) if up is not None else math.nan
-        verdict = judge_speed(up, p, options.rules) if up is not None else ""
-        entries[cell] = CostEntry(by_seed, median_cost(list(by_seed.values())), up, p, verdict)
+        entries[cell] = CostEntry(by_seed, median_cost(list(by_seed.values())))
+        if (up := ups.get(cell)) is not None:
+            verdict = judge_speed(up, ps[cell], options.rules)
+            entries[cell] = replace(entries[cell], speed_up=up, p=ps[cell], verdict=verdict)
     return entries
 
 
-def _targets(
-    runs: "pd.DataFrame", evaluations: Mapping[str, Evaluations], options: Options, target: Target
-) -> dict[str, dict[int, float]]:
+def _targets(runs: Runs, options: Options, target: Target) -> dict[str, dict[int, float]]:
     """Return the target of each setting and seed; a seed that has none is left out."""
-    results = results_by_seed(runs, options, evaluations)
+    results = results_by_seed(runs, options)
+    conditions = list(dict.fromkeys(condition for _, condition in results))
+    if absent := [name for name in target.best_of if name not in conditions]:
+        allowed = f"{BEST_OF} and one or more of {', '.join(conditions)}"
+        raise ranges.refuse("target", allowed, f"{BEST_OF}{','.join(absent)}")
+    if target.value is None and not target.best_of and options.baseline is None:
+        raise ranges.refuse("target", "a number or best_of: without a baseline", BASELINE)
     targets: dict[str, dict[int, float]] = {}
     for setting in dict.fromkeys(setting for setting, _ in results):
-        by_condition = {condition: values for (name, condition), values in results.items() if name == setting}
-        seeds = sorted({seed for values in by_condition.values() for seed in values})
         if target.best_of:
-            conditions = list(dict.fromkeys(condition for _, condition in results))
-            if absent := [name for name in target.best_of if name not in conditions]:
-                allowed = f"{BEST_OF} and one or more of {', '.join(conditions)}"
-                raise ranges.refuse("target", allowed, f"{BEST_OF}{','.join(absent)}")
-            named = [by_condition.get(name, {}) for name in target.best_of]
+            named = [results.get((setting, name), {}) for name in target.best_of]
+            seeds = sorted({seed for values in named for seed in values})
+            by_seed = {seed: [options.sign * values.get(seed, math.nan) for values in named] for seed in seeds}
             targets[setting] = {
-                seed: options.sign * max(options.sign * values[seed] for values in named)
-                for seed in seeds
-                if all(math.isfinite(values.get(seed, math.nan)) for values in named)
+                seed: options.sign * max(values) for seed, values in by_seed.items() if all(map(math.isfinite, values))
             }
-            continue
-        if target.value is None and options.baseline is None:
-            raise ranges.refuse("target", "a number or best_of: without a baseline", BASELINE)
-        is_base = (runs["setting"] == setting) & (runs["condition"] == options.baseline)
-        value = target_value([evaluations[run] for run in runs[is_base]["run"]], options, target)
-        targets[setting] = dict.fromkeys(seeds, value) if math.isfinite(value) else {}
+        else:
+            value = target_value(runs.get((setting, str(options.baseline)), {}).values(), options, target)
+            seeds = sorted({seed for (name, _), values in results.items() if name == setting for seed in values})
+            targets[setting] = dict.fromkeys(seeds, value) if math.isfinite(value) else {}
     return targets
 
 
@@ -222,3 +196,31 @@ def target_value(baseline_runs: Collection[Evaluations], options: Options, targe
     untrained = [float(value) for run in baseline_runs for value in run.values[run.steps == 0]]
     start = 0.0 if is_share(options.metric) else float(np.mean(untrained)) if untrained else math.nan
     return baseline_target(results, target.level, start)
+
+
+def count_costs(
+    frames: Frames, baseline: str | None, unpaired: Collection[Cell] = ()
+) -> dict[str, dict[Cell, TotalCost]]:
+    """Return the total cost of each setting and condition, by the name of the cost, without costs that no run logged.
+
+    Args:
+        frames: the runs.
+        baseline: condition with which the others are compared, None without one.
+        unpaired: cells whose seeds give other data than the baseline's.
+    """
+    costs: dict[str, dict[Cell, TotalCost]] = {}
+    for cost in COSTS:
+        if cost not in frames.runs or not (frames.runs[cost] > 0).any():
+            continue
+        by_cell = {
+            (str(setting), str(condition)): dict(zip(rows["seed"], rows[cost], strict=True))
+            for (setting, condition), rows in frames.runs.groupby(["setting", "condition"], sort=False)
+        }
+        costs[cost] = {}
+        for cell, by_seed in by_cell.items():
+            base = baseline_value(by_cell, cell, baseline, unpaired) or {}
+            common = [seed for seed in by_seed if seed in base]
+            total = sum(base[seed] for seed in common)
+            times = sum(by_seed[seed] for seed in common) / total if total > 0 else math.nan
+            costs[cost][cell] = TotalCost(float(np.mean(list(by_seed.values()))), times)
+    return costs

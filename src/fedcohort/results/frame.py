@@ -1,23 +1,15 @@
-"""Two tidy frames, one of runs and one of curves, and the readers that make them.
+"""Two tidy frames, one of runs and one of curves, and the reader of the curves in run folders.
 
-The frame of runs has one row per run. A reader leaves out columns that its source does not hold.
+The frame of runs has one row per run.
 
-    run             id that joins both frames: name of the folder, MLflow's run id, or study/setting/condition/seed.
-    study           name of the study; "" without one.
-    setting         partition, cohort size, noise and so on; "" if the source does not group its runs.
-    condition       method, or a variant of one; the choice of `selector` if the source names none.
+    run             id that joins both frames: name of the folder, or MLflow's run id.
+    setting         value of the option by which the user groups the runs; "" for a single setting.
+    condition       value of the option that is compared, mostly the method.
     seed            integer.
     folder          run folder; "" without one.
-    status          finished, refused, failed, or the status in `status.json` of a run that did not end.
-    commit, dirty   code of the last start.
-    config_hash     hash of the options that decide results, without the seed.
-    budget          text that describes where the run ends.
     clock_s         virtual seconds at which the budget ends the run; NaN without such a limit.
     oracle          whether the method reads what no server can know.
-    rounds          number of completed rounds.
-    virtual_s, bytes, probe_bytes, client_flops, server_flops   cumulative cost at the end of the run.
-    wall_s          seconds on this machine.
-    choice.<group>  choice of each config group.
+    virtual_s, bytes, client_flops   cumulative cost at the end of the run.
 
 The frame of curves has one row per evaluation (a round that measured a metric), ordered by run and round.
 
@@ -25,8 +17,7 @@ The frame of curves has one row per evaluation (a round that measured a metric),
     virtual_s, bytes, client_flops   cumulative cost until the round; bytes are down and up, over all clients.
     <metric>        one column for each metric, named as in the journal; NaN if the round did not measure it.
 
-This module reads the curves of run folders, and a study's Parquet files. `matching/question.py` makes the frame of
-runs in folders and in MLflow, and `tracking/curves.py` reads MLflow's curves.
+`matching/question.py` makes the frame of runs in folders and in MLflow, and `tracking/runs.py` reads MLflow's curves.
 """
 
 import math
@@ -36,8 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedcohort.record import history, manifest
-from fedcohort.results.oracles import reads_unknowable
+from fedcohort.record import history
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,9 +43,6 @@ AXES = ("virtual_s", "bytes", "client_flops")  # cost columns of the curves
 CLOCK = "clock_s"
 CLOCK_OF_BUDGET = re.compile(r"\bvirtual_s=([\d.e+-]+)")
 EVALUATIONS = ("test/", "server_val/", "clients/")  # prefixes of metrics that not every round measures
-FINISHED = "finished"
-STUDY_FILES = ("results.parquet", "curves.parquet")
-OF_STUDY = {"cell": "setting", "selector": "condition", "step": "round"}
 
 
 @dataclass(frozen=True)
@@ -103,44 +90,3 @@ def clock_of_budget(budget: str | None) -> float:
     """Return the virtual seconds at which a run with this budget, as text, ends; NaN where no clock ends it."""
     limit = CLOCK_OF_BUDGET.search(budget or "")
     return float(limit[1]) if limit else math.nan
-
-
-def _is_oracle(words: str, condition: str, tag: str) -> bool:
-    """Return whether a run is one of an oracle; runs of older versions, without a tag, are known by their selector."""
-    selectors = [word.removeprefix("selector=") for word in words.split() if word.startswith("selector=")]
-    return bool(tag) or reads_unknowable(selectors[-1] if selectors else condition)
-
-
-def read_study(path: Path) -> Frames:
-    """Read a study's results: `results.parquet` and `curves.parquet`, where each run has one metric.
-
-    Raises `DamagedFile` for a file that differs from its manifest, and `FileNotFoundError` without results.
-    """
-    import pandas as pd
-
-    for name in STUDY_FILES:
-        manifest.check_file(path / name)
-    runs, curves = (pd.read_parquet(path / name).rename(columns=OF_STUDY) for name in STUDY_FILES)
-    metrics = sorted(set(runs["metric"]))
-    for frame in (runs, curves):
-        seeds = frame["seed"].astype(str)
-        frame.insert(0, "run", f"{path.name}/" + frame["setting"] + "/" + frame["condition"] + "/" + seeds)
-    words, budgets, tags = (
-        runs[name].fillna("") if name in runs else pd.Series("", index=runs.index)
-        for name in ("words", "budget", "yardstick")
-    )
-    runs = runs.assign(
-        study=path.name,
-        folder="",
-        status=runs["status"].replace("done", FINISHED),
-        oracle=[_is_oracle(*row) for row in zip(words, runs["condition"], tags, strict=True)],
-        **{CLOCK: budgets.map(clock_of_budget)},
-    )
-    of_run = runs.set_index("run")["metric"]
-    for metric in metrics:
-        curves[metric] = curves["value"].where(curves["run"].map(of_run) == metric)
-    head = ["run", "study", "setting", "condition", "seed", "folder", "status"]
-    facts = ["commit", "dirty", "config_hash", "budget", CLOCK, "oracle", "rounds", *COSTS, "wall_s"]
-    columns = [name for name in (*head, *facts) if name in runs]
-    axes = [name for name in AXES if name in curves]
-    return Frames(runs[columns], curves[["run", "round", *axes, *metrics]])

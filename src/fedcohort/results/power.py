@@ -12,11 +12,11 @@ def count_seeds(spread: float, worth: float, alpha: float = 0.05, power: float =
 
     Args:
         spread: standard deviation of the paired differences, in the unit of `worth`.
-        worth: true difference, above 0.
+        worth: true difference; 0 if no size matters, so that no number is known.
         alpha: level of the two-sided test.
         power: probability that the test detects it.
     """
-    if not math.isfinite(spread):
+    if not math.isfinite(spread) or not worth:
         return None
     if spread <= 0:
         return 2

@@ -27,29 +27,25 @@ Mask = Bool[np.ndarray, "evaluations"]
 Numbers = Sequence[float] | Values
 
 
-def late_window(steps: Numbers, horizon: float | None = None, share: float = SHARE, least: int = LEAST) -> Mask:
+def late_window(steps: Numbers, horizon: float | None = None) -> Mask:
     """Return which evaluations the mean over the last sixth averages.
 
     Args:
         steps: rounds of the evaluations, increasing; 0 for the untrained model.
         horizon: last round that counts; None for the last evaluation.
-        share: share of the horizon, in (0, 1].
-        least: number of evaluations that are averaged if the window holds fewer.
     """
     steps = np.asarray(steps, dtype=float)
     trained = steps > 0
     end = (steps[-1] if len(steps) else 0.0) if horizon is None else horizon
     counts = trained & (steps <= end)
-    window = counts & (steps > end * (1 - share) + ROUNDING)
-    if window.sum() < least:
+    window = counts & (steps > end * (1 - SHARE) + ROUNDING)
+    if window.sum() < LEAST:
         window = np.zeros(len(steps), dtype=bool)
-        window[np.flatnonzero(counts)[-least:]] = True
+        window[np.flatnonzero(counts)[-LEAST:]] = True
     return window
 
 
-def run_result(
-    steps: Numbers, values: Numbers, kind: Kind = "late", horizon: float | None = None, share: float = SHARE
-) -> float:
+def run_result(steps: Numbers, values: Numbers, kind: Kind = "late", horizon: float | None = None) -> float:
     """Return the result of a run from its evaluations; NaN if no trained model was evaluated.
 
     Args:
@@ -57,7 +53,6 @@ def run_result(
         values: the metric at these rounds.
         kind: `late` for the mean over the window, `last` or `best` for one value; larger values are better.
         horizon: last round that counts; None for the last evaluation.
-        share: share of the horizon that `late` averages.
     """
     ranges.choice("result", kind, *KINDS)
     steps, values = np.asarray(steps, dtype=float), np.asarray(values, dtype=float)
@@ -65,7 +60,7 @@ def run_result(
     if not counts.any():
         return math.nan
     if kind == "late":
-        return float(values[late_window(steps, horizon, share)].mean())
+        return float(values[late_window(steps, horizon)].mean())
     return float(values[counts][-1] if kind == "last" else values[counts].max())
 
 
@@ -109,32 +104,34 @@ def measure_run(run: Evaluations, kind: Kind = "late", horizon: int | None = Non
 
 def count_averaged(run: Evaluations, horizon: int | None = None) -> int:
     """Return the number of evaluations, one or more, that a late result averages."""
-    window = newest_for(run.spent["virtual_s"], run.clock_s) > 0 if run.has_clock else late_window(run.steps, horizon)
+    window = (
+        seconds_as_newest(run.spent["virtual_s"], run.clock_s) > 0 if run.has_clock else late_window(run.steps, horizon)
+    )
     return max(int(window.sum()), 1)
 
 
-def mean_over_time(virtual_s: Numbers, values: Numbers, clock_s: float, share: float = SHARE) -> float:
-    """Return the mean over the last `share` of `clock_s` virtual seconds, weighted by the time of the newest model.
+def mean_over_time(virtual_s: Numbers, values: Numbers, clock_s: float) -> float:
+    """Return the mean over the last sixth of `clock_s` virtual seconds, weighted by the time of the newest model.
 
     A model counts from the end of its round until the end of the next one. Evaluations after `clock_s` do not count.
     The last model of a run that ended earlier by its number of rounds counts until `clock_s`.
     """
-    seconds = newest_for(virtual_s, clock_s, share)
+    seconds = seconds_as_newest(virtual_s, clock_s)
     return float(np.average(np.asarray(values, dtype=float)[seconds > 0], weights=seconds[seconds > 0]))
 
 
-def newest_for(virtual_s: Numbers, clock_s: float, share: float = SHARE) -> Values:
-    """Return the seconds of the last `share` of the clock in which each model was the newest; at most 0 if never."""
+def seconds_as_newest(virtual_s: Numbers, clock_s: float) -> Values:
+    """Return the seconds of the last sixth of the clock in which each model was the newest; at most 0 if never."""
     begin = np.array(virtual_s, dtype=float)
     begin[:1] = -math.inf  # the first model existed before its evaluation
     end = np.append(begin[1:], math.inf)
-    seconds: Values = np.minimum(end, clock_s) - np.maximum(begin, (1 - share) * clock_s)
+    seconds: Values = np.minimum(end, clock_s) - np.maximum(begin, (1 - SHARE) * clock_s)
     return seconds
 
 
-def late_slope(steps: Numbers, values: Numbers, horizon: float | None = None, share: float = SHARE) -> float:
+def late_slope(steps: Numbers, values: Numbers, horizon: float | None = None) -> float:
     """Return the slope of the values over the late window, per round; NaN for fewer than two evaluations."""
-    window = late_window(steps, horizon, share)
+    window = late_window(steps, horizon)
     if window.sum() < 2:
         return math.nan
     return float(np.polyfit(np.asarray(steps, dtype=float)[window], np.asarray(values, dtype=float)[window], 1)[0])

@@ -66,7 +66,7 @@ def _no_update(info: RunInfo, history: History) -> list[str]:
     rounds = [step for step in history.steps if step]
     if not rounds:
         return []
-    if find_fruitful(history):
+    if list_rounds_with_update(history):
         weights = {fingerprint.rpartition(":")[2] for fingerprint in history.fingerprints}
         still = len(weights) == 1 and len(history.steps) > len(rounds)  # step 0 is among them
         return ["the model is still the initial model: no update changed it"] if still else []
@@ -91,7 +91,7 @@ def _drops_updates(history: History) -> bool:
     return dropped is not None and bool(dropped.sum() > 0)
 
 
-def find_fruitful(history: History) -> list[int]:
+def list_rounds_with_update(history: History) -> list[int]:
     """Return the rounds in which at least one update arrived and the server's step was applied."""
     dropped = history.metrics.get("round/dropped_step")
     without_step = set() if dropped is None else set(dropped.index[dropped > 0])

@@ -10,12 +10,14 @@ from fedcohort.record.history import MAIN_METRIC, History, wall_s
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.provenance import describe_forced
 from fedcohort.results.frame import EVALUATIONS
-from fedcohort.results.run_warnings import find_fruitful, list_warnings
-from fedcohort.results.shares_of_best import shares_of_best
+from fedcohort.results.run_warnings import list_rounds_with_update, list_warnings
+from fedcohort.results.target import find_crossing
 from fedcohort.round.budget import Spent
 
 BEST = (MAIN_METRIC, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
 MEANS = ("attack/weight", "attack/share")  # metrics whose mean over the rounds is reported
+CLOCK, DOWN, UP = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
+SHARES = (0.8, 0.9, 0.95)  # shares of the best accuracy
 
 
 def summarise(info: RunInfo, history: History, status: str, now_ms: int | None = None) -> dict[str, Any]:
@@ -42,7 +44,7 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
         "rounds_asked": info.rounds,
         "ended_by": info.budget.list_reached(spent) if status == "finished" else [],
         "end": info.budget.describe(spent) if status == "finished" else "",
-        "rounds_without_update": sum(step > 0 for step in history.steps) - len(find_fruitful(history)),
+        "rounds_without_update": sum(step > 0 for step in history.steps) - len(list_rounds_with_update(history)),
         "warnings": list_warnings(info, history),
         "final": final,
         "means": {name: float(history.metrics[name].mean()) for name in MEANS if name in final},
@@ -74,3 +76,29 @@ def _best(history: History, name: str) -> dict[str, float] | None:
     values = history.metrics[name].to_numpy()
     index = int(np.nanargmax(values))
     return {"value": float(values[index]), "round": history.steps[index]}
+
+
+def shares_of_best(history: History) -> list[dict[str, Any]]:
+    """Return, for each of `SHARES`, the first round with that share of the run's best test accuracy, and its cost.
+
+    The list is empty if the test accuracy was never measured. `virtual_s` is None if no time passes in the run, and
+    `bytes` is None if they were not logged.
+    """
+    metrics = history.metrics
+    values = metrics[MAIN_METRIC].to_numpy() if MAIN_METRIC in metrics else np.empty(0)
+    if not np.isfinite(values).any() or np.nanmax(values) <= 0:
+        return []
+    timed = CLOCK in metrics and bool((metrics[CLOCK] > 0).any())
+    reached = []
+    for share in SHARES:
+        target = share * float(np.nanmax(values))
+        index = find_crossing(history.steps, values, target)
+        if index is None:  # the untrained model, which never counts, is the best
+            continue
+        row = metrics.iloc[index]
+        traffic = float(row[DOWN] + row[UP]) if {DOWN, UP} <= set(metrics.columns) else float("nan")
+        clock = float(row[CLOCK]) if timed else float("nan")
+        cost = {"virtual_s": clock, "bytes": traffic}
+        finite = {name: value if np.isfinite(value) else None for name, value in cost.items()}
+        reached.append({"share": share, "target": target, "round": history.steps[index], **finite})
+    return reached

@@ -5,7 +5,7 @@ from typing import Any
 
 from fedcohort import units
 from fedcohort.record.history import MAIN_METRIC
-from fedcohort.results.shares_of_best import CLOCK, DOWN, UP, describe
+from fedcohort.results.summary import CLOCK, DOWN, UP
 
 WORST = "clients/acc_worst5"
 SHARE = 0.9  # of the best accuracy, whose cost is in the short table
@@ -38,18 +38,18 @@ MEANS = (
 Rows = list[tuple[str, str]]
 
 
-def date(summary: Mapping[str, Any], name: str) -> str:
+def older_round(summary: Mapping[str, Any], name: str) -> str:
     """Return `, of round 20` if the last value of a metric is of an earlier round (`eval.every`), else ""."""
     step = summary["earlier"].get(name)
     return "" if step is None else f", of round {step}"
 
 
 def rows(summary: Mapping[str, Any]) -> Rows:
-    """Return the rows of the short table; a metric that was never measured has none."""
+    """Return label and value of each row of the short summary; a metric that was never measured has none."""
     final = summary["final"]
     table = []
     if "test/acc" in final:
-        table.append((f"test accuracy{date(summary, 'test/acc')}", units.percent(final["test/acc"])))
+        table.append((f"test accuracy{older_round(summary, 'test/acc')}", units.percent(final["test/acc"])))
     if best := summary["best"].get("test/acc"):
         table.append(("best so far (early stop)", f"{units.percent(best['value'])} at round {best['round']}"))
     table += _metric_rows(summary, lambda name: name == WORST)
@@ -66,11 +66,11 @@ def rows(summary: Mapping[str, Any]) -> Rows:
 
 
 def more_rows(summary: Mapping[str, Any]) -> Rows:
-    """Return the rows that `rows` leaves out."""
+    """Return label and value of each row of the full summary that the short one leaves out."""
     final, means = summary["final"], summary["means"]
     table = []
     if "test/loss" in final:
-        table.append((f"test loss{date(summary, 'test/loss')}", units.number(final["test/loss"])))
+        table.append((f"test loss{older_round(summary, 'test/loss')}", units.number(final["test/loss"])))
     table += _reached_rows(summary, lambda share: share != SHARE)
     table += _metric_rows(summary, lambda name: name not in (WORST, CLOCK))
     table += [(label, show(means[name])) for label, name, show in MEANS if name in means]
@@ -94,7 +94,9 @@ def cost_rows(summary: Mapping[str, Any]) -> Rows:
 def _metric_rows(summary: Mapping[str, Any], select: Callable[[str], bool]) -> Rows:
     final = summary["final"]
     return [
-        (label + date(summary, name), show(final[name])) for label, name, show in ROWS if name in final and select(name)
+        (label + older_round(summary, name), show(final[name]))
+        for label, name, show in ROWS
+        if name in final and select(name)
     ]
 
 
@@ -103,4 +105,15 @@ def _reached_rows(summary: Mapping[str, Any], select: Callable[[float], bool]) -
     best = summary["best"].get(MAIN_METRIC)
     if best is not None and best["round"] == 0:
         return []
-    return [describe(entry) for entry in summary["reached"] if select(entry["share"])]
+    return [describe_share(entry) for entry in summary["reached"] if select(entry["share"])]
+
+
+def describe_share(entry: dict[str, Any]) -> tuple[str, str]:
+    """Return label and text of an entry of `summary.shares_of_best`.
+
+    These are `to 90 % of its best, 78.1 %` and `round 12, 20 min 34 s, 31 MB`.
+    """
+    clock = "no clock" if entry["virtual_s"] is None else units.seconds(entry["virtual_s"])
+    traffic = "bytes unknown" if entry["bytes"] is None else units.bytes_(entry["bytes"])
+    label = f"to {100 * entry['share']:.0f} % of its best, {units.percent(entry['target'])}"
+    return label, f"round {entry['round']}, {clock}, {traffic}"

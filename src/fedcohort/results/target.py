@@ -14,10 +14,35 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedcohort import ranges
+from fedcohort.results.metric import is_share
 from fedcohort.results.run import Evaluations, Numbers
 
 LEVEL = 0.95  # of the baseline's mean result, the default target
 TOLERANCE = 1e-6  # of the target
+BASELINE, BEST_OF = "baseline", "best_of:"  # values of the option `target`, other than a number
+CROSSINGS = ("window", "first")
+
+
+@dataclass(frozen=True)
+class Target:
+    """The value of the metric that a run has to reach.
+
+    Attributes:
+        value: the target, None for `best_of` or the baseline's level.
+        best_of: conditions whose best result on each seed is the target.
+        level: share of the way to the baseline's mean result, in (0, 1]; used without `value` and `best_of`.
+        crossing: `window` averages as many evaluations as a run's result; `first` takes the first evaluation.
+    """
+
+    value: float | None = None
+    best_of: Sequence[str] = ()
+    level: float = LEVEL
+    crossing: str = "window"
+
+    def __post_init__(self) -> None:
+        ranges.number("level", self.level, "(0, 1]")
+        ranges.choice("crossing", self.crossing, *CROSSINGS)
 
 
 @dataclass(frozen=True)
@@ -49,6 +74,27 @@ class MedianCost:
     lower: float
     met: int
     n: int
+
+
+def parse_target(text: str, metric: str, level: float = LEVEL, crossing: str = "window") -> Target:
+    """Return the target that an option names: a number, `baseline`, or `best_of:` and conditions.
+
+    Raises `OptionError` for other texts, and for a share outside [0, 1].
+    """
+    if text == BASELINE:
+        return Target(level=level, crossing=crossing)
+    if text.startswith(BEST_OF) and (names := [name for name in text.removeprefix(BEST_OF).split(",") if name]):
+        return Target(best_of=names, crossing=crossing)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        allowed = f"a number, {BASELINE}, or {BEST_OF} and conditions, as {BEST_OF}random,oort"
+        raise ranges.refuse("target", allowed, text)
+    if is_share(metric) and not 0 <= value <= 1:
+        raise ranges.refuse("target", f"a number in [0, 1], as {metric} is a share (0.8 is 80 %)", text)
+    return Target(value, crossing=crossing)
 
 
 def find_crossing(steps: Numbers, values: Numbers, target: float, window: int = 1, sign: int = 1) -> int | None:

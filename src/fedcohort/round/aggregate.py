@@ -155,9 +155,11 @@ class ServerStep:
     @torch.no_grad()
     def _move(self, finished: Finished, displacement: Tensor) -> Tensor | None:
         """Return the parameters after the server's step, in the model's precision; None if the step is unsound."""
-        length, limit = float(torch.linalg.vector_norm(displacement)), longest_update(self.server, self.update_limit)
+        limit = longest_update(self.server, self.update_limit)
         parameters = (self.server.w.double() + displacement).to(self.server.w.dtype)
-        if length <= limit and bool(torch.isfinite(parameters).all()):
+        norm = torch.linalg.vector_norm(displacement).double()
+        length, is_finite = torch.stack([norm, torch.isfinite(parameters).all().double()]).tolist()
+        if length <= limit and is_finite:
             return parameters
         log.warning(
             "round %d: the server's step is not finite, or longer than update_limit allows (%.3g, the limit is %.3g), "

@@ -123,7 +123,7 @@ class Collector:
     def _add_group(self, group: UpdateGroup, client: int, weight: float | None) -> None:
         """Note the weight of a client of a group, None if it is excluded; add the whole group with the last client."""
         self.group_weights[client] = weight
-        if len(self.group_weights) == len(group.norms):
+        if len(self.group_weights) == group.size:
             self._add(self.sum, group.total({k: w for k, w in self.group_weights.items() if w is not None}), 1.0)
             self.group_weights = {}
 
@@ -136,11 +136,7 @@ class Collector:
 
     def _is_sound(self, update: ClientUpdate) -> bool:
         """Return whether all vectors are finite and the update is not too long; norms show both without a mask."""
-        group = update.group
-        norm = float(torch.linalg.vector_norm(update.delta)) if group is None else group.norms[update.client]
-        vectors = (*update.uploads.values(), update.buffers)
-        norms = [float(torch.linalg.vector_norm(vector)) for vector in vectors if len(vector)]
-        return norm <= self.options.longest and all(math.isfinite(value) for value in (norm, *norms))
+        return update.norms[0] <= self.options.longest and all(map(math.isfinite, update.norms))
 
     def finish(self, reduce: Reduce, reduce_max: Reduce) -> Collected:
         """Return the sums over all ranks, which are the same on every rank.
@@ -211,7 +207,8 @@ class Collector:
                 else:
                     row[:1] = math.nan
             shared[name] = reduce(matrix)
+        is_kept = {name: (~matrix[:, :1].isnan().any(1)).tolist() for name, matrix in shared.items()}
         return {
-            client: {name: m[i].clone() for name, m in shared.items() if not m[i][:1].isnan().any()}
+            client: {name: matrix[i].clone() for name, matrix in shared.items() if is_kept[name][i]}
             for client, i in self.row.items()
         }

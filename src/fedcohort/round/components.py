@@ -36,7 +36,13 @@ from fedcohort.types import Ids, Population, Signals, Values
 if TYPE_CHECKING:
     from fedcohort.data.federation import Federation
 
-TIMED = ("expected_s", "expected_unit_s", "expected_up_s", "pass_units")  # facts that `round/cost.py` computes
+TIMED = (
+    "expected_s",
+    "expected_unit_s",
+    "expected_up_s",
+    "expected_down_s",
+    "pass_units",
+)  # facts that `round/cost.py` computes
 
 
 @dataclass(frozen=True)

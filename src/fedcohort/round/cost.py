@@ -151,6 +151,7 @@ class CostModel:
             "expected_s": timing.finish(self.units),
             "expected_unit_s": timing.unit,
             "expected_up_s": timing.up,
+            "expected_down_s": timing.down,
             "pass_units": np.ones(len(n)) if steps is None else steps.astype(np.float64),
         }
 

@@ -89,8 +89,9 @@ def weights_hash(server: FlatModel) -> str:
     layout = server.layout
     parts = ((server.w, layout.parameters), (server.buffers, layout.buffers), (server.counters, layout.counters))
     for vector, blocks in parts:
+        on_host = vector.detach().cpu() if blocks else vector
         for block in blocks:
-            digest.update(block.of(vector.detach()).cpu().contiguous().numpy().tobytes())
+            digest.update(block.of(on_host).contiguous().numpy().tobytes())
     return digest.hexdigest()
 
 

@@ -13,7 +13,7 @@ from fedcohort.flat import Layout
 from fedcohort.rng import Draws
 from fedcohort.round.jobs import Jobs
 from fedcohort.selector.base import Selector
-from fedcohort.training.upload import TensorMask, draw_tensor_masks, sent_part
+from fedcohort.training.upload import TensorMask, draw_tensor_masks, sent_layout
 from fedcohort.types import Advice, Ids, Probe, ProbeResult, Selection
 
 
@@ -86,7 +86,7 @@ def assign_work(
 
 
 def _count_bytes(codec: Codec, layout: Layout, mask: TensorMask) -> int:
-    return codec.bytes_up(sent_part(layout, mask).layout) if mask.any() else 0
+    return codec.bytes_up(sent_layout(layout, mask)) if mask.any() else 0
 
 
 def list_queried(probes: Sequence[Probe], clients: Ids | None = None) -> Ids:

@@ -40,10 +40,13 @@ class Selector(Component, Protocol[S]):
         absolute: whether its weights are used without normalisation (`Advice.absolute`). Aggregators that compute
             weights of another sum reject such a selector.
         uncapped: whether it selects all available clients in every round.
+        may_choose_fewer: whether the method determines the size of a cohort, from one client to `ctx.cohort`. All other
+            selectors fill their cohorts.
         robust_loss: the weights alpha, beta and A of the robust loss that it queries; empty if it queries none.
     """
 
     backs_off: ClassVar[bool] = False
+    may_choose_fewer: ClassVar[bool] = False
 
     @property
     def needs(self) -> frozenset[str]:
@@ -70,14 +73,19 @@ class Selector(Component, Protocol[S]):
         return {}
 
     def shortlist(self, cohort: int) -> int:
-        """Return how many available clients the selector needs in order to choose `cohort` of them.
+        """Return how many available clients the selector needs for a choice of `cohort` clients among them.
 
         Back-off (`round/backoff.py`) leaves at least as many available.
         """
         return cohort
 
-    def memory_bytes(self, n_clients: int) -> float:
-        """Return a lower bound of the memory in bytes that a selection needs; 0 if memory is linear in n_clients."""
+    def memory_bytes(self, n_clients: int, n_params: int) -> float:
+        """Return a lower bound of the memory of a round, in bytes; 0 if it is linear in the number of clients.
+
+        Args:
+            n_clients: number of clients, K.
+            n_params: number of trainable parameters, P.
+        """
         return 0
 
     @abstractmethod
@@ -91,6 +99,8 @@ class Selector(Component, Protocol[S]):
     @abstractmethod
     def select(self, state: S, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, S]:
         """Choose `ctx.cohort` distinct ids of `ctx.available`, or all of them where fewer are available.
+
+        A selector with `may_choose_fewer` may choose fewer, but at least one.
 
         Args:
             state: the state before this round's selection.

@@ -144,12 +144,13 @@ def check_memory(facts: "Facts", *, keeps_updates: bool) -> None:
     cohort = min(facts.config["cohort"], K)
     samples = min(MIN_EVALUATED, len(federation.server_test.y))
     updates = UPDATE_BYTES * n_params * cohort if keeps_updates else 0
+    selector_bytes = facts.components.selector.memory_bytes(K, n_params)
     store_cure = "set client_store.limit_gb=0, which stores them in files"
     needs: list[tuple[float, str, str]] = [
         (MODEL_BYTES * n_params, "the model", "choose a smaller model"),
         (updates, f"the updates of {cohort:,} clients", "reduce cohort, or choose a smaller model"),
         (LOGIT_BYTES * samples * n_classes, f"the logits of {n_classes:,} classes", "reduce dataset.n_classes"),
-        (facts.components.selector.memory_bytes(K), f"the selector's matrices of {K:,} clients", "reduce clients"),
+        (selector_bytes, f"the selector's matrices of {K:,} clients and {n_params:,} parameters", "reduce clients"),
         (_measure_store(facts), f"the stored vectors of {K:,} clients", store_cure),
     ]
     size, largest, cure = max(needs, key=lambda need: need[0])

@@ -8,12 +8,10 @@ from fedcohort.errors import TrackingError
 from fedcohort.host.time_limit import time_limit
 from fedcohort.report.comparison import page
 from fedcohort.report.comparison.verdicts import list_verdicts
-from fedcohort.results.frame import read_curves as read_folder_curves
+from fedcohort.results.frame import read_curves
 from fedcohort.results.matching.match import match
 from fedcohort.results.matching.question import Answer, Question, answer
 from fedcohort.tracking import report, runs, server
-from fedcohort.tracking.curves import read_curves
-from fedcohort.tracking.folders import read_runs
 from fedcohort.tracking.runs import Query
 
 ALL = "all runs"
@@ -29,11 +27,10 @@ def read_answer(query: Query, question: Question, wait_s: float = server.WAIT_S)
         with time_limit(wait_s, "reading the runs (wait_s)"):
             client = runs.connect(query)
             query = runs.resolve(client, query)
-            matched = match(runs.read_runs(client, query), q.rows, q.cols, *q.metrics)
-            compared = [run for by_seed in matched.cells.values() for run in by_seed.values()]
-            curves = read_curves(client, compared, q.metrics)
-    except server.failures() as error:
-        raise TrackingError(f"MLflow at {query.tracking_uri} can't be read ({server.reason(error)})") from error
+            matched = match(runs.read_runs(client, query), q.rows, q.cols, *q.metrics, baseline=q.baseline)
+            curves = runs.read_curves(client, matched.runs, q.metrics)
+    except server.expected_errors() as error:
+        raise TrackingError(f"MLflow at {query.tracking_uri} can't be read ({server.root_cause(error)})") from error
     source = f"sweep {query.sweep}" if query.sweep else f"experiment {query.experiment}"
     return answer(replace(q, source=source), matched, curves)
 
@@ -54,12 +51,11 @@ def answer_folders(folders: Sequence[Path], question: Question, conditions: Mapp
     q, paths = question, {path.name: path for path in map(Path.absolute, folders)}
     compared = [
         run
-        for run in read_runs(paths.values())
+        for run in runs.read_folders(paths.values())
         if all(run.fact(name) == value for name, value in (conditions or {}).items())
     ]
-    matched = match(compared, q.rows, q.cols, *q.metrics)
-    used = [paths[run.id] for by_seed in matched.cells.values() for run in by_seed.values()]
-    return answer(q, matched, read_folder_curves(used, q.metrics))
+    matched = match(compared, q.rows, q.cols, *q.metrics, baseline=q.baseline)
+    return answer(q, matched, read_curves([paths[run.id] for run in matched.runs], q.metrics))
 
 
 def publish(result: Answer, query: Query, files: Sequence[Path], wait_s: float = server.WAIT_S) -> str:
@@ -82,6 +78,6 @@ def publish(result: Answer, query: Query, files: Sequence[Path], wait_s: float =
         where = server.place(query.tracking_uri, query.experiment, Path("logs"))
         with time_limit(wait_s, "sending the report (wait_s)"):
             id = report.publish(summary, where)
-    except server.failures() as error:
-        raise TrackingError(f"MLflow at {query.tracking_uri} can't be written ({server.reason(error)})") from error
+    except server.expected_errors() as error:
+        raise TrackingError(f"MLflow at {query.tracking_uri} can't be written ({server.root_cause(error)})") from error
     return f"{summary.name} ({id[:8]})"

@@ -14,7 +14,7 @@ from fedcohort.roles import Identity, flat, role_of, select_options
 from fedcohort.signal.base import unknowable_signals
 from fedcohort.startup.compose import PRESET, Composed, read_yaml
 from fedcohort.startup.options import spell_value
-from fedcohort.tracking import membership
+from fedcohort.tracking import sweep_tags
 
 if TYPE_CHECKING:
     from torch import nn
@@ -63,7 +63,7 @@ def describe_run(
         config=config,
         config_hash=folder.config_hash(config),
         seed=config["seed"],
-        tags={**_list_tags(loop), **membership.sweeps_tag(path, sweep)},
+        tags={**_list_tags(loop), **sweep_tags.sweeps_tag(path, sweep)},
         expected_s=expected_s,
         n_params=sum(p.numel() for p in network.parameters() if p.requires_grad),
         rounds=config["rounds"],

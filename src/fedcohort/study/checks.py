@@ -8,8 +8,8 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.results.compare_cost import BASELINE, Target
 from fedcohort.results.metric import is_share
+from fedcohort.results.target import BASELINE, Target
 from fedcohort.results.verdict import Rules
 from fedcohort.startup.components import TARGET
 from fedcohort.startup.options import unknown_option_error

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from fedcohort.errors import OptionError
 from fedcohort.results.compare import Options
-from fedcohort.results.compare_cost import Target
 from fedcohort.results.run import Kind
+from fedcohort.results.target import Target
 from fedcohort.results.verdict import Rules
 from fedcohort.study.search_space import SearchSpace, Tuned
 

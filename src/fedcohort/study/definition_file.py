@@ -34,10 +34,9 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.results.compare_cost import Target
 from fedcohort.results.metric import lower_is_better
 from fedcohort.results.run import KINDS
-from fedcohort.results.target import LEVEL
+from fedcohort.results.target import LEVEL, Target
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import checks
 from fedcohort.study.definition import BASELINE, METHOD, ORACLE, REFERENCE, STUDY_FILE, Overrides, Setting, Study

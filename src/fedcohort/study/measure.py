@@ -12,10 +12,10 @@ from fedcohort.errors import OptionError
 from fedcohort.record import metadata, provenance
 from fedcohort.record.history import History, read
 from fedcohort.results.compare import Options
-from fedcohort.results.compare_cost import Target, measure_costs
+from fedcohort.results.compare_cost import measure_costs
 from fedcohort.results.frame import COSTS, read_curve
 from fedcohort.results.run import Evaluations, measure_run
-from fedcohort.results.target import Cost
+from fedcohort.results.target import Cost, Target
 from fedcohort.round.score_correlation import split_name
 from fedcohort.study.result_files import Row
 from fedcohort.types import Values

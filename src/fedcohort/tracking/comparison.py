@@ -10,10 +10,10 @@ from fedcohort.roles import Identity, role_of
 from fedcohort.tracking import identity, record, server
 
 BASELINES = {"selector": "random", "agg": "fedavg"}  # groups that are compared first, with their baselines
-Run = tuple[RunInfo, Sequence[str]]  # a run and the overrides of its job
+SweptRun = tuple[RunInfo, Sequence[str]]  # a run and the overrides of its job
 
 
-def options_of(sweep: str, runs: Sequence[Run]) -> dict[str, str]:
+def options_of(sweep: str, runs: Sequence[SweptRun]) -> dict[str, str]:
     """Return the options of `fedcohort compare` for the tracked runs of a sweep.
 
     Two of the swept parameters are rows and columns; of each of the others one value is selected.
@@ -33,7 +33,7 @@ def choose_baseline(compared: Mapping[str, Sequence[str]]) -> str | None:
     return next((BASELINES[key] for key, values in compared.items() if BASELINES.get(key) in values), None)
 
 
-def command_of(sweep: str, runs: Sequence[Run]) -> str:
+def command_of(sweep: str, runs: Sequence[SweptRun]) -> str:
     """Return a line with the command that compares the runs of a sweep."""
     words = [f"{option}={value}" for option, value in options_of(sweep, runs).items()]
     fixed = choose_axes(runs)[1]
@@ -41,38 +41,23 @@ def command_of(sweep: str, runs: Sequence[Run]) -> str:
     return f"Compare {which}: {fedcohort_command('compare')} {shlex.join(words)}"
 
 
-def choose_axes(runs: Sequence[Run]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+def choose_axes(runs: Sequence[SweptRun]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """Return the swept parameters with their values: those of rows and columns, and the others."""
-    swept = _swept(runs)
+    swept = _list_swept(runs)
     first = list(BASELINES)
     order = sorted(swept, key=lambda key: first.index(key) if key in first else len(first))
     return {key: swept[key] for key in order[:2]}, {key: swept[key] for key in order[2:]}
 
 
-def _swept(runs: Sequence[Run]) -> dict[str, list[str]]:
-    """Return the values of each overridden parameter, other than the seed, in which the runs differ."""
-    typed = [word.lstrip("+").partition("=")[0].split("@")[-1] for _, words in runs for word in words]
-    values = {key: [fact for run, _ in runs if (fact := _fact(run, key)) is not None] for key in dict.fromkeys(typed)}
-    distinct = {key: list(dict.fromkeys(facts)) for key, facts in values.items() if _is_row(key)}
-    return {key: facts for key, facts in distinct.items() if len(facts) > 1}
+def _list_swept(runs: Sequence[SweptRun]) -> dict[str, list[str]]:
+    """Return the values of each overridden parameter in which the runs differ, without the seed.
 
-
-def _is_row(key: str) -> bool:
-    """Return whether MLflow has it as a parameter, and a table over seeds can show several values of it."""
-    role = role_of(key)
-    return role.tracked and role.identity is not Identity.SEED
-
-
-def _fact(run: RunInfo, key: str) -> str | None:
-    """Return the choice of a group or the value of an option, in the form that MLflow has; None for neither."""
-    if key in run.choices:
-        return run.choices[key]
-    node: object = run.config
-    for part in key.split("."):
-        if not isinstance(node, Mapping) or part not in node:
-            return None
-        node = node[part]
-    return None if isinstance(node, Mapping) else record.text(node)
+    MLflow has these parameters, and a table over seeds can show several values of them.
+    """
+    keys = dict.fromkeys(word.lstrip("+").partition("=")[0].split("@")[-1] for _, words in runs for word in words)
+    params = [record.params(info) for info, _ in runs]
+    values = {key: list(dict.fromkeys(of_run[key] for of_run in params if key in of_run)) for key in keys}
+    return {key: x for key, x in values.items() if len(x) > 1 and role_of(key).identity is not Identity.SEED}
 
 
 def _condition(key: str, value: str) -> str:

@@ -29,7 +29,7 @@ from fedcohort.record import metadata
 from fedcohort.record.folder import status_of
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import identity, server
-from fedcohort.tracking.feed import Feed, open_feed
+from fedcohort.tracking.upload import RunUpload, open_upload
 
 log = logging.getLogger("fedcohort")
 SHARE = 0.05  # largest share of the time that is spent on sending to a slow server
@@ -56,7 +56,7 @@ class Sender:
     def __init__(self, info: RunInfo, place: server.Place, every_s: float, wait_s: float) -> None:
         self.info, self.place, self.every_s, self.wait_s = info, place, every_s, wait_s
         self.due = 0.0
-        self._feed: Feed | None = None
+        self._feed: RunUpload | None = None
         self._failures = 0
 
     def start(self) -> None:
@@ -76,7 +76,7 @@ class Sender:
 
         def close() -> None:
             self._send().close(self.info, status)
-            identity.complete(self.info.folder, self.place)
+            identity.mark_complete(self.info.folder, self.place)
 
         def delete() -> None:
             if self._feed is not None:
@@ -85,9 +85,9 @@ class Sender:
 
         self._attempt(delete if status == "dropped" else close)
 
-    def _send(self) -> Feed:
+    def _send(self) -> RunUpload:
         if self._feed is None:
-            self._feed = open_feed(self.info, self.place)
+            self._feed = open_upload(self.info, self.place)
         count = self._feed.send()
         if self._failures:
             log.info("MLflow at %s is reachable again: %d rounds sent", self.place.uri, count)
@@ -99,12 +99,12 @@ class Sender:
             with time_limit(self.wait_s, "sending (logger.wait_s)"):
                 action()
             self._failures = 0
-        except server.failures() as error:
+        except server.expected_errors() as error:
             if not self._failures:  # one message for each outage
                 log.warning(
                     "MLflow at %s can't be reached (%s). The run continues: its metrics stay in %s, and `%s` "
                     "sends them later.",
-                    *(self.place.uri, server.reason(error), self.info.folder, command_to_send(self.info.folder)),
+                    *(self.place.uri, server.root_cause(error), self.info.folder, command_to_send(self.info.folder)),
                 )
             self._failures += 1
         self.due = time.monotonic() + self._pause(time.monotonic() - began)
@@ -170,11 +170,11 @@ class _Relay(logging.Handler):
 
 
 def serve(reader: Connection, writer: Connection) -> None:
-    """Follow each run that is named, one after the other, until no more messages can come.
+    """Send the journals of the runs that messages name, one after the other, until no more messages can come.
 
     Args:
         reader: messages with `folder`, `every_s` and `wait_s` of a run that starts, and with its `status` at its end.
-        writer: messages with `done` (the folder) and `refusal` of each run, and `level` and `text` of log messages.
+        writer: messages with `done` (the folder) and `error` of each run, and `level` and `text` of log messages.
     """
 
     def wait(seconds: float) -> str | None:
@@ -192,18 +192,18 @@ def serve(reader: Connection, writer: Connection) -> None:
             return
         if "folder" not in message:  # the status of a run that was given up
             continue
-        folder, refusal = Path(message["folder"]), ""
+        folder, error_text = Path(message["folder"]), ""
         try:
             follow(folder, message["every_s"], message["wait_s"], wait)
         except FedcohortError as error:
-            refusal = str(error)
+            error_text = str(error)
         except Exception as error:  # a defect here must not affect the run
             log.warning(
                 "MLflow did not get the rest of this run (%s: %s); `%s` sends what is missing",
                 *(type(error).__name__, error, command_to_send(folder)),
             )
         with suppress(BrokenPipeError):
-            writer.send({"done": str(folder), "refusal": refusal})
+            writer.send({"done": str(folder), "error": error_text})
 
 
 def _exit_after_parent(source: int) -> None:
@@ -216,7 +216,7 @@ def _exit_after_parent(source: int) -> None:
 
 
 def main() -> None:
-    """Run as a child of a run's process."""
+    """Send the journals of runs to MLflow, as a child of the process that trains them."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)  # the run decides when it ends
     os.nice(NICE)
@@ -227,7 +227,7 @@ def main() -> None:
     log.propagate = False
     threading.Thread(target=_exit_after_parent, args=(0,), daemon=True).start()
     gc.disable()
-    server.preload()
+    server.import_mlflow()
     memory.end_imports()
     serve(reader, writer)
     os._exit(0)  # the interpreter's exit takes longer than the end of the run

@@ -30,7 +30,7 @@ KEY_TAG = "fedcohort.startup.run"
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """The entry of one place in `mlflow.json`.
+    """The entry of a run in `mlflow.json` for one MLflow server or database.
 
     Attributes:
         tracking_uri: address of the server or database.
@@ -57,7 +57,7 @@ class TrackedRun:
 
 
 def load(folder: "Path") -> TrackedRun | None:
-    """Return the entry of the place that the run was sent to last; None if it was never tracked."""
+    """Return the entry of the server that the run in `folder` was sent to last; None if it was never tracked."""
     entries = _read_places(folder)
     return entries[0] if entries else None
 
@@ -65,22 +65,22 @@ def load(folder: "Path") -> TrackedRun | None:
 def register(folder: "Path", where: Place) -> None:
     """Record where the run is tracked, so that it can be sent later even if the server does not answer."""
     with exclusive_lock(folder / LOCK):
-        _intend(folder, where)
+        _find_or_add_entry(folder, where)
 
 
-def complete(folder: "Path", where: Place) -> None:
-    """Record that the place has the complete run."""
+def mark_complete(folder: "Path", where: Place) -> None:
+    """Record that the server has all rounds and files of the run in `folder`."""
     with exclusive_lock(folder / LOCK):
-        _write(folder, replace(_intend(folder, where), complete=True))
+        _write(folder, replace(_find_or_add_entry(folder, where), complete=True))
 
 
 def is_complete(folder: "Path", where: Place) -> bool:
-    """Return whether the place has the complete run."""
+    """Return whether the server has all rounds and files of the run in `folder`."""
     return any(entry.complete for entry in _read_places(folder) if entry.place == where)
 
 
-def _intend(folder: "Path", where: Place) -> TrackedRun:
-    """Return the entry of this place, which is created if necessary. Each place has another MLflow run."""
+def _find_or_add_entry(folder: "Path", where: Place) -> TrackedRun:
+    """Return the entry of this server, which is created if necessary. Each server has another MLflow run."""
     for entry in _read_places(folder):
         if entry.place == where:
             return entry
@@ -89,11 +89,11 @@ def _intend(folder: "Path", where: Place) -> TrackedRun:
     return entry
 
 
-def adopt(client: "MlflowClient", info: RunInfo, where: Place) -> str:
+def find_or_create_run(client: "MlflowClient", info: RunInfo, where: Place) -> str:
     """Return the id of the folder's MLflow run: the recorded one, one that a killed process created, or a new one."""
     with exclusive_lock(info.folder / LOCK):
         experiment = experiment_id(client, where)  # first: a server that is down leaves mlflow.json unchanged
-        identity = _intend(info.folder, where)
+        identity = _find_or_add_entry(info.folder, where)
         run = _find_recorded(client, identity)
         if run is None:
             orphans = client.search_runs([experiment], f"tags.`{KEY_TAG}` = '{identity.key}'", max_results=1)
@@ -141,7 +141,7 @@ def _create(client: "MlflowClient", info: RunInfo, identity: TrackedRun, experim
 
 
 def _read_places(folder: "Path") -> list[TrackedRun]:
-    """Return the entries of `mlflow.json`, the latest place first."""
+    """Return the entries of `mlflow.json`, that of the latest server first."""
     path = folder / NAME
     if not path.exists():
         return []

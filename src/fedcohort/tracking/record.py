@@ -23,7 +23,7 @@ PACKAGE = "fedcohort."  # prefix of the classes of this package
 NAME = "name"  # tag: the name that a user gave the run
 ALIKE = "alike"  # tag: equal for runs that differ only in their seeds
 REPORT = "report"  # tag of a comparison that is stored as a run: the compared runs
-FIRST = "acc"  # the main metric again, under a name that sorts first: MLflow's compare page opens with it
+SORTED_FIRST = "acc"  # the main metric again, under a name that sorts first: MLflow's compare page opens with it
 
 
 def tags(info: RunInfo, status: str) -> dict[str, str]:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from fedcohort.record.tags import SWEEPS
 from fedcohort.roles import Identity, role_of
-from fedcohort.tracking import membership, server, view
+from fedcohort.tracking import server, sweep_tags, view
 from fedcohort.tracking.record import LONGEST_TAG, REPORT
-from fedcohort.tracking.server import Place, connect, patient
+from fedcohort.tracking.server import Place, connect, retry_while_locked
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -48,26 +48,28 @@ class Report:
 def publish(report: Report, where: Place) -> str:
     """Create or rewrite the report's run and the sweep's view, and return the run's id.
 
-    Raises the exceptions of `server.failures`.
+    Raises the exceptions of `server.expected_errors`.
     """
-    client = connect(where)
-    experiment = patient(lambda: server.experiment_id(client, where))
-    reports = patient(lambda: _list_reports(client, experiment))
-    runs = patient(lambda: _list_runs(client, experiment, report.sweep or ""))
+    # a second attempt finds the report of the first one
+    return retry_while_locked(lambda: _publish(connect(where), report, where))
+
+
+def _publish(client: "MlflowClient", report: Report, where: Place) -> str:
+    experiment = server.experiment_id(client, where)
+    runs = _list_runs_of_sweep(client, experiment, report.sweep or "")
+    reports = _list_reports(client, experiment)
     earlier = [run for run in reports if _is_rewritten(client, experiment, run, report, runs)]
-    id = patient(lambda: _find_newest(client, experiment, earlier)) or patient(
-        lambda: _create(client, experiment, report)
-    )
+    id = _find_newest(client, experiment, earlier) or _create(client, experiment, report)
     for path in report.files:
         client.log_artifact(id, str(path))
     swept = _list_swept([run.data.params for run in runs])
-    patient(lambda: _describe(client, experiment, id, report, swept))
+    _describe(client, experiment, id, report, swept)
     for run in earlier:
         if run.info.run_id != id:
             client.delete_run(run.info.run_id)
     if report.sweep is not None and runs:
         view.save_sweep(client, experiment, report.sweep, list(swept))
-    patient(lambda: view.show_reports(client, experiment, _list_reports(client, experiment)))
+    view.show_reports(client, experiment, _list_reports(client, experiment))
     return id
 
 
@@ -81,16 +83,16 @@ def _is_rewritten(client: "MlflowClient", experiment: str, run: "Run", report: R
     about = run.data.tags[REPORT]
     if about == report.about:
         return True
-    earlier = {run.info.run_id for run in _list_runs(client, experiment, about)} if report.sweep else set()
+    earlier = {run.info.run_id for run in _list_runs_of_sweep(client, experiment, about)} if report.sweep else set()
     return bool(earlier) and earlier <= {run.info.run_id for run in runs}
 
 
-def _list_runs(client: "MlflowClient", experiment: str, sweep: str) -> "list[Run]":
+def _list_runs_of_sweep(client: "MlflowClient", experiment: str, sweep: str) -> "list[Run]":
     """Return the runs of a sweep; none if the text is not the id of a sweep."""
     if not sweep.replace("-", "").replace("_", "").isalnum():
         return []
     runs = server.search_runs(client, experiment, f"tags.{SWEEPS} LIKE '%{sweep}%'")
-    return [run for run in runs if sweep in membership.sweeps(run.data.tags.get(SWEEPS))]
+    return [run for run in runs if sweep in sweep_tags.parse_sweeps(run.data.tags.get(SWEEPS))]
 
 
 def _list_swept(params: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
@@ -128,7 +130,7 @@ def _describe(
         view.SWEEP: report.sweep or "",
         view.OPTIONS: " ".join(f"{name}={','.join(values)}" for name, values in swept.items()),
         view.DATE: time.strftime("%Y-%m-%d %H:%M"),
-        view.NOTE_TAG: f"[The page]({view.page_of(experiment, id, page)})\n\n{report.note}",
+        view.NOTE_TAG: f"[The page]({view.artifact_page(experiment, id, page)})\n\n{report.note}",
         "mlflow.source.name": "fedcohort compare",
         "mlflow.source.type": "LOCAL",
     }

@@ -1,22 +1,27 @@
-"""Read the runs of a comparison from MLflow."""
+"""Read the runs of a comparison from MLflow, with their curves, or from their folders."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.errors import OptionError, TrackingError
 from fedcohort.ranges import did_you_mean, refuse
-from fedcohort.record.tags import BUDGET, ROUNDS, SWEEPS
-from fedcohort.results.matching.likeness import name_newest
-from fedcohort.results.matching.run import Run
+from fedcohort.record import folder, history, metadata
+from fedcohort.record.tags import BUDGET, DONE, ENDED_BY, ROUNDS, SWEEPS
+from fedcohort.results.frame import AXES, COSTS
+from fedcohort.results.matching.run import Run, name_newest
 from fedcohort.tracking import compat, record, server
-from fedcohort.tracking.membership import sweeps
+from fedcohort.tracking.sweep_tags import parse_sweeps
 
 if TYPE_CHECKING:
+    import pandas as pd
     from mlflow import MlflowClient, entities
 
 LAST = "last"  # stands for the newest sweep
+REQUESTS = 4  # concurrent requests to a server
 
 
 @dataclass(frozen=True)
@@ -41,12 +46,12 @@ class Query:
 
         The tag with the sweeps of a run may hold several ids, so that MLflow searches for a part of its text.
         """
-        sweep = [f"tags.{SWEEPS} LIKE '%{self.sweep}%'"] if self.sweep else []
-        return " and ".join([*sweep, *([self.filter] if self.filter else [])])
+        in_sweep = f"tags.{SWEEPS} LIKE '%{self.sweep}%'" if self.sweep else None
+        return " and ".join(filter(None, (in_sweep, self.filter)))
 
-    def holds(self, tags: Mapping[str, str]) -> bool:
+    def matches(self, tags: Mapping[str, str]) -> bool:
         """Return whether a run with these tags belongs to the sweep, not to one with a longer id, and is no report."""
-        return record.REPORT not in tags and (self.sweep is None or self.sweep in sweeps(tags.get(SWEEPS)))
+        return record.REPORT not in tags and (self.sweep is None or self.sweep in parse_sweeps(tags.get(SWEEPS)))
 
 
 def connect(query: Query) -> "MlflowClient":
@@ -78,14 +83,14 @@ def read_runs(client: "MlflowClient", query: Query) -> list[Run]:
     experiment = _find_experiment(client, query)
     try:
         tracked = server.search_runs(client, experiment, query.conditions)
-        selected = [run for run in tracked if query.holds(run.data.tags)]
+        selected = [run for run in tracked if query.matches(run.data.tags)]
     except MlflowException as error:
         if query.filter and error.error_code == "INVALID_PARAMETER_VALUE":
-            raise OptionError(f"filter: MLflow can't read {query.filter!r}: {server.reason(error)}") from error
+            raise OptionError(f"filter: MLflow can't read {query.filter!r}: {server.root_cause(error)}") from error
         raise
     if not selected and query.sweep is not None:
         tags = (run.data.tags.get(SWEEPS) for run in server.search_runs(client, experiment, ""))
-        ids = sorted({sweep for tag in tags for sweep in sweeps(tag)})
+        ids = sorted({sweep for tag in tags for sweep in parse_sweeps(tag)})
         if query.sweep not in ids:
             allowed = f"one of {', '.join(ids)}" if ids else f"null: experiment {query.experiment!r} has none"
             raise OptionError(f"{refuse('sweep', allowed, query.sweep)}{did_you_mean(query.sweep, [LAST, *ids])}")
@@ -124,9 +129,65 @@ def _params(params: Mapping[str, str], tags: Mapping[str, str]) -> Mapping[str, 
     An option that did not exist when the run was logged is null.
     """
     newest = {**dict.fromkeys(BUDGET, "null"), **params}
-    for name in BUDGET:
-        older = tags.get(f"changed.{name}", newest[name])  # earlier versions did not set the tag
-        newest[name] = tags.get(name, older)
+    newest |= {name: tags[name] for name in BUDGET if name in tags}
     if newest[ROUNDS] == "null":
         del newest[ROUNDS]
     return newest
+
+
+def read_curves(client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[str]) -> "pd.DataFrame":
+    """Return the rounds of each run that measured one of the metrics, with the cumulative cost until the round.
+
+    NaN means that the round did not measure the metric. A logged NaN, as after divergence, becomes infinite.
+    """
+    import pandas as pd
+
+    costs = [name for axis in AXES for name in COSTS[axis]]
+    names = [*dict.fromkeys([*metrics, *costs])]
+    readings = server.retry_while_locked(lambda: compat.read_histories(client, [run.id for run in runs], names))
+    if readings is None:
+        readings = _request(client, runs, names)
+    rows = pd.DataFrame(readings, columns=["run", "name", "round", "value"])
+    rows["value"] = rows["value"].fillna(math.inf)
+    wide = rows.drop_duplicates(["run", "name", "round"], keep="last").pivot(
+        index=["run", "round"], columns="name", values="value"
+    )
+    wide = wide.reindex(columns=names).sort_index()
+    measured = wide[list(metrics)].notna().any(axis=1)
+    spent = {axis: sum(wide[name] for name in COSTS[axis]) for axis in AXES}
+    return wide[list(metrics)].assign(**spent)[measured].reset_index()[["run", "round", *AXES, *metrics]]
+
+
+def _request(client: "MlflowClient", runs: Sequence[Run], names: Sequence[str]) -> list[compat.Reading]:
+    """Request the histories from a server, a few at a time."""
+
+    def history(run: Run, name: str) -> list[compat.Reading]:
+        values = server.retry_while_locked(lambda: client.get_metric_history(run.id, name))
+        return [(run.id, name, metric.step, compat.read_value(metric.value)) for metric in values]
+
+    pairs = [(run, name) for run in runs for name in names if name in run.metrics]
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        return [reading for readings in pool.map(lambda pair: history(*pair), pairs) for reading in readings]
+
+
+def read_folders(folders: Iterable[Path]) -> list[Run]:
+    """Return the runs in `folders` with the parameters and tags that MLflow is sent, the earliest first.
+
+    Raises `CheckpointError` for a folder that holds no run.
+    """
+    return sorted(map(_read_folder, folders), key=lambda run: (run.started_ms, run.name))
+
+
+def _read_folder(path: Path) -> Run:
+    info, journal, status = metadata.load_info(path), history.read(path), folder.status_of(path)
+    how = str(status.get("status", "running"))
+    ends = {DONE: str(journal.steps[-1] if journal.steps else 0), ENDED_BY: ", ".join(status.get("ended_by", []))}
+    return Run(
+        id=path.name,
+        name=info.name,
+        status=how,
+        started_ms=metadata.read_start_times(path)[0],
+        params={**record.params(info), "rounds": str(info.rounds)},
+        tags={**record.tags(info, how), **ends},
+        metrics=journal.final,
+    )

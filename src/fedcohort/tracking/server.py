@@ -1,4 +1,4 @@
-"""Where runs are tracked, and connections that log little, time out soon and can be opened concurrently.
+"""The MLflow server or database of runs, and connections that log little, time out soon and may be concurrent.
 
 MLflow is imported inside functions, because its import takes seconds.
 """
@@ -44,7 +44,7 @@ QUIET_AND_QUICK = {
 
 @dataclass(frozen=True)
 class Place:
-    """Where runs are tracked.
+    """The MLflow server or database that holds runs, and the experiment in it.
 
     Attributes:
         uri: address of the server or database.
@@ -63,7 +63,7 @@ class Place:
 
 
 def place(uri: str | None, experiment: str, logs: Path) -> Place:
-    """Return the place that the options name; uri: None for a SQLite file in `logs`.
+    """Return the server or database that the options name; uri: None for a SQLite file in `logs`.
 
     Raises `OptionError` for an address with a password, and for a folder of files, which MLflow rejects since 3.13.
     """
@@ -85,12 +85,12 @@ def place(uri: str | None, experiment: str, logs: Path) -> Place:
 
 
 def options_of(where: Place) -> dict[str, str]:
-    """Return the options of a command that name the place, without those with default values."""
+    """Return the options of a command that name this server and experiment, without those with default values."""
     uri = {} if where.uri == place(None, EXPERIMENT, Path("logs")).uri else {"tracking_uri": where.uri}
     return uri | ({} if where.experiment == EXPERIMENT else {"experiment": where.experiment})
 
 
-def failures() -> tuple[type[Exception], ...]:
+def expected_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions of an unreachable server, a full disk or a locked database, which do not end a run."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
@@ -98,14 +98,14 @@ def failures() -> tuple[type[Exception], ...]:
     return (MlflowException, SQLAlchemyError, OSError)
 
 
-def reason(error: BaseException) -> str:
+def root_cause(error: BaseException) -> str:
     """Return the message of the original exception in one line; MLflow wraps it in several others."""
     while below := error.__cause__ or error.__context__:
         error = below
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-def preload() -> None:
+def import_mlflow() -> None:
     """Import MLflow, which takes seconds, with settings for few messages and short timeouts."""
     for name, value in QUIET_AND_QUICK.items():
         os.environ.setdefault(name, value)
@@ -113,14 +113,14 @@ def preload() -> None:
 
 
 def connect(where: Place) -> "MlflowClient":
-    """Return a client. A new SQLite file gets its tables under a lock, all of them or none."""
-    preload()  # outside of the lock
+    """Return a client of MLflow. A new SQLite file gets its tables under a lock, all of them or none."""
+    import_mlflow()  # outside of the lock
     from mlflow import MlflowClient
 
     logging.getLogger("mlflow").setLevel(logging.CRITICAL)  # it logs a traceback of handled errors
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger("urllib3").setLevel(logging.ERROR)
-    with locked(where):
+    with database_lock(where):
         if where.database is not None:
             if where.database.exists():
                 _try_to_open(where.database)
@@ -129,7 +129,7 @@ def connect(where: Place) -> "MlflowClient":
         return MlflowClient(tracking_uri=where.uri, registry_uri=where.uri)
 
 
-def locked(where: Place) -> AbstractContextManager[None]:
+def database_lock(where: Place) -> AbstractContextManager[None]:
     """Prevent other processes from creating tables or an experiment in the same SQLite file; no-op for a server."""
     if where.database is None:
         return nullcontext()
@@ -140,7 +140,7 @@ def experiment_id(client: "MlflowClient", where: Place) -> str:
     """Return the id of the experiment, which is created if necessary. Raises `TrackingError` if it was deleted."""
     from mlflow.exceptions import MlflowException
 
-    with locked(where):
+    with database_lock(where):
         experiment = client.get_experiment_by_name(where.experiment)
         if experiment is None:
             try:
@@ -169,12 +169,12 @@ def _create_experiment(client: "MlflowClient", where: Place) -> str:
     return experiment_id
 
 
-def patient(action: Callable[[], T]) -> T:
+def retry_while_locked(action: Callable[[], T]) -> T:
     """Return the result of the action, which is repeated while another process has locked the database."""
     for attempt in range(ATTEMPTS):
         try:
             return action()
-        except failures() as error:
+        except expected_errors() as error:
             if not is_locked(error) or attempt == ATTEMPTS - 1:
                 raise
             time.sleep(0.1 * 2**attempt * (1 + random.random()))

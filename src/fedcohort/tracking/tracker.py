@@ -54,7 +54,7 @@ class Follower:
 
 
 class MlflowTracker(Observer):
-    """Have the journal sent to MLflow by a child process, for which the run waits at its end.
+    """Send the journal to MLflow by a child process, for which the run waits at its end.
 
     A server that is down is no error: the metrics stay in the run folder. A resume or `fedcohort sync` sends what
     MLflow lacks.
@@ -98,7 +98,7 @@ class MlflowTracker(Observer):
             self._problem = f"no process for MLflow can be started ({error})"
 
     def start(self, info: RunInfo) -> None:
-        """Have the run followed. Raises `IncompatibleConfig` without a journal."""
+        """Let the child process send the run's journal. Raises `IncompatibleConfig` without a journal."""
         require_journal(info.folder, "logger=mlflow")
         register(info.folder, self._place)
         self._folder = info.folder
@@ -136,7 +136,7 @@ class MlflowTracker(Observer):
             self.finish("finished")
 
     def _begin(self) -> bool:
-        """Name the run to the follower, which is started if necessary; return whether this succeeded."""
+        """Send the run's folder to the follower, which is started if necessary; return whether this succeeded."""
         self.prepare()
         return self._write(folder=str(self._folder), every_s=self._every_s, wait_s=self._wait_s)
 
@@ -173,7 +173,7 @@ class MlflowTracker(Observer):
                 if "text" in message:
                     log.log(message["level"], "%s", message["text"])
                 elif message["done"] == str(self._folder):  # a shared pipe may have those of a killed process
-                    self._folder, self._problem = None, message["refusal"]
+                    self._folder, self._problem = None, message["error"]
                     return True
         except (EOFError, OSError):  # the follower has died, perhaps within a message
             MlflowTracker._follower = None

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.record.tags import ROUNDS, SWEEPS
-from fedcohort.tracking.record import ALIKE, FIRST
+from fedcohort.tracking.record import ALIKE, SORTED_FIRST
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -31,7 +31,7 @@ COLUMNS = (
     "params.`agg`",
     f"tags.`{ROUNDS}`",
     "params.`seed`",
-    f"metrics.`{FIRST}`",
+    f"metrics.`{SORTED_FIRST}`",
     "metrics.`clients/acc_worst5`",
     "metrics.`time/virtual_s`",
 )
@@ -52,7 +52,7 @@ def page_of_runs(experiment_id: str, sweep: str | None = None) -> str:
     return PAGE % (experiment_id, KEY if sweep is None else f"{SWEEP_KEY}{sweep}")
 
 
-def page_of(experiment_id: str, run_id: str, file: str) -> str:
+def artifact_page(experiment_id: str, run_id: str, file: str) -> str:
     """Return the path of an artifact, relative to the server."""
     return f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{file}?workflowType=machine_learning"
 
@@ -81,7 +81,7 @@ def experiment_note(experiment_id: str) -> str:
 
 def save_sweep(client: "MlflowClient", experiment_id: str, sweep: str, options: Sequence[str]) -> None:
     """Save the view of a sweep; options: the parameters in which its runs differ, except the seed."""
-    columns = [f"metrics.`{FIRST}`", *(f"params.`{name}`" for name in options), "params.`seed`"]
+    columns = [f"metrics.`{SORTED_FIRST}`", *(f"params.`{name}`" for name in options), "params.`seed`"]
     state = {"selectedColumns": columns, "searchFilter": f"tags.{SWEEPS} LIKE '%{sweep}%'"}
     client.set_experiment_tag(experiment_id, f"{VIEW_TAG}{SWEEP_KEY}{sweep}", _view(f"Sweep {sweep}", state))
 
@@ -107,7 +107,7 @@ def _paragraph(experiment_id: str, report: str, tags: Mapping[str, str]) -> str:
         tags: of this run.
     """
     page, verdict, sweep, options, date = (tags.get(tag, "") for tag in (PAGE_TAG, VERDICT, SWEEP, OPTIONS, DATE))
-    answer = f"{ANSWER}{page_of(experiment_id, report, page)})**: {verdict}"
+    answer = f"{ANSWER}{artifact_page(experiment_id, report, page)})**: {verdict}"
     runs = f"[sweep {sweep}]({page_of_runs(experiment_id, sweep)})" if sweep else ""
     facts = [text for text in (runs, date, f"`{options}`" if options else "") if text]
     return f"{answer} ({', '.join(facts)})" if facts else answer
@@ -116,10 +116,10 @@ def _paragraph(experiment_id: str, report: str, tags: Mapping[str, str]) -> str:
 def _view(name: str, state: Mapping[str, Any]) -> str:
     """Return a view in MLflow's form; state: differences to the view of all runs."""
     sections = [{"uuid": f"{KEY}-{name}", "name": name, "display": True, "isReordered": False} for name in SECTIONS]
-    bars = {"type": "BAR", "uuid": f"{KEY}-{FIRST}", "metricKey": FIRST, "metricSectionId": f"{KEY}-{SECTIONS[0]}"}
-    first = {**bars, "displayName": "test/acc at the end", "isGenerated": False, "deleted": False}
+    first = {"type": "BAR", "uuid": f"{KEY}-{SORTED_FIRST}", "metricKey": SORTED_FIRST, "isGenerated": False}
+    first |= {"metricSectionId": f"{KEY}-{SECTIONS[0]}", "displayName": "test/acc at the end", "deleted": False}
     all_runs = {
-        "orderByKey": f"metrics.`{FIRST}`",
+        "orderByKey": f"metrics.`{SORTED_FIRST}`",
         "orderByAsc": False,
         "groupBy": GROUPS,
         "groupsExpanded": {UNGROUPED: True},

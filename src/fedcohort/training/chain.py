@@ -11,10 +11,9 @@ network's weights, and time is saved because their gradients are never written t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -23,11 +22,9 @@ from fedcohort.data.pixels import Conversion, PixelScale
 from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction
 from fedcohort.objective.base import Objective
-from fedcohort.training.step import ParameterStep, on_host
-from fedcohort.types import Values
+from fedcohort.training.step import ParameterStep
 
 Piece = tuple[int, int]
-TABLE = 1024  # classes up to which one-hot rows are taken from an identity matrix; a larger one takes gigabytes
 
 
 @dataclass(frozen=True)
@@ -107,15 +104,37 @@ def layer_of(module: nn.Linear) -> Layer:
 
 def onehot(labels: Int64[Tensor, "*n"], n_classes: int, dtype: torch.dtype) -> Tensor:
     """Return a row for each label, [*n, n_classes], with 1 at the index of its class and 0 elsewhere."""
-    if n_classes <= TABLE:
-        return _identity(n_classes, dtype, labels.device)[labels]
     rows = torch.zeros((*labels.shape, n_classes), dtype=dtype, device=labels.device)
     return rows.scatter_(-1, labels[..., None], 1)
 
 
-@lru_cache(maxsize=4)
-def _identity(n_classes: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.eye(n_classes, dtype=dtype, device=device)
+def differentiate(
+    objective: Objective,
+    logits: Float[Tensor, "k b c"],
+    y: Int64[Tensor, "k b"],
+    reference: Float[Tensor, "k b c"] | None,
+    share: Float[Tensor, "k b"],
+) -> tuple[Float[Tensor, "k b c"], Float[Tensor, "k b"]]:
+    """Return dL/dlogits of k clients' mini-batches, and the samples' cross-entropies.
+
+    Args:
+        objective: the clients' objective.
+        logits: logits of the mini-batches.
+        y: labels.
+        reference: probabilities of w_t, None if the objective does not use them.
+        share: 1 over the size of the client's mini-batch, 0 for padding.
+    """
+    labels = y.flatten()
+    if objective.plain:
+        logp = logits.log_softmax(2)
+        gradient = logp.exp().sub_(onehot(y, logits.shape[2], logits.dtype)).mul_(share[:, :, None])
+        return gradient, F.nll_loss(logp.flatten(0, 1), labels, reduction="none").view(y.shape)
+    with torch.enable_grad():
+        leaf = logits.flatten(0, 1).requires_grad_()
+        value, plain = objective.per_sample(leaf, labels, None if reference is None else reference.flatten(0, 1))
+        means = (value.view_as(share) * share).sum(1)
+        (gradient,) = torch.autograd.grad(objective.outer(means).sum(), leaf)
+    return gradient.view_as(logits), plain.detach().view(y.shape)
 
 
 class Chain:
@@ -137,13 +156,13 @@ class Chain:
         self.w = model.w
 
     @torch.no_grad()
-    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[Piece]) -> Values:
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[Piece]) -> Tensor:
         """See `step.Pass`."""
         stop, sizes = pieces[-1][1], [b - a for a, b in pieces]
         xs = torch.split(x[:stop].flatten(1) if self.front is None else x[:stop], sizes)
         ones = self.w.new_ones(max(sizes))
         if not self.simple:
-            return on_host(
+            return torch.cat(
                 [self._step_by_autograd(h, y[a:b], reference, a, b) for h, (a, b) in zip(xs, pieces, strict=True)]
             )
         labels = y[:stop]
@@ -155,7 +174,7 @@ class Chain:
             features, inputs, logits = self._forward(h)
             torch.log_softmax(logits, 1, out=out)
             self._backward(features, inputs, out.exp().sub_(target), 1.0 / (b - a), ones[: b - a])
-        return on_host([F.nll_loss(logp, labels, reduction="none")])
+        return F.nll_loss(logp, labels, reduction="none")
 
     def _step_by_autograd(self, h: Tensor, y: Tensor, reference: Tensor | None, start: int, stop: int) -> Tensor:
         """Make a step for an objective other than cross-entropy, and return the samples' cross-entropies, [batch]."""

@@ -16,14 +16,14 @@ from functools import partial
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
-from torch.nn import functional as F
 
-from fedcohort.training.chain import onehot
+from fedcohort.training.chain import differentiate
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
-from fedcohort.training.passes import LossRecord, cut_into_batches
+from fedcohort.training.passes import Passes
+from fedcohort.training.transfer import Results, finish_in_blocks, to_device
 from fedcohort.types import ClientUpdate, UpdateGroup
 
 RATE = 5e10  # FLOPs per second of a small matrix product; RATE and STEP_S only decide between dual and plain steps
@@ -48,6 +48,22 @@ class GroupShape:
     @property
     def rows(self) -> int:
         return self.steps * self.width
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """Clients of one shape that are trained at once.
+
+    Attributes:
+        passes: passes of each client.
+        arrays: order of the rows in each pass [passes, k, rows], numbers of samples [k], and `ClientTask.rows` of each
+            client that does not train on all of its samples.
+    """
+
+    tasks: Sequence[ClientTask]
+    shape: GroupShape
+    passes: Sequence[Passes]
+    arrays: Sequence[np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -85,7 +101,6 @@ class Dual:
         if trainer.chain is None or not trainer.chain.is_linear:
             raise ValueError("the dual engine needs a model with a single linear layer")
         self.trainer, self.chunk, self.layer = trainer, chunk, trainer.chain.layers[0]
-        self.simple = trainer.objective.plain
 
     @staticmethod
     def fits(trainer: LocalTrainer) -> bool:
@@ -95,26 +110,37 @@ class Dual:
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield groups of consecutive tasks of one shape; a client's update does not depend on its group."""
+        for shape, group in self._shaped_groups(tasks):
+            yield from ([task] for task in group) if shape is None else [group]
+
+    def _shaped_groups(self, tasks: Sequence[ClientTask]) -> Iterator[tuple[GroupShape | None, Sequence[ClientTask]]]:
+        """Yield groups of consecutive tasks with their shape, which is None for clients that are trained one by one."""
         for shape, neighbours in itertools.groupby(tasks, self._shape):
             same_shape = list(neighbours)
-            size = 1 if shape is None else min(self.chunk, ENTRIES // shape.rows**2)
+            size = len(same_shape) if shape is None else min(self.chunk, ENTRIES // shape.rows**2)
             for start in range(0, len(same_shape), size):
-                yield same_shape[start : start + size]
+                yield shape, same_shape[start : start + size]
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train the clients, and yield their updates in the order of the tasks."""
-        for group in self.group_tasks(tasks):
-            shape = self._shape(group[0])
-            if shape is None:
-                yield from self.trainer.updates(group, down)
+        return finish_in_blocks(self._train_groups(tasks, down), self.layer.weight.device)
+
+    def _train_groups(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[Results]:
+        groups = list(self._shaped_groups(tasks))
+        plans = [None if shape is None else self._plan(group, shape) for shape, group in groups]
+        arrays = [array for plan in plans if plan is not None for array in plan.arrays]
+        tensors = to_device(arrays, self.layer.weight.device)
+        for (_, group), plan in zip(groups, plans, strict=True):
+            if plan is None:
+                yield from self.trainer.train_each(group, down)
             else:
-                yield from self._side_by_side(group, shape)
+                yield self._train_group(plan, *(next(tensors) for _ in plan.arrays))
 
     def _shape(self, task: ClientTask) -> GroupShape | None:
         """Return the shape of a task; None if plain steps are faster because the client has too many samples."""
         trainer = self.trainer
         n, batch = trainer.count(task), trainer.client.batch
-        steps = len(cut_into_batches(n, batch or n, False))
+        steps = -(-n // (batch or n))
         width = batch if batch is not None and steps > 1 else -(-n // 8) * 8
         passes = task.units if trainer.client.steps is None else task.units / steps
         classes, inputs = self.layer.weight.shape
@@ -124,40 +150,48 @@ class Dual:
         shape = GroupShape(steps, width, task.units)
         return shape if dual_s < plain_s and shape.rows**2 <= ENTRIES and task.units else None
 
+    def _plan(self, tasks: Sequence[ClientTask], shape: GroupShape) -> GroupPlan:
+        all_passes = [self.trainer.passes(task) for task in tasks]
+        orders = np.tile(np.arange(shape.rows), (len(all_passes[0]), len(tasks), 1))
+        for k, passes in enumerate(all_passes):
+            for p, (order, _) in enumerate(passes):
+                orders[p, k, : len(order)] = order
+        counts = np.array([self.trainer.count(task) for task in tasks])
+        chosen = [task.rows for task in tasks if task.rows is not None]
+        return GroupPlan(tasks, shape, all_passes, [orders, counts, *chosen])
+
     @torch.no_grad()
-    def _side_by_side(self, tasks: Sequence[ClientTask], shape: GroupShape) -> Iterator[ClientUpdate]:
-        trainer = self.trainer
+    def _train_group(self, plan: GroupPlan, orders: Tensor, counts: Tensor, *chosen: Tensor) -> Results:
+        """Train the clients of a plan; the other arguments are its arrays on the device."""
+        trainer, rows = self.trainer, iter(chosen)
         trainer.worker.load(trainer.server)
-        samples = [trainer.samples(task) for task in tasks]
-        inputs = [x.flatten(1) for x, _ in samples]
-        group = self._gather(inputs, [y for _, y in samples], shape)
-        a = torch.zeros_like(group.logits)
-        records = [LossRecord(len(x)) for x in inputs]
-        all_passes = [trainer.passes(task, len(x)) for task, x in zip(tasks, inputs, strict=True)]
-        for passes in zip(*all_passes, strict=True):
+        samples = [trainer.samples(task, None if task.rows is None else next(rows)) for task in plan.tasks]
+        samples = [(x.flatten(1), y) for x, y in samples]
+        inputs, group = [x for x, _ in samples], self._gather(samples, plan.shape, counts)
+        a, tables = torch.zeros_like(group.logits), []
+        for p, order in enumerate(orders.long()):
             # Rows are brought into the order of the pass, so that its mini-batches are slices; A returns to its order.
-            order = np.tile(np.arange(shape.rows), (len(tasks), 1))
-            for row, (client_order, _) in zip(order, passes, strict=True):
-                row[: len(client_order)] = client_order
-            indices = torch.from_numpy(order).to(a.device)
-            a_indices = indices[:, :, None].expand_as(a)
+            a_indices = order[:, :, None].expand_as(a)
             a_in_order = a.gather(1, a_indices)
-            table = self._pass(group.reorder(indices), a_in_order, shape.width, len(passes[0][1]), tasks[0].lr)
+            steps = len(plan.passes[0][p][1])
+            tables.append(self._pass(group.reorder(order), a_in_order, plan.shape.width, steps, plan.tasks[0].lr))
             a.scatter_(1, a_indices, a_in_order)
-            for record, row, (client_order, pieces) in zip(records, table, passes, strict=True):
-                record.add(client_order, pieces, row)
-        update_group = self._group_updates(tasks, group.gram, a, inputs)
-        for k, (task, x) in enumerate(zip(tasks, inputs, strict=True)):
+        update_group = self._group_updates(plan.tasks, group.gram, a, inputs)
+        results = []
+        for k, (task, x, passes) in enumerate(zip(plan.tasks, inputs, plan.passes, strict=True)):
             make = partial(self._primal, a[k, : len(x)], x, task.lr)
-            delta = make() if task.loss_after else make
+            delta = make() if task.loss_after or update_group is None else make
             if isinstance(delta, Tensor):
                 torch.add(trainer.server.w, delta, out=trainer.worker.w)
-            yield trainer.update(task, delta, records[k], (), update_group)
+            losses = [table[k, : pieces[-1][1]] for table, (_, pieces) in zip(tables, passes, strict=True)]
+            group_and_norm = None if update_group is None else (update_group[0], update_group[1][k])
+            results.append(trainer.result(task, delta, passes, torch.cat(losses), (), group_and_norm))
+        return results
 
     def _group_updates(
         self, tasks: Sequence[ClientTask], gram: Tensor, a: Tensor, inputs: Sequence[Tensor]
-    ) -> UpdateGroup | None:
-        """Return the norms and the sum of updates without computing single updates.
+    ) -> tuple[UpdateGroup, Tensor] | None:
+        """Return the sum and the norms [k] of updates without computing single updates.
 
         |lr A' X|^2 = lr^2 sum of A * (X X') A, where gram is X X' + 1 because of the bias. None if the server does not
         get all updates unchanged.
@@ -166,9 +200,7 @@ class Dual:
             return None
         lr, place = tasks[0].lr, {task.client: k for k, task in enumerate(tasks)}
         squares = (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)
-        norms = dict(zip(place, (lr * squares.clamp(min=0).sqrt()).tolist(), strict=True))
 
-        @torch.no_grad()
         def total(weights: Mapping[int, float]) -> Tensor:
             out = torch.zeros_like(self.trainer.worker.w)
             for client, share in weights.items():
@@ -176,62 +208,43 @@ class Dual:
                 self._add_primal(out, a[place[client], : len(x)], x, share * lr)
             return out
 
-        return UpdateGroup(norms, total)
+        return UpdateGroup(len(tasks), total), lr * squares.clamp(min=0).sqrt()
 
-    def _gather(self, inputs: Sequence[Tensor], labels: Sequence[Tensor], shape: GroupShape) -> PaddedClients:
-        """Compute the logits and the Gram matrix of each client's samples, with padding."""
-        weight, bias, rows, k = self.layer.weight, self.layer.bias, shape.rows, len(inputs)
-        classes = len(bias)
-        logits, gram = weight.new_zeros(k, rows, classes), weight.new_zeros(k, rows, rows)
+    def _gather(self, samples: Sequence[tuple[Tensor, Tensor]], shape: GroupShape, counts: Tensor) -> PaddedClients:
+        """Compute the logits and the Gram matrix of each client's samples, with padding; counts: samples of each."""
+        weight, bias, rows, k = self.layer.weight, self.layer.bias, shape.rows, len(samples)
+        logits, gram = weight.new_zeros(k, rows, len(bias)), weight.new_zeros(k, rows, rows)
         y = torch.zeros(k, rows, dtype=torch.int64, device=weight.device)
-        share = np.full((k, rows), 1.0 / shape.width)
-        for i, (x, client_labels) in enumerate(zip(inputs, labels, strict=True)):
+        for i, (x, client_labels) in enumerate(samples):
             n = x.shape[0]
             torch.addmm(bias, x, self.layer.transposed_weight, out=logits[i, :n])
-            gram[i, :n, :n] = x @ x.t()
+            torch.mm(x, x.t(), out=gram[i, :n, :n])
             y[i, :n] = client_labels
-            last = (shape.steps - 1) * shape.width
-            share[i, last:n], share[i, n:] = 1.0 / (n - last), 0.0
-        return PaddedClients(logits, gram.add_(1.0), y, torch.from_numpy(share).to(weight))
+        last, row = (shape.steps - 1) * shape.width, torch.arange(rows, device=weight.device)
+        share = torch.where(row < last, 1.0 / shape.width, 1.0 / (counts[:, None] - last).double())
+        return PaddedClients(logits, gram.add_(1.0), y, (share * (row < counts[:, None])).to(weight))
 
-    def _pass(self, group: PaddedClients, a: Tensor, width: int, steps: int, lr: float) -> Float64[np.ndarray, "k s"]:
+    def _pass(self, group: PaddedClients, a: Tensor, width: int, steps: int, lr: float) -> Float[Tensor, "k s"]:
         """Make one pass in the order of the rows, which changes `a`; return cross-entropies, [k, steps * width]."""
-        targets = onehot(group.y, a.shape[2], a.dtype) if self.simple else group.logits.softmax(2)
-        tensors = (group.logits, group.gram, a, group.share[:, :, None], targets, group.y)
+        objective, entropies = self.trainer.objective, []
+        reference = group.logits.softmax(2) if objective.uses_reference else group.logits
+        tensors = (group.logits, group.gram, a, group.share, reference, group.y)
         parts = zip(*(torch.split(tensor, width, 1) for tensor in tensors), strict=True)
-        entropies = []
-        for logits, gram, a_batch, share, target, y in itertools.islice(parts, steps):
+        for logits, gram, a_batch, share, z, y in itertools.islice(parts, steps):
             now = torch.baddbmm(logits, gram, a, alpha=-lr)
-            if self.simple:
-                logp = now.log_softmax(2)
-                gradient = logp.exp().sub_(target).mul_(share)
-                entropy = F.nll_loss(logp.flatten(0, 1), y.flatten(), reduction="none")
-            else:
-                now, y_flat, reference = now.flatten(0, 1), y.flatten(), target.flatten(0, 1)
-                gradient, entropy = self._differentiate(now, y_flat, reference, share[:, :, 0])
-            a_batch.add_(gradient.view_as(a_batch))
-            entropies.append(entropy.view(y.shape))
-        return torch.cat(entropies, 1).double().cpu().numpy()
+            gradient, entropy = differentiate(objective, now, y, z if objective.uses_reference else None, share)
+            a_batch.add_(gradient)
+            entropies.append(entropy)
+        return torch.cat(entropies, 1)
 
-    def _differentiate(self, logits: Tensor, y: Tensor, reference: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the gradient of the clients' objectives with respect to the logits, and the cross-entropies."""
-        objective = self.trainer.objective
-        with torch.enable_grad():
-            leaf = logits.requires_grad_()
-            value, plain = objective.per_sample(leaf, y, reference if objective.uses_reference else None)
-            means = (value.view_as(share) * share).sum(1)
-            (gradient,) = torch.autograd.grad(objective.outer(means).sum(), leaf)
-        return gradient, plain.detach()
-
-    @torch.no_grad()
     def _primal(self, a: Tensor, x: Tensor, lr: float) -> Tensor:
         """Return the update of the flat model, [P]."""
-        delta = torch.zeros_like(self.trainer.worker.w)
-        self._add_primal(delta, a, x, lr)
-        return delta
+        return self._add_primal(torch.zeros_like(self.trainer.worker.w), a, x, lr)
 
-    def _add_primal(self, out: Tensor, a: Tensor, x: Tensor, lr: float) -> None:
-        """Add (-lr A' X, -lr sum of A's rows) to `out`, [P]."""
+    @torch.no_grad()
+    def _add_primal(self, out: Tensor, a: Tensor, x: Tensor, lr: float) -> Tensor:
+        """Add (-lr A' X, -lr sum of A's rows) to `out`, [P], and return it."""
         weight, bias = self.trainer.worker.layout.parameters
         weight.of(out).addmm_(a.t(), x, alpha=-lr)
         bias.of(out).sub_(a.sum(0), alpha=lr)
+        return out

@@ -22,11 +22,12 @@ from fedcohort.training.client_task import ClientTask
 from fedcohort.training.evaluate import cross_entropy, mean_over_samples
 from fedcohort.training.local_method import LocalMethod
 from fedcohort.training.memory_layout import gather
-from fedcohort.training.passes import LossRecord, Pieces, cut_into_batches, draw_passes
+from fedcohort.training.passes import Passes, Pieces, cut_into_batches, draw_passes
 from fedcohort.training.positions import adapt_objective
 from fedcohort.training.response import Response
 from fedcohort.training.step import Corrected, Pass, Plain, Step, Stepwise
-from fedcohort.training.upload import sent_part
+from fedcohort.training.transfer import TrainingResult, finish_in_blocks, to_device
+from fedcohort.training.upload import transmit
 from fedcohort.training.weighted import Weighted, validation_batches
 from fedcohort.types import ClientUpdate, Ids, UpdateGroup
 
@@ -67,21 +68,31 @@ class LocalTrainer:
         return ([task] for task in tasks)
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
-        """Train one client after the other, and yield their updates in the order of the tasks."""
-        for task in tasks:
-            yield self.train(task, down)
+        """Train one client after the other, and yield their updates in the order of the tasks.
+
+        down: vectors that the aggregator broadcasts, by name.
+        """
+        return finish_in_blocks(self.train_each(tasks, down), self.server.w.device)
 
     def train(self, task: ClientTask, down: Mapping[str, Tensor]) -> ClientUpdate:
         """Train `task.client` from the server's model; down: vectors that the aggregator broadcasts, by name."""
-        self.worker.load(self.server)
-        x, y = self.samples(task)
-        reference = self.reference(x) if self.objective.uses_reference else None
-        corrections = self.begin(task, down)
-        data = (x, y, reference)
-        # The generator is set for every network, as a user's module may draw random numbers.
-        with torch_scope(self.seed, "dropout", task.round, task.client):
-            record = self._fit(task, data, corrections)
-        return self.update(task, self.worker.w - self.server.w, record, corrections)
+        return next(self.updates([task], down))
+
+    def train_each(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[list[TrainingResult]]:
+        """Train one client after the other, and yield each result; the arguments are those of `updates`."""
+        passes_of = [self.passes(task) for task in tasks]
+        orders = [order for passes in passes_of for order, _ in passes]
+        indices = to_device([*(task.rows for task in tasks if task.rows is not None), *orders], self.server.w.device)
+        rows_of = [None if task.rows is None else next(indices) for task in tasks]
+        for task, rows, passes in zip(tasks, rows_of, passes_of, strict=True):
+            self.worker.load(self.server)
+            x, y = self.samples(task, rows)
+            reference = self.reference(x) if self.objective.uses_reference else None
+            corrections = self.begin(task, down)
+            # The generator is set for every network, as a user's module may draw random numbers.
+            with torch_scope(self.seed, "dropout", task.round, task.client):
+                losses = self._fit(task, (x, y, reference), corrections, [(next(indices), p) for _, p in passes])
+            yield [self.result(task, self.worker.w - self.server.w, passes, losses, corrections)]
 
     def begin(self, task: ClientTask, down: Mapping[str, Tensor]) -> list[Correction]:
         """Start the hooks of one client's training, and return their corrections of the gradient."""
@@ -101,13 +112,10 @@ class LocalTrainer:
         units = self.client.epochs if self.client.steps is None else self.client.steps
         return self.train(ClientTask(round, client, rows, units, units, self.client.lr_at(round), math.nan, {}), {})
 
-    def samples(self, task: ClientTask) -> tuple[Tensor, Tensor]:
-        """Return inputs and labels of the samples that the client trains on."""
+    def samples(self, task: ClientTask, rows: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return inputs and labels of the samples that the client trains on; rows: `task.rows` on their device."""
         x, y = self.federation.train.samples_of(task.client)
-        if task.rows is None:
-            return x, y
-        rows = torch.from_numpy(task.rows).to(y.device)
-        return gather(x, rows), y.index_select(0, rows)
+        return (x, y) if rows is None else (gather(x, rows), y.index_select(0, rows))
 
     @torch.no_grad()
     def reference(self, x: Tensor) -> Tensor:
@@ -115,40 +123,38 @@ class LocalTrainer:
         self.worker.network.eval()
         return F.softmax(self.worker.network(x), -1)
 
-    def orders(self, task: ClientTask) -> Iterator[Ids]:
-        """Yield the positions of each mini-batch's samples."""
-        for order, pieces in self.passes(task, self.count(task)):
-            for start, stop in pieces:
-                yield order[start:stop]
-
     def count(self, task: ClientTask) -> int:
         """Return the number of samples that the client trains on."""
         offsets = self.federation.train.offsets
         return int(offsets[task.client + 1] - offsets[task.client]) if task.rows is None else len(task.rows)
 
-    def passes(self, task: ClientTask, n: int) -> list[tuple[Ids, Pieces]]:
-        """Return the passes over n samples, whose order depends on the seed, the round and the client."""
+    def passes(self, task: ClientTask) -> Passes:
+        """Return the passes over the client's samples; their order depends on the seed, the round and the client."""
+        n = self.count(task)
         rng = self.rng.rekey(self.seed, "batches", task.round, task.client)
         pieces = cut_into_batches(n, self.client.batch or n, self.worker.has_batch_norm)
         steps = task.units if self.client.steps is not None else task.units * len(pieces)
         return draw_passes(rng, n, pieces, steps)
 
-    def _fit(self, task: ClientTask, data: Data, corrections: Sequence[Correction]) -> LossRecord:
-        """Train `worker` on the task, and return the losses."""
+    def _fit(
+        self, task: ClientTask, data: Data, corrections: Sequence[Correction], passes: Sequence[tuple[Tensor, Pieces]]
+    ) -> Tensor:
+        """Train `worker` on the task, and return the samples' losses before each step, [samples of all steps].
+
+        passes: order of the samples, on their device, and mini-batches of each pass.
+        """
         x, y, z = data
-        n = y.shape[0]
-        use_eval = self.worker.has_batch_norm and n == 1  # batch statistics of a single sample are undefined
+        use_eval = self.worker.has_batch_norm and len(y) == 1  # batch statistics of a single sample are undefined
         if self.worker.network.training == use_eval:
             self.worker.network.train(not use_eval)
-        run, record = self._pass(task, corrections), LossRecord(n)
+        run, losses = self._pass(task, corrections), [self.worker.w.new_empty(0)]
         draws = self._rng_of(task, "augmentation") if self.augmentation is not None else None
-        for order, pieces in self.passes(task, n):
+        for rows, pieces in passes:
             # A pass gathers its samples once; its mini-batches are views of them.
-            rows = torch.from_numpy(order).to(y.device)
             reference = None if z is None else z.index_select(0, rows)
             inputs = self._augment(gather(x, rows), draws)
-            record.add(order, pieces, run(inputs, y.index_select(0, rows), reference, pieces))
-        return record
+            losses.append(run(inputs, y.index_select(0, rows), reference, pieces))
+        return torch.cat(losses)
 
     def _augment(self, x: Tensor, draws: np.random.Generator | None) -> Tensor:
         """Return the changed samples of one pass; bytes are converted first, as padding is 0 after the conversion."""
@@ -173,56 +179,63 @@ class LocalTrainer:
 
     def _positions(self, task: ClientTask) -> Iterator[Tensor]:
         """Yield the positions in T_k of each mini-batch's samples."""
-        for order in self.orders(task):
-            yield torch.from_numpy(order if task.rows is None else task.rows[order]).to(self.worker.w.device)
+        for order, pieces in self.passes(task):
+            positions = torch.from_numpy(order if task.rows is None else task.rows[order]).to(self.worker.w.device)
+            yield from (positions[start:stop] for start, stop in pieces)
 
     @torch.no_grad()
-    def update(
+    def result(
         self,
         task: ClientTask,
         delta: Tensor | Callable[[], Tensor],
-        record: LossRecord,
+        passes: Passes,
+        losses: Tensor,
         corrections: Sequence[Correction],
-        group: UpdateGroup | None = None,
-    ) -> ClientUpdate:
-        """Return the update that the client sends.
+        group: tuple[UpdateGroup, Tensor] | None = None,
+    ) -> TrainingResult:
+        """Return the result of a client's training.
+
+        The model of `worker` must be the client's if hooks, buffers or the loss after the training read it.
 
         Args:
             task: the task.
             delta: change of the model [P], or a function that computes it.
-            record: losses of the training.
+            passes: order of the samples and mini-batches of each pass.
+            losses: losses of all steps' samples.
             corrections: corrections of the hooks.
-            group: norms and sum of the updates of clients that were trained at once, None for a single client.
-
-        The model of `worker` must be the client's if hooks, buffers or the loss after the training read it.
+            group: sum of the updates of clients that were trained at once and the norm of `delta`; None to compute it.
         """
-        losses = record.batch_loss
-        worker = self.worker
-        stored, loss_report = ({}, {}) if task.remember is None else task.remember(record.first)
+        worker, steps = self.worker, sum(len(pieces) for _, pieces in passes)
         hooks = self.codec.hooks if task.plain else self.hooks
-        results = finish_all(hooks, corrections, worker.w, len(losses), task.lr)
-        return ClientUpdate(
+        results = finish_all(hooks, corrections, worker.w, steps, task.lr)
+        if not self.sends_all(task):
+            draws = partial(self._rng_of, task, "codec")
+            delta = transmit(self.codec, worker.layout, task.tensor_mask, delta() if callable(delta) else delta, draws)
+        buffers = worker.buffers.clone() if len(worker.buffers) else worker.buffers
+        uploads = {name: upload for part in results for name, upload in part.uploads.items()}
+        vectors = [*uploads.values(), *([buffers] if len(buffers) else [])]
+        norm = torch.linalg.vector_norm(delta() if callable(delta) else delta) if group is None else group[1]
+        make_update = partial(
+            ClientUpdate,
             client=task.client,
             n_train=int(self.federation.n_train[task.client]),
-            n_used=len(record.first),
-            steps=len(losses),
-            response=self.response(len(losses), task.lr),
+            steps=steps,
+            response=self.response(steps, task.lr),
             units_done=task.units,
             units_asked=task.units_asked,
             lr=task.lr,
-            vector=delta if self.sends_all(task) else self._transmit(task, delta() if callable(delta) else delta),
-            buffers=worker.buffers.clone() if len(worker.buffers) else worker.buffers,
+            vector=delta,
+            buffers=buffers,
             counters=worker.counters.clone() if len(worker.counters) else worker.counters,
-            uploads={name: vector for part in results for name, vector in part.uploads.items()},
-            stored={**stored, **{name: vector for part in results for name, vector in part.stored.items()}},
-            loss_report=loss_report,
-            batch_loss=losses,
-            batch_size=record.batch_size,
-            sample_loss=record.first,
+            uploads=uploads,
             duration=task.duration,
             loss_after=self._loss_after(task),
-            group=group,
+            group=None if group is None else group[0],
         )
+        norms = [norm, *map(torch.linalg.vector_norm, vectors)]
+        stored = {name: vector for part in results for name, vector in part.stored.items()}
+        n_bytes = worker.w.nbytes * (1 + len(uploads))
+        return TrainingResult(self.count(task), passes, losses, norms, stored, task.remember, n_bytes, make_update)
 
     def _loss_after(self, task: ClientTask) -> float:
         """Return the mean cross-entropy of `worker` on all of T_k, in nats; NaN if the task does not ask for it."""
@@ -235,15 +248,3 @@ class LocalTrainer:
     def sends_all(self, task: ClientTask) -> bool:
         """Return whether the server gets the whole update unchanged."""
         return task.tensor_mask is None and self.codec.identity
-
-    def _transmit(self, task: ClientTask, delta: Tensor) -> Tensor:
-        """Return the update that the server decodes, [P]; 0 in tensors that are not sent, which no codec encodes."""
-        rng = partial(self._rng_of, task, "codec")
-        if task.tensor_mask is None:
-            return self.codec.transmit(delta, self.worker.layout, rng)
-        out = torch.zeros_like(delta)
-        if task.tensor_mask.any():
-            fragment = sent_part(self.worker.layout, task.tensor_mask)
-            positions = fragment.positions.to(delta.device)
-            out[positions] = self.codec.transmit(delta[positions], fragment.layout, rng)
-        return out

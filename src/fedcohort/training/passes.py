@@ -1,13 +1,14 @@
-"""Passes over a client's samples: their order, their mini-batches, and the losses that they record."""
+"""Passes over a client's samples: their order, their mini-batches, and the losses before each step."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from fedcohort.types import Ids, Values
 
 Pieces = list[tuple[int, int]]  # mini-batches, as [start, stop) of a pass's order
+Passes = list[tuple[Ids, Pieces]]  # order of the samples and mini-batches of each pass
 
 
 def cut_into_batches(n: int, batch: int, merge_last: bool) -> Pieces:
@@ -21,7 +22,7 @@ def cut_into_batches(n: int, batch: int, merge_last: bool) -> Pieces:
     return list(itertools.pairwise([*starts, n]))
 
 
-def draw_passes(rng: np.random.Generator, n: int, pieces: Pieces, steps: int) -> list[tuple[Ids, Pieces]]:
+def draw_passes(rng: np.random.Generator, n: int, pieces: Pieces, steps: int) -> Passes:
     """Return passes with `steps` mini-batches in all, each in another random order; the last pass may be incomplete."""
     return [(rng.permutation(n), pieces[: steps - done]) for done in range(0, steps, len(pieces))]
 
@@ -59,39 +60,25 @@ def endless_batches(rng: np.random.Generator, n: int, batch: int) -> Iterator[Id
         yield from (order[start:stop] for start, stop in pieces)
 
 
-class LossRecord:
-    """Records the losses of one client's local training.
+def flatten_passes(passes: Passes) -> tuple[Ids, Ids]:
+    """Return the samples of all mini-batches in their order, and the number of samples of each mini-batch, [steps]."""
+    samples = np.concatenate([np.empty(0, np.int64), *(order[: pieces[-1][1]] for order, pieces in passes)])
+    return samples, np.array([stop - start for _, pieces in passes for start, stop in pieces], dtype=np.int64)
 
-    Attributes:
-        first: cross-entropy of each sample before its first step, in nats, [n]; NaN for an unused sample.
+
+def summarise_losses(n: int, passes: Passes, losses: Values) -> tuple[Values, Ids, Values]:
+    """Return the mean loss of each mini-batch [steps], its size [steps], and the first loss of each sample [n].
+
+    Args:
+        n: number of samples.
+        passes: order of the samples and mini-batches of each pass.
+        losses: cross-entropy of each sample before its step, in nats, in the order of all passes' mini-batches.
+
+    Returns:
+        The first loss of a sample that was not trained on is NaN.
     """
-
-    def __init__(self, n: int) -> None:
-        self.first = np.full(n, np.nan)
-        self._losses: list[Values] = [np.empty(0)]
-        self._sizes: list[Ids] = [np.empty(0, np.int64)]
-
-    def add(self, order: Ids, pieces: Sequence[tuple[int, int]], losses: Values) -> None:
-        """Record one pass.
-
-        Args:
-            order: positions of the samples in the order of the pass.
-            pieces: mini-batches as [start, stop) of this order.
-            losses: cross-entropy of each sample before its step, in nats, in the same order.
-        """
-        starts, stops = np.array(pieces).T
-        losses = losses[: stops[-1]]
-        self._sizes.append(stops - starts)
-        self._losses.append(np.add.reduceat(losses, starts) / (stops - starts))
-        samples = order[: len(losses)]
-        self.first[samples] = np.where(np.isnan(self.first[samples]), losses, self.first[samples])
-
-    @property
-    def batch_loss(self) -> Values:
-        """Mean cross-entropy of each mini-batch, in nats, [steps]."""
-        return np.concatenate(self._losses)
-
-    @property
-    def batch_size(self) -> Ids:
-        """Number of samples of each mini-batch, [steps]."""
-        return np.concatenate(self._sizes)
+    samples, sizes = flatten_passes(passes)
+    first, is_number = np.full(n, np.nan), ~np.isnan(losses)
+    first[samples[is_number][::-1]] = losses[is_number][::-1]  # the first loss of a sample is written last
+    sums = np.add.reduceat(losses, np.cumsum(sizes) - sizes) if len(sizes) else np.empty(0)
+    return sums / sizes, sizes, first

@@ -17,7 +17,6 @@ from fedcohort.client.base import Client
 from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction
 from fedcohort.objective.base import Objective
-from fedcohort.types import Values
 
 
 class Step(Protocol):
@@ -27,19 +26,13 @@ class Step(Protocol):
 
 
 class Pass(Protocol):
-    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[tuple[int, int]]) -> Values:
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[tuple[int, int]]) -> Tensor:
         """Make one step for each mini-batch [start, stop) of the samples; the mini-batches are contiguous from 0.
 
         Returns:
-            Each sample's cross-entropy before its step, in nats, [last stop].
+            Each sample's cross-entropy before its step, in nats, [last stop], detached.
         """
         ...
-
-
-def on_host(losses: Sequence[Tensor]) -> Values:
-    """Return the concatenated losses in host memory; this is the only time in a pass that the host waits for a GPU."""
-    values: Values = torch.cat(list(losses)).double().cpu().numpy()
-    return values
 
 
 class Stepwise:
@@ -48,8 +41,8 @@ class Stepwise:
     def __init__(self, step: Step) -> None:
         self.step = step
 
-    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[tuple[int, int]]) -> Values:
-        return on_host([self.step(x[a:b], y[a:b], None if reference is None else reference[a:b]) for a, b in pieces])
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[tuple[int, int]]) -> Tensor:
+        return torch.cat([self.step(x[a:b], y[a:b], None if reference is None else reference[a:b]) for a, b in pieces])
 
 
 def objective_and_losses(

@@ -1,13 +1,16 @@
 """Partial uploads (`Selection.upload`): the tensors that a client sends, and their layout."""
 
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool
 from torch import Tensor
 
-from fedcohort.flat import Block, Layout
+from fedcohort.codec.base import Codec
+from fedcohort.flat import Layout
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
@@ -29,27 +32,23 @@ def draw_tensor_masks(upload: Values | None, clients: Ids, layout: Layout, draws
     return masks
 
 
-@dataclass(frozen=True)
-class SentPart:
-    """The tensors that a client sends.
-
-    Attributes:
-        layout: layout of these tensors, concatenated.
-        positions: positions of their numbers in the flat model, int64 [q].
-    """
-
-    layout: Layout
-    positions: Int64[Tensor, "q"]
+def sent_layout(layout: Layout, mask: TensorMask) -> Layout:
+    """Return the layout of the tensors that a client sends, concatenated."""
+    sent = [block for block, is_sent in zip(layout.parameters, mask, strict=True) if is_sent]
+    offsets = itertools.accumulate((block.size for block in sent), initial=0)
+    blocks = tuple(replace(block, offset=offset) for block, offset in zip(sent, offsets, strict=False))
+    return Layout(blocks, layout.buffers, layout.counters)
 
 
-def sent_part(layout: Layout, mask: TensorMask) -> SentPart:
-    """Return the part of a model that a client sends."""
-    blocks: list[Block] = []
-    offset = 0
-    pieces = [torch.empty(0, dtype=torch.int64)]
-    for block, is_sent in zip(layout.parameters, mask, strict=True):
-        if is_sent:
-            blocks.append(replace(block, offset=offset))
-            offset += block.size
-            pieces.append(torch.arange(block.offset, block.offset + block.size))
-    return SentPart(Layout(tuple(blocks), layout.buffers, layout.counters), torch.cat(pieces))
+def transmit(
+    codec: Codec, layout: Layout, mask: TensorMask | None, delta: Tensor, rng: Callable[[], np.random.Generator]
+) -> Tensor:
+    """Return the update that the server decodes, [P]; 0 in tensors that are not sent, which no codec encodes."""
+    if mask is None:
+        return codec.transmit(delta, layout, rng)
+    out = torch.zeros_like(delta)
+    if mask.any():
+        is_sent = np.repeat(mask, [block.size for block in layout.parameters])
+        positions = torch.from_numpy(np.flatnonzero(is_sent)).to(delta.device)
+        out[positions] = codec.transmit(delta[positions], sent_layout(layout, mask), rng)
+    return out

@@ -1,38 +1,163 @@
-"""The vectorised engine: stacked flat parameters of several clients under torch.func.vmap, with padded mini-batches.
+"""The vectorised engine: mini-batches of several clients as one product, on stacked parameters [clients, ...].
 
 Each client has its order of samples and its number of steps, and gets the same model as if it were trained alone, up to
-rounding. This is faster if launching a kernel takes longer than its work: for small models on a GPU.
+rounding. Clients with more steps come first, so that those with a further mini-batch are the first rows of every
+tensor. Chains of Linear and ReLU have the gradients of `training/chain.py`, by batched products; other networks have
+those of `torch.func.vmap`. This is faster if launching a kernel takes longer than its work, as for small models.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor
 from torch.func import functional_call, grad_and_value, vmap
 
 from fedcohort.hook import Correction
+from fedcohort.training.chain import differentiate
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.memory_layout import gather
-from fedcohort.training.passes import LossRecord
-from fedcohort.types import ClientUpdate
+from fedcohort.training.passes import Passes, flatten_passes
+from fedcohort.training.transfer import Results, finish_in_blocks, to_device
+from fedcohort.types import ClientUpdate, Ids
 
 
 @dataclass(frozen=True)
-class BatchPlan:
-    """The samples of each mini-batch of several clients.
+class GroupPlan:
+    """The mini-batches of clients that are trained at once.
 
     Attributes:
-        positions: positions of the samples in the client's T_k, [steps, clients, batch].
-        rows: positions of the samples in the tensor of all clients.
-        mask: 1 for a sample, 0 for padding.
+        tasks: their tasks.
+        passes: passes of each client.
+        columns: column of each client in the arrays; clients with more steps come first.
+        counts: samples of each mini-batch, [steps, columns]; 0 after a client's last step.
+        arrays: row of each sample among all clients' samples [steps, columns, batch], `counts`, and the positions of
+            the samples in the flattened first array, client by client.
     """
 
-    positions: Int64[Tensor, "s k b"]
-    rows: Int64[Tensor, "s k b"]
-    mask: Float[Tensor, "s k b"]
+    tasks: Sequence[ClientTask]
+    passes: Sequence[Passes]
+    columns: Ids
+    counts: np.ndarray
+    arrays: Sequence[np.ndarray]
+
+
+def correct_many(corrections: Sequence[Correction]) -> Callable[[Tensor, Tensor], None]:
+    """Return a function that corrects gradients [k, P] at models [k, P] of the first k clients in place.
+
+    corrections: corrections of one hook, one for each client.
+    """
+    stack = getattr(corrections[0], "stack", None)
+    if stack is not None:
+        correct: Callable[[Tensor, Tensor], None] = stack(corrections).correct
+        return correct
+
+    def correct_one_by_one(g: Tensor, w: Tensor) -> None:
+        for correction, g_k, w_k in zip(corrections, g, w, strict=False):
+            correction.correct(g_k, w_k)
+
+    return correct_one_by_one
+
+
+class StackedModels:
+    """The local models of several clients, [clients, P], of which the first k take a step at a time.
+
+    Args:
+        trainer: local training of one client.
+        corrections: corrections of each client's gradients.
+        lr: learning rate.
+    """
+
+    def __init__(self, trainer: LocalTrainer, corrections: Sequence[Sequence[Correction]], lr: float) -> None:
+        self.trainer, self.lr = trainer, lr
+        self.corrections = [correct_many(same_hook) for same_hook in zip(*corrections, strict=True)]
+        self.w = trainer.server.w.repeat(len(corrections), 1)
+        self.is_chain = trainer.chain is not None and trainer.chain.front is None
+        self.is_plain = self.is_chain and trainer.client.plain and not corrections[0]
+        self.parts = self._views(self.w)
+        if self.is_plain:  # steps go straight into the weights, which are faster as contiguous tensors
+            self.parts = self.targets = [part.contiguous() for part in self.parts]
+            return
+        self.g = torch.zeros_like(self.w)
+        self.targets = self._views(self.g)
+        parameter = torch.nn.Parameter(self.w)
+        parameter.grad = self.g
+        self.optimizer = None if trainer.client.plain else trainer.client.optimizer(parameter, lr)
+        in_dims = (0, 0, 0, 0 if trainer.objective.uses_reference else None, 0)
+        self.differentiate = vmap(grad_and_value(self._loss, has_aux=True), in_dims)
+
+    def _views(self, rows: Tensor) -> list[Tensor]:
+        """Return the tensors of the network as views of [clients, P]."""
+        blocks = self.trainer.worker.layout.parameters
+        return [rows[:, block.offset : block.offset + block.size].unflatten(1, block.shape) for block in blocks]
+
+    def deltas(self) -> Float[Tensor, "k p"]:
+        """Return the updates of all clients."""
+        w = torch.cat([part.flatten(1) for part in self.parts], 1) if self.is_plain else self.w
+        return w - self.trainer.server.w
+
+    def step(self, x: Tensor, y: Tensor, reference: Tensor | None, share: Tensor) -> Float[Tensor, "k b"]:
+        """Make a step of the first k clients, and return the samples' cross-entropies before it.
+
+        Args:
+            x: inputs, [k, batch, ...].
+            y: labels, [k, batch, ...].
+            reference: probabilities of w_t, None if the objective does not use them.
+            share: 1 over the size of the client's mini-batch, 0 for padding, [k, batch].
+        """
+        if self.is_plain:
+            return self._step_chain(-self.lr, x, y, reference, share)
+        self.g.zero_()
+        if self.is_chain:
+            losses = self._step_chain(1.0, x, y, reference, share)
+        else:
+            self.g[: len(x)], (_, losses) = self.differentiate(self.w[: len(x)], x, y, reference, share)
+        self._move(len(x))
+        return losses
+
+    def _step_chain(self, scale: float, x: Tensor, y: Tensor, reference: Tensor | None, share: Tensor) -> Tensor:
+        """Add `scale` times the gradients to `targets`, and return the cross-entropies; see `step`."""
+        k, h = len(x), x.flatten(2)
+        weights, biases = [w[:k] for w in self.parts[::2]], [b[:k, None] for b in self.parts[1::2]]
+        inputs = [h]
+        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+            h = torch.baddbmm(bias, h, weight.transpose(1, 2)).relu_()
+            inputs.append(h)
+        logits = torch.baddbmm(biases[-1], h, weights[-1].transpose(1, 2))
+        delta, losses = differentiate(self.trainer.objective, logits, y, reference, share)
+        for i in range(len(weights) - 1, -1, -1):
+            output_gradient = delta
+            if i:
+                delta = torch.ops.aten.threshold_backward(torch.bmm(delta, weights[i]), inputs[i], 0)
+            self.targets[2 * i][:k].baddbmm_(output_gradient.transpose(1, 2), inputs[i], alpha=scale)
+            self.targets[2 * i + 1][:k].add_(output_gradient.sum(1), alpha=scale)
+        return losses
+
+    def _loss(self, w: Tensor, x: Tensor, y: Tensor, reference: Tensor | None, share: Tensor) -> tuple[Tensor, Tensor]:
+        """Return one client's objective on a mini-batch, and the samples' cross-entropies."""
+        worker, objective = self.trainer.worker, self.trainer.objective
+        views = {block.name: block.of(w) for block in worker.layout.parameters}
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=worker.bf16):
+            logits = functional_call(worker.network, views, (x,)).to(w.dtype)
+        value, losses = objective.per_sample(logits, y, reference)
+        return objective.outer((value * share).sum()), losses.detach()
+
+    def _move(self, k: int) -> None:
+        """Apply hooks, clipping and the optimizer to the first k clients, in this order."""
+        g, w, clip = self.g[:k], self.w[:k], self.trainer.client.clip
+        for correct in self.corrections:
+            correct(g, w)
+        if clip is not None:
+            g.mul_(torch.clamp(clip / (g.norm(dim=1, keepdim=True) + 1e-12), max=1.0))
+        if self.optimizer is None:
+            w.add_(g, alpha=-self.lr)
+            return
+        finished = self.w[k:].clone()
+        self.optimizer.step()
+        self.w[k:] = finished
 
 
 class Vectorised:
@@ -40,121 +165,63 @@ class Vectorised:
 
     def __init__(self, trainer: LocalTrainer, chunk: int) -> None:
         self.trainer, self.chunk = trainer, chunk
-        self.blocks = trainer.worker.layout.parameters
-        self.gradient = vmap(grad_and_value(self._loss, has_aux=True), in_dims=(0, 0, 0, 0, 0))
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield groups of `chunk` consecutive tasks, which have similar sizes, as tasks are sorted by size."""
         return (tasks[start : start + self.chunk] for start in range(0, len(tasks), self.chunk))
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
-        """Train each group side by side, and yield the updates in the order of the tasks."""
-        for group in self.group_tasks(tasks):
-            yield from self._side_by_side(group, down)
+        """Train each group at once, and yield the updates in the order of the tasks."""
+        return finish_in_blocks(self._train_groups(tasks, down), self.trainer.server.w.device)
 
-    def _loss(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-        views = {block.name: block.of(w) for block in self.blocks}
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.trainer.worker.bf16):
-            logits = functional_call(self.trainer.worker.network, views, (x,)).to(w.dtype)
-        objective = self.trainer.objective
-        value, ce = objective.per_sample(logits, y, z if objective.uses_reference else None)
-        count = mask.sum().clamp(min=1.0)
-        return objective.outer((value * mask).sum() / count), ce.detach()
+    def _train_groups(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[Results]:
+        plans = [self._plan(group) for group in self.group_tasks(tasks)]
+        tensors = to_device([array for plan in plans for array in plan.arrays], self.trainer.server.w.device)
+        for plan in plans:
+            yield self._train_group(plan, down, *(next(tensors) for _ in plan.arrays))
 
-    def _plan(self, tasks: Sequence[ClientTask]) -> BatchPlan:
+    def _plan(self, tasks: Sequence[ClientTask]) -> GroupPlan:
         trainer = self.trainer
-        orders = [list(trainer.orders(task)) for task in tasks]
-        steps, width = max(len(o) for o in orders), max(len(part) for o in orders for part in o)
-        shape = (steps, len(tasks), width)
-        positions, rows = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape, dtype=torch.int64)
-        mask = torch.zeros(shape, dtype=trainer.server.w.dtype)
-        for k, (task, order) in enumerate(zip(tasks, orders, strict=True)):
-            first = int(trainer.federation.train.offsets[task.client])
-            chosen = None if task.rows is None else torch.from_numpy(task.rows)
-            for s, part in enumerate(order):
-                samples = torch.from_numpy(part)
-                positions[s, k, : len(samples)] = samples
-                rows[s, k, : len(samples)] = first + (samples if chosen is None else chosen[samples])
-                mask[s, k, : len(samples)] = 1.0
-        device = trainer.server.w.device
-        return BatchPlan(positions.to(device), rows.to(device), mask.to(device))
-
-    def _references(self, tasks: Sequence[ClientTask]) -> Tensor:
-        """Return w_t's probabilities of each client's samples, padded, [clients, samples, classes]; zeros if unused."""
-        if not self.trainer.objective.uses_reference:
-            return torch.zeros((len(tasks), 1, 1), device=self.trainer.server.w.device)
-        self.trainer.worker.load(self.trainer.server)
-        probabilities = [self.trainer.reference(self.trainer.samples(task)[0]) for task in tasks]
-        return torch.nn.utils.rnn.pad_sequence(probabilities, batch_first=True)
-
-    def _side_by_side(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> list[ClientUpdate]:
-        trainer, data = self.trainer, self.trainer.federation.train
-        plan, z = self._plan(tasks), self._references(tasks)
-        trainer.worker.network.train()
-        w = trainer.server.w.expand(len(tasks), -1).clone()
-        starts = [trainer.begin(task, down) for task in tasks]
-        lr = tasks[0].lr
-        flat = torch.nn.Parameter(w)
-        optimizer = None if trainer.client.plain else trainer.client.optimizer(flat, lr)
-        client_rows = torch.arange(len(tasks), device=w.device)[:, None]
-        losses = []
-        for s in range(len(plan.mask)):
-            rows, mask = plan.rows[s], plan.mask[s]
-            x = gather(data.x, rows.flatten()).reshape(*rows.shape, *data.x.shape[1:])
-            reference = z[client_rows, plan.positions[s]] if trainer.objective.uses_reference else z
-            g, (_, ce) = self.gradient(w, x, data.y[rows], mask, reference)
-            self._move(g, w, mask.any(1), starts, flat, optimizer, lr)
-            losses.append(ce)
-        table = torch.stack(losses).double().cpu()
-        return [self._update(k, task, w[k], plan, table, starts[k]) for k, task in enumerate(tasks)]
+        all_passes = [trainer.passes(task) for task in tasks]
+        samples, sizes = zip(*map(flatten_passes, all_passes), strict=True)
+        columns = np.argsort(np.argsort([-len(size) for size in sizes], kind="stable"))
+        counts = np.zeros((max(map(len, sizes)), len(tasks)), dtype=np.int64)
+        for k, size in zip(columns, sizes, strict=True):
+            counts[: len(size), k] = size
+        is_sample = np.arange(counts.max(initial=0)) < counts[:, :, None]
+        positions, used = np.arange(is_sample.size).reshape(is_sample.shape), []
+        rows = np.zeros_like(positions)
+        for k, task, indices in zip(columns, tasks, samples, strict=True):
+            first = trainer.federation.train.offsets[task.client]
+            rows[:, k] = first  # padding repeats a sample, with weight 0
+            rows[:, k][is_sample[:, k]] = first + (indices if task.rows is None else task.rows[indices])
+            used.append(positions[:, k][is_sample[:, k]])
+        return GroupPlan(tasks, all_passes, columns, counts, [rows, counts, np.concatenate(used)])
 
     @torch.no_grad()
-    def _move(
-        self,
-        g: Tensor,
-        w: Tensor,
-        active: Tensor,
-        starts: Sequence[Sequence[Correction]],
-        flat: torch.nn.Parameter,
-        optimizer: torch.optim.Optimizer | None,
-        lr: float,
-    ) -> None:
-        """Make one step of all clients in place; clients that have completed their steps are not active.
-
-        Args:
-            g: gradients, [clients, P].
-            w: models, [clients, P].
-            active: whether the client has a mini-batch in this step, bool [clients].
-            starts: corrections of each client's gradient.
-            flat: `w` as the optimizer's parameter.
-            optimizer: the clients' optimizer, None for plain SGD.
-            lr: learning rate.
-        """
-        if starts[0]:
-            for k, corrections in enumerate(starts):
-                if active[k]:
-                    for correction in corrections:
-                        correction.correct(g[k], w[k])
-        clip = self.trainer.client.clip
-        if clip is not None:
-            g = g * torch.clamp(clip / (g.norm(dim=1, keepdim=True) + 1e-12), max=1.0)
-        if optimizer is None:
-            w.add_(g * active[:, None], alpha=-lr)
-            return
-        before = w.clone()
-        flat.grad = g
-        optimizer.step()
-        w.copy_(torch.where(active[:, None], w, before))
-
-    def _update(
-        self, k: int, task: ClientTask, w: Tensor, plan: BatchPlan, table: Tensor, corrections: Sequence[Correction]
-    ) -> ClientUpdate:
-        trainer = self.trainer
-        n = trainer.count(task)
-        record, step = LossRecord(n), 0
-        for order, pieces in trainer.passes(task, n):
-            rows = [table[step + i, k, : stop - start] for i, (start, stop) in enumerate(pieces)]
-            record.add(order, pieces, torch.cat(rows).numpy())
-            step += len(pieces)
-        trainer.worker.w.copy_(w)
-        return trainer.update(task, w - trainer.server.w, record, corrections)
+    def _train_group(
+        self, plan: GroupPlan, down: Mapping[str, Tensor], rows: Tensor, counts: Tensor, used: Tensor
+    ) -> Results:
+        """Train the clients of a plan; the last three arguments are its arrays on the device."""
+        trainer, data = self.trainer, self.trainer.federation.train
+        trainer.worker.load(trainer.server)
+        corrections = [trainer.begin(task, down) for task in plan.tasks]
+        models = StackedModels(trainer, [corrections[i] for i in np.argsort(plan.columns)], plan.tasks[0].lr)
+        is_sample = torch.arange(rows.shape[2], device=rows.device) < counts[:, :, None]
+        shares = is_sample / counts[:, :, None].clamp(min=1).to(models.w)
+        losses = torch.zeros_like(shares)
+        for step, k in enumerate((plan.counts > 0).sum(1).tolist()):
+            index = rows[step, :k].flatten()
+            x, y, reference = gather(data.x, index), data.y.index_select(0, index), None
+            if trainer.objective.uses_reference:
+                reference = trainer.reference(x).unflatten(0, (k, -1))
+            trainer.worker.network.train()
+            x, y = x.unflatten(0, (k, -1)), y.unflatten(0, (k, -1))
+            losses[step, :k] = models.step(x, y, reference, shares[step, :k])
+        deltas, by_client = models.deltas(), plan.counts.sum(0)[plan.columns].tolist()
+        results = []
+        for i, used_losses in enumerate(losses.flatten().index_select(0, used).split(by_client)):
+            delta = deltas[plan.columns[i]]
+            torch.add(trainer.server.w, delta, out=trainer.worker.w)
+            results.append(trainer.result(plan.tasks[i], delta, plan.passes[i], used_losses, corrections[i]))
+        return results

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from compare_toy import compare_runs, make_run
 from fedcohort.report.comparison import figures
-from fedcohort.results.compare_cost import Target
 from fedcohort.results.matching.run import Run
+from fedcohort.results.target import Target
 from report.test_run_figures import check_layout, drawn, words  # noqa: F401
 
 GAINS = {"random": 0.0, "flash": 0.02, "powd_mean": 0.1, "flash_tuned": 0.05, "oracle_clean": 0.2}

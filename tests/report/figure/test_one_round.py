@@ -13,19 +13,19 @@ from fedcohort.errors import OptionError
 from fedcohort.record.history import read
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
-from fedcohort.report.choice import (
+from fedcohort.report.figure import one_round
+from fedcohort.report.scored_round import (
     ARRIVED,
     AWAY,
     BEST,
     IDLE,
     MAX_ROWS,
     TOO_LATE,
-    ExplainedRound,
+    ScoredRound,
     choose_rows,
-    explain,
-    load,
+    list_scored_rounds,
+    load_scored_round,
 )
-from fedcohort.report.figure import one_round
 from known import known
 from record.made_up import info, report
 from report.test_run_figures import check_layout, drawn, words  # noqa: F401
@@ -51,9 +51,9 @@ def ids(*clients: int) -> np.ndarray:
     return np.array(clients)
 
 
-def round_of(score: list[float], fate: list[int], **parts: list[float]) -> ExplainedRound:
+def round_of(score: list[float], outcome: list[int], **parts: list[float]) -> ScoredRound:
     columns = {name: np.array(values, float) for name, values in parts.items()}
-    return ExplainedRound(3, np.array(score, float), columns, None, np.array(fate))
+    return ScoredRound(3, np.array(score, float), columns, None, np.array(outcome))
 
 
 def test_the_best_come_first_and_those_without_a_score_last() -> None:
@@ -62,10 +62,10 @@ def test_the_best_come_first_and_those_without_a_score_last() -> None:
 
 
 def test_rows_are_the_best_and_all_selected_clients() -> None:
-    fate = [IDLE] * 100
-    fate[99] = fate[98] = ARRIVED
-    assert choose_rows(round_of([-float(k) for k in range(100)], fate)).tolist() == [*range(BEST), 98, 99]
-    assert choose_rows(round_of([NAN] * 100, fate)).tolist() == [98, 99]
+    outcome = [IDLE] * 100
+    outcome[99] = outcome[98] = ARRIVED
+    assert choose_rows(round_of([-float(k) for k in range(100)], outcome)).tolist() == [*range(BEST), 98, 99]
+    assert choose_rows(round_of([NAN] * 100, outcome)).tolist() == [98, 99]
     assert len(choose_rows(round_of([0.0] * 100, [TOO_LATE] * 100))) == MAX_ROWS
 
 
@@ -89,14 +89,16 @@ def test_a_round_is_read_as_it_was_written(tmp_path: Path) -> None:
     score, chance = np.linspace(-1, 1, 12), np.full(12, 1 / 12)
     score[3] = NAN
     facts = written(tmp_path / "run", {}, {"score": score, "probability": chance, "part_nothing": np.full(12, NAN)})
-    original, loaded = report(2), load(read(facts.folder), 2)
+    original, loaded = report(2), load_scored_round(read(facts.folder), 2)
     np.testing.assert_array_equal(loaded.score, score)
     assert loaded.probability is not None
     np.testing.assert_array_equal(loaded.probability, chance)
     assert list(loaded.parts) == ["explore"]
-    assert np.flatnonzero(loaded.fate == ARRIVED).tolist() == original.arrived.tolist()
-    assert np.flatnonzero(loaded.fate == TOO_LATE).tolist() == np.setdiff1d(original.cohort, original.arrived).tolist()
-    assert np.flatnonzero(loaded.fate == AWAY).tolist() == np.flatnonzero(~original.clients["available"]).tolist()
+    assert np.flatnonzero(loaded.outcome == ARRIVED).tolist() == original.arrived.tolist()
+    assert (
+        np.flatnonzero(loaded.outcome == TOO_LATE).tolist() == np.setdiff1d(original.cohort, original.arrived).tolist()
+    )
+    assert np.flatnonzero(loaded.outcome == AWAY).tolist() == np.flatnonzero(~original.clients["available"]).tolist()
 
 
 def test_the_last_round_that_chose_by_a_score_is_explained(
@@ -106,7 +108,7 @@ def test_the_last_round_that_chose_by_a_score_is_explained(
     nothing, nobody = {"score": None}, dict.fromkeys(("selected", "arrived"), np.zeros(12, dtype=bool))
     facts = written(tmp_path / "run", {}, {}, nothing, nobody)
     history = read(facts.folder)
-    assert explain(history) == [1, 2]
+    assert list_scored_rounds(history) == [1, 2]
     drawn["round.png"] = known(one_round.draw(facts, history))
     assert "Round 2: " in words(drawn["round.png"])
 
@@ -190,7 +192,7 @@ def test_it_is_legible_at_every_size(
     if figure is None:
         return
     check_layout(figure)
-    rows = len(choose_rows(load(read(facts.folder), 1)))
+    rows = len(choose_rows(load_scored_round(read(facts.folder), 1)))
     assert f"client, label noise, most frequent class (best first, {rows} of {clients:,}" in words(figure)
     heights = [axes.get_window_extent().height / figure.dpi for axes in figure.axes]
     assert max(heights) / rows >= 0.085  # inches: 6 points a row

@@ -6,8 +6,8 @@ from fedcohort.report.figure import partition, style
 
 
 def test_groups_of_about_equal_size() -> None:
-    assert style.bins(5).tolist() == [0, 1, 2, 3, 4]
-    sizes = np.diff(np.append(style.bins(3550), 3550))
+    assert style.group_starts(5).tolist() == [0, 1, 2, 3, 4]
+    sizes = np.diff(np.append(style.group_starts(3550), 3550))
     assert (len(sizes), sizes.min(), sizes.max(), sizes.sum()) == (400, 8, 9, 3550)
     assert partition.group_means(np.array([[1.0], [3.0], [5.0]]), np.array([0, 2])).tolist() == [[2.0], [5.0]]
 

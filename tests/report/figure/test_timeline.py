@@ -15,7 +15,7 @@ from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import pace, timeline
 from fedcohort.report.figure.style import COUNTABLE
-from fedcohort.report.round_times import PHASES, arrivals, lengths, load, timed_steps
+from fedcohort.report.round_times import PHASES, count_arrivals, list_timed_rounds, load_timed_round, round_lengths
 from fedcohort.report.run_figures import draw
 from fedcohort.round.client_facts import ClientFacts
 from known import known
@@ -57,16 +57,16 @@ def written(
 def test_a_round_is_read(tmp_path: Path) -> None:
     """Done after 2 + 1 + 10 + 3 = 16 s and 18 s; the late would have been after 51 and 506 s."""
     history = read(written(tmp_path / "run", probe_s=5.0).folder)
-    assert timed_steps(history) == [1, 2, 3]
-    loaded = load(history, 2)
+    assert list_timed_rounds(history) == [1, 2, 3]
+    loaded = load_timed_round(history, 2)
     assert loaded.clients.tolist() == [0, 1, 2, 3]
     assert loaded.finish.tolist() == [16.0, 18.0, 51.0, 506.0]
     assert loaded.arrived.tolist() == [True, True, False, False]
     assert loaded.partial.tolist() == [False, True, False, False]
     assert (loaded.closed, loaded.announced, loaded.total) == (20.0, 20.0, 25.0)
     assert list(loaded.phases) == list(PHASES)
-    assert lengths(history).tolist() == [25.0] * 3
-    assert arrivals(history).loc[3].to_dict() == {"complete": 1, "partial": 1, "late": 2}
+    assert round_lengths(history).tolist() == [25.0] * 3
+    assert count_arrivals(history).loc[3].to_dict() == {"complete": 1, "partial": 1, "late": 2}
 
 
 def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811

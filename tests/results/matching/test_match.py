@@ -8,7 +8,6 @@ import pytest
 
 from compare_toy import ACC, compare_runs, make_run, make_runs, notes_with
 from fedcohort.errors import OptionError
-from fedcohort.results.matching.cells import NO_COLUMN
 from fedcohort.results.matching.match import match
 from fedcohort.results.matching.run import Run
 
@@ -35,7 +34,7 @@ def test_missing_seeds_are_named() -> None:
 def test_a_run_of_other_settings_is_left_out_and_named() -> None:
     odd = make_run("ucb", 2, 0.9, options={"selector.discount": "0.9"})
     matched = match([*make_runs([0.1, 0.2], [0.3, 0.4]), odd], "selector", None, ACC)
-    assert sorted(matched.cells["ucb", NO_COLUMN]) == [0, 1]
+    assert sorted(matched.cells["", "ucb"]) == [0, 1]
     (line,) = notes_with(matched, "left out")
     assert line.endswith("it differs from the other runs of ucb: selector.discount=0.9 (others none)")
 
@@ -46,7 +45,7 @@ def test_a_run_that_ended_early_counts_and_is_named() -> None:
     runs[0] = replace(runs[0], tags={"rounds_done": "2"})
     runs[2] = replace(runs[2], tags={"rounds_done": "5"})
     matched = match(runs, "selector", None, ACC)
-    assert sorted(matched.cells["random", NO_COLUMN]) == [0, 1, 2]
+    assert sorted(matched.cells["", "random"]) == [0, 1, 2]
     assert notes_with(matched, "early") == ["ended early: random-fedavg-s0-0 (MLflow's random-f) (2 of 5 rounds)"]
     left_out = [replace(runs[0], status="failed"), *runs[1:]]
     assert notes_with(match(left_out, "selector", None, ACC), "early") == []
@@ -54,7 +53,7 @@ def test_a_run_that_ended_early_counts_and_is_named() -> None:
 
 def test_of_equal_runs_the_newest_counts() -> None:
     matched = match([*make_runs([0.1, 0.2], [0.3, 0.4]), make_run("ucb", 1, 0.9, started=1)], "selector", None, ACC)
-    assert matched.cells["ucb", NO_COLUMN][1].metrics[ACC] == 0.9
+    assert matched.cells["", "ucb"][1].metrics[ACC] == 0.9
     (line,) = notes_with(matched, "left out")
     assert "ucb-fedavg-s1-0" in line
     assert "newer" in line
@@ -72,7 +71,7 @@ def test_of_equal_runs_the_newest_counts() -> None:
 def test_a_run_that_can_not_be_used_is_named(change: Callable[[Run], Run], why: str) -> None:
     matched = match([*make_runs([0.1], [0.2]), change(make_run("ucb", 4, 0.1))], "selector", None, ACC)
     assert notes_with(matched, "left out") == [f"left out: ucb-fedavg-s4-0 (MLflow's ucb-feda): {why}"]
-    assert sorted(matched.cells["ucb", NO_COLUMN]) == [0]
+    assert sorted(matched.cells["", "ucb"]) == [0]
 
 
 def test_a_cell_of_other_settings_is_marked() -> None:
@@ -80,7 +79,7 @@ def test_a_cell_of_other_settings_is_marked() -> None:
     ordinary = [make_run(word, s, 0.1 + s / 100) for word in ("random", "powd") for s in range(3)]
     matched = match([*ordinary, *long], "selector", None, ACC)
     assert "also differs: rounds is 5 for powd, random; 50 for ucb" in matched.notes
-    assert matched.odd == {("ucb", NO_COLUMN)}
+    assert matched.odd == {("", "ucb")}
 
 
 def test_options_of_the_compared_group_may_differ() -> None:
@@ -102,7 +101,7 @@ def test_several_commits_and_values_that_are_not_finite_are_named() -> None:
 
 def test_numbers_are_in_the_order_of_numbers() -> None:
     runs = [make_run("ucb", 0, 0.1, cohort=str(m)) for m in (10, 9, 100)]
-    assert match(runs, "cohort", None, ACC).rows == ["9", "10", "100"]
+    assert [cell[1] for cell in match(runs, "cohort", None, ACC).cells] == ["9", "10", "100"]
 
 
 def test_unknown_names_are_rejected() -> None:
@@ -126,11 +125,11 @@ def test_a_forced_resume_is_noted() -> None:
 def test_each_seed_may_have_a_budget_of_its_own() -> None:
     """As where another run's time is the budget; two runs of a seed with two budgets are two settings."""
     runs = [make_run("random", seed, 0.5, options={"until.virtual_s": f"{seed + 1}00"}) for seed in range(3)]
-    assert list(match(runs, "selector", None, ACC).cells[("random", "")]) == [0, 1, 2]
+    assert list(match(runs, "selector", None, ACC).cells["", "random"]) == [0, 1, 2]
     matched = match(
         [*runs, make_run("random", 0, 0.7, started=9, options={"until.virtual_s": "900"})], "selector", None, ACC
     )
-    assert len(matched.cells[("random", "")]) == 1
+    assert len(matched.cells["", "random"]) == 1
     assert notes_with(matched, "until.virtual_s=")
 
 
@@ -148,7 +147,7 @@ def test_budgets_of_their_own_are_compared_seed_by_seed() -> None:
         "also differs: until.virtual_s on seed 1 is 400 for random; null for ucb",
         "also differs: until.virtual_s on seed 2 is 500 for random; null for ucb",
     ]
-    assert matched.odd == {("random", NO_COLUMN), ("ucb", NO_COLUMN)}
+    assert matched.odd == {("", "random"), ("", "ucb")}
 
 
 def test_notes_name_a_run_by_its_folder() -> None:
@@ -167,7 +166,7 @@ def test_a_setting_is_no_others_beginning() -> None:
         for agg, n in (("fedavg", "50"), ("fedprox", "9"))
     ]
     matched = match(runs, "agg", None, ACC)
-    assert matched.federations["fedavg", ""] != matched.federations["fedprox", ""]
+    assert matched.federations["", "fedavg"] != matched.federations["", "fedprox"]
 
 
 def test_methods_own_options_are_no_other_federation() -> None:

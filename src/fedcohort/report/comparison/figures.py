@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedcohort.report.comparison.bands import ROUNDS, Band, Curves, average, curves_by_cell, subtract
-from fedcohort.report.comparison.tables import axis_names, ordered_cells
+from fedcohort.report.comparison.mean_curves import ROUNDS, MeanCurve, mean_curve, mean_difference
+from fedcohort.report.comparison.tables import ordered_cells
 from fedcohort.report.figure import intervals, style
 from fedcohort.report.figure.intervals import LOOKS, Row
-from fedcohort.results.compare import Cell, Entry
+from fedcohort.results.compare import Cell, Entry, Runs, runs_by_cell
 from fedcohort.results.difference import Mean
 from fedcohort.results.matching.question import Answer
 from fedcohort.results.method_names import FOLDERS, GROUPS, ORACLES, describe_method, name_method
@@ -37,14 +37,15 @@ def draw(answer: Answer, out: Path, *, curves: bool = True) -> list[Path]:
     drawn = _draw_intervals(answer, out)
     if not curves:
         return drawn
-    by_cell = curves_by_cell(answer.frames, answer.headline.options)
+    runs = runs_by_cell(answer.frames, answer.headline.options)
+    evaluated = {cell: {seed: run for seed, run in by_seed.items() if len(run.steps)} for cell, by_seed in runs.items()}
+    by_cell = {cell: by_seed for cell, by_seed in evaluated.items() if by_seed}
     return [*drawn, *_draw_differences(answer, by_cell, out), *_draw_curves(answer, by_cell, out)]
 
 
 def _note(answer: Answer) -> str:
     """Return the second line of a figure, such as `digits, 12 runs, 3 seeds per cell`."""
-    runs = [run for by_seed in answer.matched.cells.values() for run in by_seed.values()]
-    data = sorted({run.params["dataset"] for run in runs if "dataset" in run.params})
+    data = sorted({run.params["dataset"] for run in answer.matched.runs if "dataset" in run.params})
     counts = sorted({entry.mean.n for entry in answer.headline.entries.values()})
     seeds = " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1]))))
     return ", ".join([*data, f"{len(answer.frames.runs)} runs", f"{seeds} seeds per cell"])
@@ -52,7 +53,7 @@ def _note(answer: Answer) -> str:
 
 def _name(answer: Answer, condition: str | None) -> str:
     """Return the published name of a method; other conditions, such as values of client.lr, are as typed."""
-    return name_method(str(condition)) if axis_names(answer)[0] in FOLDERS else str(condition)
+    return name_method(str(condition)) if answer.matched.condition in FOLDERS else str(condition)
 
 
 def _draw_intervals(answer: Answer, out: Path) -> list[Path]:
@@ -62,7 +63,7 @@ def _draw_intervals(answer: Answer, out: Path) -> list[Path]:
     name, points = ("forest", compared) if compared else ("means", _sort(answer))
     baseline, metric = _name(answer, answer.question.baseline), label_metric(table.options.metric)
     groups = {cell: _group(answer, cell) for cell in points}
-    has_parts = [len(table.settings) > 1, axis_names(answer)[0] in FOLDERS and len(set(groups.values())) > 1]
+    has_parts = [len(table.settings) > 1, answer.matched.condition in FOLDERS and len(set(groups.values())) > 1]
     rows = []
     for cell in points:
         entry = table.entries[cell]
@@ -101,35 +102,36 @@ def _legend(entry: Entry, baseline: str, *, unlike: bool) -> str:
     return f"{verdict}, but other options differ" if unlike else verdict
 
 
-def _draw_differences(answer: Answer, curves: Curves, out: Path) -> list[Path]:
+def _draw_differences(answer: Answer, curves: Runs, out: Path) -> list[Path]:
     """Draw one panel for each method: its curve minus the baseline's, by round."""
     table, baseline = answer.headline, answer.question.baseline
     unit = unit_of(table.options.metric)
     cells = [cell for cell in _sort(answer) if _has_difference(table.entries[cell]) and cell in curves]
-    bands = {
-        cell: subtract(curves[cell], curves.get((cell[0], str(baseline)), {}), ROUNDS, table.options) for cell in cells
+    mean_curves = {
+        cell: mean_difference(curves[cell], curves.get((cell[0], str(baseline)), {}), ROUNDS, table.options)
+        for cell in cells
     }
-    bands = {cell: band for cell, band in bands.items() if len(band.x)}
-    if not bands:
+    mean_curves = {cell: curve for cell, curve in mean_curves.items() if len(curve.x)}
+    if not mean_curves:
         return []
     name = _name(answer, baseline)
     title = f"{label_metric(table.options.metric)}: paired difference to {name} by round, mean and 95 % interval"
     titles = [
         f"{setting}: {_name(answer, condition)}" if len(table.settings) > 1 else _name(answer, condition)
-        for setting, condition in bands
+        for setting, condition in mean_curves
     ]
-    figure, panels = style.panels(titles, title, _note(answer), across=2 if len(bands) <= 4 else 4, height=1.0)
-    for axes, (cell, band) in zip(panels, bands.items(), strict=True):
+    figure, panels = style.panels(titles, title, _note(answer), across=2 if len(mean_curves) <= 4 else 4, height=1.0)
+    for axes, (cell, curve) in zip(panels, mean_curves.items(), strict=True):
         colour, marker = LOOKS[sign_of(table.entries[cell].verdict)]
         look = {"color": colour, "marker": marker, "label": _legend(table.entries[cell], name, unlike=False)}
-        _line(axes, band, 1.0, unit.factor, look)
+        _line(axes, curve, 1.0, unit.factor, look)
         axes.axhline(0.0, color=style.BLACK, linewidth=0.8)
     figure.supylabel(f"better by, {unit.difference}".rstrip(", "), fontsize=style.TEXT)
     style.legend(figure)
     return style.save(figure, out / "differences.png", style.FORMATS)
 
 
-def _draw_curves(answer: Answer, curves: Curves, out: Path) -> list[Path]:
+def _draw_curves(answer: Answer, curves: Runs, out: Path) -> list[Path]:
     """Draw a row of panels for each setting: the metric by round, and by each cost that all runs logged."""
     table = answer.headline
     unit, metric = unit_of(table.options.metric), label_metric(table.options.metric)
@@ -141,25 +143,25 @@ def _draw_curves(answer: Answer, curves: Curves, out: Path) -> list[Path]:
     coloured = _choose(answer, conditions)
     width = style.COLUMN if len(columns) == 1 else style.PAGE
     height = 0.5 + 1.7 * len(settings) + style.LINE * len(coloured) / len(columns)
-    canvas = style.titled(f"{metric}: mean and 95 % interval over seeds", _note(answer), width, height)
+    canvas = style.new_figure(f"{metric}: mean and 95 % interval over seeds", _note(answer), width, height)
     grid = canvas.subplots(len(settings), len(columns), sharey="row", sharex="col", squeeze=False)
     for i, setting in enumerate(settings):
         for axes, (axis, (factor, axis_label)) in zip(grid[i], columns.items(), strict=True):
             for condition in [*(name for name in conditions if name not in coloured), *coloured]:
-                band = average(curves.get((setting, condition), {}), axis)
+                curve = mean_curve(curves.get((setting, condition), {}), axis)
                 if condition in coloured:
-                    _line(axes, band, factor, unit.factor, coloured[condition])
-                elif len(band.x):
+                    _line(axes, curve, factor, unit.factor, coloured[condition])
+                elif len(curve.x):
                     label = f"{len(conditions) - len(coloured)} others"
-                    axes.plot(band.x * factor, band.mean * unit.factor, color="#D5D5D5", linewidth=0.8, label=label)
+                    axes.plot(curve.x * factor, curve.mean * unit.factor, color="#D5D5D5", linewidth=0.8, label=label)
             _mark_target(axes, answer, setting, unit)
-            style.tidy(axes)
+            style.format_axes(axes)
             if axis == ROUNDS:
-                style.whole_numbers(axes.xaxis)
+                style.use_integer_ticks(axes.xaxis)
             if i == len(settings) - 1:
                 axes.set_xlabel(axis_label)
         label = f"{setting + ': ' if len(settings) > 1 else ''}{metric}, {unit.name}".rstrip(", ")
-        grid[i, 0].set_ylabel(style.fold(label, 1.5))
+        grid[i, 0].set_ylabel(style.wrap(label, 1.5))
     style.legend(canvas)
     return style.save(canvas, out / "curves.png", style.FORMATS)
 
@@ -175,7 +177,7 @@ def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -
         axes.axhline(target, color=style.GREY, linewidth=1.0, linestyle="--", label=label)
 
 
-def _columns(curves: Curves) -> dict[str, tuple[float, str]]:
+def _columns(curves: Runs) -> dict[str, tuple[float, str]]:
     """Return factor and label of each axis that all runs logged."""
     last = {
         axis: [float(run.spent[axis][-1]) for by_seed in curves.values() for run in by_seed.values()]
@@ -212,10 +214,10 @@ def _choose(answer: Answer, conditions: Sequence[str]) -> dict[str, dict[str, An
     }
 
 
-def _line(axes: "Axes", band: Band, across: float, factor: float, look: Mapping[str, Any]) -> None:
-    if not len(band.x):
+def _line(axes: "Axes", curve: MeanCurve, across: float, factor: float, look: Mapping[str, Any]) -> None:
+    if not len(curve.x):
         return
-    x, mean, half = band.x * across, band.mean * factor, band.half * factor
+    x, mean, half = curve.x * across, curve.mean * factor, curve.half * factor
     axes.plot(x, mean, linewidth=1.2, markersize=3, markevery=max(1, len(x) // 6), **look)
     if np.isfinite(half).any():
         axes.fill_between(x, mean - half, mean + half, color=look["color"], alpha=0.16, linewidth=0)

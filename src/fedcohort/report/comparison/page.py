@@ -10,16 +10,14 @@ from fedcohort.report.comparison import figures
 from fedcohort.report.comparison.tables import ODD, ORACLE, result_table, target_table
 from fedcohort.report.comparison.verdicts import list_verdicts
 from fedcohort.report.figure import style
-from fedcohort.report.picture import Picture
-from fedcohort.report.render import render
+from fedcohort.report.render import Picture, render
 from fedcohort.report.table import Table
-from fedcohort.results.compare_cost import Target
 from fedcohort.results.matching.question import Answer
 from fedcohort.results.metric import unit_of
+from fedcohort.results.target import Target
 
 PAGE, MARK = "report.html", "<h2>How to read it</h2>"
 RESULTS, TARGET = ("table.md", "table.tex", "table.csv"), ("target.md", "target.tex", "target.csv")
-OLDER = ("costs.csv", "means.png")  # files of earlier versions, which are removed
 FIGURES = tuple(f"{name}.{suffix}" for name in figures.CAPTIONS for suffix in style.FORMATS)
 
 
@@ -28,7 +26,7 @@ def write(answer: Answer, out: Path, curves: bool = True) -> tuple[str, list[Pat
 
     Files of an earlier comparison that this one does not have are removed.
     """
-    disk.check_outputs(out, (PAGE, *RESULTS, *TARGET, *OLDER, *FIGURES), PAGE, MARK)
+    disk.check_outputs(out, (PAGE, *RESULTS, *TARGET, *FIGURES), PAGE, MARK)
     out.mkdir(parents=True, exist_ok=True)
     if not (out / PAGE).exists():
         write_atomically(out / PAGE, MARK)  # first: it marks the folder as one that may be overwritten
@@ -39,14 +37,14 @@ def write(answer: Answer, out: Path, curves: bool = True) -> tuple[str, list[Pat
         if out / f"{name}.png" in drawn
     ]
     texts = {PAGE: render("comparison.html.j2", pictures=pictures, **_data(answer))}
-    for names, table in ((RESULTS, result_table(answer)), (TARGET, _times(answer))):
+    for names, table in ((RESULTS, result_table(answer)), (TARGET, _target_table(answer))):
         if table is not None:
             texts |= dict(zip(names, (table.markdown() + "\n", table.latex(), table.csv()), strict=True))
     text = to_markdown(answer)
     texts["table.md"] = text
     for name, content in texts.items():
         write_atomically(out / name, content)
-    for name in {*TARGET, *OLDER, *FIGURES} - {*texts, *(path.name for path in drawn)}:
+    for name in {*TARGET, *FIGURES} - {*texts, *(path.name for path in drawn)}:
         (out / name).unlink(missing_ok=True)
     return text, [*(out / name for name in texts), *drawn]
 
@@ -79,15 +77,15 @@ def _data(answer: Answer) -> dict[str, Any]:
         "verdicts": list_verdicts(answer),
         "runs": len(answer.frames.runs),
         "results": result_table(answer),
-        "times": _times(answer),
+        "times": _target_table(answer),
         "target": describe_target(answer) if q.target is not None else "",
         "target_options": q.target,
         "notes": answer.notes,
-        "marks": {"odd": (ODD, bool(answer.odd)), "oracle": (ORACLE, bool(answer.matched.oracles))},
+        "marks": {"odd": (ODD, bool(answer.matched.odd)), "oracle": (ORACLE, bool(answer.matched.oracles))},
     }
 
 
-def _times(answer: Answer) -> Table | None:
+def _target_table(answer: Answer) -> Table | None:
     return target_table(answer, answer.times) if answer.times is not None else None
 
 

@@ -70,78 +70,70 @@ def result_table(answer: Answer) -> Table:
     """Return one row per cell: results, differences, verdict, required seeds, other metrics and costs."""
     import pandas as pd
 
-    q, table = answer.question, answer.headline
-    cells = ordered_cells(answer)
-    columns: dict[str, list[str]] = _names(answer, cells)
+    baseline, table, cells = answer.question.baseline, answer.headline, ordered_cells(answer)
+    columns = _name_columns(answer, cells)
     columns["seeds"] = [str(table.entries[cell].mean.n) for cell in cells]
-    for i, comparison in enumerate(answer.tables):
-        largest = max((abs(entry.mean.mean) for entry in comparison.entries.values()), default=0.0)
-        unit = unit_of(comparison.options.metric, largest)
-        means = decimals([unit.factor * entry.mean.half for entry in comparison.entries.values()])
-        heading = f"{comparison.options.metric}{f', {unit.name}' if unit.name else ''}"
-        columns[heading] = [show_interval(comparison.entries[c].mean, unit.factor, f".{means}f") for c in cells]
-        if q.baseline is None:
+    for comparison in answer.tables:
+        metric, entries = comparison.options.metric, [comparison.entries[cell] for cell in cells]
+        unit = unit_of(metric, max((abs(entry.mean.mean) for entry in entries), default=0.0))
+        form = f".{decimals([unit.factor * entry.mean.half for entry in entries])}f"
+        columns[f"{metric}, {unit.name}".rstrip(", ")] = [show_interval(e.mean, unit.factor, form) for e in entries]
+        if baseline is None:
             continue
         form = f"+.{difference_decimals(comparison)}f"
-        against = f"better than {q.baseline}" if i == 0 else f"{comparison.options.metric}: better than {q.baseline}"
-        against += f", {unit.difference}" if unit.difference else ""
-        columns[against] = [show_interval(comparison.entries[c].difference, unit.factor, form) for c in cells]
-        if i == 0:
-            columns["p"] = [show_p(table.entries[cell].p) for cell in cells]
-            columns["verdict"] = [table.entries[cell].verdict or EMPTY for cell in cells]
-            if table.options.rules.worth:
-                worth = f"seeds for {unit.factor * table.options.rules.worth:g} {unit.difference.removesuffix('s')}"
-                columns[worth] = [str(table.entries[cell].seeds_needed or EMPTY) for cell in cells]
+        heading = f"{'' if comparison is table else f'{metric}: '}better than {baseline}, {unit.difference}"
+        columns[heading.rstrip(", ")] = [show_interval(e.difference, unit.factor, form) for e in entries]
+        if comparison is table:
+            columns["p"] = [show_p(entry.p) for entry in entries]
+            columns["verdict"] = [entry.verdict or EMPTY for entry in entries]
+            if worth := table.options.rules.worth:
+                heading = f"seeds for {unit.factor * worth:g} {unit.difference.removesuffix('s')}"
+                columns[heading] = [str(entry.seeds_needed or EMPTY) for entry in entries]
     for cost, by_cell in answer.costs.items():
         columns[COST_NAMES[cost]] = [
             COST_FORMATS[cost](by_cell[c].mean) + (f" ({by_cell[c].times:.2f} ×)" if by_cell[c].times > 0 else "")
             for c in cells
         ]
     caption = "Mean over seeds [95 % interval]"
-    if q.baseline is not None:
+    if baseline is not None:
         caption += (
-            f"; paired difference to {q.baseline} [95 % interval], positive is better; p of the paired t-test after "
-            f"{table.options.correction.capitalize()}'s correction over the methods of a setting"
+            f"; paired difference to {baseline} [95 % interval], positive is better; p of the paired t-test after "
+            "Holm's correction over the methods of a setting"
         )
-        caption += f"; cost by the end (times that of {q.baseline})" if answer.costs else ""
-    frame = pd.DataFrame(columns, index=range(len(cells)))
-    return Table(frame, caption, values=result_values(answer))
+        caption += f"; cost by the end (times that of {baseline})" if answer.costs else ""
+    return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=result_values(answer))
 
 
-def _names(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]:
+def _name_columns(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]:
     """Return the columns that name a cell; marks follow the name of a condition."""
-    condition, setting = axis_names(answer)
-    marked = []
-    for cell in cells:
-        marks = [
-            mark for mark, holds in ((ODD, cell in answer.odd), (ORACLE, answer.headline.entries[cell].oracle)) if holds
-        ]
-        marked.append(" ".join([cell[1], *marks]))
-    settings = {setting: [cell[0] for cell in cells]} if setting else {}
-    return {**settings, condition: marked}
+    oracles = {cell for cell in cells if answer.headline.entries[cell].oracle}
+    marks = {c: f"{' ' + ODD if c in answer.matched.odd else ''}{' ' + ORACLE if c in oracles else ''}" for c in cells}
+    settings = {answer.matched.setting: [cell[0] for cell in cells]} if answer.matched.setting else {}
+    return {**settings, answer.matched.condition: [cell[1] + marks[cell] for cell in cells]}
 
 
-def axis_names(answer: Answer) -> tuple[str, str | None]:
-    """Return the options whose values are the conditions and the settings."""
-    q = answer.question
-    is_column = q.baseline is not None and q.baseline not in answer.matched.rows
-    return (str(q.cols), q.rows) if is_column else (q.rows, q.cols)
+def _key_columns(answer: Answer, cell: Cell) -> dict[str, Any]:
+    """Return the first columns of a CSV file."""
+    return {answer.matched.condition: cell[1], answer.matched.setting or "column": cell[0]}
 
 
 def result_values(answer: Answer) -> "pd.DataFrame":
     """Return the content of the CSV file: one row per cell and metric, in the unit of the metric."""
     import pandas as pd
 
-    cells = ordered_cells(answer)
-    condition, setting = axis_names(answer)
     rows = []
     for table in answer.tables:
-        for cell in cells:
-            entry, gap = table.entries[cell], table.entries[cell].difference
-            row: dict[str, Any] = {condition: cell[1], setting or "column": cell[0], "metric": table.options.metric}
-            mean = entry.mean
-            row |= {"mean": mean.mean, "std": mean.std, "n": mean.n, "low": mean.low, "high": mean.high}
-            row |= {"seeds": " ".join(map(str, entry.results)), "odd": cell in answer.odd, "oracle": entry.oracle}
+        for cell in ordered_cells(answer):
+            entry, mean, gap = table.entries[cell], table.entries[cell].mean, table.entries[cell].difference
+            row = {
+                **_key_columns(answer, cell),
+                "metric": table.options.metric,
+                "mean": mean.mean,
+                "std": mean.std,
+                "n": mean.n,
+            }
+            row |= {"low": mean.low, "high": mean.high, "seeds": " ".join(map(str, entry.results))}
+            row |= {"odd": cell in answer.matched.odd, "oracle": entry.oracle}
             row["baseline"] = answer.question.baseline if gap is not None else None
             if gap is not None:
                 row |= {"difference": gap.mean, "difference_low": gap.low, "difference_high": gap.high}
@@ -156,31 +148,28 @@ def result_values(answer: Answer) -> "pd.DataFrame":
 
 
 def target_table(answer: Answer, times: CostComparison) -> Table:
-    """Return one row per cell: number of seeds that met the target, cost along comparison axis, and speed-ups."""
+    """Return one row per cell: number of seeds that met the target, cost along each axis, and speed-ups."""
     import pandas as pd
 
-    baseline = answer.question.baseline
-    cells = ordered_cells(answer)
-    columns = _names(answer, cells)
-    first = times.entries[times.axis]
-    columns["met the target"] = [f"{first[cell].median.met} of {first[cell].median.n} seeds" for cell in cells]
-    axes = [times.axis, *(axis for axis in times.entries if axis != times.axis)]
-    for axis in axes:
-        entries = times.entries[axis]
-        columns[COST_NAMES[axis]] = [show_median(entries[cell], axis) for cell in cells]
+    baseline, cells = answer.question.baseline, ordered_cells(answer)
+    columns = _name_columns(answer, cells)
+    medians = [times.entries[times.axis][cell].median for cell in cells]
+    columns["met the target"] = [f"{median.met} of {median.n} seeds" for median in medians]
+    for axis in dict.fromkeys((times.axis, *times.entries)):
+        entries = [times.entries[axis][cell] for cell in cells]
+        columns[COST_NAMES[axis]] = [show_median(entry, axis) for entry in entries]
         if baseline is not None:
-            columns[f"{COST_NAMES[axis]}: times as fast"] = [show_speed_up(entries[cell]) for cell in cells]
+            columns[f"{COST_NAMES[axis]}: times as fast"] = [show_speed_up(entry) for entry in entries]
         if axis == times.axis and baseline is not None:
-            columns["p"] = [show_p(entries[cell].p) for cell in cells]
-            columns["verdict"] = [entries[cell].verdict or EMPTY for cell in cells]
+            columns["p"] = [show_p(entry.p) for entry in entries]
+            columns["verdict"] = [entry.verdict or EMPTY for entry in entries]
     caption = "Median cost to the target over seeds"
     if baseline is not None:
         caption += (
             f"; times as fast as {baseline} [95 % interval], paired restricted cost on a log scale; p of the paired "
             "t-test after Holm's correction over the methods of a setting"
         )
-    frame = pd.DataFrame(columns, index=range(len(cells)))
-    return Table(frame, caption, values=_target_values(answer, times, cells))
+    return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=_target_values(answer, times))
 
 
 def show_median(entry: CostEntry, axis: str) -> str:
@@ -205,17 +194,15 @@ def show_speed_up(entry: CostEntry) -> str:
     return f"{up.bound + ' ' if up.bound else ''}{up.ratio:.2f}{interval}"
 
 
-def _target_values(answer: Answer, times: CostComparison, cells: Sequence[Cell]) -> "pd.DataFrame":
+def _target_values(answer: Answer, times: CostComparison) -> "pd.DataFrame":
     """Return the content of the CSV file: one row per cell, axis and seed, and one per cell with an empty seed."""
     import pandas as pd
 
-    condition, setting = axis_names(answer)
     rows = []
     for axis, entries in times.entries.items():
-        for cell in cells:
+        for cell in ordered_cells(answer):
             entry, up = entries[cell], entries[cell].speed_up
-            key: dict[str, Any] = {condition: cell[1], setting or "column": cell[0]}
-            key |= {"metric": answer.headline.options.metric, "axis": axis}
+            key = {**_key_columns(answer, cell), "metric": answer.headline.options.metric, "axis": axis}
             for seed, cost in entry.costs.items():
                 target = times.targets[cell[0]][seed]
                 rows.append({**key, "seed": seed, "target": target, "met": int(cost.met), "n": 1, "cost": cost.value})

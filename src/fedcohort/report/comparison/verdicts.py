@@ -27,7 +27,6 @@ def list_verdicts(answer: Answer) -> list[str]:
         "verdict.md.j2",
         settings=describe_settings(answer),
         baseline=answer.question.baseline,
-        correction=table.options.correction.capitalize(),
         worth=_quantity(rules.worth * factor, unit) if rules.worth else "",
         least=_quantity(rules.least * factor, unit),
         margin=_quantity(rules.margin * factor, unit),

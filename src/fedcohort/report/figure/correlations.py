@@ -7,7 +7,7 @@ from fedcohort.record import population
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import style
-from fedcohort.report.figure.labels import spell
+from fedcohort.report.figure.labels import label_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,7 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     if not parts or not facts:
         return None
     title, note = "Rank correlation of scores and rewards with properties of the clients", style.describe_run(info)
-    figure, panels = style.panels([spell(part) for part in parts], title, note, across=1, height=0.85)
+    figure, panels = style.panels([label_of(part) for part in parts], title, note, across=1, height=0.85)
     for axes, part in zip(panels, parts, strict=True):
         _draw_lines(axes, history, part, facts)
     figure.supylabel("rank correlation", fontsize=style.TEXT)

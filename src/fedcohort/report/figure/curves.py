@@ -40,12 +40,12 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     mean = f" (means of {window} rounds; pale: as measured)" if window > 1 else ""
     steps = metrics.index.to_series().astype(float)
     time = metrics.get("time/virtual_s", 0 * steps)
-    has_time_axis = not is_even(time.to_numpy(), steps.to_numpy())
+    has_time_axis = not has_equal_rounds(time.to_numpy(), steps.to_numpy())
     columns = 2 if has_time_axis else 1
-    figure = style.figure(info, f"Accuracy and loss{mean}", style.PAGE if has_time_axis else style.COLUMN, 4.0)
+    figure = style.new_run_figure(info, f"Accuracy and loss{mean}", style.PAGE if has_time_axis else style.COLUMN, 4.0)
     grid = figure.subplots(2, columns, sharey="row", sharex="col", squeeze=False)
     _draw_column(grid[:, 0], metrics, steps)
-    style.count_rounds(grid[1, 0])
+    style.label_rounds_axis(grid[1, 0])
     if has_time_axis:
         size, unit = style.virtual_unit(time.tolist())
         _draw_column(grid[:, 1], metrics, time / size)
@@ -60,7 +60,7 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     return figure
 
 
-def is_even(time: np.ndarray, steps: np.ndarray) -> bool:
+def has_equal_rounds(time: np.ndarray, steps: np.ndarray) -> bool:
     """Return whether curves by virtual time look like those by round: no time passes, or rounds take equal time."""
     if not len(steps) or steps[-1] <= 0 or not time[-1] > 0:
         return True
@@ -71,7 +71,7 @@ def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[floa
     for axes, lines in zip(column, LINES.values(), strict=True):
         for name, label, colour, dash, width in lines:
             _draw_line(axes, metrics, x, name, width, label=label, color=colour, linestyle=dash)
-        style.tidy(axes)
+        style.format_axes(axes)
     _draw_band(column[0], metrics, x)
     _mark_best(column[0], metrics, x)
 

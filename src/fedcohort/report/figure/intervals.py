@@ -55,7 +55,7 @@ def draw(rows: Sequence[Row], title: str, note: str, label: str, reference: floa
     """
     names, groups = [row.name for row in rows], [row.group for row in rows]
     width = style.COLUMN if max(map(len, (*names, *groups))) <= SHORT else style.PAGE
-    canvas = style.titled(title, note, width, 1.0 + ROW * (len(rows) + len(set(groups))))
+    canvas = style.new_figure(title, note, width, 1.0 + ROW * (len(rows) + len(set(groups))))
     axes = canvas.subplots()
     for row, y in zip(rows, name_rows_by_group(axes, names, groups), strict=True):
         colour, marker = LOOKS[row.sign]
@@ -66,7 +66,7 @@ def draw(rows: Sequence[Row], title: str, note: str, label: str, reference: floa
     if reference is not None:
         axes.axvline(reference, color=style.BLACK, linewidth=0.9)
     axes.set_xlabel(label)
-    style.tidy(axes)
+    style.format_axes(axes)
     axes.grid(False, axis="y")
     style.legend(canvas)
     return canvas

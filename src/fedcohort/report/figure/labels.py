@@ -20,6 +20,6 @@ NAMES = {
 }
 
 
-def spell(name: str) -> str:
+def label_of(name: str) -> str:
     """Return the label of a component: "last reward" for `prev_reward`, "theta 0" for `theta_0`, which has none."""
     return NAMES.get(name, name.replace("_", " "))

@@ -11,9 +11,18 @@ import numpy as np
 from fedcohort.ranges import refuse
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
-from fedcohort.report.choice import ARRIVED, AWAY, IDLE, TOO_LATE, ExplainedRound, choose_rows, explain, load
 from fedcohort.report.figure import style
-from fedcohort.report.figure.labels import spell
+from fedcohort.report.figure.labels import label_of
+from fedcohort.report.scored_round import (
+    ARRIVED,
+    AWAY,
+    IDLE,
+    TOO_LATE,
+    ScoredRound,
+    choose_rows,
+    list_scored_rounds,
+    load_scored_round,
+)
 from fedcohort.types import Ids, Values
 
 if TYPE_CHECKING:
@@ -22,14 +31,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PANELS = 5  # components that are drawn next to a score that is not their sum
-LOOKS = {  # fate -> (colour, marker, label)
+LOOKS = {  # outcome -> (colour, marker, label)
     ARRIVED: (style.BLUE, "o", "selected, arrived"),
     TOO_LATE: (style.VERMILLION, "X", "selected, too late or lost"),
     IDLE: ("#ABABAB", ".", "available, not selected"),
     AWAY: ("#D9D9D9", "$\u25cb$", "unavailable"),
 }
 STACK = (style.GREEN, style.ORANGE, style.PURPLE, style.SKY, style.GREY, "#F0E442")
-Layers = Sequence[tuple[Values, str | None]]  # bars and their colour, None for the colour of the client's fate
+Layers = Sequence[tuple[Values, str | None]]  # bars and their colour, None for the colour of the client's outcome
 
 
 def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | None":
@@ -37,7 +46,7 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
 
     Raises `OptionError` if round `step` has no scores.
     """
-    steps = explain(history)
+    steps = list_scored_rounds(history)
     if step is not None and step not in steps:
         allowed = f"left out, as selector={info.choices.get('selector')} gives neither scores nor probabilities"
         if steps:
@@ -45,38 +54,29 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
         raise refuse("round", allowed, step)
     if not steps:
         return None
-    round = load(history, steps[-1] if step is None else step)
+    round = load_scored_round(history, steps[-1] if step is None else step)
     rows, panels = choose_rows(round), _list_panels(round)
-    shows_all = len(rows) == int((~np.isnan(round.key) | round.selected).sum())  # then the panel of ranks is redundant
-    height = float(np.clip(0.11 * len(rows), 1.4, 5.8 if shows_all else 5.2))
+    height = float(np.clip(0.11 * len(rows), 1.4, 5.8))
     width = style.COLUMN if len(panels) == 1 else style.PAGE
-    figure = style.figure(info, _title(round), width, height + (1.2 if shows_all else 2.5))
+    figure = style.new_run_figure(info, _title(round), width, height + 1.2)
     widths = [3.0] + [1.4] * (len(panels) - 1)
-    heights = [height] if shows_all else [1.2, height]
-    grid = figure.add_gridspec(len(heights), len(panels), width_ratios=widths, height_ratios=heights)
-    if not shows_all:
-        _draw_ranks(figure.add_subplot(grid[0, :]), round)
-    first: Axes | None = None
-    for i, (label, layers) in enumerate(panels):
-        axes = figure.add_subplot(grid[-1, i], sharey=first)
+    grid = figure.subplots(1, len(panels), sharey=True, squeeze=False, width_ratios=widths)[0]
+    for i, (axes, (label, layers)) in enumerate(zip(grid, panels, strict=True)):
         _draw_bars(axes, round, rows, layers)
-        axes.set_xlabel(style.fold(label, width / len(panels) - 0.2))
-        axes.locator_params(axis="x", nbins=3 if first else 5)
-        axes.tick_params(axis="y", labelleft=first is None)
-        first = first or axes
-    if first is not None:
-        _name_rows(first, info, round, rows)
+        axes.set_xlabel(style.wrap(label, width / len(panels) - 0.2))
+        axes.locator_params(axis="x", nbins=3 if i else 5)
+    _name_rows(grid[0], info, round, rows)
     style.legend(figure, _list_handles(round))
     return figure
 
 
-def _title(round: ExplainedRound) -> str:
-    available, selected = int((round.fate != AWAY).sum()), int(round.selected.sum())
-    arrived = int((round.fate == ARRIVED).sum())
+def _title(round: ScoredRound) -> str:
+    available, selected = int((round.outcome != AWAY).sum()), int(round.selected.sum())
+    arrived = int((round.outcome == ARRIVED).sum())
     return f"Round {round.step}: {selected:,} of {available:,} available clients selected, {arrived:,} arrived"
 
 
-def _list_panels(round: ExplainedRound) -> list[tuple[str, Layers]]:
+def _list_panels(round: ScoredRound) -> list[tuple[str, Layers]]:
     """Return label and layers of each panel."""
     panels: list[tuple[str, Layers]]
     if round.stacked:
@@ -84,7 +84,7 @@ def _list_panels(round: ExplainedRound) -> list[tuple[str, Layers]]:
         panels = [("score (|), the sum of its components", list(zip(round.parts.values(), colours, strict=True)))]
     else:
         panels = [] if np.isnan(round.score).all() else [("score", [(round.score, None)])]
-        panels += [(spell(name), [(values, None)]) for name, values in list(round.parts.items())[:PANELS]]
+        panels += [(label_of(name), [(values, None)]) for name, values in list(round.parts.items())[:PANELS]]
         if (hidden := len(round.parts) - PANELS) > 0:
             label, layers = panels[-1]
             panels[-1] = (f"{label}\n({hidden} more are not shown)", layers)
@@ -93,47 +93,40 @@ def _list_panels(round: ExplainedRound) -> list[tuple[str, Layers]]:
     return panels
 
 
-def _draw_bars(axes: "Axes", round: ExplainedRound, rows: Ids, layers: Layers) -> None:
+def _draw_bars(axes: "Axes", round: ScoredRound, rows: Ids, layers: Layers) -> None:
     """Draw positive layers to the right and negative ones to the left, and a text for values that are not finite."""
     y = np.arange(len(rows))
-    fates = [LOOKS[int(fate)][0] for fate in round.fate[rows]]
+    outcomes = [LOOKS[int(outcome)][0] for outcome in round.outcome[rows]]
     ends = {1: np.zeros(len(rows)), -1: np.zeros(len(rows))}
     for layer, (values, colour) in enumerate(layers):
         width = np.where(np.isfinite(values[rows]), values[rows], 0.0)
         for side, end in ends.items():
             part = np.where(np.sign(width) == side, width, 0.0)
-            axes.barh(y, part, left=end, height=0.78, color=colour or fates, **_texture(layer))
+            axes.barh(y, part, left=end, height=0.78, color=colour or outcomes, **_texture(layer))
             end += part
     with np.errstate(invalid="ignore"):  # infinities of opposite sign
         total = np.sum([values[rows] for values, _ in layers], axis=0)
     if len(layers) > 1:
         axes.plot(total, y, "|", color=style.BLACK, markersize=6, markeredgewidth=1.4)
+    look: dict[str, Any] = {"va": "center", "fontsize": style.row_size(axes, len(rows)), "color": "#555555"}
     for i in np.flatnonzero(~np.isfinite(total)):
         text = "none" if np.isnan(total[i]) else ("\u221e" if total[i] > 0 else "\u2212\u221e")
-        axes.text(
-            0.01,
-            float(i),
-            text,
-            transform=axes.get_yaxis_transform(),
-            va="center",
-            fontsize=style.row_size(axes, len(rows)),
-            color="#555555",
-        )
+        axes.text(0.01, float(i), text, transform=axes.get_yaxis_transform(), **look)
     axes.axvline(0, color=style.GREY, linewidth=0.6)
     axes.use_sticky_edges = False  # bars end inside the frame
-    style.tidy(axes)
+    style.format_axes(axes)
     axes.grid(False, axis="y")
     axes.tick_params(axis="y", length=0)
 
 
-def _name_rows(axes: "Axes", info: RunInfo, round: ExplainedRound, rows: Ids) -> None:
-    """Put the clients' ids, label noise and most frequent class at the rows, each with the sign of its fate."""
+def _name_rows(axes: "Axes", info: RunInfo, round: ScoredRound, rows: Ids) -> None:
+    """Put the clients' ids, label noise and most frequent class at the rows, each with the sign of its outcome."""
     noise, majority = 100 * np.nan_to_num(info.noise_rate), info.class_counts.argmax(axis=1)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_yticks(np.arange(len(rows)), [f"{k}, {noise[k]:.0f} %, {majority[k]}" for k in rows])
     axes.tick_params(axis="y", labelsize=style.row_size(axes, len(rows)), pad=11)
-    for code in np.unique(round.fate[rows]):  # an empty line without clipping would break the layout
-        y = np.flatnonzero(round.fate[rows] == code)
+    for code in np.unique(round.outcome[rows]):  # an empty line without clipping would break the layout
+        y = np.flatnonzero(round.outcome[rows] == code)
         colour, marker, _ = LOOKS[int(code)]
         look: dict[str, Any] = {"color": colour, "markersize": 3.5, "linestyle": "none", "clip_on": False}
         axes.plot(np.full(len(y), -0.035), y, marker=marker, transform=axes.get_yaxis_transform(), **look)
@@ -142,32 +135,17 @@ def _name_rows(axes: "Axes", info: RunInfo, round: ExplainedRound, rows: Ids) ->
     axes.set_ylabel(f"client, label noise, most frequent class\n(best first, {len(rows)} of {len(round.key):,}{cut})")
 
 
-def _draw_ranks(axes: "Axes", round: ExplainedRound) -> None:
-    """Draw the finite score of every client by rank, with the sign of its fate."""
-    ranking = round.ranking
-    value, fate = round.key[ranking], round.fate[ranking]
-    for code in (AWAY, IDLE, ARRIVED, TOO_LATE):
-        colour, marker, _ = LOOKS[code]
-        points = np.flatnonzero(np.isfinite(value) & (fate == code))
-        axes.plot(points + 1, value[points], marker=marker, color=colour, markersize=2.5, linestyle="none")
-    axes.set_xlim(0, len(ranking) + 1)
-    axes.set_xlabel("rank of all clients")
-    axes.set_ylabel("score" if round.key is round.score else "probability")
-    style.tidy(axes)
-    style.whole_numbers(axes.xaxis)
-
-
-def _list_handles(round: ExplainedRound) -> "list[Artist]":
-    """Return the legend's entries: components of the score, then the fates that occur."""
+def _list_handles(round: ScoredRound) -> "list[Artist]":
+    """Return the legend's entries: components of the score, then the outcomes that occur."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     names = list(round.parts) if round.stacked else []
     handles: list[Artist] = [
-        Patch(facecolor=STACK[i % len(STACK)], label=spell(name), **_texture(i)) for i, name in enumerate(names)
+        Patch(facecolor=STACK[i % len(STACK)], label=label_of(name), **_texture(i)) for i, name in enumerate(names)
     ]
     for code, (colour, marker, label) in LOOKS.items():
-        if (round.fate == code).any():
+        if (round.outcome == code).any():
             handles.append(Line2D([], [], color=colour, marker=marker, linestyle="none", label=label))
     return handles
 

@@ -7,7 +7,7 @@ import numpy as np
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import style
-from fedcohort.report.round_times import arrivals, lengths, timed_steps
+from fedcohort.report.round_times import count_arrivals, list_timed_rounds, round_lengths
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,13 +24,13 @@ VISIBLE = 0.01  # share of a round from which time before its broadcast is drawn
 
 def draw(info: RunInfo, history: History) -> "Figure | None":
     """Return the figure; None if no time passed in any round."""
-    if not timed_steps(history):
+    if not list_timed_rounds(history):
         return None
-    figure = style.figure(info, "Length of each round, and clients that arrived by its end", style.COLUMN, 3.3)
+    figure = style.new_run_figure(info, "Length of each round, and clients that arrived by its end", style.COLUMN, 3.3)
     grid = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     _draw_lengths(grid[0], history)
-    _draw_arrivals(grid[1], arrivals(history))
-    style.count_rounds(grid[1])
+    _draw_arrivals(grid[1], count_arrivals(history))
+    style.label_rounds_axis(grid[1])
     grid[1].set_xlim(0.5, max(history.steps) + 0.5)
     style.legend(figure)
     return figure
@@ -38,7 +38,7 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
 
 def _draw_lengths(axes: "Axes", history: History) -> None:
     closed = history.metrics["round/closed_s"].dropna()
-    total = lengths(history).reindex(closed.index)
+    total = round_lengths(history).reindex(closed.index)
     deadlines = history.metrics.get("round/announced_s", closed.iloc[:0]).dropna()
     size, unit = style.virtual_unit([*total.dropna().tolist(), *closed.tolist(), *deadlines.tolist()])
     if (total > (1 + VISIBLE) * closed).any():
@@ -49,7 +49,7 @@ def _draw_lengths(axes: "Axes", history: History) -> None:
         style.line(axes, deadlines.index, deadlines / size, marker="", **look)
     axes.set_ylim(0, 1.08 * max(axes.dataLim.y1, 1e-12))
     axes.set_ylabel(f"virtual time\nof a round, {unit}")
-    style.tidy(axes)
+    style.format_axes(axes)
 
 
 def _draw_arrivals(axes: "Axes", counts: "pd.DataFrame") -> None:
@@ -63,5 +63,5 @@ def _draw_arrivals(axes: "Axes", counts: "pd.DataFrame") -> None:
         below = above
     axes.set_ylabel("clients")
     axes.set_ylim(bottom=0)
-    style.tidy(axes)
-    style.whole_numbers(axes.yaxis, 4)
+    style.format_axes(axes)
+    style.use_integer_ticks(axes.yaxis, 4)

@@ -28,14 +28,14 @@ def draw(info: RunInfo) -> "Figure":
     count = len(info.class_counts)
     facts = population.list_traits(info)
     order, sorted_by = sort_clients(info)
-    edges = style.bins(count)
+    edges = style.group_starts(count)
     strips = [fact for fact in facts if fact.varies and fact.word != IN_MAP]
     height = float(np.clip(1.8 + 0.08 * count, 3.0, 6.5))
     *first, last = ["classes", *(fact.word for fact in strips)]
     title = f"Partition: {', '.join(first)}{' and ' if first else ''}{last} of each client"
-    figure = style.figure(info, title, style.COLUMN if len(strips) <= 1 else style.PAGE, height)
+    figure = style.new_run_figure(info, title, style.COLUMN if len(strips) <= 1 else style.PAGE, height)
     if common := "; ".join(fact.common for fact in facts if fact.common and not fact.varies):
-        text = style.fold(f"equal for all clients: {common}", figure.get_figwidth() - 0.1)
+        text = style.wrap(f"equal for all clients: {common}", figure.get_figwidth() - 0.1)
         figure.supxlabel(text, x=0.01, ha="left", fontsize=style.TEXT, color="#555555")
     widths = [2.6] + [1.4] * len(strips)
     grid = figure.subplots(1, len(widths), sharey=True, squeeze=False, width_ratios=widths)[0]
@@ -91,15 +91,15 @@ def _heat_map(axes: "Axes", shares: np.ndarray, edges: Ids, label: str) -> "Axes
         100 * group_means(shares, edges),
         aspect="auto",
         interpolation="nearest",
-        cmap=style.ramp(),
+        cmap="Blues",
         norm=PowerNorm(0.5, 0, 100),  # a tenth of the samples differs visibly from none and from all
         extent=(-0.5, n_classes - 0.5, count - 0.5, -0.5),
     )
     axes.set_xlabel("class")
     axes.set_ylabel(label)
-    style.separate(axes, len(edges), n_classes)
-    style.tidy(axes, grid=False)
-    style.whole_numbers(axes.xaxis, 10)
+    style.draw_cell_borders(axes, len(edges), n_classes)
+    style.format_axes(axes, grid=False)
+    style.use_integer_ticks(axes.xaxis, 10)
     return image
 
 
@@ -111,11 +111,11 @@ def draw_strip(axes: "Axes", values: np.ndarray, edges: Ids, label: str) -> None
     axes.barh(
         edges + sizes / 2 - 0.5, means, height=sizes * (0.8 if count <= 120 else 1), color=style.GREY, linewidth=0
     )
-    axes.set_xlabel(style.fold(label, 0.95))
+    axes.set_xlabel(style.wrap(label, 0.95))
     median, largest = float(np.median(means)), float(means.max())
     if means.min() > 0 and largest > SPREAD * median and largest > 1:  # shares stay linear
         axes.set_xscale("log")
     else:
         axes.set_xlim(0, largest * 1.05 if largest > 0 else 1)
-    style.tidy(axes)
+    style.format_axes(axes)
     axes.tick_params(labelleft=False, left=False)

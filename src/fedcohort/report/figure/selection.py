@@ -12,9 +12,9 @@ from fedcohort.maths.spearman import rank_correlation
 from fedcohort.record import population
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
-from fedcohort.report import choice
-from fedcohort.report.choice import ARRIVED, AWAY, IDLE, TOO_LATE
+from fedcohort.report import scored_round
 from fedcohort.report.figure import partition, style
+from fedcohort.report.scored_round import ARRIVED, AWAY, IDLE, TOO_LATE
 from fedcohort.types import Ids
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-COLOURS = (style.PALE, "#C9C9C9", style.ORANGE, style.BLUE)  # by fate, in print from light to dark
+COLOURS = (style.PALE, "#C9C9C9", style.ORANGE, style.BLUE)  # by outcome, in print from light to dark
 LABELS = ("available, not selected", "unavailable", "selected, too late or lost", "selected, arrived")
 COLUMNS = 700  # rounds that the map shows separately
 CELLS = 2**25  # clients x rounds up to which every client has a row; otherwise only selected clients have one
 
-Fates = Int[np.ndarray, "clients rounds"]
+Outcomes = Int[np.ndarray, "clients rounds"]
 
 
 def draw(info: RunInfo, history: History) -> "Figure | None":
@@ -41,29 +41,30 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     if not len(clients):
         return None
     ids = np.sort(clients)
-    fate = fates(history, ids)[np.searchsorted(ids, clients)]
+    outcome = outcomes(history, ids)[np.searchsorted(ids, clients)]
     fact = population.find_main_trait(info)
-    figure = style.figure(info, _title(fate), style.PAGE, float(np.clip(1.6 + 0.08 * len(clients), 2.4, 6.5)))
+    height = float(np.clip(1.6 + 0.08 * len(clients), 2.4, 6.5))
+    figure = style.new_run_figure(info, _title(outcome), style.PAGE, height)
     widths = [6, 1.2, *([1.2] if fact else [])]
     grid = figure.subplots(1, len(widths), width_ratios=widths, sharey="row", squeeze=False)[0]
     label = "client" if is_small else f"client, of the {len(clients):,} ever selected"
-    _map(grid[0], fate, f"{label}, sorted by {sorted_by}" if sorted_by else label)
+    _map(grid[0], outcome, f"{label}, sorted by {sorted_by}" if sorted_by else label)
     style.name_rows(grid[0], clients, sorted_by_id=not sorted_by)
-    _per_client(grid[1], fate)
+    _per_client(grid[1], outcome)
     if fact is not None:
         values = fact.values[clients]
-        partition.draw_strip(grid[2], values, style.bins(len(clients)), fact.label)
-        if np.isfinite(rho := rank_correlation((fate >= TOO_LATE).sum(axis=1).astype(float), values)):
+        partition.draw_strip(grid[2], values, style.group_starts(len(clients)), fact.label)
+        if np.isfinite(rho := rank_correlation((outcome >= TOO_LATE).sum(axis=1).astype(float), values)):
             grid[1].set_xlabel(f"{grid[1].get_xlabel()}\n(rank correlation\nwith {fact.word}\n{rho:+.2f})")
     grid[0].set_xlim(0.5, rounds + 0.5)
     grid[0].set_ylim(len(clients) - 0.5, -0.5)
-    style.legend(figure, _patches(fate))
+    style.legend(figure, _patches(outcome))
     return figure
 
 
-def _title(fate: Fates) -> str:
+def _title(outcome: Outcomes) -> str:
     """Return the title with the cohort size, such as `Selection: clients by round, 10 to 50 per round`."""
-    low, high = np.unique((fate >= TOO_LATE).sum(axis=0))[[0, -1]]
+    low, high = np.unique((outcome >= TOO_LATE).sum(axis=0))[[0, -1]]
     return f"Selection: clients by round, {low}{f' to {high}' if low < high else ''} per round"
 
 
@@ -73,8 +74,8 @@ def ever_selected(history: History) -> Ids:
     return np.array(sorted(clients), dtype=np.int64)
 
 
-def fates(history: History, clients: Ids) -> Fates:
-    """Return the fate of each client in each round: IDLE, AWAY, TOO_LATE or ARRIVED.
+def outcomes(history: History, clients: Ids) -> Outcomes:
+    """Return the outcome of each client in each round: IDLE, AWAY, TOO_LATE or ARRIVED.
 
     Args:
         history: the journal.
@@ -83,40 +84,34 @@ def fates(history: History, clients: Ids) -> Fates:
     table = history.clients(["available", "selected", "arrived"], first=1)
     table = table[table["client"].isin(clients)]
     steps = np.array([step for step in history.steps if step], dtype=np.int64)
-    fate = np.full((len(clients), len(steps)), IDLE, dtype=np.int8)
+    outcome = np.full((len(clients), len(steps)), IDLE, dtype=np.int8)
     for i, step in enumerate(steps.tolist()):
         if (available := history.available(step)) is not None:
-            fate[~available[clients], i] = AWAY
+            outcome[~available[clients], i] = AWAY
     if len(table):
         rows = np.searchsorted(clients, table["client"].to_numpy())
         flags = [table[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived")]
-        fate[rows, np.searchsorted(steps, table["step"].to_numpy())] = choice.fates(*flags)
-    return fate
+        outcome[rows, np.searchsorted(steps, table["step"].to_numpy())] = scored_round.outcomes_of(*flags)
+    return outcome
 
 
-def coarse(fate: Fates, rows: Ids, columns: Ids) -> Int64[np.ndarray, "rows columns"]:
-    """Return one fate for each group of clients and rounds.
+def coarse(outcome: Outcomes, rows: Ids, columns: Ids) -> Int64[np.ndarray, "rows columns"]:
+    """Return one outcome for each group of clients and rounds.
 
-    It is ARRIVED if any client arrived, else TOO_LATE if any was late, else the fate of the majority.
+    It is ARRIVED if any client arrived, else TOO_LATE if any was late, else the outcome of the majority.
     """
-    sizes = np.outer(np.diff(np.append(rows, fate.shape[0])), np.diff(np.append(columns, fate.shape[1])))
-    counts = {code: _count(fate == code, rows, columns) for code in (AWAY, TOO_LATE, ARRIVED)}
-    conditions = [counts[ARRIVED] > 0, counts[TOO_LATE] > 0, 2 * counts[AWAY] >= sizes]
-    return np.select(conditions, [ARRIVED, TOO_LATE, AWAY], IDLE).astype(np.int64)
+    highest = np.maximum.reduceat(np.maximum.reduceat(outcome, rows, axis=0), columns, axis=1)
+    away = partition.group_means(partition.group_means(outcome == AWAY, rows).T, columns).T
+    return np.where(highest >= TOO_LATE, highest, np.where(away >= 0.5, AWAY, IDLE)).astype(np.int64)
 
 
-def _count(flags: np.ndarray, rows: Ids, columns: Ids) -> np.ndarray:
-    counts: np.ndarray = np.add.reduceat(np.add.reduceat(flags, rows, axis=0, dtype=np.int64), columns, axis=1)
-    return counts
-
-
-def _map(axes: "Axes", fate: Fates, label: str) -> None:
+def _map(axes: "Axes", outcome: Outcomes, label: str) -> None:
     from matplotlib.colors import ListedColormap
 
-    count, rounds = fate.shape
-    rows, columns = style.bins(count), style.bins(rounds, COLUMNS)
+    count, rounds = outcome.shape
+    rows, columns = style.group_starts(count), style.group_starts(rounds, COLUMNS)
     axes.imshow(
-        coarse(fate, rows, columns),
+        coarse(outcome, rows, columns),
         aspect="auto",
         interpolation="nearest",
         cmap=ListedColormap(COLOURS),
@@ -124,29 +119,29 @@ def _map(axes: "Axes", fate: Fates, label: str) -> None:
         vmax=len(COLOURS) - 0.5,
         extent=(0.5, rounds + 0.5, count - 0.5, -0.5),
     )
-    style.separate(axes, len(rows), len(columns))
+    style.draw_cell_borders(axes, len(rows), len(columns))
     if max(len(rows), len(columns)) <= style.COUNTABLE:
-        row, column = np.nonzero(fate == TOO_LATE)
+        row, column = np.nonzero(outcome == TOO_LATE)
         axes.plot(column + 1, row, "x", color=style.BLACK, markersize=2, markeredgewidth=0.6)
     grouping = "" if len(rows) == count else f" (each row: about {count / len(rows):.0f} clients)"
     axes.set_ylabel(f"{label}{grouping}")
-    style.tidy(axes, grid=False)
-    style.count_rounds(axes)
+    style.format_axes(axes, grid=False)
+    style.label_rounds_axis(axes)
 
 
-def _per_client(axes: "Axes", fate: Fates) -> None:
-    rows = style.bins(len(fate))
-    sizes = np.diff(np.append(rows, len(fate)))
+def _per_client(axes: "Axes", outcome: Outcomes) -> None:
+    rows = style.group_starts(len(outcome))
+    sizes = np.diff(np.append(rows, len(outcome)))
     height = sizes * (0.85 if len(rows) <= style.COUNTABLE else 1.0)
     start = np.zeros(len(rows))
     for code in (ARRIVED, TOO_LATE):
-        width = np.add.reduceat((fate == code).sum(axis=1), rows) / sizes
+        width = partition.group_means((outcome == code).sum(axis=1), rows)
         axes.barh(rows + sizes / 2 - 0.5, width, left=start, height=height, **_look(code))
         start = start + width
     axes.set_xlim(0, 1.05 * max(float(start.max()), 1.0))
-    axes.set_xlabel("times selected" + (", mean" if len(rows) < len(fate) else ""))
-    style.tidy(axes)
-    style.whole_numbers(axes.xaxis, 4)
+    axes.set_xlabel("times selected" + (", mean" if len(rows) < len(outcome) else ""))
+    style.format_axes(axes)
+    style.use_integer_ticks(axes.xaxis, 4)
     axes.tick_params(labelleft=False, left=False)
 
 
@@ -155,9 +150,9 @@ def _look(code: int) -> dict[str, Any]:
     return {"facecolor": COLOURS[code], "hatch": hatch, "edgecolor": "#777777", "linewidth": 0.2}
 
 
-def _patches(fate: Fates) -> "list[Patch]":
-    """Return the legend's entries for the fates that occur."""
+def _patches(outcome: Outcomes) -> "list[Patch]":
+    """Return the legend's entries for the outcomes that occur."""
     from matplotlib.patches import Patch
 
-    occurring = [code for code in (ARRIVED, TOO_LATE, AWAY, IDLE) if (fate == code).any()]
+    occurring = [code for code in (ARRIVED, TOO_LATE, AWAY, IDLE) if (outcome == code).any()]
     return [Patch(**_look(code), label=LABELS[code]) for code in occurring]

@@ -7,7 +7,7 @@ import numpy as np
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import style
-from fedcohort.report.figure.labels import spell
+from fedcohort.report.figure.labels import label_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +23,7 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
         return None
     cut = "" if len(names) <= MAX_PANELS else f" (first {MAX_PANELS} of {len(names)})"
     title = f"State of the selector: mean and 95 % interval{cut}"
-    titles = [spell(name) for name in names[:MAX_PANELS]]
+    titles = [label_of(name) for name in names[:MAX_PANELS]]
     across = 2 if len(titles) <= 4 else 4
     figure, panels = style.panels(titles, title, style.describe_run(info), across=across, height=0.95, sharey=False)
     for axes, name in zip(panels, names, strict=False):

@@ -14,7 +14,7 @@ from fedcohort.results.method_names import GROUPS, name_method
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap, Normalize
+    from matplotlib.colors import Normalize
 
 DARK = 0.55  # of the colour scale: numbers on darker squares are white
 NUMBER = 7.0  # points: size of the numbers in the squares
@@ -60,7 +60,7 @@ def draw_map(data: SettingMap, path: Path) -> None:
     n_settings = len(data.settings)
     n_blocks = -(-n_settings // int((style.PAGE - margin) / CELL))
     width = style.COLUMN if margin + CELL * n_settings <= style.COLUMN else style.PAGE
-    labels = [_fold(label) for label in data.settings]
+    labels = [_wrap_label(label) for label in data.settings]
     longest = max(len(line) for label in labels for line in label.split("\n")) * style.LETTER * NUMBER / 72
     means = np.nanmean(np.where(np.isfinite(data.difference).any(0), data.difference, 0.0), axis=0)
     order = np.lexsort((-means, [GROUPS.index(group) for group in data.groups]))
@@ -69,7 +69,7 @@ def draw_map(data: SettingMap, path: Path) -> None:
     rows = [order[flags] if flags.any() else order for flags in has_result]
     heights = [ROW * (len(block) + len({data.groups[i] for i in block})) + longest + 0.1 for block in rows]
     title = f"Difference to {name_method(data.baseline)}, {data.unit} (bold*: significant)"
-    canvas = style.titled(title, data.note, width, sum(heights))
+    canvas = style.new_figure(title, data.note, width, sum(heights))
     largest = max(float(np.nanmax(np.abs(data.difference), initial=0.0)), 1.0)
     norm = SymLogNorm(linthresh=1.0, vmin=-largest, vmax=largest)
     grid = canvas.subplots(n_blocks, squeeze=False, height_ratios=heights)[:, 0]
@@ -78,13 +78,13 @@ def draw_map(data: SettingMap, path: Path) -> None:
         places = intervals.name_rows_by_group(axes, [names[i] for i in methods], [data.groups[i] for i in methods])
         _draw_squares(axes, data.difference[cells].T, data.is_clear[cells].T, places, norm)
         axes.set_xticks(range(len(block)), [labels[i] for i in block], rotation=90, linespacing=1.0)
-        style.tidy(axes, grid=False)
+        style.format_axes(axes, grid=False)
         axes.spines[:].set_visible(False)
         axes.tick_params(axis="x", length=0, labelsize=NUMBER)
     style.save(canvas, path)
 
 
-def _fold(label: str) -> str:
+def _wrap_label(label: str) -> str:
     """Return the label of a setting in `LINES` lines at most, of 14 letters or more."""
     lines = (textwrap.wrap(label, letters) for letters in range(max(14, len(label) // LINES), len(label) + 15))
     return "\n".join(next(folded for folded in lines if len(folded) <= LINES))
@@ -95,8 +95,8 @@ def _draw_squares(
 ) -> None:
     values = np.full((places[-1] + 1, difference.shape[1]), np.nan)
     values[places] = difference
-    axes.imshow(np.ma.masked_invalid(values), cmap=_diverging(), norm=norm, aspect="auto")
-    style.separate(axes, *values.shape)
+    axes.imshow(np.ma.masked_invalid(values), cmap="RdBu", norm=norm, aspect="auto")
+    style.draw_cell_borders(axes, *values.shape)
     for i, j in np.ndindex(*difference.shape):
         value = difference[i, j]
         number = f"{value:+.1f}" if abs(value) < 9.95 else f"{value:+.0f}" if np.isfinite(value) else "–"
@@ -121,11 +121,3 @@ def draw_ranks(ranks: Mapping[str, tuple[str, float, float, float]], baseline: s
     label = f"mean rank, 1 is best (line: {name_method(baseline)})"
     reference = ranks[baseline][1] if baseline in ranks else None
     style.save(intervals.draw(rows, "Mean rank over settings, with 95 % intervals", note, label, reference), path)
-
-
-def _diverging() -> "Colormap":
-    """Return a colour map with orange for losses, white for 0 and blue for gains; both ends have equal lightness."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    stops = ["#6B2A00", style.VERMILLION, "#F3C9A5", "#FFFFFF", "#BFDDEF", style.BLUE, "#00263B"]
-    return LinearSegmentedColormap.from_list("losses and gains", stops)

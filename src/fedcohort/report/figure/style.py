@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
-    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
@@ -51,12 +50,12 @@ NAMED = 60  # rows, sorted by a property, that have the ids of their clients
 FORMATS = ("png", "pdf", "svg")
 
 
-def figure(info: RunInfo, what: str, width: float, height: float) -> "Figure":
+def new_run_figure(info: RunInfo, what: str, width: float, height: float) -> "Figure":
     """Return a figure of a run, titled with a text and the run; width and height of its panels are in inches."""
-    return titled(what, describe_run(info), width, height)
+    return new_figure(what, describe_run(info), width, height)
 
 
-def titled(title: str, note: str, width: float, height: float) -> "Figure":
+def new_figure(title: str, note: str, width: float, height: float) -> "Figure":
     """Return a figure with a title in bold face and a note below it, each in as many lines as it needs.
 
     Args:
@@ -67,9 +66,9 @@ def titled(title: str, note: str, width: float, height: float) -> "Figure":
     """
     from matplotlib.figure import Figure
 
-    bold = fold(title, width / BOLD - 0.1)
+    bold = wrap(title, width / BOLD - 0.1)
     head = LINE * (bold.count("\n") + 1) + 0.08
-    text = fold(note, width - 0.1)
+    text = wrap(note, width - 0.1)
     total = height + head + LINE * (text.count("\n") + 1) + 0.05
     canvas = Figure(figsize=(width, total))
     canvas.set_layout_engine("constrained", rect=(0, 0, 1, height / total), w_pad=0.03, h_pad=0.03)
@@ -79,7 +78,7 @@ def titled(title: str, note: str, width: float, height: float) -> "Figure":
     return canvas
 
 
-def fold(text: str, inches: float, size: float = TEXT) -> str:
+def wrap(text: str, inches: float, size: float = TEXT) -> str:
     """Return the text in lines that are at most so many inches wide."""
     return "\n".join(textwrap.wrap(text, max(int(72 * inches / (LETTER * size)), 8), break_long_words=False))
 
@@ -93,7 +92,7 @@ def describe_run(info: RunInfo) -> str:
     return f"{method}{' on ' if method else ''}{data}, {len(info.n_train)} clients, seed {info.seed}"
 
 
-def tidy(axes: "Axes", *, grid: bool = True) -> None:
+def format_axes(axes: "Axes", *, grid: bool = True) -> None:
     """Draw two spines, a faint grid behind the data and small tick labels."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(GREY)
@@ -105,17 +104,17 @@ def tidy(axes: "Axes", *, grid: bool = True) -> None:
         axes.set_axisbelow(True)
 
 
-def whole_numbers(axis: "Axis", max_ticks: int = 6) -> None:
+def use_integer_ticks(axis: "Axis", max_ticks: int = 6) -> None:
     """Put ticks at integers only: there is no round 2.5."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(max_ticks, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
 
 
-def count_rounds(axes: "Axes") -> None:
+def label_rounds_axis(axes: "Axes") -> None:
     """Label the horizontal axis as communication rounds."""
     axes.set_xlabel("communication round", fontsize=TEXT)
-    whole_numbers(axes.xaxis)
+    use_integer_ticks(axes.xaxis)
 
 
 def line(axes: "Axes", x: "ArrayLike", y: "ArrayLike", width: float = 1.3, **look: Any) -> None:  # noqa: ANN401
@@ -142,14 +141,7 @@ def legend(canvas: "Figure", handles: "Sequence[Artist] | None" = None) -> None:
         canvas.legend(handles=handles, loc="outside lower left", ncols=min(max(columns, 1), len(handles)), **look)
 
 
-def ramp() -> "Colormap":
-    """Return a colour map from white through one hue that darkens, which is readable in print and without colours."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("ramp", ["#FFFFFF", "#CFE3F1", SKY, BLUE, "#00263B"])
-
-
-def separate(axes: "Axes", rows: int, columns: int) -> None:
+def draw_cell_borders(axes: "Axes", rows: int, columns: int) -> None:
     """Draw white lines between the cells of a heat map if they can be counted."""
     if rows <= COUNTABLE and columns <= COUNTABLE:
         x, y = axes.get_images()[0].get_extent()[:2], axes.get_images()[0].get_extent()[2:]
@@ -160,7 +152,7 @@ def separate(axes: "Axes", rows: int, columns: int) -> None:
 def name_rows(axes: "Axes", clients: Ids, *, sorted_by_id: bool) -> None:
     """Put the ids of clients at their rows: all if they fit, else none unless the rows are in the order of ids."""
     if sorted_by_id:
-        whole_numbers(axes.yaxis, 10)
+        use_integer_ticks(axes.yaxis, 10)
     else:
         names = [str(k) for k in clients] if len(clients) <= NAMED else []
         axes.set_yticks(np.arange(len(names)), names)
@@ -187,16 +179,16 @@ def panels(
     """
     count, across = len(titles), min(len(titles), across)
     down, width = -(-count // across), COLUMN if across <= 2 else PAGE
-    canvas = titled(title, note, width, 0.75 + down * (height + LINE))
+    canvas = new_figure(title, note, width, 0.75 + down * (height + LINE))
     grid = list(canvas.subplots(down, across, sharex=True, sharey=sharey, squeeze=False).flat)
     for axes in grid[count:]:
         axes.remove()
     for i, (axes, name) in enumerate(zip(grid, titles, strict=False)):
-        axes.set_title(fold(name, width / across - 0.25), fontsize=TEXT, loc="left", color=BLACK, pad=3)
-        tidy(axes)
+        axes.set_title(wrap(name, width / across - 0.25), fontsize=TEXT, loc="left", color=BLACK, pad=3)
+        format_axes(axes)
         if i + across >= count:  # the lowest panel of its column
             axes.tick_params(labelbottom=True)
-            count_rounds(axes)
+            label_rounds_axis(axes)
     return canvas, grid[:count]
 
 
@@ -219,7 +211,7 @@ def save(canvas: "Figure", path: Path, formats: Sequence[str] = ("png",)) -> lis
     return files
 
 
-def bins(count: int, limit: int = MAX_ROWS) -> Int64[np.ndarray, "_edges"]:
+def group_starts(count: int, limit: int = MAX_ROWS) -> Int64[np.ndarray, "_edges"]:
     """Return the start of each group, for at most `limit` groups of about equal size; [0, 1, 2, ...] if all fit."""
     groups = max(1, min(count, limit))
     return (np.arange(groups, dtype=np.int64) * count) // groups

@@ -8,7 +8,7 @@ from fedcohort import units
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import style
-from fedcohort.report.round_times import TimedRound, load, timed_steps
+from fedcohort.report.round_times import TimedRound, list_timed_rounds, load_timed_round
 from fedcohort.types import Ids
 
 if TYPE_CHECKING:
@@ -32,13 +32,14 @@ DEADLINE: dict[str, Any] = {"color": style.VERMILLION, "linewidth": 1.4, "linest
 
 def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | None":
     """Return the figure of round `step`, None for the last round; None if no time passed in it."""
-    steps = timed_steps(history)
+    steps = list_timed_rounds(history)
     if not steps or (step is not None and step not in steps):
         return None
-    round = load(history, steps[-1] if step is None else step)
+    round = load_timed_round(history, steps[-1] if step is None else step)
     rows = choose_rows(round)
-    size, unit = style.virtual_unit([float(min(round.finish.max(), ROOM * end(round)))])
-    figure = style.figure(info, title(round), style.COLUMN, float(np.clip(0.13 * len(rows), 1.0, 6.0)) + 1.3)
+    size, unit = style.virtual_unit([float(min(round.finish.max(), ROOM * end_of_round(round)))])
+    height = float(np.clip(0.13 * len(rows), 1.0, 6.0)) + 1.3
+    figure = style.new_run_figure(info, describe_round(round), style.COLUMN, height)
     axes = figure.subplots()
     right = _draw_bars(axes, round, rows, size)
     axes.axvline(round.closed / size, color=style.BLACK, linewidth=1.4)
@@ -51,7 +52,7 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
     hidden = len(round.clients) - len(rows)
     axes.set_ylabel("client, in order of finish" + (f"\n({hidden:,} more are not shown)" if hidden else ""))
     axes.set_xlabel(f"virtual time since the broadcast, {unit}")
-    style.tidy(axes)
+    style.format_axes(axes)
     axes.grid(False, axis="y")
     axes.tick_params(axis="y", length=0, labelsize=style.row_size(axes, len(rows)))
     for label, k in zip(axes.get_yticklabels(), rows, strict=True):
@@ -66,12 +67,12 @@ def choose_rows(round: TimedRound) -> Ids:
     return np.unique(np.linspace(0, count - 1, min(count, MAX_ROWS)).round().astype(np.int64))
 
 
-def end(round: TimedRound) -> float:
+def end_of_round(round: TimedRound) -> float:
     """Return the end of the round in seconds, or the deadline if it is later."""
     return max(round.closed, round.announced) if np.isfinite(round.announced) else round.closed
 
 
-def title(round: TimedRound) -> str:
+def describe_round(round: TimedRound) -> str:
     """Return text such as `Round 12: 7 of 10 arrived, 2 with part of their work; closed after 49 s`."""
     n_arrived, n_partial = int(round.arrived.sum()), int(round.partial.sum())
     work = f", {n_partial} with part of their work" if n_partial else ""
@@ -85,7 +86,7 @@ def _draw_bars(axes: "Axes", round: TimedRound, rows: Ids, size: float) -> float
     """Draw one bar for each client, pale after the end of the round, and return the end of the axis."""
     y = np.arange(len(rows))
     finish = round.finish[rows] / size
-    right = max(1.03 * min(float(finish.max()), ROOM * end(round) / size), 1.06 * end(round) / size)
+    right = max(1.03 * min(float(finish.max()), ROOM * end_of_round(round) / size), 1.06 * end_of_round(round) / size)
     close, is_late = round.closed / size, ~round.arrived[rows]
     start = np.zeros(len(rows))
     for phase, (colour, _) in LOOKS.items():
@@ -113,7 +114,7 @@ def _list_handles(round: TimedRound) -> "list[Artist]":
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    shortest = VISIBLE * max(end(round), float(np.median(round.finish)))
+    shortest = VISIBLE * max(end_of_round(round), float(np.median(round.finish)))
     visible = [look for phase, look in LOOKS.items() if round.phases[phase].max() >= shortest]
     handles: list[Artist] = [Patch(color=colour, label=label) for colour, label in visible]
     if not round.arrived.all():

@@ -1,50 +1,53 @@
-"""The cells of a comparison, (row, column), and the values of options in them."""
+"""The cells of a comparison, (setting, condition), as text, and notes on their runs."""
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-NO_COLUMN = ""  # the column of a comparison without columns
-Cell = tuple[str, str]  # row, column
+from fedcohort import units
+from fedcohort.record.tags import DONE, FORCED, ORACLE, ROUNDS
+from fedcohort.results.compare import Cell
+from fedcohort.results.matching.run import Run, commit, label
+
+CLOCK = "time/virtual_s"
+Cells = Mapping[Cell, Mapping[int, Run]]  # runs by cell and seed
 
 
-def natural(cell: Sequence[str]) -> tuple[tuple[int, float, str], ...]:
+def natural_sort_key(text: str) -> tuple[int, float, str]:
     """Return a key that sorts 10 after 9, and texts after numbers."""
-
-    def key(text: str) -> tuple[int, float, str]:
-        try:
-            return 0, float(text), text
-        except ValueError:
-            return 1, 0.0, text
-
-    return tuple(map(key, cell))
+    try:
+        return 0, float(text), text
+    except ValueError:
+        return 1, 0.0, text
 
 
-def spell(cell: Cell) -> str:
-    """Return the cell as text, such as `ucb_cs + scaffold`; only the row without columns."""
-    return " + ".join(part for part in cell if part != NO_COLUMN)
+def format_cell(cell: Cell) -> str:
+    """Return the cell as text, such as `ucb_cs + scaffold`; only the condition in a comparison of one setting."""
+    setting, condition = cell
+    return f"{condition} + {setting}" if setting else condition
 
 
-def spell_values(values: Mapping[Cell, str]) -> str:
+def format_values(values: Mapping[Cell, str]) -> str:
     """Return text such as `0.5 for ucb; 0.1 for random`; values: value of an option by cell."""
-    return "; ".join(f"{value} for {', '.join(_where(values, value))}" for value in dict.fromkeys(values.values()))
+    return "; ".join(f"{value} for {', '.join(_name_cells(values, value))}" for value in dict.fromkeys(values.values()))
 
 
-def _where(values: Mapping[Cell, str], value: str) -> list[str]:
-    """Return the columns or rows that have the value, if all of their cells do; else the cells."""
+def _name_cells(values: Mapping[Cell, str], value: str) -> list[str]:
+    """Return the settings or conditions that have the value, if all of their cells do; else the cells."""
     cells = [cell for cell in values if values[cell] == value]
-    for position in (1, 0):
+    for position in (0, 1):
         if _is_determined(values, position) and len({cell[position] for cell in values}) > 1:
             return list(dict.fromkeys(cell[position] for cell in cells))
-    return [spell(cell) for cell in cells]
+    return [format_cell(cell) for cell in cells]
 
 
 def find_minorities(values: Mapping[Cell, str]) -> set[Cell]:
-    """Return the cells whose value differs from the majority of their column; all cells without a majority."""
+    """Return the cells whose value differs from the majority of their setting; all cells without a majority."""
     odd = set()
-    for column in {column for _, column in values}:
-        in_column = {cell: value for cell, value in values.items() if cell[1] == column}
-        value, count = Counter(in_column.values()).most_common(1)[0]
-        odd |= {cell for cell in in_column if in_column[cell] != value or 2 * count <= len(in_column)}
+    for setting in {setting for setting, _ in values}:
+        in_setting = {cell: value for cell, value in values.items() if cell[0] == setting}
+        value, count = Counter(in_setting.values()).most_common(1)[0]
+        odd |= {cell for cell in in_setting if in_setting[cell] != value or 2 * count <= len(in_setting)}
     return odd
 
 
@@ -61,6 +64,54 @@ def follows_from_choice(name: str, values: Mapping[str, Mapping[Cell, str]]) -> 
 
 
 def _is_determined(values: Mapping[Cell, str], position: int) -> bool:
-    """Return whether all cells of a row (position 0) or of a column (position 1) have the same value."""
+    """Return whether all cells of a setting (position 0) or of a condition (position 1) have the same value."""
     pairs = {(cell[position], value) for cell, value in values.items()}
     return len(pairs) == len({cell[position] for cell in values})
+
+
+def describe_runs(cells: Cells, metric: str) -> list[str]:
+    """Return one line for each note: missing seeds, early ends, divergence, oracles and commits."""
+    runs = [run for by_seed in cells.values() for run in by_seed.values()]
+    seeds, notes = {run.seed for run in runs}, []
+    for cell, by_seed in cells.items():
+        if missing := sorted(seeds - set(by_seed)):
+            notes.append(f"missing: {format_cell(cell)} has no run of seed {', '.join(map(str, missing))}")
+    notes += _describe_early_ends([run for run in runs if run.ended_early])
+    for run in runs:
+        if not math.isfinite(run.metrics[metric]):
+            notes.append(f"diverged: {label(run)} ended with {metric}={run.metrics[metric]}")
+    oracles = find_oracles(cells)
+    for fact in dict.fromkeys(oracles.values()):
+        names = ", ".join(format_cell(cell) for cell in oracles if oracles[cell] == fact)
+        notes.append(f"oracles, not methods: {names} read {fact}, which no server can know")
+    commits = Counter(map(commit, runs))
+    if len(commits) == 1:
+        notes.append(f"all runs are of commit {next(iter(commits))}")
+    else:
+        counts = ", ".join(f"{name} ({n})" for name, n in commits.items())
+        notes.append(f"the runs are of several commits: {counts}")
+    return notes + [f"resumed by force: {label(run)} {run.tags[FORCED]}" for run in runs if FORCED in run.tags]
+
+
+def _describe_early_ends(runs: list[Run]) -> list[str]:
+    """Describe runs that a callback or a budget ended before their last round. They finished, so they count."""
+    stopped = [f"{label(run)} ({run.tags[DONE]} of {run.params[ROUNDS]} rounds)" for run in runs if not run.ended_by]
+    lines = [f"ended early: {', '.join(stopped)}"] if stopped else []
+    by_budget: dict[str, list[Run]] = {}
+    for run in (run for run in runs if run.ended_by):
+        budget = ", ".join(f"{name}={run.params.get(name, '?')}" for name in run.ended_by)
+        by_budget.setdefault(budget, []).append(run)
+    for budget, ended in by_budget.items():
+        clock = sorted(run.metrics[CLOCK] for run in ended if CLOCK in run.metrics and "virtual_s" in budget)
+        ends = f"{units.seconds(clock[0])} to {units.seconds(clock[-1])}" if clock else ""
+        span = f", the last round of each after {ends}" if clock else ""
+        rounds = sorted({int(run.tags[DONE]) for run in ended})
+        after = str(rounds[0]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
+        lines.append(f"ended by {budget}: {len(ended)} run{'s' if len(ended) > 1 else ''}, after {after} rounds{span}")
+    return lines
+
+
+def find_oracles(cells: Cells) -> dict[Cell, str]:
+    """Return the cells of oracles with the information that they read and no server can know."""
+    tags = {cell: [run.tags.get(ORACLE) for run in by_seed.values()] for cell, by_seed in cells.items()}
+    return {cell: fact for cell, values in tags.items() if (fact := next(filter(None, values), None))}

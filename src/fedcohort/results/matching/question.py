@@ -1,29 +1,30 @@
-"""Compare tracked runs: the question, and the answer as data for tables, figures and pages."""
+"""Compare tracked runs: the options (`Question`), and the results (`Answer`) for tables, figures and pages."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fedcohort.ranges import refuse
-from fedcohort.results.compare import Comparison, Options, compare
-from fedcohort.results.compare_cost import CostComparison, Target, compare_cost
-from fedcohort.results.frame import CLOCK, COSTS, Frames
-from fedcohort.results.matching.cells import Cell, spell
-from fedcohort.results.matching.likeness import find_newest_sweep, find_unlike
-from fedcohort.results.matching.match import Matched
-from fedcohort.results.matching.run import Run
+from fedcohort.record.tags import BUDGET, FOLDER
+from fedcohort.results.compare import Cell, Comparison, Options, compare
+from fedcohort.results.compare_cost import CostComparison, TotalCost, compare_cost, count_costs
+from fedcohort.results.frame import AXES, CLOCK, COSTS, Frames
+from fedcohort.results.matching.cells import follows_from_choice, format_cell
+from fedcohort.results.matching.match import ALL, IMPLIED, Matched
+from fedcohort.results.matching.run import differences, name_newest, result_options
 from fedcohort.results.metric import rules_of, sign_of
 from fedcohort.results.run import Kind
-from fedcohort.results.spent import CellCost, count_costs
+from fedcohort.results.target import Target
 
 if TYPE_CHECKING:
     import pandas as pd
 
+FIRST = (*BUDGET, "deadline")  # named before other options: they decide where a run and a round end
+
 
 @dataclass(frozen=True)
 class Question:
-    """What is compared.
+    """The options of a comparison of tracked runs.
 
     Attributes:
         rows: the parameter or tag whose values are the rows of the table.
@@ -60,7 +61,6 @@ class Answer:
         tables: a comparison for each metric; the verdict is about the first.
         costs: cost of the runs by their end, by name of the cost and cell.
         times: costs to the target, None without one.
-        odd: cells that differ from most cells of their setting in more than the condition.
         unlike: options, other than the compared one, in which a cell differs from its baseline's.
         newest: newest sweep of the runs, None if one sweep has all of them.
         notes: runs that were left out, options that also differ, and cells that cannot be compared.
@@ -70,9 +70,8 @@ class Answer:
     matched: Matched
     frames: Frames
     tables: Sequence[Comparison]
-    costs: Mapping[str, Mapping[Cell, CellCost]]
+    costs: Mapping[str, Mapping[Cell, TotalCost]]
     times: CostComparison | None = None
-    odd: frozenset[Cell] = frozenset()
     unlike: Mapping[Cell, Sequence[str]] = field(default_factory=dict)
     newest: str | None = None
     notes: Sequence[str] = ()
@@ -84,29 +83,18 @@ class Answer:
 
 
 def answer(question: Question, matched: Matched, curves: "pd.DataFrame") -> Answer:
-    """Compare the runs.
+    """Compare matched runs with the baseline, and collect notes on them.
 
     Args:
         question: what is compared.
-        matched: runs in their cells, (row, column).
+        matched: runs in their cells.
         curves: evaluations of these runs, in the form that `results.frame` describes.
 
     Raises:
-        OptionError: no run has the baseline or the target.
+        OptionError: no run has the target.
     """
-    q = question
-    if q.baseline is not None and q.baseline not in (*matched.rows, *matched.cols):
-        columns = f" or {q.cols} ({', '.join(matched.cols)})" if q.cols else ""
-        raise refuse("baseline", f"a value of {q.rows} ({', '.join(matched.rows)}){columns}", q.baseline)
-    is_column = q.baseline is not None and q.baseline not in matched.rows
-
-    def to_cell(cell: Cell) -> Cell:
-        """Return (setting, condition) of (row, column): the baseline is one of the conditions."""
-        row, column = cell
-        return (row, column) if is_column else (column, row)
-
-    frames = Frames(_frame_runs(matched, to_cell), curves)
-    unpaired = {to_cell(cell) for cell in _list_unpaired(matched, q.baseline)}
+    q, unpaired = question, _list_unpaired(matched, question.baseline)
+    frames = Frames(_frame_runs(matched), curves)
     tables = []
     for i, metric in enumerate(q.metrics):
         sign = sign_of(metric, q.better if i == 0 else "auto")
@@ -114,61 +102,84 @@ def answer(question: Question, matched: Matched, curves: "pd.DataFrame") -> Answ
         tables.append(compare(frames, options, unpaired))
     unlike, notes = {}, list(matched.notes)
     for cell in matched.cells if q.baseline is not None else ():
-        base = _base_of(cell, str(q.baseline), matched)
+        base = (cell[0], str(q.baseline))
         if base not in matched.cells:
-            notes.append(f"no baseline: there are no runs of {spell(base)}")
-        elif base != cell and to_cell(cell) not in unpaired:
-            unlike[to_cell(cell)] = find_unlike(cell, base, matched, str(q.cols) if is_column else q.rows)
+            notes.append(f"no baseline: there are no runs of {format_cell(base)}")
+        elif base != cell and cell not in unpaired:
+            unlike[cell] = list_differing_options(cell, base, matched)
     if unpaired:
-        names = ", ".join(spell(cell) for cell in matched.cells if to_cell(cell) in unpaired)
+        names = ", ".join(format_cell(cell) for cell in matched.cells if cell in unpaired)
         notes.append(f"not compared with {q.baseline}: {names}, with other clients or data (see what also differs)")
-    times = None
-    if q.target is not None:
-        times = compare_cost(frames, tables[0].options, q.target, q.axis, unpaired)
-    costs = count_costs(frames, q.baseline, unpaired)
-    odd = frozenset(map(to_cell, matched.odd))
-    newest = find_newest_sweep(matched)
-    return Answer(q, matched, frames, tables, costs, times, odd, unlike, newest, list(dict.fromkeys(notes)))
+    return Answer(
+        q,
+        matched,
+        frames,
+        tables,
+        costs=count_costs(frames, q.baseline, unpaired),
+        times=compare_cost(frames, tables[0].options, q.target, q.axis, unpaired) if q.target is not None else None,
+        unlike=unlike,
+        newest=find_newest_sweep(matched),
+        notes=list(dict.fromkeys(notes)),
+    )
 
 
-def _frame_runs(matched: Matched, to_cell: Callable[[Cell], Cell]) -> "pd.DataFrame":
+def _frame_runs(matched: Matched) -> "pd.DataFrame":
     """Return the frame of the matched runs, in the order of their cells."""
     import pandas as pd
 
     rows = []
-    for cell, runs in matched.cells.items():
-        setting, condition = to_cell(cell)
-        for run in runs.values():
-            key = {"run": run.id, "study": "", "setting": setting, "condition": condition}
-            rows.append({**key, **_facts(run), "oracle": cell in matched.oracles})
+    for (setting, condition), by_seed in matched.cells.items():
+        is_oracle = (setting, condition) in matched.oracles
+        for seed, run in by_seed.items():
+            clock = run.params.get("until.virtual_s", "null")
+            clock_s = math.nan if clock == "null" else float(clock)
+            row = {"run": run.id, "setting": setting, "condition": condition, "seed": seed, "oracle": is_oracle}
+            row |= {"folder": run.tags.get(FOLDER, ""), CLOCK: clock_s}
+            row |= {axis: sum(run.metrics.get(name, math.nan) for name in COSTS[axis]) for axis in AXES}
+            rows.append(row)
     return pd.DataFrame(rows)
-
-
-def _facts(run: Run) -> dict[str, object]:
-    """Return the columns of `results.frame` that are known of a tracked run."""
-    clock = run.params.get("until.virtual_s", "null")
-    return {
-        "seed": run.seed,
-        "folder": run.tags.get("folder", ""),
-        "status": run.status,
-        "commit": run.tags.get("commit", ""),
-        "dirty": run.tags.get("dirty") == "true",
-        "config_hash": run.tags.get("config_hash", ""),
-        "rounds": int(run.tags.get("rounds_done", "0")),
-        **{cost: sum(run.metrics.get(name, math.nan) for name in names) for cost, names in COSTS.items()},
-        CLOCK: math.nan if clock == "null" else float(clock),
-    }
-
-
-def _base_of(cell: Cell, baseline: str, matched: Matched) -> Cell:
-    """Return the baseline's cell in the cell's column, or in its row if the baseline is a column."""
-    return (baseline, cell[1]) if baseline in matched.rows else (cell[0], baseline)
 
 
 def _list_unpaired(matched: Matched, baseline: str | None) -> set[Cell]:
     """Return the cells whose seeds give other clients or data than the baseline's, so that runs form no pairs."""
-    if baseline is None:
-        return set()
-    bases = {cell: _base_of(cell, baseline, matched) for cell in matched.cells}
     federations = matched.federations
-    return {c for c, base in bases.items() if base in matched.cells and federations.get(c) != federations.get(base)}
+    bases = {cell: federations.get((cell[0], str(baseline)), federations[cell]) for cell in matched.cells}
+    return {cell for cell, base in bases.items() if baseline is not None and federations[cell] != base}
+
+
+def list_differing_options(cell: Cell, base: Cell, matched: Matched) -> tuple[str, ...]:
+    """Return the options in which runs of two cells differ on a common seed, although they are not compared.
+
+    A verdict on runs of 50 rounds against runs of 500 says nothing about the selector. The options of a choice that
+    differs itself are left out, and so are the options that the compared choice may set. If the cells differ in an
+    experiment or in a name that a user gave, any option may differ. Then only the budgets are returned.
+
+    Args:
+        cell: cell of the comparison.
+        base: cell of the baseline in the same setting.
+        matched: the runs.
+    """
+    compared = matched.condition
+    runs, base_runs = matched.cells.get(cell, {}), matched.cells.get(base, {})
+    implied = IMPLIED.get(compared, ())
+    unlike: set[str] = set()
+    for seed in set(runs) & set(base_runs):
+        options, base_options = result_options(runs[seed]), result_options(base_runs[seed])
+        values = {name: {cell: a, base: b} for name, a, b in differences(options, base_options)}
+        only_budgets = ALL in implied or compared not in {**dict(options), **dict(base_options)}
+        unlike |= {
+            name
+            for name in values
+            if name != compared
+            and not name.startswith(f"{compared}.")
+            and not follows_from_choice(name, values)
+            and (name in BUDGET if only_budgets else not name.startswith(implied))
+        }
+    names = [name for name in unlike if not any(name.startswith(f"{option}.") for option in unlike)]
+    return tuple(sorted(names, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name)))
+
+
+def find_newest_sweep(matched: Matched) -> str | None:
+    """Return the newest sweep of the runs; None if all runs belong to one sweep, or none belongs to any."""
+    in_one_sweep = set.intersection(*(set(run.sweeps) for run in matched.runs))
+    return None if in_one_sweep else name_newest(matched.runs)

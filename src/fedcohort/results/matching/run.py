@@ -1,6 +1,6 @@
 """A run to compare: its parameters and tags, and facts that are read from them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -8,6 +8,7 @@ from fedcohort.record.tags import COMMITS, DONE, ENDED_BY, FOLDER, ROUNDS, SEPAR
 from fedcohort.roles import Effect, role_of
 
 SEED = "seed"
+OptionValues = tuple[tuple[str, str], ...]  # name and value of each option, sorted by name
 
 # Option that sets in which rounds a metric is measured. server_val/loss may be a signal, measured in all rounds.
 EVALUATED = {"test/": "eval.every", "server_val/acc": "eval.every", "clients/": "eval.clients_every"}
@@ -55,18 +56,17 @@ class Run:
         return [name for name in self.tags.get(ENDED_BY, "").split(SEPARATOR) if name]
 
 
-def settings(run: Run) -> tuple[tuple[str, str], ...]:
-    """Return (name, value) of each option that decides the run's result, without the seed."""
-    changes = {name for name in run.params if role_of(name).effect is Effect.RESULTS} - {SEED}
-    return tuple((name, run.params[name]) for name in sorted(changes))
+def result_options(run: Run) -> OptionValues:
+    """Return name and value of each option that decides the run's result, without the seed."""
+    names = {name for name in run.params if role_of(name).effect is Effect.RESULTS} - {SEED}
+    return tuple((name, run.params[name]) for name in sorted(names))
 
 
-def commit(run: Run) -> str:
-    """Return the commit of the run's code; all commits if it was resumed with other code."""
-    if "," in (commits := run.tags.get(COMMITS, "")):
-        return commits.replace(", ", " then ")
-    changed = " with uncommitted changes" if run.tags.get("dirty") == "true" else ""
-    return (run.tags.get("commit", "")[:8] or "unknown") + changed
+def differences(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """Return (name, value in a, value in b) of each option that differs; "none" if one of them lacks it."""
+    first, second = dict(a), dict(b)
+    pairs = [(name, first.get(name, "none"), second.get(name, "none")) for name in sorted({*first, *second})]
+    return [(name, value, other_value) for name, value, other_value in pairs if value != other_value]
 
 
 def label(run: Run) -> str:
@@ -78,8 +78,15 @@ def label(run: Run) -> str:
     return folder or f"{run.name} (MLflow's {run.id[:8]})"
 
 
-def differences(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    """Return (name, value in a, value in b) of each option that differs; "none" if one of them lacks it."""
-    first, second = dict(a), dict(b)
-    pairs = [(name, first.get(name, "none"), second.get(name, "none")) for name in sorted({*first, *second})]
-    return [(name, value, other_value) for name, value, other_value in pairs if value != other_value]
+def commit(run: Run) -> str:
+    """Return the commit of the run's code; all commits if it was resumed with other code."""
+    if "," in (commits := run.tags.get(COMMITS, "")):
+        return commits.replace(", ", " then ")
+    changed = " with uncommitted changes" if run.tags.get("dirty") == "true" else ""
+    return (run.tags.get("commit", "")[:8] or "unknown") + changed
+
+
+def name_newest(runs: Sequence[Run]) -> str | None:
+    """Return the sweep with the newest run; among equals the sweep whose name sorts last; None without any sweep."""
+    pairs = [(run.started_ms, sweep) for run in runs for sweep in run.sweeps]
+    return max(pairs)[1] if pairs else None

@@ -1,0 +1,72 @@
+"""Average the curves of several seeds: the mean with its 95 % interval, by round or by cost, or minus the baseline's.
+
+A difference is paired: for each seed, the curve minus the baseline's at the same round or cost. Curves are interpolated
+linearly between evaluations, because runs are evaluated at different costs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort.results.compare import Options
+from fedcohort.results.difference import t_test
+from fedcohort.results.run import Evaluations
+
+ROUNDS = "round"  # column of the curves
+POINTS = 200  # points at which runs with different costs are compared
+Points = Float64[np.ndarray, "_n"]
+BySeed = Mapping[int, Evaluations]
+
+
+@dataclass(frozen=True)
+class MeanCurve:
+    """Mean over seeds at x, and half the width of its 95 % interval (NaN for one seed), each [points]."""
+
+    x: Points
+    mean: Points
+    half: Points
+
+
+EMPTY = MeanCurve(np.empty(0), np.empty(0), np.empty(0))
+
+
+def mean_curve(curves: BySeed, axis: str) -> MeanCurve:
+    """Return the mean over seeds; axis: `round` or the name of a cost."""
+    x = _points(list(curves.values()), axis)
+    return _summarise(x, [_values_at(run, axis, x) for run in curves.values()])
+
+
+def mean_difference(curves: BySeed, base: BySeed, axis: str, options: Options) -> MeanCurve:
+    """Return the mean difference to the baseline over common seeds, positive where the curve is better."""
+    pairs = [(curves[seed], base[seed]) for seed in sorted(set(curves) & set(base))]
+    x = _points([run for pair in pairs for run in pair], axis)
+    return _summarise(x, [options.sign * (_values_at(run, axis, x) - _values_at(base, axis, x)) for run, base in pairs])
+
+
+def _points(runs: Sequence[Evaluations], axis: str) -> Points:
+    """Return the rounds that all runs evaluated, or equidistant points of the range of costs that all runs cover."""
+    if not runs:
+        return np.empty(0)
+    if axis == ROUNDS:
+        return np.array(sorted(set.intersection(*(set(run.steps.tolist()) for run in runs))))
+    spent = [run.spent[axis] for run in runs]
+    low, high = max(float(costs[0]) for costs in spent), min(float(costs[-1]) for costs in spent)
+    return np.linspace(low, high, POINTS) if high > low else np.empty(0)
+
+
+def _values_at(run: Evaluations, axis: str, x: Points) -> Points:
+    values: Points = np.interp(x, run.steps if axis == ROUNDS else run.spent[axis], run.values)
+    return values
+
+
+def _summarise(x: Points, values: Sequence[Points]) -> MeanCurve:
+    if not len(x) or not values:
+        return EMPTY
+    table = np.stack(values, axis=1)  # [points, seeds]
+    half = np.full(len(x), np.nan)
+    if table.shape[1] > 1:
+        with np.errstate(divide="ignore", invalid="ignore"):  # equal values have no spread
+            half = t_test(table)[0]
+    return MeanCurve(x, table.mean(axis=1), half)

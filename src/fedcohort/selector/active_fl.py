@@ -1,0 +1,153 @@
+"""Active FL: clients are drawn by the loss of their data, and a share of the cohort uniformly (Goetz et al. 2019).
+
+Goetz, Malik, Bui, Moon, Liu, Kumar, "Active Federated Learning", 2019, arXiv 1909.12641.
+
+    value:  v_k = sqrt(n_k) l_k, l_k the mean loss of k in nats when it last trained
+    C:  the available clients without the floor(alpha1 A) smallest values, A the number of available clients
+    S:  floor((1 - alpha3) m) clients of C, drawn successively in proportion to exp(alpha2 v_k), and others uniformly
+
+A value stays until its client trains again. sqrt(n_k) l_k is the sum of the losses over sqrt(n_k). If all samples have
+the same loss, a client's value grows with the square root of its size.
+
+The abstract and three third-party implementations were read, the full text was not. The defaults of alpha1, alpha2 and
+alpha3 are those of the implementations.
+
+Departures from the paper:
+- The loss is the mean over the client's local steps (loss=train), a by-product of training. loss=first_epoch takes each
+  sample's loss when it is first trained on. loss=start takes the loss of w_t, which one of the implementations
+  evaluates before training, for one more forward pass.
+- Two of the implementations divide the mean loss by sqrt(n_k), which prefers small clients: value=mean.
+- Clients that never trained have the largest known value, so that they are explored. The implementations give them 0 or
+  minus infinity.
+- Clients with small values are excluded in this round only. One implementation excludes them until they are drawn
+  uniformly, another one excludes the share 1 - alpha1.
+- Both parts of the cohort are drawn without replacement and are disjoint, so that it has m clients.
+- A loss that is not finite leaves the value as it was.
+- A client that failed three times in a row is withheld for some rounds (`round/backoff.py`): it would otherwise keep
+  the value with which it was selected.
+"""
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.component import CLEAN_LABELS, Facts, Requirement
+from fedcohort.selector.base import Selector, draw, top
+from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+ALWAYS_UNIFORM = (
+    "{option} draws floor((1 - alpha3) x cohort) clients by their values, which is none: every cohort is uniform, as "
+    "with selector=random. Choose a larger cohort, or a smaller selector.alpha3"
+)
+NEEDS = {"train": {"train_loss"}, "first_epoch": {"loss_sum", "n_used"}, "start": {"loss"}}
+
+
+@dataclass(frozen=True)
+class State:
+    """State of Active FL that is kept between rounds.
+
+    Attributes:
+        loss: mean loss of each client in nats when it last trained, NaN before it, [K].
+    """
+
+    loss: Values
+
+
+@dataclass(frozen=True)
+class ActiveFl(Selector[State]):
+    """Active FL, a client selector.
+
+    Attributes:
+        alpha1: share of the available clients that is excluded from the draw by value.
+        alpha2: factor of the values in the exponent.
+        alpha3: share of the cohort that is drawn uniformly.
+        loss: "train", "first_epoch" or "start".
+        value: "sum" or "mean".
+        tie: which of equal values are excluded, "random" ones or those of the lowest "id".
+    """
+
+    alpha1: float
+    alpha2: float
+    alpha3: float
+    loss: str
+    value: str
+    tie: str
+
+    backs_off: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        ranges.number("alpha1", self.alpha1, "[0, 1)")
+        ranges.number("alpha2", self.alpha2, "[0, inf)")
+        ranges.number("alpha3", self.alpha3, "[0, 1]")
+        ranges.choice("loss", self.loss, *NEEDS)
+        ranges.choice("value", self.value, "sum", "mean")
+        ranges.choice("tie", self.tie, "random", "id")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"n_train"} | NEEDS[self.loss])
+
+    @property
+    def recommendations(self) -> frozenset[Requirement]:
+        return frozenset({CLEAN_LABELS, Requirement(self._draws_by_value, ALWAYS_UNIFORM)})
+
+    def _draws_by_value(self, run: Facts) -> bool | None:
+        return None if run.cohort is None else self.alpha3 == 1 or self.count_by_value(run.cohort) > 0
+
+    def count_by_value(self, cohort: int) -> int:
+        """Return the number of clients that are drawn by their values."""
+        return math.floor((1 - self.alpha3) * cohort + 1e-9)
+
+    def init(self, population: Population) -> State:
+        return State(np.full(population.n_clients, np.nan))
+
+    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
+        """Return the query of loss=start: to the clients that will be selected, concurrent with training.
+
+        The selection is foreseen with a copy of the generator.
+        """
+        if self.loss != "start":
+            return ()
+        foreseen, _, _ = self._choose(state, replace(ctx, rng=copy.deepcopy(ctx.rng)))
+        return (Probe("loss", foreseen, concurrent=True),)
+
+    def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        clients, v, probability = self._choose(state, ctx)
+        return Selection(clients, v, probability=probability), state
+
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
+        if self.loss == "start":
+            latest = outcome.probes["loss"].dense(len(state.loss))[outcome.clients]
+        elif self.loss == "train":
+            latest = outcome.signals["train_loss"]
+        else:
+            latest = outcome.signals["loss_sum"] / np.maximum(outcome.signals["n_used"], 1.0)
+        is_finite = np.isfinite(latest)
+        loss = state.loss.copy()
+        loss[outcome.clients[is_finite]] = latest[is_finite]
+        return None, State(loss)
+
+    def _choose(self, state: State, ctx: RoundContext) -> tuple[Ids, Values, Values]:
+        """Return the cohort, the values of all clients, and each one's probability to have the first place."""
+        available, ones = ctx.available, np.ones(ctx.n_clients)
+        root_n = np.sqrt(np.maximum(ctx.signals["n_train"], 1))
+        v = state.loss * root_n if self.value == "sum" else state.loss / root_n
+        values = v[available][~np.isnan(v[available])]
+        v = np.where(np.isnan(v), values.max() if len(values) else 0.0, v)
+        n_excluded = math.floor(self.alpha1 * len(available) + 1e-9)
+        excluded = top(-v, available, n_excluded, ctx.rng, self.tie) if n_excluded else available[:0]
+        eligible = np.setdiff1d(available, excluded, assume_unique=True)
+        p = np.zeros(ctx.n_clients)
+        p[eligible] = np.exp(self.alpha2 * (v[eligible] - v[eligible].max(initial=-np.inf)))
+        by_value = draw(p, available, self.count_by_value(ctx.cohort), ctx.rng)
+        undrawn = np.setdiff1d(available, by_value, assume_unique=True)
+        uniform = draw(ones, undrawn, ctx.cohort - self.count_by_value(ctx.cohort), ctx.rng)
+        share = self.count_by_value(ctx.cohort) / ctx.cohort
+        probability = share * p / max(float(p.sum()), 1.0)
+        probability[available] += (1 - share) / max(len(available), 1)
+        return np.sort(np.append(by_value, uniform)), v, probability

@@ -1,0 +1,138 @@
+"""E3CS: exponential weights for clients that return their updates, with a minimum probability (Huang et al. 2022).
+
+Huang, Lin, Shen, Li, Zomaya, "Stochastic Client Selection for Federated Learning with Volatile Clients", IEEE Internet
+of Things Journal 9, 2022, arXiv 2011.08756.
+
+    probability:  p_k = sigma + (m - K sigma) min(w_k, a) / sum_j min(w_j, a), sigma = quota m / K
+    S:  m clients, k with probability p_k
+    after a round:  w_k <- w_k exp((m - K sigma) eta x_k / (K p_k)) for k in S that are not capped
+
+x_k is 1 if the update of k arrived in time, and 0 otherwise. The cap a is infinite where no p_k exceeds 1. Otherwise it
+is the number with which the largest p_k are 1. Weights are 1 at first and are kept as logarithms. A quota of 1 is
+selector=random, and learns nothing.
+
+The abstract and one third-party implementation were read, the full text was not. eta is that of the implementation.
+
+Departures from the paper:
+- The draw is systematic (draw=exact): clients are laid on a line in random order, each with length p_k, and the points
+  u, u + 1, .. select them, with u uniform in (0, 1]. P(k in S) is then p_k exactly. draw=multinomial draws successively
+  in proportion to p, which the paper is recalled to do: a client with p_k = 1 may then be left out.
+- The implementation cuts p_k at 1 without giving the rest to the others, and updates the weights of all clients.
+- K is the number of available clients in rounds with absences.
+- The paper's quota that increases after a quarter of the rounds is selector.quota=0 with selector.uniform_from.
+- A weight counts as at least 1e-12 of the largest, so that every probability is positive.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool
+
+from fedcohort import ranges
+from fedcohort.selector.base import Selector, draw
+from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+FLOOR = 1e-12  # of the largest weight
+
+
+@dataclass(frozen=True)
+class State:
+    """State of E3CS that is kept between rounds.
+
+    Attributes:
+        log_weight: ln w_k less its largest value, [K].
+        gain: increase of ln w_k if client k arrives in this round, 0 where p_k was capped, [K].
+    """
+
+    log_weight: Values
+    gain: Values
+
+
+@dataclass(frozen=True)
+class E3cs(Selector[State]):
+    """E3CS, a client selector.
+
+    Attributes:
+        eta: learning rate of the weights.
+        quota: least probability of a client in multiples of m / K.
+        uniform_from: round from which the quota is 1, or None.
+        draw: "exact" or "multinomial".
+    """
+
+    eta: float
+    quota: float
+    uniform_from: int | None
+    draw: str
+
+    def __post_init__(self) -> None:
+        ranges.number("eta", self.eta, "(0, inf)")
+        ranges.number("quota", self.quota, "[0, 1]")
+        ranges.integer("uniform_from", self.uniform_from, "[0, inf)", optional=True)
+        ranges.choice("draw", self.draw, "exact", "multinomial")
+
+    def init(self, population: Population) -> State:
+        return State(np.zeros(population.n_clients), np.zeros(population.n_clients))
+
+    def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        available, count = ctx.available, len(ctx.available)
+        m, p, gain = min(ctx.cohort, count), np.zeros(ctx.n_clients), np.zeros(ctx.n_clients)
+        quota = 1.0 if self.uniform_from is not None and ctx.round >= self.uniform_from else self.quota
+        order_noise = ctx.rng.random(ctx.n_clients)
+        if not count:
+            return Selection(available, probability=p), replace(state, gain=gain)
+        log_weight = state.log_weight[available]
+        w = np.maximum(np.exp(log_weight - log_weight.max()), FLOOR)
+        p[available], is_capped = allocate(w, m, quota * m / count)
+        gain[available] = np.where(is_capped, 0.0, m * (1 - quota) * self.eta / count / p[available])
+        if self.draw == "multinomial":
+            clients = draw(p, available, m, ctx.rng)
+        else:
+            line = available[np.argsort(order_noise[available])]
+            clients = np.sort(line[systematic(p[line], m, 1.0 - ctx.rng.random())])
+        return Selection(clients, state.log_weight, probability=p), replace(state, gain=gain)
+
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
+        log_weight = state.log_weight.copy()
+        log_weight[outcome.clients] += state.gain[outcome.clients]
+        return None, replace(state, log_weight=log_weight - log_weight.max())
+
+
+def allocate(w: Values, m: int, sigma: float) -> tuple[Values, Bool[np.ndarray, "_n"]]:
+    """Return the probabilities, which sum to m, and which of them are capped at 1, [n] each.
+
+    With the c largest capped, the others share m - c - (n - c) sigma in proportion to w. c is the smallest number for
+    which none of them exceeds 1.
+
+    Args:
+        w: weights, positive, [n].
+        m: number of draws, at most n.
+        sigma: least probability, at most m / n.
+    """
+    n = len(w)
+    if m == n:
+        return np.ones(n), np.ones(n, bool)
+    order = np.argsort(-w, kind="stable")
+    c, largest = np.arange(m), w[order[:m]]
+    total = np.cumsum(w[order[::-1]])[::-1][:m]  # sum of the weights from the c-th largest on
+    shared = m - c - (n - c) * sigma
+    n_capped = int(np.argmax(sigma + shared * largest / total <= 1 + 1e-12))
+    is_capped = np.zeros(n, bool)
+    is_capped[order[:n_capped]] = True
+    p = np.where(is_capped, 1.0, sigma + shared[n_capped] * w / total[n_capped])
+    return np.minimum(p, 1.0), is_capped
+
+
+def systematic(p: Values, m: int, start: float) -> Ids:
+    """Return the positions of m clients on a line of lengths p, at the points start, start + 1, ..
+
+    Args:
+        p: length of each client, at most 1, with the sum m.
+        m: number of clients.
+        start: first point, in (0, 1].
+    """
+    ends = np.cumsum(p)
+    position = np.searchsorted(ends * (m / ends[-1]), start + np.arange(m))
+    # rounding may select a client of length 1 twice, or go beyond the end of the line
+    position = np.maximum.accumulate(position - np.arange(m)) + np.arange(m)
+    return np.minimum(position, len(p) - m + np.arange(m))

@@ -1,0 +1,129 @@
+"""Send the steps of a journal that MLflow lacks, each step once, also after kills.
+
+A metric is sent with the journal's time, which is part of MLflow's primary key, so that sending it again changes
+nothing. The steps that MLflow has are read once, from one metric that every round has.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedcohort.record import history, manifest
+from fedcohort.record.history import MAIN_METRIC, Line
+from fedcohort.record.observer import RunInfo
+from fedcohort.record.summary import read_summary
+from fedcohort.record.tags import DONE, ENDED_BY
+from fedcohort.tracking import identity, record
+from fedcohort.tracking.server import Place, connect, retry_while_locked
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Metric
+
+MARKER = "time/virtual_s"  # the metric that is sent last of a step
+BATCH = 1000  # metrics per request, MLflow's limit
+NOT_SENT = {"round", "step"}  # metrics that MLflow would make the default axis of every chart
+STATUS = {"running": "RUNNING", "finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
+FILES = ("report.html", "config.yaml", "starts.jsonl", "summary.json", "clients.parquet", "run.log")
+
+
+class RunUpload:
+    """Sends the journal of one run to its MLflow run, which may have some of the steps already."""
+
+    def __init__(self, client: "MlflowClient", run_id: str, folder: Path) -> None:
+        self.client = client
+        self.run_id = run_id
+        self._journal = folder / history.JOURNAL_FILE
+        self._offset, self._digest = 0, ""
+        self._waiting: list[Line] = []
+        self._present = {metric.step for metric in client.get_metric_history(run_id, MARKER)}
+
+    def send(self) -> int:
+        """Send the committed steps that are missing, and return their number."""
+        lines, self._offset = history.read_lines(self._journal, self._offset, self._digest)
+        self._digest = lines[-1].digest if lines else self._digest
+        self._waiting += [line for line in lines if line.step not in self._present]
+        count = 0
+        while self._waiting:
+            batch = _first_batch(self._waiting)
+            log_batch(self.client, self.run_id, batch)
+            self._present |= {line.step for line in batch}
+            del self._waiting[: len(batch)]
+            count += len(batch)
+        return count
+
+    def close(self, info: RunInfo, status: str) -> int:
+        """Upload the files of the run and end it, at the time of its last round; return the number of files."""
+        files = list(artifacts(info.folder))
+        for path, folder in files:
+            self.client.log_artifact(self.run_id, str(path), folder)
+        self.set_status(info, status)
+        self.client.set_terminated(self.run_id, STATUS[status], history.last_commit_ms(info.folder))
+        return len(files)
+
+    def set_status(self, info: RunInfo, status: str) -> None:
+        """Set the tags of the run's status and completed rounds, and with a summary the note on the run's page."""
+        from mlflow.entities import RunTag
+
+        tags = {"status": status, DONE: str(max(self._present, default=0))}
+        if status == "finished":
+            spent = history.count_spent(history.read_lines(self._journal)[0])
+            tags[ENDED_BY] = ", ".join(info.budget.list_reached(spent))
+        if summary := read_summary(info.folder):
+            tags["mlflow.note.content"] = record.note(summary)
+        self.client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in tags.items()])
+
+
+def open_upload(info: RunInfo, where: Place, *, running: bool = True) -> RunUpload:
+    """Connect, find or create the folder's run, and read the steps that it has; running: whether to show it as running.
+
+    This may be repeated.
+    """
+
+    def attempt() -> RunUpload:
+        client = connect(where)
+        run_id = identity.find_or_create_run(client, info, where)
+        if running:
+            client.update_run(run_id, STATUS["running"])
+        return RunUpload(client, run_id, info.folder)
+
+    return retry_while_locked(attempt)
+
+
+def log_batch(client: "MlflowClient", run_id: str, batch: Sequence[Line]) -> None:
+    """Send the metrics of steps in one request; MLflow's client splits a line with more than 1,000 metrics."""
+    client.log_batch(run_id, metrics=[metric for line in batch for metric in _metrics(line)])
+
+
+def artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
+    """Yield the files that are uploaded, each with its folder in MLflow. Raises `DamagedFile`."""
+    for name in FILES:
+        manifest.check_file(folder / name)
+        if (folder / name).exists():
+            yield folder / name, None
+    for path in sorted((folder / "figures").glob("*.png")):
+        yield path, "figures"
+
+
+def _first_batch(waiting: Sequence[Line]) -> list[Line]:
+    """Return as many complete steps as fit into one request, so that MLflow has all metrics of a step or none."""
+    batch: list[Line] = []
+    count = 0
+    for line in waiting:
+        count += len(line.metrics)
+        if batch and count > BATCH:
+            break
+        batch.append(line)
+    return batch
+
+
+def _metrics(line: Line) -> "Iterator[Metric]":
+    """Yield the metrics of a step with the marker last, so that a step with the marker is complete."""
+    from mlflow.entities import Metric
+
+    if MAIN_METRIC in line.metrics:
+        yield Metric(record.SORTED_FIRST, line.metrics[MAIN_METRIC], line.time_ms, line.step)
+    names = sorted(line.metrics, key=lambda name: (name == MARKER, name))
+    for name in names:
+        if name not in NOT_SENT:
+            yield Metric(name, line.metrics[name], line.time_ms, line.step)

@@ -1,0 +1,88 @@
+"""Copies between host and device, one for many clients, because each copy from a GPU waits for the GPU."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedcohort.training.client_task import Remember
+from fedcohort.training.passes import Passes, summarise_losses
+from fedcohort.types import ClientUpdate, Values
+
+HELD_BYTES = {"cpu": 0, "cuda": 2**28}  # updates that wait for the copy of their losses and norms, by kind of device
+
+
+def to_device(arrays: Sequence[np.ndarray], device: torch.device) -> Iterator[Tensor]:
+    """Copy arrays of indices or counts to a device at once, and return them in their shapes as int32 tensors."""
+    flat = np.concatenate([np.empty(0, np.int32), *(array.astype(np.int32).ravel() for array in arrays)])
+    parts = torch.from_numpy(flat).to(device).split([array.size for array in arrays])
+    return (part.view(array.shape) for part, array in zip(parts, arrays, strict=True))
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """The result of one client's training, before its losses and norms are copied to the host.
+
+    Attributes:
+        n_used: number of samples that mini-batches are drawn from.
+        passes: order of the samples and mini-batches of each pass.
+        losses: cross-entropies of all steps' samples before their step, in nats, on the device.
+        norms: norms of the vectors that the client sends (`ClientUpdate.norms`), scalars on the device.
+        stored: vectors that hooks keep at the client, by name.
+        remember: see `ClientTask.remember`.
+        n_bytes: bytes of the vectors on the device.
+        make_update: function that returns the client's update, given the fields that depend on the losses and norms.
+    """
+
+    n_used: int
+    passes: Passes
+    losses: Tensor
+    norms: Sequence[Tensor]
+    stored: Mapping[str, Tensor]
+    remember: Remember | None
+    n_bytes: int
+    make_update: Callable[..., ClientUpdate]
+
+    def finish(self, losses: Values, norms: Values) -> ClientUpdate:
+        """Return the client's update; losses, norms: the values of these attributes on the host."""
+        batch_loss, batch_size, first = summarise_losses(self.n_used, self.passes, losses)
+        remembered, report = ({}, {}) if self.remember is None else self.remember(first)
+        return self.make_update(
+            n_used=self.n_used,
+            stored={**remembered, **self.stored},
+            batch_loss=batch_loss,
+            batch_size=batch_size,
+            sample_loss=first,
+            norms=norms.tolist(),
+            loss_report=report,
+        )
+
+
+Results = Sequence[TrainingResult]  # of clients that were trained at once
+
+
+def finish_in_blocks(groups: Iterable[Results], device: torch.device) -> Iterator[ClientUpdate]:
+    """Yield the updates of groups of clients in their order.
+
+    On a GPU, results wait until they hold `HELD_BYTES`, and their losses and norms are then copied at once. On a CPU,
+    each group is finished immediately, so that its updates are added up while they are in the processor's cache.
+    """
+    waiting: list[TrainingResult] = []
+    for group in groups:
+        waiting += group
+        if sum(result.n_bytes for result in waiting) >= HELD_BYTES[device.type]:
+            yield from _finish(waiting)
+            waiting = []
+    yield from _finish(waiting)
+
+
+def _finish(results: Results) -> Iterator[ClientUpdate]:
+    """Copy the losses and norms of all results to the host at once, and yield the updates."""
+    if not results:
+        return
+    parts = [part for result in results for part in (result.losses, torch.stack(list(result.norms)))]
+    values = np.split(torch.cat(parts).double().cpu().numpy(), np.cumsum([len(part) for part in parts])[:-1])
+    for result, losses, norms in zip(results, values[::2], values[1::2], strict=True):
+        yield result.finish(losses, norms)

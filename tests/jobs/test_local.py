@@ -1,0 +1,116 @@
+"""Worker processes: one that dies costs its own job, each job has a log, and none outlives its parent."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from fedcohort.jobs import local
+from fedcohort.jobs.local import describe_exit, log_path, run_in_workers, run_local
+from fedcohort.record import sweep_folder
+from job_toy import toy
+from yaml_words import ROOT
+
+KILLED = "its process was ended by SIGKILL (kill -9, or the kernel for lack of memory)"
+
+SCRIPT = """
+import sys
+from pathlib import Path
+
+from fedcohort.jobs import local
+from fedcohort.jobs.local import run_in_workers
+from job_toy import toy
+
+local.IMPORTED = ("fedcohort.jobs.fork_server",)
+local.start_fork_server(1)
+list(run_in_workers(toy(Path(sys.argv[1])), {0: ("wait",), 1: ("wait",)}, 2))
+"""
+
+
+IMPORTING = """
+import os
+import sys
+
+from multiprocessing import get_context
+
+from fedcohort.jobs import local
+
+
+def look():
+    return str(os.getppid()) == os.environ["STARTED_BY"], os.environ["OMP_NUM_THREADS"], "pyarrow" in sys.modules
+
+
+if __name__ == "__main__":
+    os.environ["STARTED_BY"] = str(os.getpid())
+    local.IMPORTED = ("pyarrow",)  # what a run needs takes seconds
+    local.start_fork_server(3)
+    kept = "OMP_NUM_THREADS" in os.environ
+    with get_context("forkserver").Pool(2) as pool:
+        print(kept, {pool.apply(look) for _ in range(4)})
+"""
+
+
+@pytest.fixture(autouse=True)
+def light(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fork server with few imports, where none is there yet."""
+    monkeypatch.setattr(local, "IMPORTED", ("fedcohort.jobs.fork_server",))
+
+
+def pid_of(folder: Path, number: int) -> int:
+    path = folder / f"{number}.pid"
+    while not path.exists() or not path.read_text():
+        time.sleep(0.05)
+    return int(path.read_text())
+
+
+def test_a_worker_that_dies_costs_its_own_job_only(tmp_path: Path) -> None:
+    jobs = {3: ("note",), 4: ("die",), 5: ("note",), 6: ("note",)}
+    assert list(run_in_workers(toy(tmp_path), jobs, 1)) == [(3, ""), (4, KILLED), (5, ""), (6, "")]
+    assert pid_of(tmp_path, 3) == pid_of(tmp_path, 4) != pid_of(tmp_path, 5) == pid_of(tmp_path, 6)
+    assert [log_path(tmp_path, number).read_text() for number in jobs] == [f"job {number}\n" for number in jobs]
+
+
+def test_a_job_whose_process_dies_has_failed(tmp_path: Path) -> None:
+    assert sorted(run_local(toy(tmp_path), {0: ("die",), 1: ("note",)}, 2)) == [0, 1]
+    record = sweep_folder.read(tmp_path)[0]
+    assert (record.words, record.how, record.reason) == (("die",), "failed", KILLED)
+
+
+def test_closing_ends_the_jobs_that_run(tmp_path: Path) -> None:
+    with closing(run_in_workers(toy(tmp_path), {0: ("note",), 1: ("wait",), 2: ("note",)}, 2)) as ended:
+        pid = pid_of(tmp_path, 1) if next(ended) else 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes can be waited for on Linux")
+def test_a_killed_command_leaves_no_worker(tmp_path: Path) -> None:
+    """Neither one that works nor one that waits for a job."""
+    parent = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path)], cwd=ROOT / "tests")
+    workers = [os.pidfd_open(pid_of(tmp_path, number)) for number in (0, 1)]
+    parent.kill()
+    parent.wait()
+    for worker in workers:
+        assert select.select([worker], [], [], 20)[0], "it outlives the command"
+        os.close(worker)
+
+
+def test_exit_codes_are_described() -> None:
+    assert describe_exit(128 + signal.SIGTERM) == "its process was ended by SIGTERM"
+    assert describe_exit(9) == "its process was ended with exit code 9"
+
+
+def test_workers_are_forked_from_a_process_that_has_imported_for_them(tmp_path: Path) -> None:
+    """With the threads that were asked for, which this process itself doesn't get."""
+    (tmp_path / "sweep.py").write_text(IMPORTING)
+    bare = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "sweep.py")], env=bare, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "False {(False, '3', True)}\n", done.stderr

@@ -1,0 +1,94 @@
+"""Options in which compared cells differ as well, and the newest sweep."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from compare_toy import ACC, compare_runs, make_run
+from fedcohort.report.comparison.verdicts import list_verdicts
+from fedcohort.results.matching.match import match
+from fedcohort.results.matching.question import find_newest_sweep, list_differing_options
+from fedcohort.results.matching.run import Run, name_newest
+
+LONG = {"deadline": "fixed", "deadline.k": "1.0", "until.virtual_s": "5400"}
+SHORT = {"deadline": "wait_for_all", "until.virtual_s": "null"}
+
+
+def two_sweeps() -> list[Run]:
+    """Random and flash of the first sweep, with five seeds, then all three with other budgets and three seeds."""
+    runs = [
+        _in(make_run(word, seed, acc + seed / 100, started=1, options=LONG, rounds="500"), "2026-01-01")
+        for word, acc in (("random", 0.7), ("flash", 0.6))
+        for seed in range(5)
+    ]
+    return runs + [
+        _in(make_run(word, seed, acc + seed / 90, started=2, options=SHORT, rounds="50"), "2026-01-02")
+        for word, acc in (("random", 0.6), ("flash", 0.6), ("ucb", 0.65))
+        for seed in range(3)
+    ]
+
+
+def _in(run: Run, sweep: str) -> Run:
+    return replace(run, tags={**run.tags, "sweep_id": sweep})
+
+
+def test_a_verdict_names_a_difference_of_budgets() -> None:
+    """Of random and flash the first sweep's five runs are compared, of ucb there are those of the second only."""
+    answer = compare_runs(two_sweeps())
+    assert answer.unlike["", "flash"] == ()
+    assert answer.unlike["", "ucb"] == ("rounds", "until.virtual_s", "deadline")
+    lines = list_verdicts(answer)
+    (ucb,) = (line for line in lines if line.startswith("ucb is worse than random"))
+    assert ucb.endswith("Other options differ as well: rounds, until.virtual_s and deadline.")
+    assert lines[-1] == "The runs belong to several sweeps: sweep=2026-01-02 compares only those of the newest."
+    assert not any("Other options" in line for line in lines if "flash" in line)
+
+
+def test_many_options_are_counted() -> None:
+    options = {"client.lr": "1", "client.batch": "2", "eval.every": "3", "update_limit.a": "4", "cohort": "9"}
+    runs = [make_run("random", seed, 0.5) for seed in range(2)]
+    runs += [make_run("ucb", seed, 0.4, options=options, rounds="9") for seed in range(2)]
+    (line,) = list_verdicts(compare_runs(runs))
+    assert line.endswith("Other options differ as well: rounds, client.batch, client.lr, cohort and 2 more.")
+
+
+@pytest.mark.parametrize(
+    ("rows", "first", "second", "expected"),
+    [
+        ("selector", {"selector.d": "5"}, {"selector.d": "10"}, ()),  # options of what is compared
+        ("selector", {"deadline": "fixed", "deadline.k": "1"}, {"deadline": "none"}, ("deadline",)),
+        ("selector", {"deadline.k": "1", "rounds": "5"}, {"deadline.k": "2", "rounds": "9"}, ("rounds", "deadline.k")),
+        ("agg", {"deadline": "fixed"}, {"deadline": "none"}, ()),  # which an aggregator may bring along
+        ("name", {"deadline": "fixed"}, {"deadline": "none"}, ()),  # whatever the names stand for
+        ("name", {"rounds": "5"}, {"rounds": "9"}, ("rounds",)),  # but no name hides a budget
+        ("rounds", {"rounds": "5"}, {"rounds": "9"}, ()),
+    ],
+)
+def test_other_options_that_differ_are_noted(
+    rows: str, first: Mapping[str, str], second: Mapping[str, str], expected: tuple[str, ...]
+) -> None:
+    a, b = ("5", "9") if rows == "rounds" else ("a", "b")
+    runs = []
+    for value, options in ((a, first), (b, second)):
+        run = make_run("random", 0, 0.5, options={**options, **({rows: value} if rows in ("selector", "agg") else {})})
+        runs.append(replace(run, tags={**run.tags, "name": value}))
+    matched = match(runs, rows, None, ACC)
+    assert list_differing_options(("", b), ("", a), matched) == expected
+
+
+def test_a_baseline_column_makes_columns_the_conditions() -> None:
+    """Of agg=a, the baseline, and agg=b, which brings its own deadline along, in the row of one selector."""
+    runs = [make_run("ucb", s, 0.5 + 0.1 * s, agg, options={"deadline": agg}) for agg in ("a", "b") for s in range(2)]
+    answer = compare_runs(runs, cols="agg", baseline="a")
+    assert list(answer.headline.entries) == [("ucb", "a"), ("ucb", "b")]
+    assert answer.unlike == {("ucb", "b"): ()}
+
+
+def test_the_newest_sweep_is_the_one_that_began_last() -> None:
+    """A sweep that found all of its runs finished has those of the one before, and a name that sorts after."""
+    runs = [_in(make_run("a", 0, 0.1, started=3), "2025, 2026"), _in(make_run("b", 0, 0.1, started=1), "2027")]
+    assert name_newest(runs) == "2026"
+    assert name_newest([replace(run, tags={}) for run in runs]) is None
+    assert find_newest_sweep(match(runs, "selector", None, ACC)) == "2026"
+    assert find_newest_sweep(match(runs[:1], "selector", None, ACC)) is None

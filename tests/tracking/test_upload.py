@@ -1,0 +1,223 @@
+"""MLflow gets every round exactly once: killed anywhere, started two at a time, moved, deleted."""
+
+import dataclasses
+import json
+import os
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow.exceptions import MlflowException
+
+from fedcohort.errors import TrackingError
+from fedcohort.record import history
+from fedcohort.record.journal import Journal
+from fedcohort.record.observer import RunInfo
+from fedcohort.tracking import identity, record, server, upload
+from fedcohort.tracking.follow import Sender
+from killing import in_a_child, kill_at
+from record.made_up import info, play, report
+from tracking.databases import Logs, template
+from tracking.tracked import check, run_info, watchers
+
+
+def test_a_resumed_run_is_the_same_run(logs: Logs) -> None:
+    play(watchers(logs), run_info(logs), last=3, status="interrupted")
+    changed = dataclasses.replace(
+        run_info(logs, rounds=8, start=2), config={**run_info(logs).config, "rounds": 8}, tags={"sweep_id": "s2"}
+    )
+    play(watchers(logs), changed)
+    run = check(logs, 8)
+    assert (run.data.params["rounds"], run.data.tags["changed.rounds"]) == ("6", "8")
+    assert run.data.tags["sweep_id"] == "s2"
+
+
+def test_tags_have_the_requested_and_completed_rounds(logs: Logs) -> None:
+    def told() -> tuple[str, str]:
+        tags = logs.only_run().data.tags
+        return tags["rounds"], tags["rounds_done"]
+
+    play(watchers(logs), run_info(logs), last=4, status="interrupted")
+    assert told() == ("6", "4")
+    again = watchers(logs)
+    for watcher in again:
+        watcher.start(run_info(logs, rounds=9, start=3))
+    assert told() == ("9", "3")
+    assert logs.only_run().data.tags["alike"].endswith(" rounds=9"), "an extended run leaves the group of the shorter"
+    play(watchers(logs), run_info(logs, rounds=9, start=3), last=7)  # a callback has ended it
+    assert told() == ("9", "7")
+    play(watchers(logs), run_info(logs, rounds=8, start=7))
+    assert told() == ("8", "8")
+
+
+def test_a_name_of_one_s_own_is_a_tag(logs: Logs) -> None:
+    """So that `compare rows=name` has rows of names that one gave."""
+    named = dataclasses.replace(run_info(logs), config={**run_info(logs).config, "name": "first_try"})
+    play(watchers(logs), named)
+    assert logs.only_run().data.tags["name"] == "first_try"
+
+
+def test_tags_say_which_budget_ended_it(logs: Logs) -> None:
+    """A round takes 310 s, four of them 1240; the parameter keeps its first value, and the tag has the latest one."""
+
+    def told() -> tuple[str | None, ...]:
+        run = logs.only_run()
+        found = (run.data.params, "until.virtual_s"), (run.data.tags, "until.virtual_s"), (run.data.tags, "ended_by")
+        return tuple(of.get(name) for of, name in found)
+
+    config = run_info(logs).config
+    first, second = ({**config, "until": {"virtual_s": end, "bytes": None, "acc": None}} for end in (1240.0, 310.0 * 6))
+    play(watchers(logs), run_info(logs, config=first), last=4)
+    assert told() == ("1240.0", "1240.0", "until.virtual_s")
+    play(watchers(logs), run_info(logs, config=second, start=4))
+    assert told() == ("1240.0", "1860.0", "rounds, until.virtual_s")
+
+
+KILLS: list[tuple[Any, str, int, str]] = [
+    (identity, "_write", 1, "before"),  # nothing is known yet
+    (identity, "_create", 1, "before"),
+    (identity, "_create", 1, "after"),  # the run exists, the folder doesn't know it
+    (identity, "describe", 1, "before"),
+    (identity, "describe", 1, "after"),
+    (upload, "log_batch", 1, "before"),
+    (upload, "log_batch", 4, "before"),
+    (upload, "log_batch", 4, "after"),  # it has arrived, but nobody noted that
+    (upload.RunUpload, "set_status", 1, "before"),  # the files are there, the run is not ended
+    (upload.RunUpload, "close", 1, "after"),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "call", "when"), KILLS, ids=lambda v: getattr(v, "__name__", str(v)))
+def test_a_kill_anywhere_sends_everything_once(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, when: str
+) -> None:
+    kill_at(monkeypatch, owner, name, call, when, lambda: play(watchers(logs), run_info(logs)))
+    lines, _ = history.read_lines(run_info(logs).folder / "journal.jsonl")
+    play(watchers(logs), run_info(logs, start=max(len(lines) - 3, 0)))
+    check(logs, 6)
+
+
+def test_sending_again_changes_nothing(logs: Logs) -> None:
+    """What the server has is asked for; where the answer is lost, the primary key keeps it exactly once."""
+    play(watchers(logs), run_info(logs))
+    lines, _ = history.read_lines(run_info(logs).folder / "journal.jsonl")
+    upload.log_batch(logs.client(), logs.only_run().info.run_id, lines)
+    check(logs, 6)
+
+
+def run_and_track(logs: Logs, facts: RunInfo) -> None:
+    play(watchers(logs), facts)
+
+
+def test_two_processes_may_start_on_a_database_that_is_not_there(tmp_path: Path) -> None:
+    fresh = Logs(tmp_path / "logs")
+    children = []
+    for number in range(2):
+        facts = info(fresh.path / "runs" / f"run-{number}", rounds=2)
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0 if in_a_child(partial(run_and_track, fresh, facts)) == 0 else 1)
+        children.append(pid)
+    assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 2
+    assert sorted(run.info.status for run in fresh.runs()) == ["FINISHED"] * 2
+    steps = [m.step for run in fresh.runs() for m in fresh.client().get_metric_history(run.info.run_id, "test/acc")]
+    assert sorted(steps) == sorted([0, 1, 2] * 2)
+
+
+def test_a_kill_while_tables_are_made_leaves_no_half_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = Logs(tmp_path / "logs")
+    kill_at(monkeypatch, os, "replace", 4, "before", lambda: play(watchers(fresh), run_info(fresh)))
+    assert not (fresh.path / "mlflow.db").exists()
+    assert (fresh.path / ".mlflow.db.draft").exists()
+
+
+def test_after_an_outage_the_missing_rounds_are_sent(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+) -> None:
+    sent = upload.log_batch
+
+    def gone_from_2_to_4(client: Any, run_id: str, batch: list[history.Line]) -> None:
+        if 2 <= batch[-1].step <= 4:
+            raise MlflowException("connection refused")
+        sent(client, run_id, batch)
+
+    monkeypatch.setattr(upload, "log_batch", gone_from_2_to_4)
+    monkeypatch.setattr(Sender, "_pause", lambda self, took: 0.0)
+    play(watchers(logs), run_info(logs))
+    check(logs, 6)
+    texts = [entry.getMessage() for entry in said.records]
+    assert [("can't be reached" in text, "is reachable again" in text) for text in texts] == [
+        (True, False),
+        (False, True),
+    ]
+
+
+def test_a_locked_database_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    errors: list[Exception] = [MlflowException("(sqlite3.OperationalError) database is locked")] * 3
+
+    def action() -> str:
+        if errors:
+            raise errors.pop()
+        return "done"
+
+    assert server.retry_while_locked(action) == "done"
+    errors += [MlflowException("no such table")]
+    with pytest.raises(MlflowException, match="no such table"):
+        server.retry_while_locked(action)
+    errors += [MlflowException("database is locked")] * 5
+    with pytest.raises(MlflowException, match="locked"):
+        server.retry_while_locked(action)
+
+
+def test_rounds_wait_for_each_other(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[int] = []
+    sent = upload.log_batch
+
+    def count(client: Any, run_id: str, batch: list[history.Line]) -> None:
+        batches.append(len(batch))
+        sent(client, run_id, batch)
+
+    monkeypatch.setattr(upload, "log_batch", count)
+    play([Journal(), logs.tracker(every_s=3600)], run_info(logs, rounds=60))
+    check(logs, 60)
+    most = 1000 // len(report(1).metrics)
+    assert batches == [most, 61 - most]
+
+
+def test_a_deleted_run_is_made_anew(logs: Logs) -> None:
+    play(watchers(logs), run_info(logs), last=3, status="interrupted")
+    logs.client().delete_run(logs.only_run().info.run_id)
+    play(watchers(logs), run_info(logs, start=3))
+    check(logs, 6)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"tracking_uri": "a", "colour": 1}'])
+def test_a_damaged_mlflow_json_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "mlflow.json").write_text(text)
+    with pytest.raises(TrackingError, match=r"mlflow\.json is damaged"):
+        identity.load(tmp_path)
+
+
+def test_another_place_is_another_run(logs: Logs, tmp_path: Path) -> None:
+    play(watchers(logs), run_info(logs), last=3, status="interrupted")
+    elsewhere = f"sqlite:///{tmp_path / 'other.db'}"
+    (tmp_path / "other.db").write_bytes(template())
+    play([Journal(), logs.tracker(elsewhere)], run_info(logs, start=3))
+    assert logs.only_run().info.status == "KILLED"  # where it was first it stays as it ended
+    assert json.loads((run_info(logs).folder / "mlflow.json").read_text())["tracking_uri"] == elsewhere
+    play(watchers(logs), run_info(logs, rounds=8, start=6))
+    check(logs, 8)
+
+
+def test_the_headline_has_a_name_that_sorts_first(logs: Logs) -> None:
+    """MLflow's page that compares runs opens on the first metric by the alphabet that all of them have."""
+    play(watchers(logs), run_info(logs))
+    run = check(logs, 6)
+    client, names = logs.client(), sorted(run.data.metrics)
+    assert names[0] == record.SORTED_FIRST
+    histories = [client.get_metric_history(run.info.run_id, name) for name in (names[0], "test/acc")]
+    first, second = ([(each.step, each.timestamp, each.value) for each in of] for of in histories)
+    assert first == second != []
