@@ -66,14 +66,14 @@ def test_the_import_is_cheap() -> None:
 
 def test_a_run_has_the_bits_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = run(tmp_path / "python", selector="oort", **{"selector.penalty": 1.5})
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     words = [*SMALL[:-2], "rounds=4", "client.epochs=1", "logger=none", "callback.figures=null"]
     done = run_command(*words, "selector=oort", "selector.penalty=1.5", f"paths.logs={tmp_path / 'typed'}")
     assert done.returncode == 0
     (typed,) = (tmp_path / "typed" / "runs").iterdir()
     assert result.folder.name == typed.name
     assert result.fingerprint == read_summary(typed)["fingerprint"]
-    assert [line.split()[1] for line in said.splitlines()] == ["0/4", "1/4", "2/4", "3/4", "4/4"], "progress alone"
+    assert [line.split()[1] for line in output.splitlines()] == ["0/4", "1/4", "2/4", "3/4", "4/4"], "progress alone"
 
 
 def test_a_result_has_frames_a_summary_and_a_page(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_result_that_is_shown_draws_its_figures(tmp_path: Path, monkeypatch: p
 
 
 def test_ctrl_c_ends_the_run_after_the_round_and_leaves_no_trace_in_the_process(tmp_path: Path) -> None:
-    whole = run(tmp_path / "whole")
+    uninterrupted = run(tmp_path / "whole")
     press = {"+callback.press._target_": f"{__name__}.PressCtrlC"}
     before = signal.getsignal(signal.SIGINT)
     torch.set_num_threads(2)
@@ -118,7 +118,7 @@ def test_ctrl_c_ends_the_run_after_the_round_and_leaves_no_trace_in_the_process(
     torch.set_num_threads(1)
     again = run(tmp_path / "stopped", resume=True)
     assert again.folder == stopped.folder
-    assert again.fingerprint == whole.fingerprint
+    assert again.fingerprint == uninterrupted.fingerprint
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "never", **press, **{"+callback.press.step": -1})
 

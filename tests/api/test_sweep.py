@@ -35,19 +35,19 @@ def test_a_sweep_has_a_row_a_job(swept: fedcohort.SweepResult) -> None:
 
 
 def test_a_sweep_is_compared_by_what_it_varies(swept: fedcohort.SweepResult, tmp_path: Path) -> None:
-    found = fedcohort.compare(swept)
-    table = found.table.set_index("selector")
+    comparison = fedcohort.compare(swept)
+    table = comparison.table.set_index("selector")
     assert table.loc["oort", "baseline"] == "random"
     means = swept.rounds.groupby("run")["test/acc"].apply(lambda values: values[1:].mean())
     oort = [name.startswith("oort") for name in means.index]
     assert table.loc["oort", "mean"] == pytest.approx(means[oort].mean())
-    assert any("oort" in line and "random" in line for line in found.verdicts)
-    html = found._repr_html_()
-    assert all(line in html for line in found.verdicts)
-    assert "6 runs of sweep" in repr(found)
-    assert found.write(tmp_path)[0] == tmp_path / "report.html"
+    assert any("oort" in line and "random" in line for line in comparison.verdicts)
+    html = comparison._repr_html_()
+    assert all(line in html for line in comparison.verdicts)
+    assert "6 runs of sweep" in repr(comparison)
+    assert comparison.write(tmp_path)[0] == tmp_path / "report.html"
     by_folder = fedcohort.compare([swept.folders[0], *swept.results[1:]], baseline="random")
-    assert by_folder.table.equals(found.table)
+    assert by_folder.table.equals(comparison.table)
     assert fedcohort.compare(swept.results[0]).table["selector"].tolist() == ["random"]
     with pytest.raises(TrackingError, match="there is no finished run to compare"):
         fedcohort.compare([])

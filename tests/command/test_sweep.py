@@ -27,12 +27,12 @@ def test_a_status_has_counts_failures_and_the_best(tmp_path: Path, capsys: pytes
     folder = tmp_path / "sweeps" / "s"
     refused = [(["selector=random", "seed=-1", "cohort=4"], "seed must be")]
     sweep_folder.save_plan(folder, Plan([*WORDS, *([job] for job in "abc")], refused))
-    assert print_sweep(tmp_path, "status", capsys) == ["sweep s: 5 left, 1 left out (refused); no process works on it"]
+    assert print_sweep(tmp_path, "status", capsys) == ["sweep s: 5 left, 1 left out (rejected); no process works on it"]
     SweepJob(folder, 0, tuple(WORDS[0]), ran(tmp_path / "run", 50, 0.5, 0.625)).note("done")
     SweepJob(folder, 1, tuple(WORDS[1])).note("failed", reason="why")
     lock = try_to_lock(folder / sweep_folder.LOCK_FILE)
     first, *other_lines = print_sweep(tmp_path, "status", capsys)
-    counts, best = "1 done, 1 failed, 3 left, 1 left out (refused)", "62.5 % (selector=random seed=0 cohort=4)"
+    counts, best = "1 done, 1 failed, 3 left, 1 left out (rejected)", "62.5 % (selector=random seed=0 cohort=4)"
     assert first == f"sweep s: {counts}; about 1 s left; best server_val/acc {best}"
     assert other_lines == ["  failed: selector=random seed=1 cohort=4: why"]
     assert lock is not None

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fedcohort.errors import DataError, OptionError
@@ -140,6 +142,11 @@ def test_labels_that_training_never_has_are_refused_unless_meant(tmp_path: Path)
 def test_two_columns_of_one_name_are_refused(csv: Path) -> None:
     (csv / "train.csv").write_text("age,age,label\n3,4,0\n")
     with pytest.raises(DataError, match=r"^dataset.path: .*train.csv has 2 columns called 'age'"):
+        folder(csv).load(0)
+    (csv / "train.csv").unlink()
+    table = pa.Table.from_arrays([pa.array([3]), pa.array([4]), pa.array([0])], ["age", "age", "label"])
+    pq.write_table(table, csv / "train.parquet")
+    with pytest.raises(DataError, match=r"^dataset.path: .*train.parquet has 2 columns called 'age'"):
         folder(csv).load(0)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset import hub as module
-from fedcohort.dataset.hub import commit_of, load_splits, network_obstacle
+from fedcohort.dataset.hub import find_commit, load_splits, network_obstacle
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from hub_toy import COMMIT, at_commit
@@ -110,7 +110,7 @@ def test_the_commit_is_read_of_the_librarys_cache_where_no_address_was_noted(tmp
         with datasets.arrow_writer.ArrowWriter(path=str(file)) as writer:
             writer.write({"label": 0})
             writer.finalize()
-        assert commit_of(datasets.Dataset.from_file(str(file))) == commit
+        assert find_commit(datasets.Dataset.from_file(str(file))) == commit
 
 
 @pytest.mark.usefixtures("there")

@@ -7,6 +7,7 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
+from fedcohort.dataset.arrow_columns import is_row_number
 from fedcohort.dataset.files import read, read_part
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError, OptionError
@@ -250,7 +251,7 @@ def test_two_files_of_one_part(tmp_path: Path) -> None:
 @pytest.mark.parametrize("notes", [b"{", b"[]", b"null", b'{"index_columns": null}', b"\xff"])
 def test_notes_of_pandas_that_nobody_can_read_are_left(notes: bytes) -> None:
     made = Frame("made", pa.table({"a": [1, 2]}).replace_schema_metadata({b"pandas": notes}))
-    assert not made.is_row_number("a")
+    assert not is_row_number(made.table, "a")
 
 
 def test_images_of_absurd_size_or_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,12 +50,12 @@ def test_a_late_upload_is_late_even_without_training_time(partial_work: bool) ->
 
 def test_partial_work_is_the_largest_number_of_units_that_fit() -> None:
     unit = np.random.default_rng(0).exponential(3.0, 500)
-    at = timing(*unit)
-    closing = compute_outcome(at, 5, 17.0, partial_work=True)
-    assert (at.finish(closing.units)[closing.arrived] <= 17 + 1e-6).all()
-    more = closing.units < 5
-    assert 100 < more.sum() < 500
-    assert (at.finish(closing.units + 1)[more] > 17).all()
+    timings = timing(*unit)
+    closing = compute_outcome(timings, 5, 17.0, partial_work=True)
+    assert (timings.finish(closing.units)[closing.arrived] <= 17 + 1e-6).all()
+    has_more_time = closing.units < 5
+    assert 100 < has_more_time.sum() < 500
+    assert (timings.finish(closing.units + 1)[has_more_time] > 17).all()
 
 
 def test_no_deadline_and_an_empty_cohort() -> None:
@@ -66,9 +66,9 @@ def test_no_deadline_and_an_empty_cohort() -> None:
 @pytest.mark.parametrize(("partial_work", "units"), [(True, [8, 5, 5]), (False, [8, 0, 5])])
 def test_clients_can_have_different_amounts_of_work(partial_work: bool, units: list[int]) -> None:
     """2, 4 and 4 s a unit: 16, 56 and 20 s are asked; the 20 s that travel and inference leave hold five of 4 s."""
-    at = timing(2.0, 4.0, 4.0)
-    travel = at.down + at.infer + at.up
-    closing = compute_outcome(at, np.array([8, 14, 5]), float(travel[0]) + 20.0, partial_work)
+    timings = timing(2.0, 4.0, 4.0)
+    travel = timings.down + timings.infer + timings.up
+    closing = compute_outcome(timings, np.array([8, 14, 5]), float(travel[0]) + 20.0, partial_work)
     assert closing.units.tolist() == units
     assert closing.arrived.tolist() == [True, partial_work, True]
 
@@ -87,13 +87,13 @@ def test_units_that_fit_take_unavailability_into_account(close: float, units: in
     closing = compute_outcome(timing(4.0), 5, close, True, wall_time=pause)
     assert closing.units.tolist() == [units]
     assert closing.train_s == (pause(np.array([6.0 + 4 * units]))[0] if units else close)
-    whole = compute_outcome(timing(4.0), 5, close, False, wall_time=pause)
-    assert whole.units.tolist() == [5 if units == 5 else 0]
+    outcome = compute_outcome(timing(4.0), 5, close, False, wall_time=pause)
+    assert outcome.units.tolist() == [5 if units == 5 else 0]
 
 
 def test_clients_can_leave_at_different_times() -> None:
-    at, away = timing(1.0, 1.0, 1.0), np.array([0.0, 3.0, 50.0])
-    closing = compute_outcome(at, np.array([5, 5, 5]), 12.0, True, wall_time=lambda seconds: seconds + away)
+    timings, away = timing(1.0, 1.0, 1.0), np.array([0.0, 3.0, 50.0])
+    closing = compute_outcome(timings, np.array([5, 5, 5]), 12.0, True, wall_time=lambda seconds: seconds + away)
     assert closing.units.tolist() == [5, 3, 0]
     assert closing.finish[:2].tolist() == [11, 12]
     assert closing.train_s == 12

@@ -15,7 +15,7 @@ from run_harness import go
 
 E = 5
 ZEROS = np.zeros(3)
-BOTH = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fedbalancer", "deadline.w=1")
+SAMPLES_AND_DEADLINE = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fedbalancer", "deadline.w=1")
 
 
 def fedbalancer(w: int = 20, dss: float = 0.05, grid: float | None = None, warmup: bool = False) -> FedBalancer:
@@ -33,7 +33,7 @@ def context(epoch: tuple[float, ...] = (1.0, 2.0, 8.0), infer: float = 0.0) -> P
     return PaceContext(3, np.arange(len(epoch)), E, timing, timing)
 
 
-def told(clients: tuple[int, ...], over: tuple[float, ...], loss_sum: float = 1.0) -> RoundOutcome:
+def reported(clients: tuple[int, ...], over: tuple[float, ...], loss_sum: float = 1.0) -> RoundOutcome:
     """Those who arrived, each with ten samples of so many nats together."""
     ids, ones = np.array(clients, dtype=np.int64), np.ones(len(clients))
     signals = {"loss_count": np.array(over, dtype=float), "loss_sum": loss_sum * ones, "n_used": 10 * ones}
@@ -96,7 +96,7 @@ def test_the_deadline_is_between_one_epoch_and_all(ddlr: float, deadline: float)
     part = fedbalancer(w=1, dss=1 - ddlr)
     state = part.init(population())
     for loss in (2.0, 1.0):  # less is learned than before: one step down
-        state = part.observe(state, told((0, 1, 2), (10, 10, 10), loss))
+        state = part.observe(state, reported((0, 1, 2), (10, 10, 10), loss))
     assert state.pace.ddlr == ddlr
     assert part.announce(state, context()) == pytest.approx(deadline)
 
@@ -107,7 +107,7 @@ def test_fewer_samples_above_the_threshold_take_less_time() -> None:
     T(1) = (1.5, 3, 1.8): 2 of 1.8 s is the most; T(5) = (3.5, 11, 5): 2 of 5 s.
     """
     part = fedbalancer()
-    state = part.observe(part.init(population()), told((0, 2), (5, 0)))
+    state = part.observe(part.init(population()), reported((0, 2), (5, 0)))
     assert part.announce(state, context()) == pytest.approx(5.0)
     assert np.isnan(state.over[1])
 
@@ -115,10 +115,10 @@ def test_fewer_samples_above_the_threshold_take_less_time() -> None:
 def test_a_late_client_uses_all_of_its_samples_again() -> None:
     """Two clients report one sample: T(5) = (1.5, 2, 41); after a round without arrivals it is (6, 11, 41) again."""
     part = fedbalancer()
-    state = part.observe(part.init(population()), told((0, 1), (1, 1)))
+    state = part.observe(part.init(population()), reported((0, 1), (1, 1)))
     assert part.announce(state, context()) == pytest.approx(2.0)
-    late = replace(told((), ()), failed=np.arange(3))
-    after = part.observe(state, late)
+    late_outcome = replace(reported((), ()), failed=np.arange(3))
+    after = part.observe(state, late_outcome)
     assert part.announce(after, context()) == pytest.approx(11.0)
     assert after.pace == state.pace
     assert np.isnan(after.over[2]), "who never arrived isn't known"
@@ -126,7 +126,7 @@ def test_a_late_client_uses_all_of_its_samples_again() -> None:
 
 def test_rounds_without_arrivals_end_at_the_deadline(tmp_path: Path) -> None:
     """While the threshold falls, reported numbers of samples are too small; a round without arrivals restores them."""
-    ran = go(tmp_path, *BOTH, "client.lr=1", "rounds=60")
+    ran = go(tmp_path, *SAMPLES_AND_DEADLINE, "client.lr=1", "rounds=60")
     arrived = np.array([report.metrics["round/arrived"] for report in ran.reports[1:]])
     assert (arrived == 0).any()
     empty = arrived == 0
@@ -135,7 +135,7 @@ def test_rounds_without_arrivals_end_at_the_deadline(tmp_path: Path) -> None:
 
 def test_samples_and_deadline_are_controlled_by_the_same_rounds(tmp_path: Path) -> None:
     """With equal options ltr is 1 - ddlr, rounds without arrivals or not."""
-    ran = go(tmp_path, *BOTH, "deadline.dss=0.3", "client.lr=1", "rounds=40")
+    ran = go(tmp_path, *SAMPLES_AND_DEADLINE, "deadline.dss=0.3", "client.lr=1", "rounds=40")
     names = ("round/arrived", "samples/ltr", "deadline/ddlr")
     arrived, ltr, ddlr = (np.array([report.metrics[name] for report in ran.reports[1:]]) for name in names)
     assert (arrived == 0).any()
@@ -158,24 +158,24 @@ def test_the_bounds_are_sorted() -> None:
     state = part.init(population((10, 10)))
     assert part.announce(state, ctx) == 11.0
     for loss in (2.0, 1.0):
-        state = part.observe(state, told((0, 1), (10, 10), loss))
+        state = part.observe(state, reported((0, 1), (10, 10), loss))
     assert part.announce(state, ctx) == 10.0
 
 
 def test_warm_up_as_released_until_more_than_half_are_known() -> None:
     """T = mean(6, 11, 41) = 58/3, and a second's look; two of three known end it."""
     part = fedbalancer(warmup=True)
-    state = part.observe(part.init(population()), told((0,), (10,)))
+    state = part.observe(part.init(population()), reported((0,), (10,)))
     looking = context(infer=1.0)
     assert part.announce(state, replace(looking, expected_all=context().expected)) == pytest.approx(58 / 3 + 1)
     # An aggregator's probe is a second of everybody's whole job, and the same second of those selected.
     assert part.announce(state, looking) == pytest.approx(58 / 3 + 1)
-    state = part.observe(state, told((1,), (10,)))
+    state = part.observe(state, reported((1,), (10,)))
     assert part.announce(state, context()) == pytest.approx(11.0)
 
 
 @pytest.mark.parametrize(
-    ("n_clients", "known", "warm"),
+    ("n_clients", "n_known", "warm"),
     [
         (4, 2, True),
         (4, 3, False),
@@ -186,11 +186,11 @@ def test_warm_up_as_released_until_more_than_half_are_known() -> None:
         (402, 201, False),
     ],
 )
-def test_the_end_of_the_warm_up(n_clients: int, known: int, warm: bool) -> None:
+def test_the_end_of_the_warm_up(n_clients: int, n_known: int, warm: bool) -> None:
     """More than half of the clients, or more than 200 of them, end it; then the deadline is by |OT|, a sample each."""
     part = fedbalancer(warmup=True)
     over = np.full(n_clients, np.nan)
-    over[:known] = 1.0
+    over[:n_known] = 1.0
     state = State(part.control.start(), np.full(n_clients, 10), over)
     assert (part.announce(state, context()) == pytest.approx(58 / 3)) == warm
 

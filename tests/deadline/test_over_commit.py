@@ -19,28 +19,30 @@ def timing(finish: np.ndarray) -> Timing:
     return Timing(none, none, finish / 4, none)  # fourths of these times are exact, and so is their sum
 
 
-def played(factor: float, wanted: int, finish: np.ndarray) -> DeadlineOutcome:
+def played(factor: float, requested: int, finish: np.ndarray) -> DeadlineOutcome:
     deadline = OverCommit(factor)
-    state = deadline.init(Population(100, 10, wanted, {}))
+    state = deadline.init(Population(100, 10, requested, {}))
     return compute_outcome(timing(finish), 4, deadline.close(state, finish, math.inf), deadline.partial_work)
 
 
 @pytest.mark.parametrize(
-    ("factor", "wanted", "asked"),
+    ("factor", "requested", "selected"),
     [(1.3, 10, 13), (1.3, 1, 2), (1.3, 3, 4), (1.1, 30, 33), (1.0, 7, 7), (2.0, 7, 14), (1.3, 100, 130), (1.5, 5, 8)],
 )
-def test_the_cohort_arrives_out_of_the_larger_selection(factor: float, wanted: int, asked: int) -> None:
-    assert OverCommit(factor).cohort_size(wanted) == asked
-    finish = np.random.default_rng(asked).permutation(np.arange(1.0, asked + 1))
-    closing = played(factor, wanted, finish)
-    assert closing.train_s == wanted
-    assert closing.arrived.tolist() == (finish <= wanted).tolist()
-    assert closing.units.tolist() == [4 if each <= wanted else 0 for each in finish]  # all of the work, or none
+def test_the_cohort_arrives_out_of_the_larger_selection(factor: float, requested: int, selected: int) -> None:
+    assert OverCommit(factor).cohort_size(requested) == selected
+    finish = np.random.default_rng(selected).permutation(np.arange(1.0, selected + 1))
+    closing = played(factor, requested, finish)
+    assert closing.train_s == requested
+    assert closing.arrived.tolist() == (finish <= requested).tolist()
+    assert closing.units.tolist() == [
+        4 if finish_s <= requested else 0 for finish_s in finish
+    ]  # all of the work, or none
 
 
-@pytest.mark.parametrize(("there", "arrived"), [(13, 10), (12, 10), (10, 10), (9, 9), (1, 1), (0, 0)])
-def test_with_too_few_available_clients_all_arrive(there: int, arrived: int) -> None:
-    closing = played(1.3, 10, np.arange(1.0, there + 1))
+@pytest.mark.parametrize(("n_available", "arrived"), [(13, 10), (12, 10), (10, 10), (9, 9), (1, 1), (0, 0)])
+def test_with_too_few_available_clients_all_arrive(n_available: int, arrived: int) -> None:
+    closing = played(1.3, 10, np.arange(1.0, n_available + 1))
     assert closing.arrived.sum() == closing.train_s == arrived
 
 
@@ -51,8 +53,8 @@ def test_a_larger_cohort_is_waited_for_in_the_same_proportion() -> None:
 
 
 def test_no_deadline_is_announced() -> None:
-    at = timing(np.arange(1.0, 6))
-    assert OverCommit(1.3).announce(5, PaceContext(0, np.arange(5), 4, at, at)) == math.inf
+    timings = timing(np.arange(1.0, 6))
+    assert OverCommit(1.3).announce(5, PaceContext(0, np.arange(5), 4, timings, timings)) == math.inf
     assert [OverCommit(factor).bounded for factor in (1.0, 1.3)] == [False, True]
 
 
@@ -68,17 +70,17 @@ def test_a_run_selects_more_clients_and_aggregates_the_cohort(tmp_path: Path) ->
 @pytest.mark.parametrize("selector", ["random", "flash"])
 def test_a_factor_of_one_equals_wait_for_all_bit_for_bit(tmp_path: Path, selector: str) -> None:
     words = (f"selector={selector}", "rounds=3")
-    one = go(tmp_path / "one", "deadline=over_commit", "deadline.factor=1", *words)
+    over_commit = go(tmp_path / "one", "deadline=over_commit", "deadline.factor=1", *words)
     all_ = go(tmp_path / "all", *words)
-    assert same_bits(one, all_)
-    assert one.choices == all_.choices
-    assert one.last.metrics["time/virtual_s"] == all_.last.metrics["time/virtual_s"]
+    assert same_bits(over_commit, all_)
+    assert over_commit.choices == all_.choices
+    assert over_commit.last.metrics["time/virtual_s"] == all_.last.metrics["time/virtual_s"]
 
 
 def test_selecting_more_clients_than_exist_is_rejected_by_name(tmp_path: Path) -> None:
-    said = (
+    message = (
         "deadline=over_commit selects 13 clients for cohort=10, which exceeds the 12 clients .*: lower deadline.factor"
     )
-    with pytest.raises(IncompatibleConfig, match=said):
+    with pytest.raises(IncompatibleConfig, match=message):
         go(tmp_path, "deadline=over_commit", "cohort=10")
     assert not list(tmp_path.rglob("config.yaml"))

@@ -26,8 +26,8 @@ def test_the_mean_of_the_reciprocal(deviation: float) -> None:
     """Below z = (l - 1) / d it is 1 / l, above 1 / (1 + d z)."""
     least = 0.1
     z = (least - 1) / deviation
-    rest, _ = quad(lambda y: norm.pdf(y) / (1 + deviation * y), max(z, -9), 9, epsabs=1e-12, limit=500)
-    exact = norm.cdf(z) / least + rest
+    integral, _ = quad(lambda y: norm.pdf(y) / (1 + deviation * y), max(z, -9), 9, epsabs=1e-12, limit=500)
+    exact = norm.cdf(z) / least + integral
     assert bounded_normal_moment(np.array([deviation]), np.array([least]), -1)[0] == pytest.approx(exact, rel=1e-4)
 
 
@@ -46,15 +46,15 @@ def test_each_client_has_its_own_mean() -> None:
     assert (np.diff(means[np.argsort(deviation)]) >= -1e-12).all()  # what is cut off grows with the deviation
 
 
-class Given(Draws):
+class FixedDraws(Draws):
     """Every normal is the seed."""
 
     def generator(self, purpose: str, client: int = 0) -> np.random.Generator:
-        class Same(np.random.Generator):
-            def standard_normal(same, size: int) -> np.ndarray:  # type: ignore[override]
+        class ConstantGenerator(np.random.Generator):
+            def standard_normal(inner, size: int) -> np.ndarray:  # type: ignore[override]
                 return np.full(size, float(self.seed))
 
-        return Same(np.random.PCG64(0))
+        return ConstantGenerator(np.random.PCG64(0))
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_a_round_by_hand(z: int, sample_s: float, share: float) -> None:
 
     A unit of 6 sample-times of 5 epochs each is 30 trainings of a sample; 4 sample-times of forward passes are 20.
     """
-    one = np.ones(1)
+    ones = np.ones(1)
     speeds = Speeds.from_moments(
-        2 * one, 0.5 * one, one, Link.from_moments(100 * one, 50 * one), Link.from_moments(10 * one, 5 * one)
+        2 * ones, 0.5 * ones, ones, Link.from_moments(100 * ones, 50 * ones), Link.from_moments(10 * ones, 5 * ones)
     )
-    work = Workload(6 * one, 4 * one, 3, 1000 * one, 20 * one, epochs=5)
-    timing = speeds.sample(np.array([2]), work, Given(z, 4, 0))
+    work = Workload(6 * ones, 4 * ones, 3, 1000 * ones, 20 * ones, epochs=5)
+    timing = speeds.sample(np.array([2]), work, FixedDraws(z, 4, 0))
     assert timing.unit[0] == pytest.approx(30 * sample_s)
     assert timing.infer[0] == pytest.approx(20 * sample_s)
     assert timing.down[0] == pytest.approx(10 / share)
@@ -78,14 +78,14 @@ def test_a_round_by_hand(z: int, sample_s: float, share: float) -> None:
 
 
 def test_training_and_both_links_are_drawn_independently() -> None:
-    one = np.ones(20_000)
+    ones = np.ones(20_000)
     speeds = Speeds.from_moments(
-        one, 0.1 * one, 0 * one, Link.from_moments(one, 0.1 * one), Link.from_moments(one, 0.1 * one)
+        ones, 0.1 * ones, 0 * ones, Link.from_moments(ones, 0.1 * ones), Link.from_moments(ones, 0.1 * ones)
     )
-    clients = np.arange(len(one))
-    timing = speeds.sample(clients, Workload(one, 0 * one, 1, one, one), Draws(0, len(one), 3))
+    clients = np.arange(len(ones))
+    timing = speeds.sample(clients, Workload(ones, 0 * ones, 1, ones, ones), Draws(0, len(ones), 3))
     correlation = np.corrcoef([timing.unit, timing.down, timing.up])
-    assert np.abs(correlation[np.triu_indices(3, 1)]).max() < 5 / math.sqrt(len(one))
+    assert np.abs(correlation[np.triu_indices(3, 1)]).max() < 5 / math.sqrt(len(ones))
     assert timing.unit.std() == pytest.approx(0.1, rel=0.05)
 
 
@@ -100,11 +100,11 @@ def test_expected_seconds_by_hand() -> None:
 
     Links have no deviation: 1000 bytes at 100 a second, 20 at 10.
     """
-    one, none = np.ones(1), np.zeros(1)
+    ones, none = np.ones(1), np.zeros(1)
     speeds = Speeds.from_moments(
-        2 * one, 2 * one, one, Link.from_moments(100 * one, none), Link.from_moments(10 * one, none)
+        2 * ones, 2 * ones, ones, Link.from_moments(100 * ones, none), Link.from_moments(10 * ones, none)
     )
-    timing = speeds.expect(Workload(6 * one, 4 * one, 3, 1000 * one, 20 * one, epochs=5))
+    timing = speeds.expect(Workload(6 * ones, 4 * ones, 3, 1000 * ones, 20 * ones, epochs=5))
     sample_s = 2 * cut_off_mean(0.5, 1.0)
     assert sample_s == pytest.approx(2 * 1.197797, rel=1e-6)
     assert timing.unit[0] == pytest.approx(30 * sample_s, rel=1e-5)
@@ -135,7 +135,7 @@ def test_selecting_rows_applies_to_all_columns() -> None:
     assert timing.unit == pytest.approx([3 * sample_s, sample_s], rel=1e-5)
     assert timing.up == pytest.approx([1, 3])
     assert timing.down[1] == pytest.approx(3 * timing.down[0])
-    drawn = taken.sample(np.array([0, 1]), work, Given(-9, 2, 0))
+    drawn = taken.sample(np.array([0, 1]), work, FixedDraws(-9, 2, 0))
     assert drawn.unit == pytest.approx([0.3, 0.1])
     assert drawn.down == pytest.approx([20, 60])
     assert drawn.up == pytest.approx([1, 3])

@@ -130,11 +130,13 @@ def test_phones_and_links_follow_the_proportions() -> None:
 
 def test_phones_and_links_depend_on_the_seed_and_stay_for_the_run() -> None:
     clients, work = np.arange(60), job(np.full(60, 100), 1e6)
-    first, later, other = (phones().expect(clients, work, Draws(*at)) for at in ((0, 60), (0, 60, 9), (1, 60)))
+    first, later, other_seed = (
+        phones().expect(clients, work, Draws(*arguments)) for arguments in ((0, 60), (0, 60, 9), (1, 60))
+    )
     assert np.array_equal(first.unit, later.unit)
     assert np.array_equal(first.down, later.down)
-    assert not np.array_equal(first.unit, other.unit)
-    assert not np.array_equal(first.down, other.down)
+    assert not np.array_equal(first.unit, other_seed.unit)
+    assert not np.array_equal(first.down, other_seed.down)
 
 
 def test_rounds_vary_by_the_measured_amounts() -> None:
@@ -194,7 +196,7 @@ def test_rounds_last_as_long_as_in_the_authors_logs(seed: int, nexus: int) -> No
     work = job(np.unique(subjects, return_counts=True)[1], 6_410_008.0)  # bytes of their model
     everybody, rng = np.arange(21), np.random.default_rng(seed)
     deadline = logged("fedavg_1T", seed, "ddl")[0]
-    T, whole, arrived, partial = (np.empty(100) for _ in range(4))
+    T, wait_for_all, arrived, partial = (np.empty(100) for _ in range(4))
     for t in range(100):
         slow, chosen = np.isin(everybody, rng.permutation(21)[:nexus]), np.sort(rng.permutation(21)[:5])
 
@@ -205,11 +207,11 @@ def test_rounds_last_as_long_as_in_the_authors_logs(seed: int, nexus: int) -> No
         T[t] = mixed("expect").finish(E).mean()
         timing = mixed("sample")
         cohort = Timing(*(getattr(timing, part)[chosen] for part in PARTS))
-        whole[t] = compute_outcome(cohort, E, np.inf, partial_work=False).train_s
+        wait_for_all[t] = compute_outcome(cohort, E, np.inf, partial_work=False).train_s
         arrived[t] = compute_outcome(cohort, E, deadline, partial_work=False).arrived.sum()
         partial[t] = compute_outcome(cohort, E, deadline, partial_work=True).train_s
     assert T.mean() == pytest.approx(deadline, rel=0.03)
-    assert np.median(whole) == pytest.approx(np.median(logged("fedavg_WFA", seed, "dur")), rel=0.03)
+    assert np.median(wait_for_all) == pytest.approx(np.median(logged("fedavg_WFA", seed, "dur")), rel=0.03)
     assert arrived.mean() == pytest.approx(logged("fedavg_1T", seed, "ok").mean(), abs=0.2)
     assert partial.mean() == pytest.approx(logged("fedprox_mu_0_0_1T", seed, "dur").mean(), rel=0.03)
 

@@ -22,7 +22,7 @@ def job(clients: Ids, epochs: int = 1, n: int = N) -> Workload:
     return Workload(np.full(size, n / epochs), np.full(size, n / epochs / 3), epochs, none, none)
 
 
-class Given(Draws):
+class FixedDraws(Draws):
     """Every exponential is the seed."""
 
     def exponential(self, purpose: str) -> Values:
@@ -35,7 +35,7 @@ class Given(Draws):
     ids=["least", "median", "quantile .9", "mean"],
 )
 def test_the_quantiles_of_the_specification(x: float, seconds: float) -> None:
-    timing = FLASH.sample(np.array([0]), job(np.array([0])), Given(x, 1, 0))  # type: ignore[arg-type]
+    timing = FLASH.sample(np.array([0]), job(np.array([0])), FixedDraws(x, 1, 0))  # type: ignore[arg-type]
     assert timing.unit[0] == pytest.approx(seconds, rel=1e-12)
 
 
@@ -58,9 +58,9 @@ def test_expected_is_the_mean_and_ignores_the_round() -> None:
 @pytest.mark.parametrize("epochs", [1, 2, 5])
 def test_a_whole_job_takes_the_same_time_however_many_epochs_it_has(epochs: int) -> None:
     clients, draws = np.arange(4), Draws(1, 4, 3)
-    whole = FLASH.sample(clients, job(clients, epochs), draws)
+    whole_job = FLASH.sample(clients, job(clients, epochs), draws)
     once = FLASH.sample(clients, job(clients, 1), draws)
-    np.testing.assert_allclose(epochs * whole.unit, once.unit)
+    np.testing.assert_allclose(epochs * whole_job.unit, once.unit)
 
 
 def test_a_forward_pass_has_the_speed_of_the_round() -> None:
@@ -88,10 +88,12 @@ def test_persistent_clients_keep_their_own_lambda() -> None:
     clients = np.arange(300)
     mean = device.expect(clients, job(clients), Draws(0, 300)).unit
     np.testing.assert_array_equal(mean, device.expect(clients, job(clients), Draws(0, 300, 17)).unit)
-    own = mean / N - 1
-    assert own.mean() == pytest.approx(LAM, abs=4 * LAM / math.sqrt(300))
+    lambda_i = mean / N - 1
+    assert lambda_i.mean() == pytest.approx(LAM, abs=4 * LAM / math.sqrt(300))
     t = np.stack([device.sample(clients, job(clients), Draws(0, 300, t)).unit for t in range(400)]) / N - 1
-    np.testing.assert_allclose(t.mean(0), own, rtol=5 / math.sqrt(400))  # mean of lambda_i Exp(1), 5 standard errors
+    np.testing.assert_allclose(
+        t.mean(0), lambda_i, rtol=5 / math.sqrt(400)
+    )  # mean of lambda_i Exp(1), 5 standard errors
 
 
 def test_options_without_any_duration_are_rejected() -> None:

@@ -42,8 +42,8 @@ def trace(path: str, **changes: Any) -> Trace:
 
 def job(size: int, epochs: int = 1) -> Workload:
     """Eight samples trained on, two in a forward pass, 6144 bytes down and 3072 up."""
-    one = np.ones(size)
-    return Workload(8 * one / epochs, 2 * one / epochs, epochs, 6144 * one, 3072 * one, epochs=epochs)
+    ones = np.ones(size)
+    return Workload(8 * ones / epochs, 2 * ones / epochs, epochs, 6144 * ones, 3072 * ones, epochs=epochs)
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
@@ -113,7 +113,7 @@ def test_clients_can_draw_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         (
             {"down": [1.0, -2.0, 3.0]},
@@ -147,10 +147,10 @@ def test_clients_can_draw_rows(tmp_path: Path) -> None:
     ],
 )
 def test_an_invalid_cell_is_rejected_with_file_row_and_reason(
-    tmp_path: Path, changes: Mapping[str, Sequence[Any]], said: str
+    tmp_path: Path, changes: Mapping[str, Sequence[Any]], message: str
 ) -> None:
     path = write(tmp_path, {**COLUMNS, **changes})
-    with pytest.raises(DataError, match=said) as caught:
+    with pytest.raises(DataError, match=message) as caught:
         trace(path, up_cv="cv").expect(np.arange(3), job(3), Draws(0, 3))
     assert path in str(caught.value)
 
@@ -186,12 +186,12 @@ def test_files_that_are_no_table_are_rejected(tmp_path: Path) -> None:
         replace(trace("devices.csv"), path=str(pickled))
     renamed = pickled.rename(tmp_path / "devices.parquet")
     empty = write(tmp_path, {name: column[:0] for name, column in {**COLUMNS, "client": [1.0]}.items()}, ".csv")
-    for path, said in [
+    for path, message in [
         (str(renamed), r"can't be read as a .parquet file"),
         (str(tmp_path / "nowhere.csv"), r"there is no such file"),
         (empty, r"has no rows"),
     ]:
-        with pytest.raises(DataError, match=said):
+        with pytest.raises(DataError, match=message):
             trace(path).expect(np.arange(1), job(1), Draws(0, 1))
 
 
@@ -234,11 +234,11 @@ class OneDeviation(Draws):
     """Draws whose standard normal numbers are all 1."""
 
     def generator(self, purpose: str, client: int = 0) -> np.random.Generator:
-        class One(np.random.Generator):
+        class OneGenerator(np.random.Generator):
             def standard_normal(self, size: int) -> np.ndarray:  # type: ignore[override]
                 return np.ones(size)
 
-        return One(np.random.PCG64(0))
+        return OneGenerator(np.random.PCG64(0))
 
 
 def test_deviations_are_multiples_of_the_means(tmp_path: Path) -> None:

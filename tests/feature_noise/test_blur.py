@@ -14,8 +14,8 @@ BLUR = Blur(2.0, "uniform", 0.4)
 
 
 def blurred(x: np.ndarray, level: float) -> np.ndarray:
-    found: np.ndarray = BLUR.disturb(x, level, np.random.default_rng(0))
-    return found
+    images: np.ndarray = BLUR.disturb(x, level, np.random.default_rng(0))
+    return images
 
 
 def test_an_impulse_becomes_the_kernel() -> None:
@@ -34,13 +34,13 @@ def test_an_impulse_becomes_the_kernel() -> None:
 def test_mean_brightness_stays_up_to_the_edges(level: float) -> None:
     """A mirrored image has as much outside as inside of each edge; with all blur there is every pixel has the mean."""
     x = np.random.default_rng(1).random((3, 1, 8, 6)).astype(np.float32)
-    seen = blurred(x, level)
-    assert seen.dtype == np.float32
-    np.testing.assert_allclose(seen.mean((2, 3)), x.mean((2, 3)), atol=2e-5)
+    blurred_images = blurred(x, level)
+    assert blurred_images.dtype == np.float32
+    np.testing.assert_allclose(blurred_images.mean((2, 3)), x.mean((2, 3)), atol=2e-5)
     if level == 1e-3:
-        np.testing.assert_array_equal(seen, x)
+        np.testing.assert_array_equal(blurred_images, x)
     if level == 1000:
-        np.testing.assert_allclose(seen, np.broadcast_to(x.mean((2, 3), keepdims=True), x.shape), atol=2e-3)
+        np.testing.assert_allclose(blurred_images, np.broadcast_to(x.mean((2, 3), keepdims=True), x.shape), atol=2e-3)
 
 
 def test_more_blur_leaves_less_contrast() -> None:

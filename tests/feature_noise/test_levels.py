@@ -11,17 +11,17 @@ from fedcohort.rng import Draws
 
 def test_uniform_levels_have_the_moments_of_the_uniform_distribution() -> None:
     """Mean sigma / 2, variance sigma^2 / 12, whose own relative error is sqrt(0.8 / n)."""
-    found = levels.DrawnLevels(3.0, "uniform", 0.4).levels(Draws(0, 20_000))
-    assert found.mean() == pytest.approx(1.5, abs=4.5 * 3 / np.sqrt(12 * 20_000))
-    assert found.var() == pytest.approx(9 / 12, rel=4.5 * np.sqrt(0.8 / 20_000))
-    assert 0 <= found.min() < found.max() < 3
+    drawn_levels = levels.DrawnLevels(3.0, "uniform", 0.4).levels(Draws(0, 20_000))
+    assert drawn_levels.mean() == pytest.approx(1.5, abs=4.5 * 3 / np.sqrt(12 * 20_000))
+    assert drawn_levels.var() == pytest.approx(9 / 12, rel=4.5 * np.sqrt(0.8 / 20_000))
+    assert 0 <= drawn_levels.min() < drawn_levels.max() < 3
 
 
 @pytest.mark.parametrize(("share", "clients", "noisy"), [(0.4, 50, 20), (0.0, 9, 0), (1.0, 9, 9), (0.5, 3, 2)])
 def test_exactly_a_share_of_the_clients_has_the_level(share: float, clients: int, noisy: int) -> None:
     for seed in range(5):
-        found = levels.DrawnLevels(0.7, "bimodal", share).levels(Draws(seed, clients))
-        assert sorted(found) == [0.0] * (clients - noisy) + [0.7] * noisy
+        drawn_levels = levels.DrawnLevels(0.7, "bimodal", share).levels(Draws(seed, clients))
+        assert sorted(drawn_levels) == [0.0] * (clients - noisy) + [0.7] * noisy
 
 
 def test_feature_noise_is_independent_of_label_noise() -> None:
@@ -29,7 +29,7 @@ def test_feature_noise_is_independent_of_label_noise() -> None:
 
     The overlap is hypergeometric with the variance 4 x .4 x .6 x 6 / 9 = 0.64.
     """
-    both = [
+    pairs = [
         int(
             (
                 (levels.DrawnLevels(1.0, "bimodal", 0.4).levels(Draws(s, 10)) > 0)
@@ -38,7 +38,7 @@ def test_feature_noise_is_independent_of_label_noise() -> None:
         )
         for s in range(2000)
     ]
-    assert np.mean(both) == pytest.approx(1.6, abs=4.5 * np.sqrt(0.64 / 2000))
+    assert np.mean(pairs) == pytest.approx(1.6, abs=4.5 * np.sqrt(0.64 / 2000))
 
 
 def test_options_are_checked() -> None:

@@ -19,8 +19,8 @@ def test_no_inputs_are_changed() -> None:
 
 def test_the_federation_equals_one_without_the_group() -> None:
     data = {"seed": 0, "clients": 20, "server_val": 0.05, "client_val": 0.1}
-    held = build(make_raw(), SplitOptions(Iid(), NoNoise(), feature_noise=NoFeatureNoise(), **data))  # type: ignore[arg-type]
+    federation = build(make_raw(), SplitOptions(Iid(), NoNoise(), feature_noise=NoFeatureNoise(), **data))  # type: ignore[arg-type]
     plain = make_federation(partition=Iid())
-    assert held.feature_noise is None
+    assert federation.feature_noise is None
     for part in ("train", "val", "test"):
-        np.testing.assert_array_equal(getattr(held, part).x, getattr(plain, part).x)
+        np.testing.assert_array_equal(getattr(federation, part).x, getattr(plain, part).x)

@@ -11,7 +11,7 @@ from hydra.core.plugins import Plugins
 from hydra.types import HydraContext, RunMode
 
 from fedcohort.errors import IncompatibleConfig, OptionError
-from fedcohort.jobs import grid, refused, sweep
+from fedcohort.jobs import grid, rejected, sweep
 from fedcohort.jobs.grid import Grid
 from fedcohort.jobs.sweep import Sweep, split_jobs
 from fedcohort.record.sweep_folder import Plan, read_plan
@@ -53,8 +53,8 @@ def test_every_job_is_checked_by_itself_and_against_its_other_words(tmp_path: Pa
     """Values of sweeps: choices, a range, numbers, an alias with its options, components, and a derived option."""
     made = gridded(tmp_path, "selector=random,best", "seed=1,-1", "cohort=12,13")
     jobs = split_jobs(made.typed)
-    reasons = {each.number: each.reason.split(",")[0] for each in made.list_refused(jobs)}
-    assert [each.words for each in made.list_refused(jobs)] == [jobs[number] for number in reasons]
+    reasons = {each.number: each.reason.split(",")[0] for each in made.list_rejected(jobs)}
+    assert [each.words for each in made.list_rejected(jobs)] == [jobs[number] for number in reasons]
     word, seed, cohort = (
         "selector must be one of cpowd",
         "seed must be an integer in [0",
@@ -67,7 +67,7 @@ def test_every_job_is_checked_by_itself_and_against_its_other_words(tmp_path: Pa
         (["callback=default,none", "objective_metric=server_val/acc"], "objective_metric=server_val/acc is read"),
     ]:
         made = gridded(tmp_path, *words)
-        (found,) = made.list_refused(split_jobs(made.typed))
+        (found,) = made.list_rejected(split_jobs(made.typed))
         assert found.number == 1
         assert found.reason.startswith(reason)
     assert launched == []
@@ -117,7 +117,7 @@ def test_a_sweep_without_jobs_is_refused(tmp_path: Path, launched: list[list[str
 
 
 def test_a_bug_is_no_refusal(tmp_path: Path, launched: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refused, "check_before_data", lambda composition: 1 / 0)
+    monkeypatch.setattr(rejected, "check_before_data", lambda composition: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         gridded(tmp_path, "seed=0,1").sweep([])
     assert launched == []

@@ -50,7 +50,7 @@ def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     assert again.stderr.count("already finished") == 1
     assert "nothing to resume" not in again.stderr, "a job that is left begins, as in any sweep"
     assert "1 of 3 jobs left out:\n  job 3 (cohort=40): cohort=40 exceeds clients=12\n" in again.stderr
-    assert again.stderr.endswith(": 1 done, 1 skipped (finished before), 1 left out (refused).\n")
+    assert again.stderr.endswith(": 1 done, 1 skipped (finished before), 1 left out (rejected).\n")
     assert {path.name for path in ROOT.iterdir()} == before, "nothing is left in the working directory"
 
 

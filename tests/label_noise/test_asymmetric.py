@@ -19,15 +19,15 @@ LABELS = np.arange(3000) % 5
 
 def flipped(rate: float, partners: Any = (), n_classes: int = 5) -> np.ndarray:
     noise: Any = make("label_noise", "asymmetric", partners=list(partners))
-    found: np.ndarray = noise.flip(LABELS, rate, n_classes, np.random.default_rng(3))
-    return found
+    labels: np.ndarray = noise.flip(LABELS, rate, n_classes, np.random.default_rng(3))
+    return labels
 
 
 def test_a_wrong_label_is_the_next_class() -> None:
-    seen = flipped(0.4)
-    wrong = seen != LABELS
+    noisy_labels = flipped(0.4)
+    wrong = noisy_labels != LABELS
     assert wrong.mean() == pytest.approx(0.4, abs=4 * np.sqrt(0.24 / 3000))
-    np.testing.assert_array_equal(seen[wrong], (LABELS[wrong] + 1) % 5)
+    np.testing.assert_array_equal(noisy_labels[wrong], (LABELS[wrong] + 1) % 5)
     np.testing.assert_array_equal(flipped(1.0), (LABELS + 1) % 5)
 
 

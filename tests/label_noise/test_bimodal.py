@@ -21,8 +21,8 @@ def test_exactly_the_given_number_of_clients_has_the_first_rate(share: float, cl
 
 def test_the_clients_with_the_first_rate_are_drawn() -> None:
     """Each of 10 clients is among the 4 in 0.4 of the draws: within 4.5 standard errors over 2,000 seeds."""
-    found = np.mean([Bimodal(0.4, 1.0, 0.0).rates(Draws(seed, 10)) for seed in range(2000)], axis=0)
-    assert np.abs(found - 0.4).max() < 4.5 * np.sqrt(0.24 / 2000)
+    frequencies = np.mean([Bimodal(0.4, 1.0, 0.0).rates(Draws(seed, 10)) for seed in range(2000)], axis=0)
+    assert np.abs(frequencies - 0.4).max() < 4.5 * np.sqrt(0.24 / 2000)
 
 
 def test_the_clean_oracle_receives_the_noise_rates(tmp_path: Path) -> None:

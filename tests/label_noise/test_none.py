@@ -16,6 +16,6 @@ def test_a_flipped_label_is_uniform_over_the_other_classes() -> None:
     labels = np.full(K, 3)
     noisy = NoNoise().flip(labels, 0.4, 5, np.random.default_rng(0))
     counts = np.bincount(noisy, minlength=5)
-    others = np.delete(counts, 3)
+    other_counts = np.delete(counts, 3)
     assert abs(counts[3] - 0.6 * K) < 4 * np.sqrt(0.24 * K)
-    assert np.abs(others - 0.1 * K).max() < 4.5 * np.sqrt(0.09 * K)
+    assert np.abs(other_counts - 0.1 * K).max() < 4.5 * np.sqrt(0.09 * K)

@@ -23,7 +23,7 @@ HARD = (*STRATEGY, "split.limit=240", "rounds=6")
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("whole"), *HARD)
 
 
@@ -50,7 +50,11 @@ def copied(two_rounds: FinishedRun, tmp_path: Path) -> Path:
     ids=str,
 )
 def test_a_killed_run_ends_like_an_uninterrupted_one(
-    whole: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds_before: int, extra: tuple[str, ...]
+    uninterrupted: FinishedRun,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rounds_before: int,
+    extra: tuple[str, ...],
 ) -> None:
     stop_after(monkeypatch, rounds, "make_report", rounds_before + 2, die)  # step 0 is a report too
     status = in_a_child(lambda: go(tmp_path, *HARD, *extra) and None)
@@ -60,31 +64,33 @@ def test_a_killed_run_ends_like_an_uninterrupted_one(
     every = 2 if "checkpoint.every=2" in extra else 1
     saved = rounds_before // every * every
     assert resumed.reports[0].step == (saved + 1 if saved else 0)
-    assert same_bits(whole, resumed)
+    assert same_bits(uninterrupted, resumed)
     assert len(list((tmp_path / "runs").iterdir())) == 1
 
 
-def test_a_kill_in_the_middle_of_training(whole: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_in_the_middle_of_training(
+    uninterrupted: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stop_after(monkeypatch, LocalTrainer, "begin", 19, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *HARD) and None))
     monkeypatch.undo()
-    assert same_bits(whole, go(tmp_path, *HARD, "resume=true"))
+    assert same_bits(uninterrupted, go(tmp_path, *HARD, "resume=true"))
 
 
 @pytest.mark.parametrize("moment", ["rename_checkpoint", "fsync"])
 def test_a_kill_around_the_commit_of_a_checkpoint(
-    whole: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+    uninterrupted: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     owner = checkpoint if moment == "rename_checkpoint" else os
     stop_after(monkeypatch, owner, moment, 3, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *HARD) and None))
     monkeypatch.undo()
-    assert same_bits(whole, go(tmp_path, *HARD, "resume=true"))
+    assert same_bits(uninterrupted, go(tmp_path, *HARD, "resume=true"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_finishes_the_round_and_saves(
-    whole: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+    uninterrupted: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     stop_after(monkeypatch, LocalTrainer, "begin", 19, lambda: os.kill(os.getpid(), number))
     status = in_a_child(lambda: go(tmp_path, *HARD, "checkpoint.every=5") and None)
@@ -95,14 +101,14 @@ def test_a_signal_finishes_the_round_and_saves(
     assert (found["status"], found["rounds_done"]) == ("interrupted", 3)  # 12 clients, then 4 a round: the 19th is in 3
     resumed = go(tmp_path, *HARD, "checkpoint.every=5", "resume=true")
     assert resumed.reports[0].step == 4
-    assert same_bits(whole, resumed)
+    assert same_bits(uninterrupted, resumed)
 
 
-def test_more_rounds_extend_a_finished_run(whole: FinishedRun, tmp_path: Path) -> None:
+def test_more_rounds_extend_a_finished_run(uninterrupted: FinishedRun, tmp_path: Path) -> None:
     go(tmp_path, *STRATEGY, "split.limit=240", "rounds=2")
     longer = go(tmp_path, *HARD, "resume=true")
     assert longer.reports[0].step == 3
-    assert same_bits(whole, longer)
+    assert same_bits(uninterrupted, longer)
 
 
 def test_a_finished_run_is_left_alone(copied: Path, tmp_path: Path) -> None:
@@ -116,16 +122,16 @@ def test_a_repeat_never_overwrites(copied: Path, tmp_path: Path) -> None:
 
 
 def test_another_config_is_another_run(copied: Path, tmp_path: Path) -> None:
-    other = go(tmp_path, "rounds=1", "client.lr=0.2", "resume=true")
-    assert other.folder != copied
-    assert other.reports[0].step == 0
+    other_run = go(tmp_path, "rounds=1", "client.lr=0.2", "resume=true")
+    assert other_run.folder != copied
+    assert other_run.reports[0].step == 0
 
 
-def test_the_checkpoint_is_plain_data(whole: FinishedRun) -> None:
-    saved = torch.load(whole.folder / "last.ckpt", weights_only=True)
+def test_the_checkpoint_is_plain_data(uninterrupted: FinishedRun) -> None:
+    saved = torch.load(uninterrupted.folder / "last.ckpt", weights_only=True)
     assert saved["fedcohort"]["format"] == checkpoint.FORMAT
     network = {k.removeprefix("network."): v for k, v in saved["state_dict"].items()}
-    final = torch.load(whole.folder / "weights.pt", weights_only=True)
+    final = torch.load(uninterrupted.folder / "weights.pt", weights_only=True)
     assert network.keys() == final.keys()
     assert all(torch.equal(network[name], final[name]) for name in final)
 
@@ -160,11 +166,11 @@ def test_a_full_disk_keeps_the_checkpoint_before_it(copied: Path, tmp_path: Path
 
 
 def test_two_processes_never_share_a_run(copied: Path, tmp_path: Path) -> None:
-    held = folder.take_lock(copied)
-    assert held is not None
+    lock = folder.take_lock(copied)
+    assert lock is not None
     with pytest.raises(CheckpointError, match="is being run by another process"):
         go(tmp_path, "rounds=3", "resume=true")
-    held.close()
+    lock.close()
 
 
 def test_a_folder_that_cant_be_written_is_named(tmp_path: Path) -> None:

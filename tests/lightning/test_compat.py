@@ -60,8 +60,10 @@ def test_a_forking_strategy_has_our_launcher(strategy: CohortStrategy) -> None:
 
 
 def test_our_hook_is_one_of_lightnings(strategy: CohortStrategy) -> None:
-    known = hasattr(pl.strategies.DDPStrategy, "_configure_launcher")
-    assert known, f"lightning {version('lightning')} has no DDPStrategy._configure_launcher, which makes our launcher"
+    has_hook = hasattr(pl.strategies.DDPStrategy, "_configure_launcher")
+    assert has_hook, (
+        f"lightning {version('lightning')} has no DDPStrategy._configure_launcher, which makes our launcher"
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,6 +90,6 @@ def test_lightnings_callbacks_are_known_by_their_package() -> None:
 @pytest.mark.parametrize("error", [OptionError("lr must be positive"), MisconfigurationException("no such monitor")])
 def test_what_a_rank_said_is_found_in_torchs_text(error: Exception) -> None:
     text = "".join(traceback.format_exception(error))
-    found = compat.find_message(str(ProcessRaisedException(f"\n\n-- Process 1 terminated:\n{text}", 1, 7)))
-    assert found == str(error), f"torch {version('torch')} says it otherwise: {text}"
+    message = compat.find_message(str(ProcessRaisedException(f"\n\n-- Process 1 terminated:\n{text}", 1, 7)))
+    assert message == str(error), f"torch {version('torch')} says it otherwise: {text}"
     assert compat.find_message("Traceback\nValueError: x") is None

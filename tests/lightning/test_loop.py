@@ -99,33 +99,35 @@ def test_step_zero_is_w_0(tmp_path: Path) -> None:
 def test_client_metrics_are_those_of_each_client_alone(reference: FinishedRun) -> None:
     federation = _federation()
     network = _network(federation, reference)
-    alone = []
+    client_accuracies = []
     for k in range(federation.n_clients):
         x, y = federation.test.samples_of(k)
-        alone.append(float((network(x).argmax(1) == y).float().mean()))
-    assert reference.last.clients["test_acc"].tolist() == pytest.approx(alone, abs=1e-6)
-    assert reference.last.metrics["clients/acc_mean"] == pytest.approx(np.mean(alone), abs=1e-6)
-    assert reference.last.metrics["clients/acc_var"] == pytest.approx(np.var(100 * np.array(alone)), abs=1e-3)
+        client_accuracies.append(float((network(x).argmax(1) == y).float().mean()))
+    assert reference.last.clients["test_acc"].tolist() == pytest.approx(client_accuracies, abs=1e-6)
+    assert reference.last.metrics["clients/acc_mean"] == pytest.approx(np.mean(client_accuracies), abs=1e-6)
+    assert reference.last.metrics["clients/acc_var"] == pytest.approx(
+        np.var(100 * np.array(client_accuracies)), abs=1e-3
+    )
     (accuracy,) = mean_over_samples(network, federation.test, np.array([7, 2]), [federation.targets.hits])
-    assert accuracy.tolist() == pytest.approx([alone[7], alone[2]], abs=1e-6)
+    assert accuracy.tolist() == pytest.approx([client_accuracies[7], client_accuracies[2]], abs=1e-6)
 
 
 def test_selectors_differ_in_nothing_else(tmp_path: Path) -> None:
     # partition, noise, w_0 and, for the same (round, client), latency are common: the difference is the selector
     runs = [go(tmp_path / word, f"selector={word}", "cohort=8", "split.limit=240", "rounds=2") for word in SELECTORS]
     first = runs[0]
-    for other in runs[1:]:
-        assert np.array_equal(first.info.class_counts, other.info.class_counts)
-        assert np.array_equal(first.info.noise_rate, other.info.noise_rate)
-        assert first.reports[0].fingerprint == other.reports[0].fingerprint
-        for mine, theirs in zip(first.reports[1:], other.reports[1:], strict=True):
-            both = np.intersect1d(mine.cohort, theirs.cohort)
-            assert len(both)
-            assert np.array_equal(mine.clients["finish_s"][both], theirs.clients["finish_s"][both])
+    for other_run in runs[1:]:
+        assert np.array_equal(first.info.class_counts, other_run.info.class_counts)
+        assert np.array_equal(first.info.noise_rate, other_run.info.noise_rate)
+        assert first.reports[0].fingerprint == other_run.reports[0].fingerprint
+        for report, other_report in zip(first.reports[1:], other_run.reports[1:], strict=True):
+            in_both = np.intersect1d(report.cohort, other_report.cohort)
+            assert len(in_both)
+            assert np.array_equal(report.clients["finish_s"][in_both], other_report.clients["finish_s"][in_both])
     # local training of the first round starts from the same w_0: the same client reports the same loss, bit for bit
-    for other in runs[1:]:
-        both = np.intersect1d(first.reports[1].cohort, other.reports[1].cohort)
-        losses = [ran.reports[1].clients["train_loss"][both] for ran in (first, other)]
+    for other_run in runs[1:]:
+        in_both = np.intersect1d(first.reports[1].cohort, other_run.reports[1].cohort)
+        losses = [ran.reports[1].clients["train_loss"][in_both] for ran in (first, other_run)]
         assert np.array_equal(*losses)
 
 
@@ -173,25 +175,25 @@ def test_a_sample_of_everybody_is_everybody(reference: FinishedRun, tmp_path: Pa
 def test_a_sample_of_clients_is_the_same_in_every_round_and_under_every_selector(
     reference: FinishedRun, tmp_path: Path
 ) -> None:
-    ran, other = (go(tmp_path / word, f"selector={word}", "eval.clients_sample=5") for word in ("random", "powd"))
+    ran, other_run = (go(tmp_path / word, f"selector={word}", "eval.clients_sample=5") for word in ("random", "powd"))
     scored = np.flatnonzero(~np.isnan(ran.reports[0].clients["loss"]))
     assert len(scored) == 5
-    for report in (*ran.reports, *other.reports):
+    for report in (*ran.reports, *other_run.reports):
         assert np.flatnonzero(~np.isnan(report.clients["loss"])).tolist() == scored.tolist()
-    for found, whole in zip(ran.reports, reference.reports, strict=True):
+    for found, full_report in zip(ran.reports, reference.reports, strict=True):
         for column in ("loss", "test_acc"):
-            np.testing.assert_equal(found.clients[column][scored], whole.clients[column][scored])
-        assert found.metrics["clients/loss_mean"] == pytest.approx(whole.clients["loss"][scored].mean())
+            np.testing.assert_equal(found.clients[column][scored], full_report.clients[column][scored])
+        assert found.metrics["clients/loss_mean"] == pytest.approx(full_report.clients["loss"][scored].mean())
     elsewhere = go(tmp_path / "seed", "seed=1", "eval.clients_sample=5")
     assert np.flatnonzero(~np.isnan(elsewhere.reports[0].clients["loss"])).tolist() != scored.tolist()
 
 
 def test_a_resumed_run_evaluates_the_same_sample(tmp_path: Path) -> None:
-    whole = go(tmp_path / "whole", "eval.clients_sample=5", "rounds=4")
+    full_report = go(tmp_path / "whole", "eval.clients_sample=5", "rounds=4")
     go(tmp_path / "parts", "eval.clients_sample=5", "rounds=2")
     resumed = go(tmp_path / "parts", "eval.clients_sample=5", "rounds=4", "resume=true")
-    np.testing.assert_equal(clients_columns(resumed), clients_columns(whole)[-2:])
-    assert same_bits(whole, resumed)
+    np.testing.assert_equal(clients_columns(resumed), clients_columns(full_report)[-2:])
+    assert same_bits(full_report, resumed)
 
 
 def test_diverging_clients_never_reach_the_model(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -216,10 +218,10 @@ def test_the_model_counts_the_batches_of_whoever_took_most(tmp_path: Path, monke
     layers = [nn.Flatten(), nn.Linear(64, 10), nn.BatchNorm1d(10)]
     monkeypatch.setattr(build, "build_network", lambda *parts: nn.Sequential(*layers))
     ran = go(tmp_path, "agg=fednova")
-    most = [int(np.nanmax(report.clients["signal_steps"])) for report in ran.reports[1:]]
+    most_steps = [int(np.nanmax(report.clients["signal_steps"])) for report in ran.reports[1:]]
     state = torch.load(ran.folder / "weights.pt", weights_only=True)
-    assert min(most) > 0
-    assert int(state["2.num_batches_tracked"]) == sum(most)
+    assert min(most_steps) > 0
+    assert int(state["2.num_batches_tracked"]) == sum(most_steps)
 
 
 def _federation() -> Federation:

@@ -45,30 +45,30 @@ def test_early_stopping_finishes_the_run(tmp_path: Path, caplog: pytest.LogCaptu
 
 def test_an_early_end_is_for_those_who_asked_for_it(tmp_path: Path) -> None:
     slow = ("client.lr=1e-9", "rounds=9", "+callback.halt.mode=max")
-    early = go(tmp_path, *STOP, *slow, "+callback.halt.patience=1")
+    early_run = go(tmp_path, *STOP, *slow, "+callback.halt.patience=1")
     other = go(tmp_path, *STOP, *slow, "+callback.halt.patience=2", "resume=true")
-    assert (other.folder == early.folder, other.reports[0].step) == (False, 0), "with the other's first rounds"
+    assert (other.folder == early_run.folder, other.reports[0].step) == (False, 0), "with the other's first rounds"
     plain = go(tmp_path, *slow[:2], "resume=true")
-    assert (plain.folder in (early.folder, other.folder), plain.reports[0].step) == (False, 0)
+    assert (plain.folder in (early_run.folder, other.folder), plain.reports[0].step) == (False, 0)
     again = go(tmp_path, *STOP, *slow, "+callback.halt.patience=1", "rounds=20", "resume=true")
-    assert (again.folder, again.reports) == (early.folder, []), "with more rounds it would have ended there, too"
+    assert (again.folder, again.reports) == (early_run.folder, []), "with more rounds it would have ended there, too"
 
 
 def test_a_kill_after_an_early_end_trains_no_round_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last checkpoint is there, and the status isn't; nor where a budget ended the run in the same round."""
     words = (*STOP, "+callback.halt.mode=max", "+callback.halt.patience=1", "client.lr=1e-9")
-    whole = go(tmp_path / "whole", *words, "rounds=9")
+    uninterrupted = go(tmp_path / "whole", *words, "rounds=9")
     stop_after(monkeypatch, RunStatus, "finish", 1, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *words, "rounds=9") and None))
     monkeypatch.undo()
     resumed = go(tmp_path, *words, "rounds=9", "resume=true")
     status = json.loads((resumed.folder / "status.json").read_text())
-    assert (status["status"], status["early"], status["rounds_done"]) == ("finished", True, whole.last.step)
+    assert (status["status"], status["early"], status["rounds_done"]) == ("finished", True, uninterrupted.last.step)
     assert resumed.reports == []
-    assert (resumed.weights() == whole.weights()).all()
-    exact = go(tmp_path / "exact", *words, f"rounds={whole.last.step}")
+    assert (resumed.weights() == uninterrupted.weights()).all()
+    exact = go(tmp_path / "exact", *words, f"rounds={uninterrupted.last.step}")
     assert go(tmp_path / "exact", *words, "rounds=9", "resume=true").reports == []
-    assert json.loads((exact.folder / "status.json").read_text())["rounds_done"] == whole.last.step
+    assert json.loads((exact.folder / "status.json").read_text())["rounds_done"] == uninterrupted.last.step
 
 
 def test_nothing_is_written_outside_of_the_runs_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,25 +83,25 @@ RATE = ("+callback.rate._target_=lightning.pytorch.callbacks.LearningRateMonitor
 TWICE = tuple(f"+callback.{name}._target_=lightning.pytorch.callbacks.ModelCheckpoint" for name in "ab")
 
 
-@pytest.mark.parametrize(("words", "said"), [(RATE, "has no logger"), (TWICE, "more than one stateful callback")])
+@pytest.mark.parametrize(("words", "message"), [(RATE, "has no logger"), (TWICE, "more than one stateful callback")])
 def test_what_lightning_refuses_is_one_line_and_leaves_nothing(
-    tmp_path: Path, words: tuple[str, ...], said: str
+    tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
-    with pytest.raises(IncompatibleConfig, match=said) as caught:
+    with pytest.raises(IncompatibleConfig, match=message) as caught:
         go(tmp_path, *words)
     assert "\n" not in str(caught.value)
     assert not list((tmp_path / "runs").iterdir())
 
 
-class Mine(pl.Callback):
+class UserCallback(pl.Callback):
     """A user's own, which may log what another monitors; so a monitor can't be refused before it runs."""
 
 
 def test_a_metric_that_nobody_logs_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_harness, "Mine", Mine, raising=False)
-    mine = ("+callback.mine._target_=run_harness.Mine", STOP[0], "+callback.halt.monitor=mine/loss")
+    monkeypatch.setattr(run_harness, "Mine", UserCallback, raising=False)
+    user_callback = ("+callback.mine._target_=run_harness.Mine", STOP[0], "+callback.halt.monitor=mine/loss")
     with pytest.raises(IncompatibleConfig, match=r"`mine/loss` which is not available.*`server_val/loss`"):
-        go(tmp_path, *mine)
+        go(tmp_path, *user_callback)
 
 
 def test_nothing_may_monitor_the_test_set(tmp_path: Path) -> None:

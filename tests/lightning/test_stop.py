@@ -27,7 +27,7 @@ INT, TERM = signal.SIGINT, signal.SIGTERM
 
 
 @pytest.fixture(scope="module", autouse=True)  # so that forked children have their imports done
-def whole(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("whole"), *WORDS)
 
 
@@ -100,46 +100,48 @@ def test_before_the_first_round_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, number: int
 ) -> None:
     signals(monkeypatch, owner, name, number)
-    code, said = child(tmp_path, *WORDS)
+    code, output = child(tmp_path, *WORDS)
     assert code == 128 + number
-    assert said.removeprefix(BEGINS) in ("", "stopped before a round was trained\n")
+    assert output.removeprefix(BEGINS) in ("", "stopped before a round was trained\n")
     assert not list((tmp_path / "logs" / "runs").iterdir())
 
 
 def test_nor_where_the_first_round_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     signals(monkeypatch, LocalTrainer, "begin", TERM, INT, call=3)
-    code, said = child(tmp_path, *WORDS, "callback=default", "callback.figures=null")
+    code, output = child(tmp_path, *WORDS, "callback=default", "callback.figures=null")
     assert code in (128 + INT, 128 + TERM)  # both came at once
-    assert said.endswith("stopped before a round was trained\n")
+    assert output.endswith("stopped before a round was trained\n")
     assert not list((tmp_path / "logs" / "runs").iterdir())
 
 
 def test_a_folder_that_was_there_before_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: FinishedRun
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: FinishedRun
 ) -> None:
     signals(monkeypatch, Collect, "observe", signal.SIGKILL)
     assert child(tmp_path, *WORDS)[0] == -signal.SIGKILL
     monkeypatch.undo()
     signals(monkeypatch, Collect, "observe", TERM)
-    code, said = child(tmp_path, *WORDS, "resume=true")
+    code, output = child(tmp_path, *WORDS, "resume=true")
     path, status = only(tmp_path / "logs")
     assert (code, status["status"], status["rounds_done"]) == (143, "interrupted", 0)
-    assert f"resuming {path} from the start: no round was saved" in said
+    assert f"resuming {path} from the start: no round was saved" in output
     monkeypatch.undo()
-    assert same_bits(whole, go(tmp_path / "logs", *WORDS, "resume=true"))
+    assert same_bits(uninterrupted, go(tmp_path / "logs", *WORDS, "resume=true"))
     only(tmp_path / "logs")
 
 
-def test_in_a_round_it_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: FinishedRun) -> None:
+def test_in_a_round_it_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: FinishedRun
+) -> None:
     signals(monkeypatch, Collect, "observe", TERM, call=3)
-    code, said = child(tmp_path, *WORDS)
+    code, output = child(tmp_path, *WORDS)
     status = only(tmp_path / "logs")[1]
     assert (code, status["status"], status["rounds_done"]) == (143, "interrupted", 2)
-    assert "SIGTERM: finishing the round; a further signal drops it\n" in said
-    assert re.search(r"stopped after round 2; resume with: \S*python train.py .*selector=flash ", said)
-    assert said.endswith(" resume=true\n")
+    assert "SIGTERM: finishing the round; a further signal drops it\n" in output
+    assert re.search(r"stopped after round 2; resume with: \S*python train.py .*selector=flash ", output)
+    assert output.endswith(" resume=true\n")
     monkeypatch.undo()
-    assert same_bits(whole, go(tmp_path / "logs", *WORDS, "resume=true"))
+    assert same_bits(uninterrupted, go(tmp_path / "logs", *WORDS, "resume=true"))
 
 
 def test_the_status_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,14 +153,14 @@ def test_the_status_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_files_are_finished_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     signals(monkeypatch, Collect, "finish", INT)
-    code, said = child(tmp_path, *WORDS)
+    code, output = child(tmp_path, *WORDS)
     assert (code, only(tmp_path / "logs")[1]["status"]) == (130, "finished")
-    assert said.removeprefix(BEGINS) == "SIGINT: finishing figures and tracking; a further signal leaves them out\n"
+    assert output.removeprefix(BEGINS) == "SIGINT: finishing figures and tracking; a further signal leaves them out\n"
 
 
 @pytest.mark.parametrize("number", [TERM, signal.SIGKILL])
 def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: FinishedRun, number: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: FinishedRun, number: int
 ) -> None:
     signals(monkeypatch, Collect, "finish", INT, number)
     code, _ = child(tmp_path, *WORDS)
@@ -171,7 +173,7 @@ def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
     (path / "weights.pt").unlink()
     resumed = go(tmp_path / "logs", *WORDS, "resume=true")
     assert (resumed.reports, resumed.info.start, Collect.latest[-1].status) == ([], 4, "finished")
-    assert (resumed.weights() == whole.weights()).all()
+    assert (resumed.weights() == uninterrupted.weights()).all()
     status = only(tmp_path / "logs")[1]
     assert (status["status"], status["rounds_done"], status["early"]) == ("finished", 4, False)
 
@@ -181,8 +183,8 @@ def test_two_processes_hear_of_what_came_to_their_parent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numbers: tuple[int, ...]
 ) -> None:
     signals(monkeypatch, LocalTrainer, "begin", *numbers, call=4, to=lambda: os.getppid() if rank() == 0 else None)
-    code, said = child(tmp_path, "trainer.devices=2", "agg=scaffold", "rounds=50")
-    first = re.search(r"^(SIG\w+):", said, re.MULTILINE)
+    code, output = child(tmp_path, "trainer.devices=2", "agg=scaffold", "rounds=50")
+    first = re.search(r"^(SIG\w+):", output, re.MULTILINE)
     assert first
     heard = signal.Signals[first[1]]  # of two that another process sends either may arrive first
     assert heard in numbers
@@ -190,7 +192,7 @@ def test_two_processes_hear_of_what_came_to_their_parent(
     status = only(tmp_path / "logs")[1]
     assert status["status"] == "interrupted"
     assert 1 <= status["rounds_done"] < 50
-    assert f"stopped after round {status['rounds_done']}; resume with" in said
+    assert f"stopped after round {status['rounds_done']}; resume with" in output
 
 
 def test_what_was_said_of_a_resume(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
@@ -245,7 +247,7 @@ def test_a_users_mistake_in_another_process_is_one_line_too(tmp_path: Path, monk
 def test_a_crash_keeps_the_folder_where_there_is_something_to_look_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, stays: bool
 ) -> None:
-    def crash(self: Collect, given: Any) -> None:
+    def crash(self: Collect, arguments: Any) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr(Collect, name, crash)

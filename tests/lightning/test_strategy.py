@@ -69,9 +69,9 @@ def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, mon
     assert multiprocessing.active_children() == []
     assert not list(tmp_path.glob("fedcohort-*"))
     for rank in range(2):
-        seen = [json.loads(line) for line in (tmp_path / f"rank-{rank}").read_text().splitlines()]
-        assert {row["threads"] for row in seen} == {1}
-        assert {at for row in seen for at in row["at"]} == {"0100007F"}, "127.0.0.1 and no other"
+        records = [json.loads(line) for line in (tmp_path / f"rank-{rank}").read_text().splitlines()]
+        assert {row["threads"] for row in records} == {1}
+        assert {address for row in records for address in row["at"]} == {"0100007F"}, "127.0.0.1 and no other"
 
 
 def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
@@ -81,8 +81,8 @@ def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
     if launcher == 0:
         if os.fork() == 0:
             end_when_forking_thread_ends()
-            kept = torch.zeros(4).share_memory_()
-            os.write(write, f"{os.getpid() if kept.is_shared() else 0:10d}".encode())
+            shared = torch.zeros(4).share_memory_()
+            os.write(write, f"{os.getpid() if shared.is_shared() else 0:10d}".encode())
         else:
             os.close(write)
         signal.pause()
@@ -98,7 +98,7 @@ def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
 
 
 def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = go(tmp_path / "whole", "agg=scaffold", "rounds=4").weights()
+    uninterrupted = go(tmp_path / "whole", "agg=scaffold", "rounds=4").weights()
     begin = LocalTrainer.begin
 
     def mortal(self: LocalTrainer, task: ClientTask, down: Any) -> Any:
@@ -112,7 +112,7 @@ def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatc
     monkeypatch.undo()
     resumed = go(tmp_path / "killed", "trainer.devices=2", "agg=scaffold", "rounds=4", "resume=true")
     assert len(list((tmp_path / "killed" / "runs").iterdir())) == 1
-    torch.testing.assert_close(resumed.weights(), whole, atol=1e-6, rtol=0)
+    torch.testing.assert_close(resumed.weights(), uninterrupted, atol=1e-6, rtol=0)
 
 
 def test_auto_is_a_process_per_core() -> None:

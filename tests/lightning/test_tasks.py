@@ -59,16 +59,16 @@ def begin(number: int, logs: Path, words: tuple[str, ...], **other: str) -> Base
 
 def run_both(logs: Path, *words: str) -> tuple[int | None, int | None]:
     """Run both tasks, and return their exit codes."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = str(found.getsockname()[1])
+    with socket.socket() as free_socket:
+        free_socket.bind(("127.0.0.1", 0))
+        port = str(free_socket.getsockname()[1])
     other = begin(1, logs, words, MASTER_PORT=port)
     first = begin(0, logs, words, MASTER_PORT=port, OTHER=str(other.pid))
-    for each in (first, other):
-        each.join(PATIENCE_S)
+    for process in (first, other):
+        process.join(PATIENCE_S)
     codes = (first.exitcode, other.exitcode)
-    for each in (first, other):
-        each.kill()
+    for process in (first, other):
+        process.kill()
     return codes
 
 
@@ -80,15 +80,15 @@ def test_two_tasks_are_one_run_and_a_signal_to_either_ends_both(
     """The second hears SIGTERM: both end after the round, resume, finish as one process does, and then rest."""
     monkeypatch.setattr(run_harness, "Terminate", Terminate, raising=False)
     words = CASES["powd"]
-    one = ran(tmp_path, 1, *words)
+    one_task = ran(tmp_path, 1, *words)
     logs = tmp_path / "2"
     assert run_both(logs, *words, "+callback.kill._target_=run_harness.Terminate") == (143, 143)
     (folder,) = (logs / "runs").iterdir()
     assert status_of(folder)["status"] == "interrupted"
     assert run_both(logs, *words, "resume=true") == (0, 0)
     assert status_of(folder)["status"] == "finished"
-    assert_same_journal(one, folder)
-    assert_same_rest(one, folder)
+    assert_same_journal(one_task, folder)
+    assert_same_rest(one_task, folder)
     assert len((folder / "starts.jsonl").read_text().splitlines()) == 2, "the first task alone writes"
     assert run_both(logs, *words, "resume=true") == (0, 0)
     assert list((logs / "runs").iterdir()) == [folder]
@@ -105,6 +105,6 @@ def test_as_many_tasks_as_processes(monkeypatch: pytest.MonkeyPatch, name: str, 
     check_processes("cpu", 1, 2)
     assert task.is_following_task(2)
     assert not task.is_following_task(1), "processes of one machine are ours, forked"
-    said = r"must be 4, trainer.num_nodes=2 times trainer.devices=2: srun --nodes=2 --ntasks-per-node=2, got 2"
-    with pytest.raises(OptionError, match=said):
+    message = r"must be 4, trainer.num_nodes=2 times trainer.devices=2: srun --nodes=2 --ntasks-per-node=2, got 2"
+    with pytest.raises(OptionError, match=message):
         check_processes("cpu", 2, 2)

@@ -36,9 +36,9 @@ def test_momentum_is_reset_where_it_leads_uphill() -> None:
 
 def test_descent_stops_when_a_step_is_within_the_tolerance() -> None:
     """But only a step without momentum tells: turning points of one with it stand still, too."""
-    found = descend(step, EQUAL)
-    assert np.abs(step(found) - found).max() <= 1e-12
-    np.testing.assert_allclose(found, 1 / ILL / (1 / ILL).sum(), rtol=1e-6)
+    minimum = descend(step, EQUAL)
+    assert np.abs(step(minimum) - minimum).max() <= 1e-12
+    np.testing.assert_allclose(minimum, 1 / ILL / (1 / ILL).sum(), rtol=1e-6)
     calls: list[np.ndarray] = []
 
     def quarter(ahead: np.ndarray) -> np.ndarray:

@@ -13,11 +13,11 @@ from fedcohort.rng import generator
     ("n", "size", "count", "sizes"), [(5, 2, 7, [2, 2, 1, 2, 2, 1, 2]), (3, 9, 2, [3, 3]), (4, 2, 0, [])]
 )
 def test_batches_cover_all_rows_in_each_pass(n: int, size: int, count: int, sizes: list[int]) -> None:
-    found = list(batches(generator(0, "x"), n, size, count))
-    assert [len(rows) for rows in found] == sizes
+    mini_batches = list(batches(generator(0, "x"), n, size, count))
+    assert [len(rows) for rows in mini_batches] == sizes
     per_pass = -(-n // size)
     for start in range(0, count - per_pass + 1, per_pass):
-        assert sorted(np.concatenate(found[start : start + per_pass])) == list(range(n))
+        assert sorted(np.concatenate(mini_batches[start : start + per_pass])) == list(range(n))
 
 
 def test_rows_that_match_their_target_are_not_trained_on() -> None:

@@ -9,8 +9,8 @@ from fedcohort.maths.kl_ball import tilt_within_kl_ball
 
 
 def divergence(p: np.ndarray) -> np.ndarray:
-    found: np.ndarray = rel_entr(p, 1 / p.shape[-1]).sum(-1)
-    return found
+    divergences: np.ndarray = rel_entr(p, 1 / p.shape[-1]).sum(-1)
+    return divergences
 
 
 def test_a_ball_that_does_not_bind() -> None:

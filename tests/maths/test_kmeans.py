@@ -25,23 +25,23 @@ def test_two_levels_by_hand(seed: int) -> None:
 
 def test_levels_are_a_fixed_point_as_good_as_scikit_learns() -> None:
     """Best of 10 starts of each; every level is the mean of the values nearest to it."""
-    values = np.concatenate([rng().normal(at, 0.1, 100) for at in (-3, -1, 0, 4)])
+    values = np.concatenate([rng().normal(centre, 0.1, 100) for centre in (-3, -1, 0, 4)])
 
     def spread(means: np.ndarray) -> float:
         return float((np.abs(values[:, None] - means).min(1) ** 2).sum())
 
-    found = min((cluster_numbers(values, 4, rng(seed)) for seed in range(10)), key=spread)
+    clusters = min((cluster_numbers(values, 4, rng(seed)) for seed in range(10)), key=spread)
     reference = KMeans(4, n_init=10, random_state=0).fit(values[:, None])
-    np.testing.assert_allclose(found, np.sort(reference.cluster_centers_[:, 0]), rtol=1e-9)
-    nearest = np.abs(values[:, None] - found).argmin(1)
-    np.testing.assert_allclose(found, [values[nearest == h].mean() for h in range(4)], rtol=1e-12)
+    np.testing.assert_allclose(clusters, np.sort(reference.cluster_centers_[:, 0]), rtol=1e-9)
+    nearest = np.abs(values[:, None] - clusters).argmin(1)
+    np.testing.assert_allclose(clusters, [values[nearest == h].mean() for h in range(4)], rtol=1e-12)
 
 
 def test_more_levels_than_values() -> None:
     """Each value is one, some twice."""
-    found = cluster_numbers(np.array([1.0, 2.0, 2.0]), 5, rng())
-    assert (np.diff(found) >= 0).all()
-    assert set(found) == {1.0, 2.0}
+    clusters = cluster_numbers(np.array([1.0, 2.0, 2.0]), 5, rng())
+    assert (np.diff(clusters) >= 0).all()
+    assert set(clusters) == {1.0, 2.0}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -88,10 +88,10 @@ def test_k_means_stops_after_the_maximum_of_steps(monkeypatch: pytest.MonkeyPatc
     X = np.arange(1000.0)[:, None]
     monkeypatch.setattr(kmeans, "_draw_centres", lambda X, count, rng: X[:count].copy())
     sums, label = lloyd(X, X[:40], 300)
-    found = kmeans._run(X, 40, rng())
-    assert found[0] == pytest.approx(sums[-1], rel=1e-12)
-    np.testing.assert_array_equal(found[1], label)
-    assert lloyd(X, X[:40], 600)[0][-1] < 0.99 * found[0], "it would have gone on"
+    clusters = kmeans._run(X, 40, rng())
+    assert clusters[0] == pytest.approx(sums[-1], rel=1e-12)
+    np.testing.assert_array_equal(clusters[1], label)
+    assert lloyd(X, X[:40], 600)[0][-1] < 0.99 * clusters[0], "it would have gone on"
 
 
 def test_levels_stop_after_fifty_steps(monkeypatch: pytest.MonkeyPatch) -> None:

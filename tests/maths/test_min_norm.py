@@ -76,10 +76,10 @@ def test_no_feasible_direction_decreases_the_norm(seed: int) -> None:
     G, start, epsilon = case(100 + seed)
     Q, (low, high) = G @ G.T, box(start, epsilon)
     w = min_norm(Q, start, epsilon)
-    best, left = low.copy(), 1 - low.sum()
+    best, remaining = low.copy(), 1 - low.sum()
     for i in np.argsort(Q @ w):
-        best[i] += min(high[i] - low[i], left)
-        left -= best[i] - low[i]
+        best[i] += min(high[i] - low[i], remaining)
+        remaining -= best[i] - low[i]
     assert (Q @ w) @ (w - best) <= 1e-9
 
 

@@ -17,15 +17,15 @@ from fedcohort.maths.optimizers import uncompiled
 )
 def test_steps_equal_torchs_bit_for_bit(optimizer: Any, options: Any) -> None:
     steps = []
-    for each in (optimizer, uncompiled(optimizer)):
+    for optimizer_class in (optimizer, uncompiled(optimizer)):
         numbers = torch.Generator().manual_seed(0)
         y = torch.nn.Parameter(torch.randn(50, generator=numbers))
-        made = each([y], lr=0.01, **options)
+        instance = optimizer_class([y], lr=0.01, **options)
         for _ in range(20):
-            made.zero_grad()
+            instance.zero_grad()
             (y * torch.randn(50, generator=numbers)).sum().backward()
-            made.step()
-        assert isinstance(made, optimizer)
+            instance.step()
+        assert isinstance(instance, optimizer)
         steps.append(y.detach())
     assert torch.equal(*steps)
     assert uncompiled(optimizer) is uncompiled(optimizer)

@@ -16,11 +16,11 @@ LOGS = Path(__file__).resolve().parents[2] / ".." / "shared" / "papers" / "table
 
 def follow(control: PaceControl, utilities: list[float]) -> list[PaceState]:
     """The states after each of the rounds."""
-    state, seen = control.start(), []
+    state, visited_states = control.start(), []
     for U in utilities:
         state = control.observe(state, U)
-        seen.append(state)
-    return seen
+        visited_states.append(state)
+    return visited_states
 
 
 def test_two_rounds_per_window() -> None:

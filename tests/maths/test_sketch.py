@@ -29,15 +29,15 @@ def test_values_are_sorted_means() -> None:
 def test_a_projection_is_linear_and_keeps_inner_products_on_average() -> None:
     """E<Ra, Rb> = <a, b>: 4 standard errors of 2000 projections; the same draws for all clients."""
     a, b = rng(1).standard_normal((2, 40))
-    one, other, both = (sketch_gradient(g, 0.25, "shared_projection", rng(2)) for g in (a, b, 2 * a - b))
-    np.testing.assert_allclose(both, 2 * one - other, rtol=1e-12)
-    assert len(one) == 10
-    found = [
+    sketch_a, sketch_b, sketch_sum = (sketch_gradient(g, 0.25, "shared_projection", rng(2)) for g in (a, b, 2 * a - b))
+    np.testing.assert_allclose(sketch_sum, 2 * sketch_a - sketch_b, rtol=1e-12)
+    assert len(sketch_a) == 10
+    products = [
         sketch_gradient(a, 0.25, "shared_projection", rng(seed))
         @ sketch_gradient(b, 0.25, "shared_projection", rng(seed))
         for seed in range(2000)
     ]
-    assert abs(np.mean(found) - a @ b) < 4 * np.std(found) / np.sqrt(2000)
+    assert abs(np.mean(products) - a @ b) < 4 * np.std(products) / np.sqrt(2000)
 
 
 @pytest.mark.parametrize("way", ["values", "shared_projection"])

@@ -20,9 +20,9 @@ N = np.array([6, 3, 1])
     ],
 )
 def test_neyman_allocation_by_hand(S: list[float], m: int, target: list[float], draws: list[int]) -> None:
-    found = neyman_targets(N, np.array(S), m)
-    np.testing.assert_allclose(found, target, rtol=1e-12)
-    assert round_to_capacity(found, N, m).tolist() == draws
+    targets = neyman_targets(N, np.array(S), m)
+    np.testing.assert_allclose(targets, target, rtol=1e-12)
+    assert round_to_capacity(targets, N, m).tolist() == draws
 
 
 @pytest.mark.parametrize(

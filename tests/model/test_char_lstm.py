@@ -49,9 +49,9 @@ def test_it_reads_the_whole_sequence_for_any_integer_type() -> None:
     for place in (0, 79):
         changed = x.clone()
         changed[0, place] = (x[0, place] + 1) % 80
-        found = network(changed)
-        assert not torch.equal(found[0], logits[0])
-        assert torch.allclose(found[1:], logits[1:])
+        changed_logits = network(changed)
+        assert not torch.equal(changed_logits[0], logits[0])
+        assert torch.allclose(changed_logits[1:], logits[1:])
 
 
 def test_incompatible_options_are_rejected_at_start_up(tmp_path: Path) -> None:

@@ -30,17 +30,17 @@ def test_its_size_is_that_of_the_paper() -> None:
     assert network[:5](torch.zeros(3, 9, 128)).shape == (3, 192, 1, 32)
 
 
-@pytest.mark.parametrize(("at", "seen"), [(0, range(8)), (64, range(56, 72)), (127, range(119, 128))])
-def test_an_even_kernel_sees_seven_samples_back_and_eight_ahead(at: int, seen: range) -> None:
+@pytest.mark.parametrize(("position", "receptive_field"), [(0, range(8)), (64, range(56, 72)), (127, range(119, 128))])
+def test_an_even_kernel_sees_seven_samples_back_and_eight_ahead(position: int, receptive_field: range) -> None:
     """With a kernel of ones, output t is the sum of the inputs t - 7 to t + 8: an impulse at p is in p - 8 to p + 7."""
     network = build()
     nn.init.ones_(network[2].weight)
     x = torch.zeros(1, 9, 128)
-    x[0, 4, at] = 1
+    x[0, 4, position] = 1
     response = network[:4](x)[:, :, 0]
-    wanted = torch.zeros(128)
-    wanted[list(seen)] = 1
-    assert torch.equal(response, wanted.expand(1, 192, 128))
+    expected = torch.zeros(128)
+    expected[list(receptive_field)] = 1
+    assert torch.equal(response, expected.expand(1, 192, 128))
 
 
 def test_pooling_takes_the_largest_of_four_and_the_dense_layer_reads_channel_by_channel() -> None:

@@ -72,7 +72,7 @@ def test_a_block_is_that_of_the_paper() -> None:
     inner = F.relu6(F.group_norm(F.conv2d(inner, block[1][0].weight, padding=1, groups=144), 8))
     torch.testing.assert_close(block(x), F.group_norm(F.conv2d(inner, block[2].weight), 8))
     assert (len(block), len(first), first[0][0].groups) == (4, 3, 32)
-    assert [features[at].conv[-3][0].stride[0] for at in range(1, 18)] == [1, 2, 1, 2, 1, 1, 2, *[1] * 6, 2, 1, 1, 1]
+    assert [features[i].conv[-3][0].stride[0] for i in range(1, 18)] == [1, 2, 1, 2, 1, 1, 2, *[1] * 6, 2, 1, 1, 1]
 
 
 def test_initial_weights_have_the_right_distribution() -> None:
@@ -93,13 +93,13 @@ def saved(path: Path, network: nn.Module) -> dict[str, Tensor]:
 
 def test_pretrained_weights_are_loaded_except_for_the_classifier(tmp_path: Path) -> None:
     """The file has seven classes, batch norm and its statistics, as torchvision's files have."""
-    there = saved(tmp_path / "w.pt", build(7, seed=5, norm="batch", **TINY))
+    weights_file = saved(tmp_path / "w.pt", build(7, seed=5, norm="batch", **TINY))
     for n_classes, norm in ((7, "group"), (4, "group"), (7, "batch")):
         network = build(n_classes, norm=norm, weights=str(tmp_path / "w.pt"), **TINY)
         fresh = build(n_classes, norm=norm, **TINY).state_dict()
         for name, tensor in network.state_dict().items():
-            own = n_classes == 4 and name.startswith("classifier")
-            assert torch.equal(tensor, (fresh if own else there)[name])
+            is_classifier = n_classes == 4 and name.startswith("classifier")
+            assert torch.equal(tensor, (fresh if is_classifier else weights_file)[name])
 
 
 @pytest.mark.parametrize(

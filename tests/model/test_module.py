@@ -17,21 +17,23 @@ from yaml_words import make
 RUN = ("dataset=digits", "model=module", "client.epochs=1", "client.lr=0.05")
 
 
-def words(name: str, *more: str) -> tuple[str, ...]:
+def words(name: str, *overrides: str) -> tuple[str, ...]:
     network = NETWORKS.get(name, {"path": f"own_networks.{name}", "head": None})
     head = [] if network["head"] is None else [f"model.head={network['head']}"]
-    return (*RUN, f"model.path={network['path']}", *head, *more)
+    return (*RUN, f"model.path={network['path']}", *head, *overrides)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_resumed_run_equals_the_uninterrupted_one(name: str, tmp_path: Path) -> None:
     """Dropout is drawn from the seed in each round; buffers, statistics of batch norm and tied weights are saved."""
-    whole = go(tmp_path / "whole", *words(name, "rounds=3"))
+    uninterrupted = go(tmp_path / "whole", *words(name, "rounds=3"))
     go(tmp_path / "parts", *words(name, "rounds=2"))
     resumed = go(tmp_path / "parts", *words(name, "rounds=3", "resume=true"))
-    assert torch.equal(whole.weights(), resumed.weights())
-    assert [report.metrics for report in whole.reports[-1:]] == [report.metrics for report in resumed.reports[-1:]]
-    first, last = whole.reports[0], whole.reports[-1]
+    assert torch.equal(uninterrupted.weights(), resumed.weights())
+    assert [report.metrics for report in uninterrupted.reports[-1:]] == [
+        report.metrics for report in resumed.reports[-1:]
+    ]
+    first, last = uninterrupted.reports[0], uninterrupted.reports[-1]
     assert last.metrics["server_val/loss"] != first.metrics["server_val/loss"], "it has learnt something"
 
 

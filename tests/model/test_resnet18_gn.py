@@ -53,14 +53,14 @@ def test_with_batch_norm_the_statistics_are_buffers() -> None:
 
 
 def test_groups_that_do_not_divide_the_channels_are_rejected() -> None:
-    wanted = r"^groups must be a divisor of every layer's channels \(64, 128, 256, 512\), got 48$"
-    with pytest.raises(OptionError, match=wanted):
+    expected = r"^groups must be a divisor of every layer's channels \(64, 128, 256, 512\), got 48$"
+    with pytest.raises(OptionError, match=expected):
         ResNet18("group", 48)
     assert ResNet18("batch", 48).norm == "batch"
 
 
 def test_too_small_images_are_rejected() -> None:
-    wanted = r"^model=resnet18_gn needs images .* of at least 8x8, but the inputs are \[3, 8, 7\]$"
-    with pytest.raises(IncompatibleConfig, match=wanted):
+    expected = r"^model=resnet18_gn needs images .* of at least 8x8, but the inputs are \[3, 8, 7\]$"
+    with pytest.raises(IncompatibleConfig, match=expected):
         make("model", "resnet18_gn").build((3, 8, 7), 10)
     assert make("model", "resnet18_gn").build((3, 8, 8), 10)(torch.rand(2, 3, 8, 8)).shape == (2, 10)

@@ -54,11 +54,11 @@ def images(clients: int = 3) -> Any:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(60, 2, 8, 8)).astype(np.float32), rng.integers(0, 3, 60)
     parts = (make("partition", "iid"), make("label_noise", "none"))
-    held = build(
+    federation = build(
         Raw("toy", x, y, x[:9], y[:9], 3), SplitOptions(*parts, seed=0, clients=clients, server_val=0.1, client_val=0.1)
     )
-    held.train.x.data = held.train.x.double()
-    return held
+    federation.train.x.data = federation.train.x.double()
+    return federation
 
 
 def test_engines_agree_on_it() -> None:
@@ -69,9 +69,9 @@ def test_engines_agree_on_it() -> None:
         rows = (np.array([2]), np.array([0, 3, 5]), None)
         return [u.delta for u in engine.updates([task_of(k, rows=r) for k, r in enumerate(rows)], {})], reason
 
-    (one, why), (other, _) = trained("auto"), trained("vectorised")
+    (auto_run, why), (vectorised_run, _) = trained("auto"), trained("vectorised")
     assert why == ("sequential: hand-written gradients of the dense layers, autograd before them, one client at a time")
-    for a, b in zip(one, other, strict=True):
+    for a, b in zip(auto_run, vectorised_run, strict=True):
         torch.testing.assert_close(a, b, atol=1e-10, rtol=0)
 
 
@@ -93,11 +93,11 @@ def test_a_run_with_resnet8_completes(tmp_path: Path) -> None:
 
 
 def test_batch_norm_gives_a_notice_and_group_norm_does_not() -> None:
-    said = {
+    notices = {
         norm: startup_notices("model=resnet8_gn", f"model.norm={norm}", "agg=scaffold") for norm in ("batch", "group")
     }
-    assert sum("the network has batch norm" in line for line in said["batch"]) == 1
-    assert not any("batch norm" in line for line in said["group"])
+    assert sum("the network has batch norm" in line for line in notices["batch"]) == 1
+    assert not any("batch norm" in line for line in notices["group"])
 
 
 def test_incompatible_options_are_rejected() -> None:

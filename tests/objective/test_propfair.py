@@ -55,11 +55,13 @@ def test_each_client_has_its_own_transform() -> None:
 @pytest.mark.parametrize("word", ["ce", "gce"])
 def test_per_sample_losses_are_those_of_the_base_objective(word: str) -> None:
     base = make("objective", word)
-    whole = PropFair(base, 5.0, 0.2, "huber")
+    propfair = PropFair(base, 5.0, 0.2, "huber")
     logits, y = torch.randn(4, 3, generator=torch.Generator().manual_seed(1)), torch.tensor([0, 2, 1, 1])
-    for ours, theirs in zip(whole.per_sample(logits, y, None), base.per_sample(logits, y, None), strict=True):
-        assert torch.equal(ours, theirs)
-    assert whole.uses_reference is False
+    for propfair_loss, base_loss in zip(
+        propfair.per_sample(logits, y, None), base.per_sample(logits, y, None), strict=True
+    ):
+        assert torch.equal(propfair_loss, base_loss)
+    assert propfair.uses_reference is False
 
 
 def test_flashs_loss_needs_a_larger_m() -> None:

@@ -17,15 +17,15 @@ def test_a_subset_is_drawn_by_the_seed_and_keeps_its_order() -> None:
     federation = federation_of(n=300)
     proxy = make("proxy", "client_heldout", n=9)
     x = proxy.inputs(federation, 3)
-    at = [int((federation.val.x == row).all(1).nonzero()) for row in x]
-    assert at == sorted(set(at))
-    assert len(at) == 9
+    positions = [int((federation.val.x == row).all(1).nonzero()) for row in x]
+    assert positions == sorted(set(positions))
+    assert len(positions) == 9
     assert torch.equal(x, proxy.inputs(federation, 3))
     assert not torch.equal(x, proxy.inputs(federation, 4))
 
 
 def test_too_many_samples_are_rejected() -> None:
     federation = federation_of()
-    there = len(federation.val.x)
-    with pytest.raises(OptionError, match=rf"^proxy\.n must be at most {there}, the number of validation samples"):
-        make("proxy", "client_heldout", n=there + 1).inputs(federation, 0)
+    n_samples = len(federation.val.x)
+    with pytest.raises(OptionError, match=rf"^proxy\.n must be at most {n_samples}, the number of validation samples"):
+        make("proxy", "client_heldout", n=n_samples + 1).inputs(federation, 0)

@@ -24,7 +24,7 @@ from yaml_words import make
 
 
 @dataclass(frozen=True)
-class Given(Dataset):
+class FixedDataset(Dataset):
     """A dataset of these training inputs."""
 
     x: np.ndarray
@@ -39,41 +39,41 @@ def other(n: int = 8) -> np.ndarray:
 
 
 def test_the_proxy_is_the_datasets_training_inputs() -> None:
-    x = OtherDataset(Given(other()), None).inputs(federation_of(), 0)
+    x = OtherDataset(FixedDataset(other()), None).inputs(federation_of(), 0)
     assert torch.equal(x, torch.from_numpy(other()))
-    some = OtherDataset(Given(other()), 3).inputs(federation_of(), 0)
-    assert len(some) == 3
-    assert all((other() == row.numpy()).all(1).any() for row in some)
+    inputs = OtherDataset(FixedDataset(other()), 3).inputs(federation_of(), 0)
+    assert len(inputs) == 3
+    assert all((other() == row.numpy()).all(1).any() for row in inputs)
 
 
 def test_byte_inputs_are_rejected_if_the_run_uses_floats() -> None:
     line = r"source=given\): the inputs are uint8, but those of dataset=toy are float32; set dataset.pixels=float32"
     with pytest.raises(DataError, match=line):
-        OtherDataset(Given(np.arange(40, dtype=np.uint8).reshape(8, 5)), None).inputs(federation_of(), 0)
+        OtherDataset(FixedDataset(np.arange(40, dtype=np.uint8).reshape(8, 5)), None).inputs(federation_of(), 0)
 
 
 def test_another_shape_is_rejected() -> None:
     line = r"source=given\): samples have the shape \[2, 4\], but those of dataset=toy have \[5\]"
     with pytest.raises(DataError, match=line):
-        OtherDataset(Given(np.arange(24, dtype=np.float32).reshape(3, 2, 4)), None).inputs(federation_of(), 0)
+        OtherDataset(FixedDataset(np.arange(24, dtype=np.float32).reshape(3, 2, 4)), None).inputs(federation_of(), 0)
 
 
 def test_inputs_from_the_test_set_are_rejected() -> None:
     federation = federation_of()
     leaked = np.concatenate([other(), federation.server_test.x[:2].numpy()])
     with pytest.raises(DataError, match=r"^proxy=dataset .*source=given\): 2 inputs are also in the run's test set"):
-        OtherDataset(Given(leaked), 1).inputs(federation, 0)
+        OtherDataset(FixedDataset(leaked), 1).inputs(federation, 0)
 
 
 def test_the_clients_own_samples_are_rejected() -> None:
     federation = federation_of()
     tested = {row.tobytes() for row in federation.server_test.x.numpy()}
-    own = np.stack([row for row in federation.train.x.numpy() if row.tobytes() not in tested][:4])
+    client_rows = np.stack([row for row in federation.train.x.numpy() if row.tobytes() not in tested][:4])
     with pytest.raises(
         DataError, match=r"source=given\): the inputs are samples of the clients: .* proxy=client_heldout"
     ):
-        OtherDataset(Given(np.concatenate([other(4), own])), None).inputs(federation, 0)
-    assert len(OtherDataset(Given(np.concatenate([other(5), own])), None).inputs(federation, 0)) == 9
+        OtherDataset(FixedDataset(np.concatenate([other(4), client_rows])), None).inputs(federation, 0)
+    assert len(OtherDataset(FixedDataset(np.concatenate([other(5), client_rows])), None).inputs(federation, 0)) == 9
 
 
 @pytest.mark.parametrize("disturbance", [Gaussian(0.3, "uniform", 1.0), Blur(1.0, "bimodal", 0.5)])
@@ -85,11 +85,11 @@ def test_the_clients_own_samples_are_rejected_despite_feature_noise(disturbance:
         SplitOptions(Iid(), NoNoise(), seed=0, clients=8, server_val=0.1, client_val=0.1, feature_noise=disturbance),
     )
     assert run.feature_noise is not None
-    for held in (run, run.to("cpu")):
+    for run_on_device in (run, run.to("cpu")):
         with pytest.raises(DataError, match=r"source=digits\): the inputs are samples of the clients"):
-            OtherDataset(digits, None).inputs(held, 0)
-    others = digits.load(0).train_x[:, :, ::-1].copy()
-    assert len(OtherDataset(Given(others), None).inputs(run, 0)) == len(others)
+            OtherDataset(digits, None).inputs(run_on_device, 0)
+    mirrored = digits.load(0).train_x[:, :, ::-1].copy()
+    assert len(OtherDataset(FixedDataset(mirrored), None).inputs(run, 0)) == len(mirrored)
 
 
 def test_pixels_are_normalised_as_their_own_dataset_does(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_pixels_are_normalised_as_their_own_dataset_does(tmp_path: Path) -> None
         (tmp_path / word).mkdir()
         for part, n in (("train", 60), ("test", 20)):
             write(tmp_path / word, part, image=list(noise(n, (784,), n + len(word))), label=np.arange(n) % 10)
-    seen = []
+    outputs = []
     for pixels in ("float32", "uint8"):
         run, public = (
             make("dataset", word, path=str(tmp_path / word), pixels=pixels) for word in ("fashion_mnist", "mnist")
@@ -109,11 +109,11 @@ def test_pixels_are_normalised_as_their_own_dataset_does(tmp_path: Path) -> None
         network = torch.nn.Identity()
         if federation.scale is not None:
             federation.scale.attach(network)
-        seen.append(network(OtherDataset(public, 30).inputs(federation, 0)))
+        outputs.append(network(OtherDataset(public, 30).inputs(federation, 0)))
         bytes_of = known(make("dataset", "mnist", path=str(tmp_path / "mnist"), pixels="uint8").load(0))
-    assert torch.equal(seen[0], seen[1])
+    assert torch.equal(outputs[0], outputs[1])
     rows = {row.tobytes() for row in PixelScale((0.1307,), (0.3081,)).convert(bytes_of.train_x)}
-    assert all(row.numpy().tobytes() in rows for row in seen[1])
+    assert all(row.numpy().tobytes() in rows for row in outputs[1])
 
 
 def test_bytes_of_the_runs_own_scale_stay_bytes(tmp_path: Path) -> None:

@@ -41,9 +41,9 @@ def test_named_columns_follow_the_runs_order(tmp_path: Path) -> None:
         own(tmp_path).load(0), SplitOptions(Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1)
     ).to("cpu")
     (tmp_path / "public").mkdir()
-    held = public(tmp_path / "public")
-    assert torch.equal(held.inputs(run, 0), torch.from_numpy(X[:, ::-1].copy()))
-    assert torch.equal(held.inputs(replace(run, columns=tuple("edcbx")), 0), torch.from_numpy(X))
+    folder = public(tmp_path / "public")
+    assert torch.equal(folder.inputs(run, 0), torch.from_numpy(X[:, ::-1].copy()))
+    assert torch.equal(folder.inputs(replace(run, columns=tuple("edcbx")), 0), torch.from_numpy(X))
 
 
 def test_inputs_are_standardised_like_the_runs(tmp_path: Path) -> None:

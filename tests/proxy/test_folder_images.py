@@ -63,13 +63,13 @@ def seen(x: torch.Tensor, run: Federation) -> torch.Tensor:
 def test_pixels_are_normalised_like_the_runs(tmp_path: Path, layout: str, pixels: str) -> None:
     """Fashion-MNIST's pixels have mean 0.2860 and deviation 0.3530."""
     run = run_of(tmp_path / "run", "fashion_mnist", pixels=pixels)
-    held = public(tmp_path / "public", image=LAYOUTS[layout])
+    folder = public(tmp_path / "public", image=LAYOUTS[layout])
     expected = ((PUBLIC.astype(np.float32) / np.float32(255)) - np.float32(0.2860)) / np.float32(0.3530)
     for scale in (1.0, 255):
-        x = replace(held, scale=scale).inputs(run, 0)
+        x = replace(folder, scale=scale).inputs(run, 0)
         assert x.dtype == run.train.x.dtype
         np.testing.assert_array_equal(seen(x, run).numpy(), expected)
-    assert len(replace(held, n=7).inputs(run, 0)) == 7
+    assert len(replace(folder, n=7).inputs(run, 0)) == 7
 
 
 @pytest.mark.parametrize(("pixels", "divisor"), [("float32", 255), ("uint8", 1)])
@@ -97,10 +97,10 @@ def test_pixels_can_be_columns(tmp_path: Path, pixels: str, divisor: int) -> Non
 def test_the_runs_own_images_are_rejected(tmp_path: Path, word: str, pixels: str, whose: str, line: str) -> None:
     run = run_of(tmp_path / "run", word, pixels=pixels)
     images = TESTED if whose == "test" else TRAINED
-    held = public(tmp_path / "public", image=list(images.reshape(60, 784)))
+    folder = public(tmp_path / "public", image=list(images.reshape(60, 784)))
     for scale in (1.0, 255):
         with pytest.raises(DataError, match=line):
-            replace(held, scale=scale).inputs(run, 0)
+            replace(folder, scale=scale).inputs(run, 0)
 
 
 def test_coloured_digits_are_normalised_and_test_images_rejected(tmp_path: Path) -> None:
@@ -112,18 +112,18 @@ def test_coloured_digits_are_normalised_and_test_images_rejected(tmp_path: Path)
     expected = (bright.astype(np.float32) / np.float32(255) - np.float32(0.1307)) / np.float32(0.3081)
     x = public(tmp_path / "public", image=list(bright.reshape(5, -1))).inputs(run, 0)
     np.testing.assert_array_equal(x.numpy(), expected)
-    mine = np.rint((run.server_test.x.numpy() * 0.3081 + 0.1307) * 255).astype(np.uint8)
-    with pytest.raises(DataError, match=f"{len(mine)} inputs are also in the run's test set"):
-        public(tmp_path / "mine", image=list(mine.reshape(len(mine), -1))).inputs(run, 0)
+    test_pixels = np.rint((run.server_test.x.numpy() * 0.3081 + 0.1307) * 255).astype(np.uint8)
+    with pytest.raises(DataError, match=f"{len(test_pixels)} inputs are also in the run's test set"):
+        public(tmp_path / "mine", image=list(test_pixels.reshape(len(test_pixels), -1))).inputs(run, 0)
 
 
 def test_invalid_images_are_rejected(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", "fashion_mnist")
-    held = public(tmp_path / "public", image=LAYOUTS["bytes"])
+    folder = public(tmp_path / "public", image=LAYOUTS["bytes"])
     with pytest.raises(OptionError, match=r"^proxy.scale must be 1 or 255, .* images, got 2$"):
-        replace(held, scale=2).inputs(run, 0)
+        replace(folder, scale=2).inputs(run, 0)
     with pytest.raises(DataError, match=r"^proxy.features: .*train.parquet has no column 'pixels'; it has image$"):
-        replace(held, features="pixels").inputs(run, 0)
+        replace(folder, features="pixels").inputs(run, 0)
     with pytest.raises(DataError, match=r"^proxy.features: .*: column 'image' must hold grey images of 28 x 28"):
         public(tmp_path / "small", image=[[0] * 64] * 3).inputs(run, 0)
     with pytest.raises(

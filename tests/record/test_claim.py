@@ -120,11 +120,11 @@ def test_each_number_of_rounds_finds_its_own_run(tmp_path: Path) -> None:
     make_folder(tmp_path, stem, 1, **ended(10, rounds=10))
     make_folder(tmp_path, f"{stem}-2", 2, **ended(20, rounds=20))
     make_folder(tmp_path, f"{stem}-3", 3, status="interrupted", rounds=30, rounds_done=5)
-    found = {rounds: claimed(tmp_path, request(rounds)) for rounds in (10, 20, 30, 50)}
-    assert found[10] == (stem, False, True)
-    assert found[20] == (f"{stem}-2", False, True)
-    assert found[30] == (f"{stem}-3", False, False)
-    assert found[50] == (f"{stem}-2", False, False), "it resumes the run with the most rounds"
+    folders_by_rounds = {rounds: claimed(tmp_path, request(rounds)) for rounds in (10, 20, 30, 50)}
+    assert folders_by_rounds[10] == (stem, False, True)
+    assert folders_by_rounds[20] == (f"{stem}-2", False, True)
+    assert folders_by_rounds[30] == (f"{stem}-3", False, False)
+    assert folders_by_rounds[50] == (f"{stem}-2", False, False), "it resumes the run with the most rounds"
     assert claimed(tmp_path, request(4)) == (f"{stem}-4", True, False)
 
 
@@ -232,9 +232,9 @@ def test_a_restarted_slurm_job_resumes_its_run(tmp_path: Path) -> None:
     at_work = claim_folder(tmp_path, "a", again["7_2"], resume=True)
     assert at_work.path.name == f"{stem}-2"
     with claim_folder(tmp_path, "a", again["7_1"], resume=True).lock:
-        own = claim_folder(tmp_path, "a", again["7_3"], resume=True)
-        assert own.is_new
-        assert own.path.name == f"{stem}-3"
+        claimed_folder = claim_folder(tmp_path, "a", again["7_3"], resume=True)
+        assert claimed_folder.is_new
+        assert claimed_folder.path.name == f"{stem}-3"
     with pytest.raises(CheckpointError, match="being run by another process"):
         claim_folder(tmp_path, "a", RUN, resume=True)
     at_work.release()

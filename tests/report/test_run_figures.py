@@ -249,7 +249,7 @@ def test_very_unequal_sizes_have_a_logarithmic_axis(tmp_path: Path, drawn: dict[
 def test_both_validation_curves_are_thin_lines(
     drawn: dict[str, Figure], long: RunInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(curves, "LONG", 100)
+    monkeypatch.setattr(curves, "MAX_RAW_POINTS", 100)
     drawn["accuracy.png"] = known(curves.draw(long, read(long.folder)))
     accuracy, loss = drawn["accuracy.png"].axes
     for axes, name, scale in ((accuracy, "acc", 100.0), (loss, "loss", 1.0)):

@@ -157,7 +157,7 @@ def test_one_follower_serves_runs_one_after_the_other(logs: Logs) -> None:
     """The status of a run that was given up is skipped."""
     with running(logs, 6) as facts:
         start = {"folder": str(facts.folder), "every_s": 3600, "wait_s": 60}
-        done = {"done": str(facts.folder), "refusal": ""}
+        done = {"done": str(facts.folder), "error": ""}
         ended = ({"status": "interrupted"}, {"status": "finished"}, {"status": "failed"})
         assert serve(start, ended[0], start, ended[1], ended[2]) == [done, done]
     check(logs, 6)
@@ -176,11 +176,11 @@ def test_an_error_is_reported_and_the_follower_continues(
     monkeypatch.setattr(Sender, "start", fail)
     with running(logs, 0) as facts:
         (done,) = serve({"folder": str(facts.folder), "every_s": 0, "wait_s": 60})
-    assert answer in done["refusal"] + said.text
+    assert answer in done["error"] + said.text
 
 
 def test_a_follower_ends_after_the_process_that_started_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "LAST_S", 0)
+    monkeypatch.setattr(follow, "EXIT_DELAY_S", 0)
     read, write = os.pipe()
     os.write(write, b"not read yet\n")
     child = os.fork()

@@ -43,19 +43,19 @@ def trained(network: nn.Module, x: torch.Tensor, by_hand: bool) -> tuple[torch.T
 def test_a_pass_is_autograds(make_network: Callable[[], nn.Module]) -> None:
     with torch_scope(3, "weights"):
         network, x = make_network().double(), torch.randn(13, 1, 4, 4, dtype=torch.float64)
-    (a, losses), (b, others) = (trained(network, x, by_hand) for by_hand in (True, False))
+    (a, losses), (b, other_losses) = (trained(network, x, by_hand) for by_hand in (True, False))
     assert not torch.equal(a, FlatModel(network).w)
     torch.testing.assert_close(a, b, atol=1e-13, rtol=0)
-    np.testing.assert_allclose(losses, others, atol=1e-13)
+    np.testing.assert_allclose(losses, other_losses, atol=1e-13)
 
 
 def test_bytes_are_converted_by_the_front_with_the_same_bits() -> None:
     with torch_scope(3, "weights"):
         network = convolutions()
     pixels = torch.arange(13 * 16, dtype=torch.uint8).reshape(13, 1, 4, 4)
-    (a, losses), (b, others) = (trained(network, x, True) for x in (pixels, SCALE.numbers(pixels)))
+    (a, losses), (b, other_losses) = (trained(network, x, True) for x in (pixels, SCALE.numbers(pixels)))
     assert torch.equal(a, b)
-    assert losses.tolist() == others.tolist()
+    assert losses.tolist() == other_losses.tolist()
 
 
 def test_a_perceptron_reads_no_bytes() -> None:
@@ -87,8 +87,8 @@ def test_a_linear_model_has_no_front_and_one_layer() -> None:
         "two layers": nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 3)),
         "front": convolutions(),
     }
-    found = {name: find_chain(FlatModel(network)) for name, network in kinds.items()}
-    assert [name for name, chain in found.items() if chain is not None and chain.is_linear] == ["linear"]
+    chains = {name: find_chain(FlatModel(network)) for name, network in kinds.items()}
+    assert [name for name, chain in chains.items() if chain is not None and chain.is_linear] == ["linear"]
 
 
 @pytest.mark.parametrize("n_classes", [3, 1025])

@@ -36,8 +36,8 @@ def trainer(dtype: torch.dtype, objective: str = "ce", **client: Any) -> LocalTr
     with torch_scope(SEED, "weights"):
         network = nn.Linear(5, 3).to(dtype)
     federation = federation_of(n=300, clients=6, dtype=dtype)
-    made: LocalTrainer = trainer_of(federation, network, objective, **client)
-    return made
+    local_trainer: LocalTrainer = trainer_of(federation, network, objective, **client)
+    return local_trainer
 
 
 def tasks(client: dict[str, Any]) -> list[Any]:
@@ -52,8 +52,8 @@ def test_dual_is_sgd(objective: str, client: dict[str, Any]) -> None:
     primal, dual = (trainer(torch.float64, objective, **client) for _ in range(2))
     engine = Dual(dual, 3)
     assert any(engine._shape(task) is not None for task in tasks(client)), "everybody fell back: nothing is compared"
-    found = zip(primal.updates(tasks(client), {}), engine.updates(tasks(client), {}), strict=True)
-    for a, b in found:
+    results = zip(primal.updates(tasks(client), {}), engine.updates(tasks(client), {}), strict=True)
+    for a, b in results:
         assert (a.client, a.steps, a.n_used) == (b.client, b.steps, b.n_used)
         assert a.batch_size.tolist() == b.batch_size.tolist()
         torch.testing.assert_close(a.delta, b.delta, atol=1e-10, rtol=0)
@@ -74,10 +74,10 @@ def test_nobody_depends_on_company() -> None:
         assert {k: torch.equal(alone[k].delta, company[k].delta) for k in alone} == dict.fromkeys(alone, True)
 
 
-def collected(made: LocalTrainer, updates: Sequence[ClientUpdate], stacked: bool = False) -> Collected:
+def collected(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate], stacked: bool = False) -> Collected:
     clients = np.array([update.client for update in updates])
     weights = np.array([float(update.n_used) for update in updates])
-    layout, device = made.server.layout, torch.device("cpu")
+    layout, device = local_trainer.server.layout, torch.device("cpu")
     collector = Collector(layout, clients, weights, CollectOptions(stacked=stacked, longest=1e6), device=device)
     for update in updates:
         collector.add(update)
@@ -87,58 +87,63 @@ def collected(made: LocalTrainer, updates: Sequence[ClientUpdate], stacked: bool
 @pytest.mark.parametrize("client", CLIENTS, ids=str)
 def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
     """Updates are summed in the dual form, or formed one by one if the matrix is read, with the same norms."""
-    made = trainer(torch.float64, **client)
-    updates = list(Dual(made, 3).updates(tasks(client), {}))
+    local_trainer = trainer(torch.float64, **client)
+    updates = list(Dual(local_trainer, 3).updates(tasks(client), {}))
     groups = [update.group for update in updates if update.group is not None]
     assert groups, "everybody fell back: nothing is compared"
     for update in updates:
         if update.group is not None:
             norm = float(torch.linalg.vector_norm(update.delta))
             assert list(update.norms) == pytest.approx([norm], rel=1e-10)
-    together, separate = (collected(made, updates, stacked) for stacked in (False, True))
+    together, separate = (collected(local_trainer, updates, stacked) for stacked in (False, True))
     torch.testing.assert_close(together.mean, separate.mean, atol=1e-12, rtol=1e-10)
     assert together.clients.tolist() == separate.clients.tolist()
 
 
 def test_nobody_makes_an_update_that_nobody_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = trainer(torch.float64, batch=4)
+    local_trainer = trainer(torch.float64, batch=4)
     monkeypatch.setattr(Dual, "_primal", lambda *_: pytest.fail("somebody made an update"))
-    assert collected(made, list(Dual(made, 6).updates([task_of(k) for k in range(6)], {}))).mean is not None
+    assert (
+        collected(local_trainer, list(Dual(local_trainer, 6).updates([task_of(k) for k in range(6)], {}))).mean
+        is not None
+    )
 
 
 def test_a_client_that_diverged_is_left_out_of_the_sum() -> None:
     """Its numbers are no part of the product: 0 x NaN would be NaN."""
-    made = trainer(torch.float64, batch=4)
-    train = made.federation.train
+    local_trainer = trainer(torch.float64, batch=4)
+    train = local_trainer.federation.train
     train.x[int(train.offsets[2])] = float("nan")
-    found = collected(made, list(Dual(made, 6).updates([task_of(k) for k in range(6)], {})))
-    assert found.dropped.tolist() == [2]
-    others = [update for update in made.updates([task_of(k) for k in range(6)], {}) if update.client != 2]
-    torch.testing.assert_close(found.mean, collected(made, others).mean, atol=1e-10, rtol=0)
+    results = collected(local_trainer, list(Dual(local_trainer, 6).updates([task_of(k) for k in range(6)], {})))
+    assert results.dropped.tolist() == [2]
+    other_updates = [
+        update for update in local_trainer.updates([task_of(k) for k in range(6)], {}) if update.client != 2
+    ]
+    torch.testing.assert_close(results.mean, collected(local_trainer, other_updates).mean, atol=1e-10, rtol=0)
 
 
 def test_what_a_codec_changes_or_leaves_out_is_not_added_up_unseen() -> None:
-    made = trainer(torch.float64, batch=4)
-    kept = np.array([True, False])
-    partly = [replace(task_of(k), tensor_mask=kept if k == 1 else None) for k in range(3)]
-    assert all(update.group is None for update in Dual(made, 3).updates(partly, {}))
-    made.codec = make("codec", "quant")
-    assert all(update.group is None for update in Dual(made, 3).updates([task_of(0), task_of(1)], {}))
+    local_trainer = trainer(torch.float64, batch=4)
+    is_kept = np.array([True, False])
+    partly = [replace(task_of(k), tensor_mask=is_kept if k == 1 else None) for k in range(3)]
+    assert all(update.group is None for update in Dual(local_trainer, 3).updates(partly, {}))
+    local_trainer.codec = make("codec", "quant")
+    assert all(update.group is None for update in Dual(local_trainer, 3).updates([task_of(0), task_of(1)], {}))
 
 
 def test_a_group_comes_whole() -> None:
-    made = trainer(torch.float64, batch=4)
-    updates = list(Dual(made, 6).updates([task_of(k) for k in range(6)], {}))
+    local_trainer = trainer(torch.float64, batch=4)
+    updates = list(Dual(local_trainer, 6).updates([task_of(k) for k in range(6)], {}))
     with pytest.raises(ValueError, match=r"only clients \[0, 1\] of a group"):
-        collected(made, updates[:2])
+        collected(local_trainer, updates[:2])
 
 
 def test_one_step_in_closed_form() -> None:
     """One sample, one step: delta W = -lr (p - e_y) x', delta b = -lr (p - e_y)."""
-    made = trainer(torch.float64, batch=None)
-    (update,) = Dual(made, 4).updates([task_of(0, units=1, rows=np.array([2]), lr=0.5)], {})
-    x, y = (part[2] for part in made.federation.train.samples_of(0))
-    weight, bias = (p.detach() for p in made.server.network.parameters())
+    local_trainer = trainer(torch.float64, batch=None)
+    (update,) = Dual(local_trainer, 4).updates([task_of(0, units=1, rows=np.array([2]), lr=0.5)], {})
+    x, y = (part[2] for part in local_trainer.federation.train.samples_of(0))
+    weight, bias = (p.detach() for p in local_trainer.server.network.parameters())
     p = torch.softmax(weight @ x + bias, 0)
     p[y] -= 1
     torch.testing.assert_close(update.delta, torch.cat([(-0.5 * p[:, None] * x).flatten(), -0.5 * p]))
@@ -146,8 +151,8 @@ def test_one_step_in_closed_form() -> None:
 
 def test_it_is_taken_where_it_fits() -> None:
     assert isinstance(choose("auto", trainer(torch.float32, batch=4), 4)[0], Dual)
-    for other in ({"momentum": 0.9}, {"clip": 1.0}, {"word": "adam"}):
-        assert not Dual.fits(trainer(torch.float32, batch=4, **other)), other
+    for options in ({"momentum": 0.9}, {"clip": 1.0}, {"word": "adam"}):
+        assert not Dual.fits(trainer(torch.float32, batch=4, **options)), options
     federation = federation_of()
     assert not Dual.fits(trainer_of(federation, nn.Linear(5, 3), hooks=make("regulariser", "prox", mu=0.5).hooks))
     assert not Dual.fits(trainer_of(federation, nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))))
@@ -155,16 +160,16 @@ def test_it_is_taken_where_it_fits() -> None:
 
 def test_many_samples_go_the_plain_way() -> None:
     """The Gram matrix grows with the square of the samples; epochs make it pay."""
-    made = trainer(torch.float32, batch=4)
-    made.count = lambda task: 5000  # type: ignore[method-assign]
-    assert Dual(made, 4)._shape(task_of(0, units=1)) is None
-    assert Dual(made, 4)._shape(task_of(0, units=0)) is None
-    made.count = lambda task: 20  # type: ignore[method-assign]
-    assert Dual(made, 4)._shape(task_of(0, units=1)) is not None
+    local_trainer = trainer(torch.float32, batch=4)
+    local_trainer.count = lambda task: 5000  # type: ignore[method-assign]
+    assert Dual(local_trainer, 4)._shape(task_of(0, units=1)) is None
+    assert Dual(local_trainer, 4)._shape(task_of(0, units=0)) is None
+    local_trainer.count = lambda task: 20  # type: ignore[method-assign]
+    assert Dual(local_trainer, 4)._shape(task_of(0, units=1)) is not None
 
 
 @pytest.mark.parametrize(
-    ("client", "units", "size", "most"),
+    ("client", "units", "size", "max_samples"),
     [
         # one step at once: 6e-5 s are 3e6 FLOPs, and n x n products of 784 + 10 numbers make 3e6 / 1588 = 43.5^2
         ({"batch": None}, 1, (784, 10), 43),
@@ -180,18 +185,20 @@ def test_many_samples_go_the_plain_way() -> None:
         ({"batch": 10}, 1, (1, 100), 1020),
     ],
 )
-def test_up_to_how_many_samples_it_pays(client: dict[str, Any], units: int, size: tuple[int, int], most: int) -> None:
+def test_up_to_how_many_samples_it_pays(
+    client: dict[str, Any], units: int, size: tuple[int, int], max_samples: int
+) -> None:
     layer = SimpleNamespace(weight=torch.empty(size[::-1]))
-    asked = SimpleNamespace(**{"steps": None, **client})
+    client_options = SimpleNamespace(**{"steps": None, **client})
     chain = ChainedNetwork(None, [], [cast(Any, layer)])
-    made: Any = SimpleNamespace(chain=chain, objective=SimpleNamespace(plain=False), client=asked)
+    local_trainer: Any = SimpleNamespace(chain=chain, objective=SimpleNamespace(plain=False), client=client_options)
 
     def shape(n: int) -> Any:
-        made.count = lambda task: n
-        return Dual(made, 4)._shape(task_of(0, units=units))
+        local_trainer.count = lambda task: n
+        return Dual(local_trainer, 4)._shape(task_of(0, units=units))
 
-    found = shape(most)
-    assert shape(most + 1) is None
-    assert found.units == units
-    assert found.steps == (1 if asked.batch is None else -(-most // asked.batch))
-    assert found.width == (asked.batch or -(-most // 8) * 8)
+    results = shape(max_samples)
+    assert shape(max_samples + 1) is None
+    assert results.units == units
+    assert results.steps == (1 if client_options.batch is None else -(-max_samples // client_options.batch))
+    assert results.width == (client_options.batch or -(-max_samples // 8) * 8)

@@ -12,7 +12,7 @@ from fedcohort.training.dual import Dual
 from fedcohort.training.engines import SMALL, choose
 from fedcohort.training.vectorised import Vectorised
 
-ALONE = SimpleNamespace  # the trainer itself, one client at a time
+ONE_BY_ONE = SimpleNamespace  # the trainer itself, one client at a time
 
 
 def trainer(
@@ -35,52 +35,57 @@ def trainer(
     chain = None if layers is None else ChainedNetwork(front, [], cast(Any, [layer] * layers))
     client, objective = SimpleNamespace(plain=plain), SimpleNamespace(plain=False)
     augmentation = SimpleNamespace() if changed else None
-    given = {"client": client, "objective": objective, "augmentation": augmentation}
-    return ALONE(worker=worker, chain=chain, weighs=weighs, hooks=(), **given)
+    options = {"client": client, "objective": objective, "augmentation": augmentation}
+    return ONE_BY_ONE(worker=worker, chain=chain, weighs=weighs, hooks=(), **options)
 
 
 SEQUENTIAL = "sequential: autograd on flat views, one client at a time"
 SIDE_BY_SIDE = "sequential: the vectorised engine does not support "
 WEIGHS = "sequential: the aggregator weighs samples step by step, one client at a time through autograd"
-BESIDE = "sequential: hand-written gradients of the dense layers, autograd before them"
+FRONT_REASON = "sequential: hand-written gradients of the dense layers, autograd before them"
 DUAL = "vectorised: a linear model in its dual, up to 7 clients at a time"
 CHANGED = "sequential: the augmentation changes samples in every pass, one client at a time"
 GPU = "vectorised: a small model on a GPU, 7 clients at a time"
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "engine", "reason"),
+    ("kind", "options", "engine", "reason"),
     [
-        ("auto", {}, ALONE, SEQUENTIAL),
-        ("sequential", {}, ALONE, f"{SEQUENTIAL}, as requested"),
-        ("auto", {"layers": 2}, ALONE, "sequential: hand-written gradients, one client at a time"),
-        ("auto", {"layers": 1, "convolves": True}, ALONE, f"{BESIDE}, one client at a time"),
+        ("auto", {}, ONE_BY_ONE, SEQUENTIAL),
+        ("sequential", {}, ONE_BY_ONE, f"{SEQUENTIAL}, as requested"),
+        ("auto", {"layers": 2}, ONE_BY_ONE, "sequential: hand-written gradients, one client at a time"),
+        ("auto", {"layers": 1, "convolves": True}, ONE_BY_ONE, f"{FRONT_REASON}, one client at a time"),
         ("debug", {}, Debug, "debug, as requested"),
         ("vectorised", {}, Vectorised, "vectorised, as requested: 7 clients at a time"),
-        ("vectorised", {"recurrence": True}, ALONE, f"{SIDE_BY_SIDE}recurrent layers"),
-        ("auto", {"recurrence": True, "device": "cuda"}, ALONE, SEQUENTIAL),
+        ("vectorised", {"recurrence": True}, ONE_BY_ONE, f"{SIDE_BY_SIDE}recurrent layers"),
+        ("auto", {"recurrence": True, "device": "cuda"}, ONE_BY_ONE, SEQUENTIAL),
         ("auto", {"layers": 1}, Dual, DUAL),
         ("vectorised", {"layers": 1}, Dual, DUAL),
-        ("sequential", {"layers": 1}, ALONE, "sequential: hand-written gradients, one client at a time, as requested"),
-        ("auto", {"layers": 1, "plain": False}, ALONE, "sequential: hand-written gradients, one client at a time"),
-        ("auto", {"weighs": True}, ALONE, WEIGHS),
-        ("vectorised", {"weighs": True}, ALONE, WEIGHS),
-        ("vectorised", {"changed": True}, ALONE, CHANGED),
-        ("auto", {"changed": True, "layers": 1}, ALONE, CHANGED),
-        ("auto", {"changed": True, "device": "cuda"}, ALONE, CHANGED),
+        (
+            "sequential",
+            {"layers": 1},
+            ONE_BY_ONE,
+            "sequential: hand-written gradients, one client at a time, as requested",
+        ),
+        ("auto", {"layers": 1, "plain": False}, ONE_BY_ONE, "sequential: hand-written gradients, one client at a time"),
+        ("auto", {"weighs": True}, ONE_BY_ONE, WEIGHS),
+        ("vectorised", {"weighs": True}, ONE_BY_ONE, WEIGHS),
+        ("vectorised", {"changed": True}, ONE_BY_ONE, CHANGED),
+        ("auto", {"changed": True, "layers": 1}, ONE_BY_ONE, CHANGED),
+        ("auto", {"changed": True, "device": "cuda"}, ONE_BY_ONE, CHANGED),
         ("debug", {"changed": True}, Debug, "debug, as requested"),
-        ("vectorised", {"norm": True}, ALONE, f"{SIDE_BY_SIDE}batch norm"),
-        ("vectorised", {"dropout": True}, ALONE, f"{SIDE_BY_SIDE}dropout"),
-        ("auto", {"norm": True}, ALONE, SEQUENTIAL),
+        ("vectorised", {"norm": True}, ONE_BY_ONE, f"{SIDE_BY_SIDE}batch norm"),
+        ("vectorised", {"dropout": True}, ONE_BY_ONE, f"{SIDE_BY_SIDE}dropout"),
+        ("auto", {"norm": True}, ONE_BY_ONE, SEQUENTIAL),
         ("auto", {"device": "cuda"}, Vectorised, GPU),
         ("auto", {"device": "cuda", "n_params": SMALL}, Vectorised, GPU),
-        ("auto", {"device": "cuda", "n_params": SMALL + 1}, ALONE, SEQUENTIAL),
-        ("auto", {"device": "cuda", "norm": True}, ALONE, SEQUENTIAL),
-        ("auto", {"device": "cuda", "dropout": True}, ALONE, SEQUENTIAL),
-        ("sequential", {"device": "cuda"}, ALONE, f"{SEQUENTIAL}, as requested"),
+        ("auto", {"device": "cuda", "n_params": SMALL + 1}, ONE_BY_ONE, SEQUENTIAL),
+        ("auto", {"device": "cuda", "norm": True}, ONE_BY_ONE, SEQUENTIAL),
+        ("auto", {"device": "cuda", "dropout": True}, ONE_BY_ONE, SEQUENTIAL),
+        ("sequential", {"device": "cuda"}, ONE_BY_ONE, f"{SEQUENTIAL}, as requested"),
     ],
 )
-def test_the_engine_and_its_reason(kind: str, given: dict[str, Any], engine: type, reason: str) -> None:
-    chosen, why = choose(kind, trainer(**given), 7)
+def test_the_engine_and_its_reason(kind: str, options: dict[str, Any], engine: type, reason: str) -> None:
+    chosen, why = choose(kind, trainer(**options), 7)
     assert type(chosen) is engine
     assert why == reason

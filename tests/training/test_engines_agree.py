@@ -92,11 +92,11 @@ def assert_same_updates(kind: str, *case: str) -> None:
 )
 def test_whole_runs_agree(tmp_path: Path, words: tuple[str, ...], kinds: tuple[str, ...]) -> None:
     small = (*words, "rounds=2", "split.limit=200")
-    one = go(tmp_path / "a", *small)
+    sequential_run = go(tmp_path / "a", *small)
     for kind in kinds:
-        other = go(tmp_path / kind, *small, f"engine={kind}")
-        torch.testing.assert_close(other.weights(), one.weights(), atol=1e-5, rtol=0)
-        assert other.choices == one.choices
+        other_run = go(tmp_path / kind, *small, f"engine={kind}")
+        torch.testing.assert_close(other_run.weights(), sequential_run.weights(), atol=1e-5, rtol=0)
+        assert other_run.choices == sequential_run.choices
 
 
 def test_what_mixes_clients_falls_back_and_says_so(tmp_path: Path) -> None:
@@ -144,10 +144,10 @@ def test_a_network_is_trained_in_training_mode(kind: str) -> None:
     network = nn.Sequential(Trains(), *network_of(torch.float64))
     trainer = trainer_of(federation, network, batch=4)
     trainer.worker.network.eval()  # as an evaluation leaves it
-    (seen,) = choose(kind, trainer, 3)[0].updates([task_of(1, units=1)], {})
+    (update,) = choose(kind, trainer, 3)[0].updates([task_of(1, units=1)], {})
     doubled = federation_of(dtype=torch.float64)
     doubled.train.x.mul_(2)
     (expected,) = choose(kind, trainer_of(doubled, network_of(torch.float64), batch=4), 3)[0].updates(
         [task_of(1, units=1)], {}
     )
-    torch.testing.assert_close(seen.delta, expected.delta, atol=1e-12, rtol=0)
+    torch.testing.assert_close(update.delta, expected.delta, atol=1e-12, rtol=0)

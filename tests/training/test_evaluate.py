@@ -44,14 +44,14 @@ def test_each_client_has_its_own_mean() -> None:
     assert values[0] == 0.5
     assert np.isnan(values[1])
     assert values[2] == 3.5
-    (some,) = mean_over_samples(network, shard(), np.array([2]), [value])
-    assert some.tolist() == [3.5]
+    (means,) = mean_over_samples(network, shard(), np.array([2]), [value])
+    assert means.tolist() == [3.5]
 
 
 def test_answers_are_in_the_order_of_who_was_asked() -> None:
     """Rows 0 to 5 have the label of their number: the means are 0.5, NaN and 3.5, also where all are asked."""
-    held = replace(shard(), y=torch.arange(6))
-    (values,) = mean_over_samples(nn.Identity(), held, np.array([2, 0, 1]), [lambda logp, y: y])
+    samples = replace(shard(), y=torch.arange(6))
+    (values,) = mean_over_samples(nn.Identity(), samples, np.array([2, 0, 1]), [lambda logp, y: y])
     np.testing.assert_array_equal(values, [3.5, 0.5, np.nan])
 
 
@@ -59,20 +59,20 @@ def test_nobodys_answer_depends_on_who_else_is_asked() -> None:
     """Batch norm without statistics norms by the samples at hand, in eval mode, too: here by the client's own."""
     draws = torch.Generator().manual_seed(0)
     x, y = torch.randn(6, 1, 2, 2, generator=draws) * torch.arange(1.0, 7.0)[:, None, None, None], torch.arange(6) % 2
-    held = Shard(x, y, y, np.array([0, 1, 1, 6]))
+    samples = Shard(x, y, y, np.array([0, 1, 1, 6]))
     network = nn.Sequential(nn.BatchNorm2d(1, track_running_stats=False), nn.Flatten(), nn.Linear(4, 2))
-    (all_of_them,) = mean_over_samples(network, held, np.arange(3), [cross_entropy])
+    (all_of_them,) = mean_over_samples(network, samples, np.arange(3), [cross_entropy])
     for k in range(3):
-        (alone,) = mean_over_samples(network, held, np.array([k]), [cross_entropy])
-        np.testing.assert_array_equal(alone, all_of_them[[k]])
+        (single,) = mean_over_samples(network, samples, np.array([k]), [cross_entropy])
+        np.testing.assert_array_equal(single, all_of_them[[k]])
     loss = nn.functional.cross_entropy(network(x[1:]), y[1:])
     assert all_of_them[2] == pytest.approx(loss.item(), rel=1e-6)
 
 
 def test_one_clients_nan_stays_its_own() -> None:
-    held = shard()
-    held.x[0] = float("nan")
-    (values,) = mean_over_samples(nn.Identity(), held, np.arange(3), [lambda logp, y: logp[:, 0]])
+    samples = shard()
+    samples.x[0] = float("nan")
+    (values,) = mean_over_samples(nn.Identity(), samples, np.arange(3), [lambda logp, y: logp[:, 0]])
     assert np.isnan(values[0])
     assert values[2] == pytest.approx(np.log(0.5), abs=1e-6)
 

@@ -13,7 +13,7 @@ from fedcohort.training.local import LocalTrainer
 
 
 @pytest.fixture
-def made() -> tuple[SignalMeasurer, LocalTrainer, Any]:
+def measurer() -> tuple[SignalMeasurer, LocalTrainer, Any]:
     federation = federation_of(dtype=torch.float64)
     trainer = trainer_of(federation, network_of(torch.float64), batch=4)
     return SignalMeasurer(trainer.server, trainer.worker, federation, trainer.update_of), trainer, federation
@@ -24,16 +24,16 @@ def loss_of(network: torch.nn.Module, federation: Any, client: int) -> torch.Ten
     return F.cross_entropy(network(x), y)
 
 
-def test_the_gradient_is_that_of_the_mean_loss(made: Any) -> None:
-    lab, trainer, federation = made
+def test_the_gradient_is_that_of_the_mean_loss(measurer: Any) -> None:
+    lab, trainer, federation = measurer
     network = lab.copy()
     grads = torch.autograd.grad(loss_of(network, federation, 1), list(network.parameters()))
     torch.testing.assert_close(lab.gradient(1), torch.cat([g.flatten() for g in grads]), atol=1e-12, rtol=0)
     torch.testing.assert_close(trainer.server.w, torch.cat([p.detach().flatten() for p in network.parameters()]))
 
 
-def test_a_copy_is_ones_own(made: Any) -> None:
-    lab, trainer, _ = made
+def test_a_copy_is_ones_own(measurer: Any) -> None:
+    lab, trainer, _ = measurer
     before, worker = trainer.server.w.clone(), trainer.worker.w.clone()
     with torch.no_grad():
         for parameter in lab.copy().parameters():
@@ -42,9 +42,9 @@ def test_a_copy_is_ones_own(made: Any) -> None:
     assert not torch.equal(trainer.worker.w, worker + 1)
 
 
-def test_a_trial_is_the_update_that_the_client_would_send(made: Any) -> None:
+def test_a_trial_is_the_update_that_the_client_would_send(measurer: Any) -> None:
     """All of its work in this round, with this round's batches; the server's model stays."""
-    lab, trainer, _ = made
+    lab, trainer, _ = measurer
     before = trainer.server.w.clone()
     units = trainer.client.epochs
     sent = trainer.train(task_of(2, units=units, round=4, lr=trainer.client.lr_at(4)), {}).delta
@@ -53,8 +53,8 @@ def test_a_trial_is_the_update_that_the_client_would_send(made: Any) -> None:
     assert torch.equal(trainer.server.w, before)
 
 
-def test_losses_after_an_update(made: Any) -> None:
-    lab, trainer, federation = made
+def test_losses_after_an_update(measurer: Any) -> None:
+    lab, trainer, federation = measurer
     update = torch.linspace(-1, 1, len(trainer.server.w), dtype=torch.float64)
     network = lab.copy()
     with torch.no_grad():
@@ -64,7 +64,7 @@ def test_losses_after_an_update(made: Any) -> None:
             at += p.numel()
     expected = [loss_of(network, federation, k).item() for k in (0, 2)]
     assert lab.losses_after(update, np.array([0, 2])).tolist() == pytest.approx(expected, abs=1e-12)
-    held = federation.server_val
-    loss = F.cross_entropy(network(held.x.double()), held.y)
-    object.__setattr__(held, "x", held.x.double())
+    rows = federation.server_val
+    loss = F.cross_entropy(network(rows.x.double()), rows.y)
+    object.__setattr__(rows, "x", rows.x.double())
     assert lab.server_loss_after(update) == pytest.approx(loss.item(), abs=1e-12)

@@ -124,9 +124,9 @@ def test_other_networks_are_left_to_autograd(network: nn.Module) -> None:
 def test_clients_leave_no_trace_on_each_other() -> None:
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, word="adam")
-    alone = trainer.train(task_of(2), {}).delta
+    single_delta = trainer.train(task_of(2), {}).delta
     trainer.train(task_of(0), {})
-    assert torch.equal(alone, trainer.train(task_of(2), {}).delta)
+    assert torch.equal(single_delta, trainer.train(task_of(2), {}).delta)
 
 
 def test_prox_zero_is_fedavg_bit_for_bit() -> None:
@@ -174,14 +174,14 @@ def test_each_sample_reports_its_first_loss() -> None:
     x, y = federation.train.samples_of(0)
     expected = F.cross_entropy(network(x), y, reduction="none").tolist()
     for model in (network, nn.Linear(5, 3)):
-        for units, seen in ((1, 5), (2, 10), (40, len(y))):
+        for units, n_seen in ((1, 5), (2, 10), (40, len(y))):
             trainer = trainer_of(federation, model, batch=5, steps=units)
             for engine in (trainer, choose("vectorised", trainer, 2)[0]):
                 (update,) = engine.updates([task_of(0, units=units, lr=1e-30)], {})
-                assert np.isfinite(update.sample_loss).sum() == seen
+                assert np.isfinite(update.sample_loss).sum() == n_seen
                 if model is network:
-                    mine = np.where(np.isnan(update.sample_loss), expected, update.sample_loss)
-                    assert mine.tolist() == pytest.approx(expected, abs=1e-6)
+                    sample_losses = np.where(np.isnan(update.sample_loss), expected, update.sample_loss)
+                    assert sample_losses.tolist() == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_robust_objective_reports_cross_entropy() -> None:
@@ -240,13 +240,13 @@ class Within(nn.Module):
 
 
 @pytest.mark.parametrize(
-    "made",
+    "make_network",
     [lambda: nn.Dropout(0.5), Dropping, lambda: Within("recurrent"), lambda: Within("attention")],
     ids=["a layer", "a module of one's own", "recurrent", "attention"],
 )
-def test_dropout_is_keyed_and_leaves_the_global_generator_alone(made: Callable[[], nn.Module]) -> None:
+def test_dropout_is_keyed_and_leaves_the_global_generator_alone(make_network: Callable[[], nn.Module]) -> None:
     with torch_scope(SEED, "weights"):
-        dropping = made()
+        dropping = make_network()
     federation, network = federation_of(), network_of(torch.float32, dropping)
     trainer = trainer_of(federation, network)
     before = torch.get_rng_state()
@@ -291,7 +291,7 @@ def test_what_a_client_sends_is_its_own() -> None:
     network = nn.Sequential(nn.Flatten(), nn.Linear(5, 3), nn.BatchNorm1d(3))
     trainer = trainer_of(federation_of(dtype=torch.float32), network, batch=4)
     first = trainer.train(task_of(0, units=1), {})
-    kept = (first.buffers.clone(), first.counters.clone(), first.delta.clone())
+    copies = (first.buffers.clone(), first.counters.clone(), first.delta.clone())
     second = trainer.train(task_of(1, units=3), {})
     assert not torch.equal(first.counters, second.counters)
-    assert all(torch.equal(a, b) for a, b in zip((first.buffers, first.counters, first.delta), kept, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip((first.buffers, first.counters, first.delta), copies, strict=True))

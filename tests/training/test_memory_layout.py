@@ -79,9 +79,9 @@ def test_auto_is_for_convolutions() -> None:
 
 def test_a_resumed_cnn_ends_with_the_same_bits(tmp_path: Path) -> None:
     words = (*CNN, "agg=scaffold")
-    whole = go(tmp_path / "whole", *words, "rounds=2")
+    uninterrupted = go(tmp_path / "whole", *words, "rounds=2")
     go(tmp_path / "parts", *words, "rounds=1")
-    assert go(tmp_path / "parts", *words, "rounds=2", "resume=true").last.fingerprint == whole.last.fingerprint
+    assert go(tmp_path / "parts", *words, "rounds=2", "resume=true").last.fingerprint == uninterrupted.last.fingerprint
 
 
 def strided(channels: int, kernel: int = 1, groups: int = 1) -> nn.Module:
@@ -112,7 +112,7 @@ FORCE = "engine.force=true"  # on machines that emulate bf16
 @pytest.mark.parametrize("kind", ["sequential", "vectorised"])
 def test_bf16_is_near_float32_and_no_more_than_near(tmp_path: Path, kind: str) -> None:
     words = (*CNN, "rounds=2", f"engine={kind}", "client.lr=0.02")
-    one, half = (go(tmp_path / word, *words, f"engine.precision={word}", FORCE) for word in ("float32", "bf16"))
-    difference = float((one.weights() - half.weights()).norm() / one.weights().norm())
+    float32_run, half = (go(tmp_path / word, *words, f"engine.precision={word}", FORCE) for word in ("float32", "bf16"))
+    difference = float((float32_run.weights() - half.weights()).norm() / float32_run.weights().norm())
     assert 1e-4 < difference < 0.02, "float32 rounds to 1e-7"
     assert half.weights().dtype == torch.float64  # of float32 parameters

@@ -28,20 +28,20 @@ def test_passes_end_where_the_steps_do(steps: int, lengths: list[int]) -> None:
 @pytest.mark.parametrize("batch", [1, 2, 3, 10, None])
 def test_what_is_counted_is_what_is_dealt(batch: int | None, merge_last: bool) -> None:
     n = np.arange(1, 14)
-    cuts = [cut_into_batches(each, batch or each, merge_last) for each in n.tolist()]
+    cuts = [cut_into_batches(size, batch or size, merge_last) for size in n.tolist()]
     assert count_pieces(n, batch, merge_last).tolist() == [len(pieces) for pieces in cuts]
     for steps in range(12):
         dealt = [
-            draw_passes(generator(0, "x"), each, pieces, steps) for each, pieces in zip(n.tolist(), cuts, strict=True)
+            draw_passes(generator(0, "x"), size, pieces, steps) for size, pieces in zip(n.tolist(), cuts, strict=True)
         ]
-        seen = [sum(stop - start for _, pieces in passes for start, stop in pieces) for passes in dealt]
-        assert count_dealt(n, batch, merge_last, steps).tolist() == seen
+        n_samples = [sum(stop - start for _, pieces in passes for start, stop in pieces) for passes in dealt]
+        assert count_dealt(n, batch, merge_last, steps).tolist() == n_samples
     assert count_dealt(np.array([0, 4]), batch, merge_last, np.array([3, 0])).tolist() == [0, 0]
 
 
 def test_mini_batches_without_end() -> None:
     first, second = (list(itertools.islice(endless_batches(generator(0, "x"), 5, 2), n)) for n in (3, 9))
     assert [len(rows) for rows in second] == [2, 2, 1] * 3
-    assert sorted(at for rows in first for at in rows) == list(range(5))
+    assert sorted(position for rows in first for position in rows) == list(range(5))
     assert all((a == b).all() for a, b in zip(first, second, strict=False))
     assert not list(endless_batches(generator(0, "x"), 0, 2))

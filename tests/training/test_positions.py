@@ -33,17 +33,17 @@ def test_a_sample_is_the_mean_of_its_places_by_themselves(objective: Any) -> Non
     draws = torch.Generator().manual_seed(0)
     logits, reference = torch.randn(3, 4, 5, generator=draws), torch.randn(3, 4, 5, generator=draws).softmax(2)
     y = torch.tensor([[0, 1, 2, 3], [4, UNLABELLED, 2, UNLABELLED], [UNLABELLED, UNLABELLED, UNLABELLED, 1]])
-    whole = adapt_objective(PLACES, objective)
-    assert (whole.plain, whole.uses_reference, whole.reach) == (False, objective.uses_reference, objective.reach)
-    assert whole.averages == objective.averages
-    value, plain = whole.per_sample(logits, y, reference if whole.uses_reference else None)
+    adapted = adapt_objective(PLACES, objective)
+    assert (adapted.plain, adapted.uses_reference, adapted.reach) == (False, objective.uses_reference, objective.reach)
+    assert adapted.averages == objective.averages
+    value, plain = adapted.per_sample(logits, y, reference if adapted.uses_reference else None)
     for j in range(3):
-        there = y[j] > UNLABELLED
-        z = reference[j, there] if whole.uses_reference else None
-        alone, entropy = objective.per_sample(logits[j, there], y[j, there], z)
-        assert float(value[j]) == pytest.approx(float(alone.mean()), rel=1e-5)
+        is_labelled = y[j] > UNLABELLED
+        z = reference[j, is_labelled] if adapted.uses_reference else None
+        expected_objective, entropy = objective.per_sample(logits[j, is_labelled], y[j, is_labelled], z)
+        assert float(value[j]) == pytest.approx(float(expected_objective.mean()), rel=1e-5)
         assert float(plain[j]) == pytest.approx(float(entropy.mean()), rel=1e-5)
-    assert torch.equal(whole.outer(value.mean()), objective.outer(value.mean()))
+    assert torch.equal(adapted.outer(value.mean()), objective.outer(value.mean()))
 
 
 class Bigrams(nn.Module):
@@ -64,9 +64,9 @@ def test_dense_layers_of_each_place_are_trained() -> None:
     x, y = rng.normal(size=(80, 5, 4)).astype(np.float32), rng.integers(-1, 6, (80, 5))
     raw = Raw("toy", x, y, x[:20], y[:20], 6, targets=PLACES)
     deal = (make("partition", "iid"), make("label_noise", "none"))
-    held = build(raw, SplitOptions(*deal, seed=0, clients=4, server_val=0.1, client_val=0.1))
+    federation = build(raw, SplitOptions(*deal, seed=0, clients=4, server_val=0.1, client_val=0.1))
     network = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 6))
-    trainer = trainer_of(held, network, batch=6)
+    trainer = trainer_of(federation, network, batch=6)
     losses = trainer.train(task_of(1), {}).sample_loss
     assert np.isfinite(losses).all()
 
@@ -77,10 +77,10 @@ def test_clients_side_by_side_end_where_each_alone_does(words: tuple[str, Any]) 
     x, y = rng.integers(0, 6, (80, 5)), rng.integers(-1, 6, (80, 5))
     raw = Raw("toy", x, y, x[:20], y[:20], 6, targets=PLACES)
     deal = (make("partition", "iid"), make("label_noise", "none"))
-    held = build(raw, SplitOptions(*deal, seed=0, clients=4, server_val=0.1, client_val=0.1))
+    federation = build(raw, SplitOptions(*deal, seed=0, clients=4, server_val=0.1, client_val=0.1))
     with torch_scope(SEED, "weights"):
         network = Bigrams().double()
-    trainer = trainer_of(held, network, *words, batch=6)
+    trainer = trainer_of(federation, network, *words, batch=6)
     down = {"c": torch.linspace(-1, 1, trainer.server.layout.n_params, dtype=torch.float64)}
     tasks = [task_of(k, loss_after=True) for k in range(4)]
     for a, b in zip(

@@ -40,13 +40,15 @@ def test_the_proximal_term_is_in_the_loss_so_that_momentum_remembers_it() -> Non
 
 def test_another_learning_rate_is_another_pull() -> None:
     # lr mu = .2: 1 + .8 + .64; back at .1 it is what it was
-    found = response(mu=1.0)
-    assert [found(3, lr) for lr in (0.1, 0.2, 0.1)] == pytest.approx([2.71, 2.44, 2.71], abs=1e-12)
+    response_function = response(mu=1.0)
+    assert [response_function(3, lr) for lr in (0.1, 0.2, 0.1)] == pytest.approx([2.71, 2.44, 2.71], abs=1e-12)
 
 
 def test_more_steps_after_fewer_and_fewer_after_more() -> None:
-    found = response(momentum=0.9)
-    assert [found(k, 0.1) for k in (2, 5, 3, 5, 0)] == pytest.approx([2.9, 13.1441, 5.61, 13.1441, 0], abs=1e-12)
+    response_function = response(momentum=0.9)
+    assert [response_function(k, 0.1) for k in (2, 5, 3, 5, 0)] == pytest.approx(
+        [2.9, 13.1441, 5.61, 13.1441, 0], abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("beside", [{"weight_decay": 0.5}, {"clip": 0.25}])
@@ -68,13 +70,13 @@ class Constant:
     def __init__(self, slope: torch.Tensor) -> None:
         self.slope = slope
 
-    def begin(self, *given: Any) -> "Constant":
+    def begin(self, *arguments: Any) -> "Constant":
         return self
 
     def correct(self, g: torch.Tensor, y: torch.Tensor) -> None:
         g.copy_(self.slope)
 
-    def finish(self, *given: Any) -> HookResult:
+    def finish(self, *arguments: Any) -> HookResult:
         return HookResult()
 
 

@@ -23,13 +23,15 @@ NONE = make("codec", "none")
 def test_each_tensor_stays_with_its_share() -> None:
     """.25 of 3 tensors over 4000 rounds, within 4 sigma; a client's draw doesn't depend on the others."""
     upload = np.array([0.25, 1.0])
-    seen = [draw_tensor_masks(upload, np.array([0, 1]), LAYOUT, Draws(0, 2, t)) for t in range(4000)]
-    assert all(kept[1] is None for kept in seen)
-    share = np.mean([kept[0] for kept in seen if kept[0] is not None], axis=0)  # all three stay in 1 of 64
+    masks_per_round = [draw_tensor_masks(upload, np.array([0, 1]), LAYOUT, Draws(0, 2, t)) for t in range(4000)]
+    assert all(masks[1] is None for masks in masks_per_round)
+    share = np.mean(
+        [masks[0] for masks in masks_per_round if masks[0] is not None], axis=0
+    )  # all three stay in 1 of 64
     sigma = np.sqrt(0.25 * 0.75 / 4000)
     assert (np.abs(share - (0.25 - 1 / 64) / (1 - 1 / 64)) < 4 * sigma).all()
-    alone = draw_tensor_masks(upload, np.array([0]), LAYOUT, Draws(0, 2, 7))
-    assert np.array_equal(alone[0], seen[7][0])  # type: ignore[arg-type]
+    single_masks = draw_tensor_masks(upload, np.array([0]), LAYOUT, Draws(0, 2, 7))
+    assert np.array_equal(single_masks[0], masks_per_round[7][0])  # type: ignore[arg-type]
     assert draw_tensor_masks(None, np.array([0, 1]), LAYOUT, Draws(0, 2, 7)) == [None, None]
 
 
@@ -44,20 +46,20 @@ def test_a_codec_sees_a_model_of_what_is_sent() -> None:
 def test_what_is_left_out_arrives_as_zero(kind: str) -> None:
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, kind, epochs=1, batch=10)
-    whole = trainer.train(task_of(1), {}).delta.clone()
+    delta = trainer.train(task_of(1), {}).delta.clone()
     task = task_of(1)
     object.__setattr__(task, "tensor_mask", np.array([True, False, False, True]))
     less = trainer.train(task, {}).delta
     blocks = trainer.server.layout.parameters
     for block, stays in zip(blocks, task.tensor_mask, strict=True):
-        assert torch.equal(block.of(less), block.of(whole) if stays else torch.zeros_like(block.of(whole)))
+        assert torch.equal(block.of(less), block.of(delta) if stays else torch.zeros_like(block.of(delta)))
 
 
 def test_bytes_and_units_asked() -> None:
     """4 bytes for each of 7, 5 or 0 numbers, and 9 further bytes; clients have different units of work."""
     two = Selection(np.array([0, 2]), units=np.array([4, 1, 9]))
-    found = assign_work(two, 5, LAYOUT, NONE, 9, Draws(0, 3, 0))
-    assert (found.assigned.tolist(), found.bytes_up.tolist(), found.tensor_mask) == ([4, 9], [37.0, 37.0], [None, None])
+    jobs = assign_work(two, 5, LAYOUT, NONE, 9, Draws(0, 3, 0))
+    assert (jobs.assigned.tolist(), jobs.bytes_up.tolist(), jobs.tensor_mask) == ([4, 9], [37.0, 37.0], [None, None])
     assert assign_work(Selection(np.array([0, 2])), 5, LAYOUT, NONE, 9, Draws(0, 3, 0)).assigned.tolist() == [5, 5]
     shares = Selection(np.array([1]), upload=np.array([1.0, 1e-9, 1.0]))
     assert assign_work(shares, 5, LAYOUT, NONE, 9, Draws(0, 3, 0)).bytes_up.tolist() == [9.0]

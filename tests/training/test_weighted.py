@@ -110,8 +110,8 @@ def test_slopes_are_the_samples_gradients_times_u(kind: str, objective: str) -> 
     slopes = view.along(u)
     model.network.eval()
     for j in range(6):
-        each, _ = view.objective.per_sample(model.network(view.x), view.y, view.reference)
-        torch.testing.assert_close(slopes[j], gradient(model, each[j]) @ u, **DOUBLE)
+        objectives, _ = view.objective.per_sample(model.network(view.x), view.y, view.reference)
+        torch.testing.assert_close(slopes[j], gradient(model, objectives[j]) @ u, **DOUBLE)
     assert not slopes.requires_grad
 
 
@@ -122,22 +122,22 @@ def test_curvature_is_the_change_of_the_gradient_along_u(kind: str, objective: s
         torch.linspace(-1, 1, len(model.w), dtype=torch.float64),
         torch.linspace(0.2, 2, 6, dtype=torch.float64),
     )
-    found, w = view.curvature(u, weights), model.w.clone()
+    results, w = view.curvature(u, weights), model.w.clone()
     model.network.eval()
     ends = []
     for step in (1e-6, -1e-6):
         model.w.copy_(w + step * u)
-        each, _ = view.objective.per_sample(model.network(view.x), view.y, view.reference)
-        ends.append(gradient(model, view.objective.outer((weights * each).mean())))
-    torch.testing.assert_close(found, (ends[0] - ends[1]) / 2e-6, atol=1e-6, rtol=1e-6)
+        objectives, _ = view.objective.per_sample(model.network(view.x), view.y, view.reference)
+        ends.append(gradient(model, view.objective.outer((weights * objectives).mean())))
+    torch.testing.assert_close(results, (ends[0] - ends[1]) / 2e-6, atol=1e-6, rtol=1e-6)
 
 
 def test_validation_is_plain_cross_entropy_whatever_is_minimised() -> None:
     model, view = case("images", "flash_robust")
-    found = view.validation_gradient()
+    results = view.validation_gradient()
     model.network.eval()
     value = nn.functional.cross_entropy(model.network(view.x[:4]), view.y[:4])
-    torch.testing.assert_close(found, gradient(model, value), **DOUBLE)
+    torch.testing.assert_close(results, gradient(model, value), **DOUBLE)
 
 
 def test_asking_moves_nothing() -> None:
@@ -161,16 +161,16 @@ def test_positions_are_those_in_the_clients_data() -> None:
     for epoch in (correction.positions[:3], correction.positions[3:]):
         assert sorted(at for batch in epoch for at in batch) == rows.tolist()
     x, y = trainer.federation.train.samples_of(1)
-    seen: list[tuple[Any, Any]] = []
-    trainer, correction = watched(lambda step: seen.append((step.x, step.y)), batch=2)
+    recorded: list[tuple[Any, Any]] = []
+    trainer, correction = watched(lambda step: recorded.append((step.x, step.y)), batch=2)
     trainer.train(task_of(1, units=1, rows=rows), {})
-    for at, (some, labels) in zip(correction.positions, seen, strict=True):
-        assert torch.equal(some, x[at])
+    for at, (inputs, labels) in zip(correction.positions, recorded, strict=True):
+        assert torch.equal(inputs, x[at])
         assert torch.equal(labels, y[at])
 
 
 def test_validation_mini_batches_take_turns_keyed_by_round_and_client() -> None:
-    def asked(round: int, client: int) -> list[torch.Tensor]:
+    def gradients(round: int, client: int) -> list[torch.Tensor]:
         trainer, correction = watched(lambda step: step.validation()[1], batch=3)
         trainer.train(task_of(client, units=2, round=round), {})
         labels = trainer.federation.val.samples_of(client)[1]
@@ -180,10 +180,10 @@ def test_validation_mini_batches_take_turns_keyed_by_round_and_client() -> None:
         assert sorted(first.tolist()) == sorted(labels.tolist())
         return correction.answers
 
-    again = [torch.equal(a, b) for a, b in zip(asked(4, 1), asked(4, 1), strict=True)]
+    again = [torch.equal(a, b) for a, b in zip(gradients(4, 1), gradients(4, 1), strict=True)]
     assert all(again)
-    other = [torch.equal(a, b) for a, b in zip(asked(4, 1), asked(5, 1), strict=True)]
-    assert not all(other)
+    is_equal = [torch.equal(a, b) for a, b in zip(gradients(4, 1), gradients(5, 1), strict=True)]
+    assert not all(is_equal)
 
 
 @pytest.mark.parametrize("client", [{}, {"momentum": 0.9}, {"word": "adam"}, {"clip": 0.1}], ids=str)
@@ -191,7 +191,7 @@ def test_weights_of_one_are_training_without(client: dict[str, Any]) -> None:
     trainer, _ = watched(batch=4, **client)
     plain = trainer_of(trainer.federation, network_of(torch.float64), batch=4, **client)
     plain.chain = None
-    a, b = (each.train(task_of(2), {}) for each in (trainer, plain))
+    a, b = (local_trainer.train(task_of(2), {}) for local_trainer in (trainer, plain))
     assert torch.equal(a.delta, b.delta)
     assert a.batch_loss.tolist() == b.batch_loss.tolist()
 
@@ -208,7 +208,7 @@ def test_batch_norm_and_dropout_go_on_as_without_it() -> None:
     network = network_of(torch.float64, nn.BatchNorm1d(8), nn.Dropout(0.5))
     trainer, _ = watched(lambda step: step.along(step.validation_gradient()), network=network, batch=4)
     plain = trainer_of(trainer.federation, network, batch=4)
-    a, b = (each.train(task_of(2), {}) for each in (trainer, plain))
+    a, b = (local_trainer.train(task_of(2), {}) for local_trainer in (trainer, plain))
     assert torch.equal(a.delta, b.delta)
     assert torch.equal(a.buffers, b.buffers)
 
@@ -225,19 +225,19 @@ def test_every_engine_takes_it_step_by_step_and_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("variant", ["first_order", "second_order"])
 @pytest.mark.parametrize("client", [{"batch": 8, "word": "adam"}, {"batch": None}], ids=str)
 def test_debug_gives_the_same_numbers(variant: str, client: dict[str, Any]) -> None:
-    found = []
+    results = []
     for kind in ("sequential", "debug"):
         hooks = make("agg", "fedbio", variant=variant).hooks
         federation = federation_of(dtype=torch.float64)
         trainer = trainer_of(federation, network_of(torch.float64), "ce", hooks, **client)
         down = {"u": torch.ones(trainer.server.layout.n_params, dtype=torch.float64) / 10}
         engine, _ = choose(kind, trainer, 4)
-        found.append(list(engine.updates([task_of(0), task_of(1, rows=np.array([0, 3, 4]))], down)))
-    for a, b in zip(*found, strict=True):
+        results.append(list(engine.updates([task_of(0), task_of(1, rows=np.array([0, 3, 4]))], down)))
+    for a, b in zip(*results, strict=True):
         assert torch.equal(a.delta, b.delta)
         assert torch.equal(a.stored["x"], b.stored["x"])
         assert a.uploads.keys() == b.uploads.keys()
-    assert found[0][1].stored["x"].ne(0).sum() == 3
+    assert results[0][1].stored["x"].ne(0).sum() == 3
 
 
 def test_a_client_without_time_keeps_its_weights() -> None:

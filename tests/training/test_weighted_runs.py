@@ -20,11 +20,11 @@ SECOND = (*WORDS, "agg.variant=second_order")
 
 @pytest.mark.parametrize("given", [(*WORDS, "client_store.limit_gb=0"), SECOND], ids=["files", "second"])
 def test_a_killed_run_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...]) -> None:
-    whole = go(tmp_path / "whole", *given)
+    uninterrupted = go(tmp_path / "whole", *given)
     stop_after(monkeypatch, closing, "extend_choices", 2, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *given) and None))
     monkeypatch.undo()
-    assert same_bits(whole, go(tmp_path / "killed", *given, "resume=true"))
+    assert same_bits(uninterrupted, go(tmp_path / "killed", *given, "resume=true"))
 
 
 def test_files_change_no_bit(tmp_path: Path) -> None:
@@ -38,9 +38,9 @@ def test_slices_change_no_bit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [(*WORDS, "cohort=5"), (*SECOND, "samples=random")], ids=["first", "second"])
 def test_two_ranks_equal_one_process(tmp_path: Path, words: tuple[str, ...]) -> None:
     torch.set_num_threads(1)
-    one = go(tmp_path / "one", *words).weights()
+    first_run = go(tmp_path / "one", *words).weights()
     two = go(tmp_path / "two", *words, "trainer.devices=2").weights()
-    torch.testing.assert_close(two, one, atol=1e-5, rtol=0)
+    torch.testing.assert_close(two, first_run, atol=1e-5, rtol=0)
 
 
 def test_ranks_share_nothing_of_a_round_that_leaves_the_aggregator_out(tmp_path: Path) -> None:
@@ -52,13 +52,13 @@ def test_ranks_share_nothing_of_a_round_that_leaves_the_aggregator_out(tmp_path:
 def test_what_is_remembered_counts(tmp_path: Path) -> None:
     """A fresh x in every round would be another run."""
     words = (*WORDS, "cohort=12")
-    one = go(tmp_path / "a", *words)
+    first_run = go(tmp_path / "a", *words)
     hook = type(make("agg", "fedbio").hooks[0])
     begin = hook.begin
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(hook, "begin", lambda self, w, down, stored, job: begin(self, w, down, {}, job))
-        other = go(tmp_path / "b", *words)
-    assert not same_bits(one, other)
+        second_run = go(tmp_path / "b", *words)
+    assert not same_bits(first_run, second_run)
 
 
 @pytest.mark.parametrize(("words", "factor"), [(WORDS, 3.0), (SECOND, 5.0)], ids=["first", "second"])

@@ -83,7 +83,7 @@ class Arrived(ReadOnly):
     def required_server_models(self) -> ServerModels:
         """Return the networks on the server, for an aggregator that requires them."""
         if self.server_models is None:
-            raise ValueError("this aggregator needs the server's networks, and none were passed")
+            raise ValueError("no networks on the server: pass `server_models` to an aggregator that requires them")
         return self.server_models
 
     def model_of(self, i: int) -> nn.Module:
@@ -94,7 +94,7 @@ class Arrived(ReadOnly):
     def matrix(self) -> Float[Tensor, "m p"]:
         """Return the matrix of the arrived clients' updates, [m, P]; it is kept for aggregators with `stacked` only."""
         if self.updates is None:
-            raise ValueError("only an aggregator with stacked = True gets the matrix of updates")
+            raise ValueError("the matrix of updates was not kept: set stacked = True in the class of the aggregator")
         return self.updates
 
     def combine(self, weights: Values) -> "Direction":

@@ -81,7 +81,7 @@ class State:
 
 
 class _SampleWeigher:
-    """Learn the weights of one client's samples during its local training.
+    """Learn a weight for each training sample of one client during its local training, on its validation set.
 
     Attributes:
         x: parameters of the samples of T_k, [n]; a sample has the weight 2 sigmoid(x).

@@ -28,10 +28,10 @@ class LossInflation(Attack):
     """Loss inflation, an attack in which some clients report higher losses than they measured.
 
     Attributes:
-        fraction: share of the clients that lie.
-        factor: factor of a reported loss.
-        shift: nats that are added to a reported loss that is no sum.
-        signals: names of the signals that they falsify.
+        fraction: share of the clients that report false values, in [0, 1].
+        factor: factor by which a reported loss is multiplied.
+        shift: nats that are added to a reported loss, unless the signal is a sum over samples.
+        signals: names of the signals that these clients falsify.
     """
 
     fraction: float

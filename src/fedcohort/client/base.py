@@ -64,13 +64,13 @@ class Client(Component, Protocol):
 class LocalOptimization(Client):
     """The options that all local optimizers share, besides those of `Client`.
 
-    Clients train in float32, which holds no factor far above 1e30.
+    The learning rate must stay below 1e30, as clients train in float32.
 
     Attributes:
         lr: local learning rate of round 0.
-        decay: factor of the learning rate per round.
-        milestones: rounds from which on it is multiplied by `factor`.
-        factor: see `milestones`.
+        decay: factor by which the learning rate is multiplied in each round.
+        milestones: rounds, from 0, from each of which on the learning rate is also multiplied by `factor`.
+        factor: factor of the learning rate at each milestone.
     """
 
     lr: float

@@ -28,7 +28,7 @@ def flatten(delta: Vector, layout: Layout) -> Numbers:
 
 
 def unflatten(values: Numbers | Flags, layout: Layout, like: Tensor) -> Tensor:
-    """Return the inverse of `flatten`, on the device of `like` and, for numbers, in its dtype."""
+    """Return numbers in logical order in the memory order of the parameters, [P], on the device of `like`."""
     tensor = torch.from_numpy(values)
     dtype = like.dtype if tensor.is_floating_point() else tensor.dtype
     if not any(block.channels_last for block in layout.parameters):

@@ -69,14 +69,14 @@ def _check(folder: Path) -> RunInfo:
 
 def _send(info: RunInfo, where: server.Place) -> str:
     running = is_locked(info.folder / "run.lock")
-    feed = open_upload(info, where, running=running)
-    rounds = feed.send()
+    upload = open_upload(info, where, running=running)
+    rounds = upload.send()
     files = 0
     if not running:  # a running process ends its run itself
-        files = feed.close(info, follow.status_at_end(info.folder))
+        files = upload.close(info, follow.status_at_end(info.folder))
         identity.mark_complete(info.folder, where)
     end = "still running" if running else f"{files} files"
-    return f"{info.folder}: sent {rounds} rounds, {end}, to {where.uri} (run {feed.run_id})"
+    return f"{info.folder}: sent {rounds} rounds, {end}, to {where.uri} (run {upload.run_id})"
 
 
 def _place(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.Place:

@@ -4,6 +4,8 @@ A cell of a column of numbers is missing if it is empty, NaN, infinite, beyond f
 """
 
 import json
+import re
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +14,7 @@ import pyarrow.compute as pc
 from fedcohort.types import Values
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+ROW_NUMBERS = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")  # how pandas writes an index without a name
 LARGEST = float(np.finfo(np.float32).max)
 MAX_CELL = 40  # characters of a cell that a message shows
 
@@ -69,7 +72,7 @@ def empty_cells(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
 
 
 def describe_missing(column: pa.ChunkedArray, row: int) -> str:
-    """Return why a cell of a column of numbers is missing, as the end of a sentence that begins with "row 3"."""
+    """Return why a cell of a column of numbers is missing: the end of a sentence that begins with "row 3"."""
     value = column[row].as_py()
     if value is None or (isinstance(value, str) and not value.strip()):
         return "is empty"
@@ -95,6 +98,16 @@ def metadata_texts(schema: pa.Schema, library: bytes, *keys: str) -> list[str]:
         return [text for text in value if isinstance(text, str)]
     except (ValueError, LookupError, TypeError):
         return []
+
+
+def is_row_number(table: Any, name: str) -> bool:  # noqa: ANN401  a `pa.Table` or `StoredTable`
+    """Return whether pandas wrote a column as an index: by its name, by the table's metadata, or by its values."""
+    if ROW_NUMBERS.fullmatch(name) or name in metadata_texts(table.schema, b"pandas", "index_columns"):
+        return True
+    if name != "index":
+        return False
+    column = table.column(name)
+    return pa.types.is_integer(column.type) and bool(pc.count_distinct(column).as_py() == len(column))
 
 
 def days(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -40,7 +40,7 @@ LAYOUT = ImageLayout(
 
 @dataclass(frozen=True)
 class Celeba(PeopleImages):
-    """CelebA.
+    """CelebA, with a natural client per celebrity.
 
     Attributes:
         attribute: a further column of booleans, used as the attribute; or None.

@@ -44,7 +44,7 @@ Groups = Int64[np.ndarray, "clients 2 2"]
 
 @dataclass(frozen=True)
 class Cmnist(TableDataset):
-    """Coloured MNIST.
+    """Coloured MNIST, with generated clients.
 
     Attributes:
         clients: number of natural clients.

@@ -173,11 +173,11 @@ def _name_bad_rows(file: Path, csv_format: CsvFormat) -> DataError | None:
         csv_format.read(file, threads=False, invalid_row_handler=skip)
     except (pa.ArrowException, OSError):
         return None
-    more = f" ({len(bad_rows) - MAX_PROBLEMS} more such rows follow)" if len(bad_rows) > MAX_PROBLEMS else ""
+    further = f" ({len(bad_rows) - MAX_PROBLEMS} more such rows follow)" if len(bad_rows) > MAX_PROBLEMS else ""
     problems = [
         TableProblem(
             f"dataset.path: {file} can't be read, it is truncated or no csv file: row {row.number - 2} has "
-            f"{row.actual_columns} cells, the header has {row.expected_columns}{more}"
+            f"{row.actual_columns} cells, the header has {row.expected_columns}{further}"
         )
         for row in bad_rows[:MAX_PROBLEMS]
     ]

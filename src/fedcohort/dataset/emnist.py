@@ -46,7 +46,7 @@ KINDS = {  # classes, and images for training and for the test
 
 @dataclass(frozen=True)
 class Emnist(ImageTables):
-    """EMNIST.
+    """EMNIST, images of letters and digits.
 
     Attributes:
         kind: the variant that the files hold, one of `KINDS`.

@@ -9,7 +9,7 @@ import pyarrow as pa
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.csv_file import read_csv
 from fedcohort.dataset.messages import list_names
-from fedcohort.dataset.parquet import StoredTable, list_files
+from fedcohort.dataset.parquet import StoredTable, check_distinct, list_files
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.host import memory
@@ -30,9 +30,6 @@ def read(file: Path, decimal: str = "auto") -> Frame:
         notes += _check_header(file, names)
     if table.num_rows == 0:
         raise DataError(f"dataset.path: {file} has no rows")
-    if len(set(names)) < len(names):
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"dataset.path: {file} has {names.count(repeated)} columns called {repeated!r}")
     return Frame(str(file), table, notes=tuple(notes), locate=table.locate if is_parquet else None)
 
 
@@ -40,8 +37,9 @@ def _check_header(file: Path, names: list[str]) -> list[str]:
     """Return a note where half or more of the names are numbers; 0, 1, 2, ... are names that pandas gives.
 
     Raises:
-        DataError: all names are numbers, so that the file has no header, or spaces separate them.
+        DataError: all names are numbers, so that the file has no header, two are equal, or spaces separate them.
     """
+    check_distinct(file, names)
     if len(names) == 1 and " " in names[0]:
         raise DataError(f"dataset.path: {file} separates columns by ' ': separate them by commas")
     n_numbers = sum(re.fullmatch(arrow_columns.NUMBER, name.strip()) is not None for name in names)
@@ -77,11 +75,8 @@ def list_folder(folder: Path) -> str:
 def find_part(path: str, part: str, option: str = "dataset.path") -> Path | None:
     """Return the file of `part` in the folder `path`, None if there is none. Raises `DataError`."""
     folder = check_folder(path, option)
-    try:
-        files = [file for suffix in SUFFIXES if os.path.lexists(file := folder / (part + suffix))]
-        irregular = [file for file in files if not file.is_file() and not (file.is_dir() and list_files(file))]
-    except OSError as error:
-        raise DataError(f"{option}={path[:200]} can't be read: {error.strerror}") from error
+    files = [file for suffix in SUFFIXES if os.path.lexists(file := folder / (part + suffix))]
+    irregular = [file for file in files if not file.is_file() and not (file.is_dir() and list_files(file))]
     if irregular:
         raise DataError(
             f"{option}={path}: {irregular[0].name} is no regular file, or a link to nothing: it is not read"

@@ -59,11 +59,11 @@ def load_splits(name: str, required: Sequence[str], optional: Sequence[str] = ()
 
 def _make_frame(name: str, part: str, split: Any) -> Frame:  # noqa: ANN401  datasets has no types
     """Return the split `part` of the dataset `name` as a table."""
-    revision = f"{name.partition('@')[0]}@{commit_of(split) or name.partition('@')[2] or 'unknown'}"
+    revision = f"{name.partition('@')[0]}@{find_commit(split) or name.partition('@')[2] or 'unknown'}"
     return Frame(f"{name} ({part})", split.with_format("arrow")[:], "dataset.hub", revision=revision)
 
 
-def commit_of(split: Any) -> str:  # noqa: ANN401  datasets has no types
+def find_commit(split: Any) -> str:  # noqa: ANN401  datasets has no types
     """Return the commit of the hub that a split was read from, "" if the `datasets` library doesn't have it.
 
     It is in the addresses of the downloads, where these were noted, and in the name of the cache folder.

@@ -149,8 +149,7 @@ def divide(
         rows, is_train = rows[is_used], rank[is_used] < quota[is_used]
     sizes = np.bincount(owner[rows[is_train]], minlength=owner.max() + 1)
     too_small = (sizes > 0) & (sizes < MIN_TRAINING_SAMPLES)
-    train, test_rows = rows[is_train], rows[~is_train]
-    train = train[~too_small[owner[train]]]
+    train, test_rows = rows[is_train & ~too_small[owner[rows]]], rows[~is_train]
     clients = np.unique(owner[train])
     has_new_people = not np.isin(owner[test_rows], clients).any()
     if not has_new_people:
@@ -170,7 +169,7 @@ def divide(
     return Division(train, test_rows, place[owner[train]], None if has_new_people else place[owner[test_rows]], note)
 
 
-def compare(rules: Rules, samples: tuple[str, int, int], people: tuple[str, int, int]) -> list[str]:
+def compare_with_original(rules: Rules, samples: tuple[str, int, int], people: tuple[str, int, int]) -> list[str]:
     """Return notes on the differences between a pool and the original's, where all parts were read.
 
     Args:

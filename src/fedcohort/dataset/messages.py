@@ -23,8 +23,8 @@ def list_names(names: Sequence[str], limit: int = MAX_NAMES) -> str:
         else:
             runs.append([name])
     entries = [entry for run in runs for entry in ([f"{run[0]} ... {run[-1]}"] if len(run) > 2 else run)]
-    more = [f"{len(entries) - limit} more"] if len(entries) > limit else []
-    return ", ".join([*(entry or "''" for entry in entries[:limit]), *more])
+    further = [f"{len(entries) - limit} more"] if len(entries) > limit else []
+    return ", ".join([*(entry or "''" for entry in entries[:limit]), *further])
 
 
 def _is_next_number(before: str, name: str) -> bool:

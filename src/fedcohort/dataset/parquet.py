@@ -5,7 +5,7 @@ partitioned into folders such as `year=2024`, which become a column `year`.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from fedcohort.errors import DataError
+from fedcohort.host import parquet
 
 FORMAT = ds.ParquetFileFormat(  # pre_buffer would keep the bytes of a whole file in memory
     default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False, page_checksum_verification=True)
@@ -26,6 +27,12 @@ def unreadable(file: Path, error: Exception) -> DataError:
         return DataError(f"dataset.path: {file} ({size:.3f} GB) needs more memory than is available: use fewer rows")
     reason, kind = str(error).splitlines()[0], "parquet" if file.suffix == ".parquet" else "csv"
     return DataError(f"dataset.path: {file} can't be read, it is truncated or no {kind} file: {reason}")
+
+
+def check_distinct(file: Path, names: Sequence[str]) -> None:
+    """Raise `DataError` if two columns of a file have the same name."""
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise DataError(f"dataset.path: {file} has {names.count(repeated[0])} columns called {repeated[0]!r}")
 
 
 def list_files(folder: Path) -> list[Path]:
@@ -46,10 +53,11 @@ class StoredTable:
         self._folder, self._files = path, list_files(path) if path.is_dir() else [path]
         file, paths = self._files[0], [str(file) for file in self._files]
         try:
+            names = parquet.open_file(file).schema_arrow.names
+            check_distinct(file, names)
             table = ds.dataset(paths, format=FORMAT, partitioning="hive", partition_base_dir=str(path))
             self.schema: pa.Schema = table.schema
             self._fragments = list(table.get_fragments())
-            names = self._fragments[0].physical_schema.names
             for file, fragment in zip(self._files, self._fragments, strict=True):
                 if (other_names := fragment.physical_schema.names) != names:
                     different = sorted(set(names) ^ set(other_names)) or other_names

@@ -1,6 +1,5 @@
 """Datasets whose images belong to people: one pool of images, divided by LEAF's rules (`dataset.leaf`)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -12,7 +11,6 @@ from fedcohort.dataset.base import Raw
 from fedcohort.dataset.image_dataset import ImageLayout
 from fedcohort.dataset.labels import read_classes
 from fedcohort.rng import generator
-from fedcohort.types import Ids
 
 
 @dataclass(frozen=True)
@@ -56,15 +54,12 @@ class PeopleImages(leaf.LeafDataset):
         rng = generator(seed, "leaf")
         parts = leaf.divide(self.name, people, self.rules, rng, frames[0].table.num_rows)
         x, test_x = (self.layout.read_images(frames, rows) for rows in (parts.train, parts.test))
-        notes = [parts.note, *self._compare_pool(people)]
+        n_images, n_people = self.layout.pool
+        counts = ("images", len(people), n_images), ("people", len(np.unique(people)), n_people)
+        notes = [parts.note, *leaf.compare_with_original(self.rules, *counts)]
         raw = self.layout.make_raw((x, labels[parts.train]), (test_x, labels[parts.test]), self.pixels, *notes)
         raw = replace(raw, train_owner=parts.owner, test_owner=parts.test_owner, pooled_test=parts.test_owner is None)
         if attribute is not None:
             values = np.concatenate([read_classes(frame, attribute, ("0", "1")) for frame in frames])
             raw = replace(raw, train_attribute=values[parts.train], test_attribute=values[parts.test])
         return replace(raw, revision=frames[0].revision)
-
-    def _compare_pool(self, people: Ids) -> Sequence[str]:
-        """Return notes on the differences from the original's pool, where all of its parts were read."""
-        images, persons = self.layout.pool
-        return leaf.compare(self.rules, ("images", len(people), images), ("people", len(np.unique(people)), persons))

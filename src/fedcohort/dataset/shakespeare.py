@@ -88,7 +88,7 @@ class Shakespeare(leaf.LeafDataset):
         notes += ["validation sequences overlap training sequences"] * (not has_lines or self.step <= LENGTH)
         if not has_lines or self.step == 1:
             counts = ("sequences", len(owner), N_SEQUENCES), ("roles", len(np.unique(owner)), N_ROLES)
-            notes += leaf.compare(self.rules, *counts)
+            notes += leaf.compare_with_original(self.rules, *counts)
         release_memory()
         return Raw(
             self.name,

@@ -44,7 +44,7 @@ SCALE = PixelScale((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 @dataclass(frozen=True)
 class Spawrious(ImageTables):
-    """Spawrious.
+    """Spawrious, images of dogs with breed and place.
 
     Attributes:
         breeds, places: the breeds and places that are used, in the order of their numbers.

@@ -37,7 +37,7 @@ MAX_SAMPLES = 50_000_000  # 12 GB
 
 @dataclass(frozen=True)
 class Synthetic(Dataset):
-    """Synthetic(alpha, beta).
+    """The generated dataset Synthetic(alpha, beta).
 
     Attributes:
         alpha, beta: variances of u_k and B_k.

@@ -3,7 +3,6 @@
 Rows are counted from 0, without the header.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,12 +19,10 @@ from fedcohort.dataset.parquet import StoredTable, decoded_type
 from fedcohort.host import memory
 from fedcohort.types import Ids
 
-ROW_NUMBERS = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")  # how pandas writes an index without a name
-
 
 @dataclass(frozen=True)
 class Frame:
-    """A table, with what its error messages need.
+    """A table, with the names and remedies that its error messages state.
 
     Attributes:
         where: the file, or the split of a dataset on the hub.
@@ -59,11 +56,6 @@ class Frame:
     def names(self) -> list[str]:
         """The table's own columns, in order."""
         return [str(name) for name in self.table.column_names]
-
-    @cached_property
-    def _index_columns(self) -> list[str]:
-        """The columns that pandas wrote as an index."""
-        return arrow_columns.metadata_texts(self.table.schema, b"pandas", "index_columns")
 
     def check_name(self, name: str) -> None:
         """Raise `DataError`, with the names of all columns, if the table has no column `name`."""
@@ -149,15 +141,6 @@ class Frame:
             return 0.5 <= arrow_columns.share_of_numbers(self.table.column(name)) < 1
         return arrow_columns.is_number(kind)
 
-    def is_row_number(self, name: str) -> bool:
-        """Return whether pandas wrote the column as an index: by its name, by the file's metadata, or its values."""
-        if ROW_NUMBERS.fullmatch(name) or name in self._index_columns:
-            return True
-        if name != "index":
-            return False
-        column = self.table.column(name)
-        return pa.types.is_integer(column.type) and bool(pc.count_distinct(column).as_py() == len(column))
-
     def numbers(self, names: Sequence[str], *, gaps: bool = False) -> Float32[np.ndarray, "rows columns"]:
         """Return columns of numbers side by side.
 
@@ -223,14 +206,9 @@ class Frame:
     def _read_chunk(
         self, name: str, chunk: pa.Array, start: int, image_shape: tuple[int, ...], gaps: bool
     ) -> np.ndarray:
-        """Return a chunk of lists or images as an array.
+        """Return a chunk of lists or images, none of which is empty, as an array.
 
-        Args:
-            name: the column.
-            chunk: some of its cells, none of which is empty.
-            start: the row of the first of these cells.
-            image_shape: shape of the images in the chunks before; empty for the first chunk.
-            gaps: whether a missing number is NaN; otherwise it is an error.
+        start is the row of its first cell, image_shape the shape of the images in the chunks before, empty for none.
         """
         if images.holds_images(chunk.type):
             try:
@@ -259,9 +237,9 @@ class Frame:
         lengths = pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
         if len(lengths) and lengths[0] == 0:
             raise self.cell_error(name, start, "is an empty list")
-        other = (lengths != lengths[0]).reshape(-1, lists_per_row).any(1)
+        is_different = (lengths != lengths[0]).reshape(-1, lists_per_row).any(1)
         what = "has a list of another length than the first: pad or cut the lists"
-        self.check_cells(name, other, lambda row: what, start=start)
+        self.check_cells(name, is_different, lambda row: what, start=start)
         return int(lengths[0])
 
 

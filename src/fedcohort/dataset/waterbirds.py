@@ -44,7 +44,7 @@ LAYOUT = ImageLayout(
 
 @dataclass(frozen=True)
 class Waterbirds(ImageTables):
-    """WaterBirds.
+    """WaterBirds, images of birds with their background.
 
     Attributes:
         size: width and height of the images in pixels.

@@ -84,7 +84,7 @@ class Deadline(Component, Protocol[S]):
     def max_arrivals(self, cohort: int) -> int:
         """Return the largest number of clients that arrive in a round that requests `cohort`.
 
-        Clients that take equally long may add to it.
+        More may arrive where several clients answer at the same second as the last one.
         """
         return self.cohort_size(cohort)
 

@@ -56,7 +56,7 @@ class Timing(ReadOnly):
         return total
 
     def probe(self) -> Values:
-        """Return the seconds of a query, [n]: download and forward passes. Its answer is a few bytes."""
+        """Return the seconds of a query, [n]: download and forward passes; the small answer takes no time."""
         total: Values = self.down + self.infer
         return total
 

@@ -22,7 +22,7 @@ from fedcohort.errors import OptionError
 from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import gpus, status, sweep
 from fedcohort.jobs.launch import LOCAL, SLURM, Launch, Local, Slurm
-from fedcohort.jobs.refused import Refusal, leave_out_rejected, list_refused
+from fedcohort.jobs.rejected import Rejection, leave_out_rejected, list_rejected
 from fedcohort.jobs.sweep import GRID, combine, split_jobs
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import Plan, save_plan
@@ -60,12 +60,12 @@ class Grid(Sweeper):
         jobs = split_jobs(self.typed)
         if not jobs:
             raise OptionError("the sweep has no jobs: a range such as range(0) is empty")
-        refused = self.list_refused(jobs)
-        started = leave_out_rejected(refused, jobs, skip=skip)
+        rejected = self.list_rejected(jobs)
+        started = leave_out_rejected(rejected, jobs, skip=skip)
         if self.on_gpus:
             gpus.limit_jobs_to_gpus(self.launcher)
         folder = Path(self.typed.hydra.sweep.dir).absolute()
-        reasons = [(refusal.words, refusal.reason) for refusal in refused]
+        reasons = [(rejection.words, rejection.reason) for rejection in rejected]
         sweep.SWEEP.begin(folder, Plan(started, reasons, str(self.typed.hydra.launcher._target_)))
         OmegaConf.save(self.typed, folder / "multirun.yaml")  # as Hydra's own sweeper does
         results: list[Any] = []
@@ -75,7 +75,7 @@ class Grid(Sweeper):
             results += [job.return_value for job in done]  # which raises what the job raised
         return results
 
-    def list_refused(self, jobs: Sequence[Sequence[str]]) -> list[Refusal]:
+    def list_rejected(self, jobs: Sequence[Sequence[str]]) -> list[Rejection]:
         """Return the jobs that would be rejected, in their order."""
         configs = find_configs(self.typed.hydra)
         composer = JobComposer(lambda words: self._loader.load_sweep_config(self.typed, list(words)), configs)
@@ -85,7 +85,7 @@ class Grid(Sweeper):
             self.on_gpus |= composition.config["trainer"]["accelerator"] == "gpu"
             return composition
 
-        return list(list_refused(jobs, compose, configs))
+        return list(list_rejected(jobs, compose, configs))
 
 
 def register() -> None:
@@ -104,10 +104,10 @@ def begin_grid(words: Sequence[str], configs: Path, launcher: str) -> Path:
     config = compose_job(tuple(jobs[0]), configs).config
     if not config["sweep"]["wait"]:
         raise OptionError("sweep.wait=false is for `python train.py -m`: a sweep from Python waits for its jobs")
-    refused = list(list_refused(jobs, lambda job: compose_job(job, configs), configs))
-    started = leave_out_rejected(refused, jobs, skip=config["sweep"]["skip_refused"])
+    rejected = list(list_rejected(jobs, lambda job: compose_job(job, configs), configs))
+    started = leave_out_rejected(rejected, jobs, skip=config["sweep"]["skip_refused"])
     folder = Path(config["paths"]["logs"]).absolute() / "sweeps" / f"{datetime.now():%Y-%m-%d_%H-%M-%S_%f}"
-    save_plan(folder, Plan(started, [(refusal.words, refusal.reason) for refusal in refused], launcher))
+    save_plan(folder, Plan(started, [(rejection.words, rejection.reason) for rejection in rejected], launcher))
     return folder
 
 

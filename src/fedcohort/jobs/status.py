@@ -105,7 +105,7 @@ def describe_counts(sweep_status: SweepStatus) -> str:
         (sweep_status.count("failed"), "failed"),
         (sweep_status.count("stopped"), "stopped"),
         (sweep_status.n_waiting, "left"),
-        (len(sweep_status.plan.refused), "left out (refused)"),
+        (len(sweep_status.plan.refused), "left out (rejected)"),
     ]
     return ", ".join(f"{n} {how}" for n, how in counts if n) or "no job has begun"
 

@@ -48,7 +48,7 @@ def load_weights(network: nn.Module, path: Path, classifier: str) -> None:
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:
-    """Return the tensors in the file by name; nothing in it is executed."""
+    """Return the tensors in a file of weights by name, without executing code that the file may contain."""
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file  # noqa: PLC0415 - an optional package

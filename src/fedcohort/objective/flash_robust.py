@@ -64,7 +64,7 @@ class FlashRobust(Objective):
         self, logits: Float[Tensor, "b c"], y: Int64[Tensor, "b"], reference: Float[Tensor, "b c"] | None
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
         if reference is None:
-            raise ValueError("FLASH's loss needs the reference predictions of w_t")
+            raise ValueError("FLASH's loss needs the predictions of w_t on the batch: pass `reference`, float [b, c]")
         logp = F.log_softmax(logits, 1)
         log_py = logp.gather(1, y[:, None])[:, 0]
         pseudo_label_loss = -(reference * logp).sum(1)

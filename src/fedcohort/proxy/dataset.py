@@ -2,8 +2,8 @@
 
     python train.py agg=feddf proxy=dataset dataset@proxy.source=fashion_mnist
 
-They must have the shape of the run's samples and be different samples (`proxy.base.foreign`). They are standardised by
-the mean and standard deviation of the source, whether pixels are bytes or numbers. proxy=folder reads a user's files.
+The inputs must have the shape of the run's samples and be different samples (`proxy.base.check_foreign`). They are
+standardised by the mean and standard deviation of the source dataset. proxy=folder reads a user's files.
 """
 
 from dataclasses import dataclass

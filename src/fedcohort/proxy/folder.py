@@ -3,7 +3,7 @@
     python train.py agg=feddf dataset=folder dataset.path=my_data proxy=folder proxy.path=my_public_data
 
 Samples are reshaped to the run's; if the columns have the same names, they are put into the order of the run's. They
-must be other samples than the clients' (`proxy.base.foreign`). They are converted exactly as the run's inputs:
+must be other samples than the clients' (`proxy.base.check_foreign`). They are converted exactly as the run's inputs:
 
     images, of the run's size     bytes, or bytes divided by 255, are standardised as the run's pixels; scale: 1 or 255
     standardised inputs           (x / scale - mean) / sd, with the mean and standard deviation of the run
@@ -20,6 +20,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
+from fedcohort.dataset.arrow_columns import is_row_number
 from fedcohort.dataset.files import read_part
 from fedcohort.dataset.image_dataset import NO_PIXELS, read_images, to_pixels
 from fedcohort.dataset.images import ImageFormat
@@ -100,7 +101,7 @@ class Folder(Proxy):
         if self.features is not None:
             return [self.features]
         names = [name for name in frame.names if name not in self.leave_out and frame.is_number(name)]
-        names = [name for name in names if not frame.is_row_number(name)]
+        names = [name for name in names if not is_row_number(frame.table, name)]
         return list(federation.columns) if sorted(names) == sorted(federation.columns) else names
 
 

@@ -103,7 +103,7 @@ class History:
 
 
 def read_lines(path: Path, offset: int = 0, before: str = "") -> tuple[list[Line], int]:
-    """Read the complete lines, and return them with the offset of their end.
+    """Read the journal's complete lines; return them, and the offset in bytes at which the last one ends.
 
     An incomplete last line was never committed and is ignored.
 
@@ -170,7 +170,7 @@ def require_journal(folder: Path, reader: str) -> None:
 
 
 def _parse(text: bytes, before: str) -> tuple[Line | None, bool]:
-    """Return the line, None if it cannot be read, and whether its digest is correct or missing."""
+    """Return a line of the journal, or None if it cannot be read; and whether its digest is correct or missing."""
     try:
         value: Any = json.loads(text)
         trace = {name: (mean, sd) for name, (mean, sd) in value["trace"].items()}

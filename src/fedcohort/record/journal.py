@@ -80,7 +80,7 @@ class Journal(Observer):
             return
         table = client_table.write_step(self._folder, report.step, report.clients) if report.clients else None
         if self._file is None:
-            raise RuntimeError("observe before start")
+            raise RuntimeError(f"round {report.step} was reported before the run began: call start() first")
         self._last_digest = commit_step(self._file, report, table, self._last_digest)
         self._lines_by_step[report.step] = CommittedLine(report.fingerprint, table, self._last_digest)
 

@@ -32,7 +32,7 @@ REMEDY = "Restore it from a copy, or remove it and resume the run, which writes 
 
 
 def save_info(info: RunInfo) -> None:
-    """Write the metadata, and add the start time of this process."""
+    """Write a run's metadata to `info.json` and `info.npz`, and add the start time of this process."""
     path = info.folder / INFO_FILE
     start_times = read_start_times(info.folder) if path.exists() else []
     _write(info, [*start_times, time.time_ns() // 1_000_000])
@@ -64,7 +64,7 @@ def _shrink_integers(values: np.ndarray) -> np.ndarray:
 
 
 def load_info(folder: Path) -> RunInfo:
-    """Return the RunInfo of the newest process in `folder`. Raises `CheckpointError` without a complete one."""
+    """Return the metadata in the run folder `folder`; raise `CheckpointError` if they are incomplete."""
     facts = _read(folder)["info"]
     fields = {field.name for field in dataclasses.fields(RunInfo)}
     facts = {name: value for name, value in facts.items() if name in fields}

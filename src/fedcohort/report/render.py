@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
-PIXEL = 96 / 150  # CSS pixels per pixel of a PNG with 200 dots per inch: text of 8 points has 14 pixels
-SMALLEST = 0.68  # share of a figure's width below which its text is too small
+CSS_PIXELS = 96 / 150  # CSS pixels per pixel of a PNG with 200 dots per inch: text of 8 points has 14 pixels
+MIN_WIDTH_SHARE = 0.68  # share of a figure's width below which its text is too small
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Picture:
     def width(self) -> int:
         """Width on the page in CSS pixels, from the header of the PNG."""
         with self.path.open("rb") as file:
-            return int(int.from_bytes(file.read(20)[16:], "big") * PIXEL)
+            return int(int.from_bytes(file.read(20)[16:], "big") * CSS_PIXELS)
 
     @property
     def min_width_px(self) -> int:
         """Width in CSS pixels below which the page scrolls rather than shrinks the figure."""
-        return int(self.width * SMALLEST)
+        return int(self.width * MIN_WIDTH_SHARE)
 
     @property
     def data(self) -> str:

@@ -11,7 +11,7 @@ from fedcohort.types import Ids, Values
 
 IDLE, AWAY, TOO_LATE, ARRIVED = range(4)
 Outcomes = Int[np.ndarray, "_n"]
-BEST, MAX_ROWS = 30, 60  # rows: up to `MAX_ROWS` all clients, otherwise the best by score and the selected ones
+N_BEST, MAX_ROWS = 30, 60  # rows: up to `MAX_ROWS` all clients, otherwise the best by score and the selected ones
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,11 @@ def choose_rows(round: ScoredRound) -> Ids:
     """Return the clients that have a row, best first.
 
     These are all clients with a score or a selection, if there are at most `MAX_ROWS` of them. Otherwise they are the
-    best `BEST` and all selected clients, `MAX_ROWS` at most.
+    best `N_BEST` and all selected clients, `MAX_ROWS` at most.
     """
     ranking = round.ranking
     scored, selected = ~np.isnan(round.key[ranking]), round.selected[ranking]
     if (scored | selected).sum() > MAX_ROWS:
-        scored[BEST:] = False
+        scored[N_BEST:] = False
     rows: Ids = ranking[scored | selected][:MAX_ROWS]
     return rows

@@ -14,7 +14,7 @@ from fedcohort.results.method_names import name_method
 if TYPE_CHECKING:
     import pandas as pd
 EMPTY = "–"
-LONG = 30  # characters above which a cell with letters is a text, which may wrap
+LONG_TEXT = 30  # characters above which a cell with letters is a text, which may wrap
 METHOD_COLUMNS = {"method", "selector", "agg"}
 LATEX_SYMBOLS = {"<": "$<$", ">": "$>$", "≥": r"$\geq$", "≤": r"$\leq$", "−": "$-$", "×": r"$\times$", "∞": r"$\infty$"}
 Format = str | Callable[[Any], str]
@@ -67,7 +67,7 @@ class Table:
             i
             for row in self.rows
             for i, cell in enumerate(row)
-            if i and len(cell) > LONG and re.search("[A-Za-z]{3}", cell)
+            if i and len(cell) > LONG_TEXT and re.search("[A-Za-z]{3}", cell)
         }
 
     @cached_property

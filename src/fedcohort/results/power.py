@@ -4,7 +4,7 @@ import math
 from bisect import bisect_left
 
 POWER = 0.8
-LIMIT = 100_000  # seeds: larger numbers are of no practical use
+MAX_SEEDS = 100_000  # seeds: larger numbers are of no practical use
 
 
 def count_seeds(spread: float, worth: float, alpha: float = 0.05, power: float = POWER) -> int | None:
@@ -25,8 +25,8 @@ def count_seeds(spread: float, worth: float, alpha: float = 0.05, power: float =
         return _power(worth / spread, n, alpha) >= power
 
     enough = 2
-    while enough < LIMIT and not detects(enough):  # doubled: far above, the power is not computed exactly
-        enough = min(2 * enough, LIMIT)
+    while enough < MAX_SEEDS and not detects(enough):  # doubled: far above, the power is not computed exactly
+        enough = min(2 * enough, MAX_SEEDS)
     return bisect_left(range(enough), True, lo=max(2, enough // 2), key=detects)
 
 

@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float64
 from fedcohort import ranges
 
 SHARE = 1 / 6  # of the horizon
-LEAST = 3  # evaluations
+MIN_EVALUATIONS = 3  # evaluations
 ROUNDING = 1e-9  # of a step
 Kind = Literal["late", "last", "best"]
 KINDS: tuple[Kind, ...] = ("late", "last", "best")
@@ -39,9 +39,9 @@ def late_window(steps: Numbers, horizon: float | None = None) -> Mask:
     end = (steps[-1] if len(steps) else 0.0) if horizon is None else horizon
     counts = trained & (steps <= end)
     window = counts & (steps > end * (1 - SHARE) + ROUNDING)
-    if window.sum() < LEAST:
+    if window.sum() < MIN_EVALUATIONS:
         window = np.zeros(len(steps), dtype=bool)
-        window[np.flatnonzero(counts)[-LEAST:]] = True
+        window[np.flatnonzero(counts)[-MIN_EVALUATIONS:]] = True
     return window
 
 

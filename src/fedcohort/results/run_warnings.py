@@ -8,9 +8,9 @@ import numpy as np
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 
-RISEN = 10  # factor over the untrained model's loss above which a warning is given
-SELECTIONS = 3  # selections without an arrival after which a client is reported
-NAMED = 3  # clients that the warning names
+RISE_FACTOR = 10  # factor over the untrained model's loss above which a warning is given
+MIN_SELECTIONS = 3  # selections without an arrival after which a client is reported
+MAX_NAMED_CLIENTS = 3  # clients that the warning names
 LOSSES = ("test/loss", "server_val/loss", "clients/loss_mean")
 
 
@@ -25,14 +25,14 @@ def _never_arrived(info: RunInfo, history: History) -> list[str]:
     for arrived in history.arrived:
         for client in arrived:
             selections.pop(client, None)
-    clients = sorted(client for client, rounds in selections.items() if rounds >= SELECTIONS)
+    clients = sorted(client for client, rounds in selections.items() if rounds >= MIN_SELECTIONS)
     if not clients:
         return []
-    names = f"{', '.join(map(str, clients[:NAMED]))}{', ...' if len(clients) > NAMED else ''}"
+    names = f"{', '.join(map(str, clients[:MAX_NAMED_CLIENTS]))}{', ...' if len(clients) > MAX_NAMED_CLIENTS else ''}"
     why = f"they were late (deadline={info.choices.get('deadline', '?')})"
     why += ", or their updates were dropped" if _drops_updates(history) else ""
     return [
-        f"{len(clients)} of {len(info.n_train)} clients were selected {SELECTIONS} times or more and never arrived "
+        f"{len(clients)} of {len(info.n_train)} clients were selected {MIN_SELECTIONS} times or more and never arrived "
         f"({names}): {why}; the model has learned nothing from their data"
     ]
 
@@ -54,7 +54,7 @@ def _loss_rose(history: History) -> list[str]:
     for name in LOSSES:
         if name in history.final and (steps := history.measured[name])[0] == 0:
             first, last = float(history.metrics[name][0]), history.final[name]
-            if last > RISEN * first > 0:
+            if last > RISE_FACTOR * first > 0:
                 fact = f"{name} is {last:.3g} at round {steps[-1]}, {last / first:.0f} times the untrained model's"
                 remedy = "inputs of one scale (dataset=folder has dataset.standardise=train)"
                 return [f"{fact}: a smaller client.lr may help, or {remedy}"]

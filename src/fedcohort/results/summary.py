@@ -14,8 +14,8 @@ from fedcohort.results.run_warnings import list_rounds_with_update, list_warning
 from fedcohort.results.target import find_crossing
 from fedcohort.round.budget import Spent
 
-BEST = (MAIN_METRIC, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
-MEANS = ("attack/weight", "attack/share")  # metrics whose mean over the rounds is reported
+BEST_METRICS = (MAIN_METRIC, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
+MEAN_METRICS = ("attack/weight", "attack/share")  # metrics whose mean over the rounds is reported
 CLOCK, DOWN, UP = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
 SHARES = (0.8, 0.9, 0.95)  # shares of the best accuracy
 
@@ -47,9 +47,9 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
         "rounds_without_update": sum(step > 0 for step in history.steps) - len(list_rounds_with_update(history)),
         "warnings": list_warnings(info, history),
         "final": final,
-        "means": {name: float(history.metrics[name].mean()) for name in MEANS if name in final},
+        "means": {name: float(history.metrics[name].mean()) for name in MEAN_METRICS if name in final},
         "earlier": {name: step for name, step in last.items() if step < history.steps[-1]},
-        "best": {name: best for name in BEST if (best := _best(history, name))},
+        "best": {name: best for name in BEST_METRICS if (best := _best(history, name))},
         "reached": shares_of_best(history),
         "fingerprint": history.fingerprints[-1] if history.fingerprints else None,
         "wall_s": wall_s(metadata.read_start_times(info.folder), [*history.times, now]),

@@ -16,7 +16,7 @@ from jaxtyping import Float64
 
 from fedcohort.results.difference import Difference, summarise_differences
 
-LEAST = 5  # seeds
+MIN_SEEDS = 5  # seeds
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def cross_fit(differences: Float64[np.ndarray, "methods seeds"]) -> Winner:
     n = x.shape[1]
     index = int(x.mean(axis=1).argmax())
     naive = float(x[index].mean())
-    if n < LEAST:
+    if n < MIN_SEEDS:
         return Winner(index, naive, None, math.nan)
     means = (x.sum(axis=1, keepdims=True) - x) / (n - 1)  # over the other seeds
     chosen = np.round(means, 12).argmax(axis=0)

@@ -49,7 +49,7 @@ class FedBalancer(LossThreshold):
         )
 
     def _count_fitting(self, request: SampleRequest) -> int:
-        """Return S, the number of samples of which all units of work fit before the deadline."""
+        """Return S, the number of samples on which a client can do all its local work before the deadline."""
         available_s = request.deadline_s if self.as_released else request.deadline_s - request.travel_s
         batch_s = request.unit_s * request.batch / request.n
         batches = max(0.0, available_s / (request.units * batch_s)) if batch_s > 0 else math.inf

@@ -73,7 +73,7 @@ class Selector(Component, Protocol[S]):
         return {}
 
     def shortlist(self, cohort: int) -> int:
-        """Return how many available clients the selector needs in order to choose `cohort` of them.
+        """Return how many available clients the selector needs for a choice of `cohort` clients among them.
 
         Back-off (`round/backoff.py`) leaves at least as many available.
         """

@@ -189,7 +189,7 @@ class FedCor(Selector[State]):
     def _choose(self, state: State, ctx: RoundContext) -> Selection:
         """Return the selection, with each client's discount alpha and place in the order of choice as score terms."""
         if state.X is None:
-            raise ValueError("the kernel is fitted before the first choice")
+            raise ValueError("FedCor has not fitted its kernel: let its warm-up rounds pass before it chooses by it")
         order, all_scores = self.order(self._kernel().covariance(state.X, state.f), state.p, state.alpha, ctx)
         choice_order = np.full(ctx.n_clients, np.nan)
         choice_order[order] = np.arange(len(order))

@@ -211,7 +211,7 @@ def drop_rates(importance: Values, low: float, high: float, m: int) -> Values:
 
 
 def predict_job_seconds(ctx: RoundContext, chosen: Ids, rho: Values) -> Values:
-    """Return the expected seconds of each chosen client's job without the share rho of its upload, [len(chosen)]."""
+    """Return the expected seconds of each chosen client's job if it leaves out the share rho of its upload, [m]."""
     job_s, upload_s = ctx.signals["expected_s"][chosen], ctx.signals["expected_up_s"][chosen]
     return np.asarray(job_s - rho * upload_s)
 

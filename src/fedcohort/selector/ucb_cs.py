@@ -133,7 +133,7 @@ class UcbCs(Selector[State]):
         return float(np.nanmax(std)) if np.isfinite(std).any() else before
 
     def _decay(self, previous: Values, current: Values, pulled: np.ndarray) -> Values:
-        """Return a term of the index by Algorithm 1, lines 6 and 8: it decays, except for the clients just selected.
+        """Return a term of the index after a round: gamma times `previous`, `current` for selected clients (Alg. 1).
 
         Args:
             previous: the term before the round, [n_clients]; infinite values stay.

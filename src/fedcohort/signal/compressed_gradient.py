@@ -19,7 +19,7 @@ from fedcohort.types import Ids
 
 
 def sketch_gradients(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Float64[np.ndarray, "_n d"]:
-    """Return the compressed gradients, [len(clients), d']; NaN for one that is not finite."""
+    """Return each client's compressed gradient, [len(clients), d']; a row of NaN where the gradient is not finite."""
     rows = []
     for k in clients:
         gradient = lab.gradient(int(k)).double().cpu().numpy()

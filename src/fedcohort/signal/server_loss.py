@@ -1,6 +1,7 @@
 """server_loss: loss of w_t moved by a weighted sum of the arrived updates, on the server's validation set (FedPNS).
 
-A reader gets a function: weights [arrived], not normalised -> mean cross-entropy on server_val, in nats.
+The value of this signal is a function: it takes a weight for each arrived client, [arrived], which need not sum to 1,
+and returns the mean cross-entropy on the server's validation set, in nats.
 """
 
 from collections.abc import Callable

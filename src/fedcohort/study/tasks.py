@@ -15,7 +15,7 @@ from typing import Any
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.jobs.launch import Launch
 from fedcohort.jobs.local import DIED
-from fedcohort.jobs.refused import Refusal, list_refused
+from fedcohort.jobs.rejected import Rejection, list_rejected
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.folder import config_hash
 from fedcohort.record.history import read, wall_s
@@ -112,9 +112,9 @@ def identity_of(overrides: Overrides, configs: Path) -> dict[str, str]:
 
 
 @cache
-def find_refusal(overrides: Overrides, configs: Path) -> Refusal | None:
+def find_refusal(overrides: Overrides, configs: Path) -> Rejection | None:
     """Return why runs would be rejected before they read data; None if they are not."""
-    return next(list_refused([overrides], lambda _: compose(overrides, configs), configs), None)
+    return next(list_rejected([overrides], lambda _: compose(overrides, configs), configs), None)
 
 
 def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Outcome], None, None]:

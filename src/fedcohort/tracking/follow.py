@@ -36,7 +36,7 @@ SHARE = 0.05  # largest share of the time that is spent on sending to a slow ser
 LONGEST_PAUSE_S = 600.0
 POLL_S = (0.1, 1.0)  # shortest and longest time between two checks of the journal and the lock
 NICE = 5  # training has priority
-LAST_S = 20.0  # seconds that a follower may run after the process that started it has ended
+EXIT_DELAY_S = 20.0  # seconds that a follower may run after the process that started it has ended
 Wait = Callable[[float], str | None]  # wait at most these seconds, and return the run's status if it has ended
 
 
@@ -174,7 +174,7 @@ def serve(reader: Connection, writer: Connection) -> None:
 
     Args:
         reader: messages with `folder`, `every_s` and `wait_s` of a run that starts, and with its `status` at its end.
-        writer: messages with `done` (the folder) and `refusal` of each run, and `level` and `text` of log messages.
+        writer: messages with `done` (the folder) and `error` of each run, and `level` and `text` of log messages.
     """
 
     def wait(seconds: float) -> str | None:
@@ -192,26 +192,26 @@ def serve(reader: Connection, writer: Connection) -> None:
             return
         if "folder" not in message:  # the status of a run that was given up
             continue
-        folder, refusal = Path(message["folder"]), ""
+        folder, error_text = Path(message["folder"]), ""
         try:
             follow(folder, message["every_s"], message["wait_s"], wait)
         except FedcohortError as error:
-            refusal = str(error)
+            error_text = str(error)
         except Exception as error:  # a defect here must not affect the run
             log.warning(
                 "MLflow did not get the rest of this run (%s: %s); `%s` sends what is missing",
                 *(type(error).__name__, error, command_to_send(folder)),
             )
         with suppress(BrokenPipeError):
-            writer.send({"done": str(folder), "refusal": refusal})
+            writer.send({"done": str(folder), "error": error_text})
 
 
 def _exit_after_parent(source: int) -> None:
-    """End this process LAST_S seconds after the last process that could write to `source` has ended."""
+    """End this process EXIT_DELAY_S seconds after the last process that could write to `source` has ended."""
     hangup = select.poll()
     hangup.register(source, 0)
     hangup.poll()
-    time.sleep(LAST_S)
+    time.sleep(EXIT_DELAY_S)
     os._exit(1)
 
 

@@ -173,7 +173,7 @@ class MlflowTracker(Observer):
                 if "text" in message:
                     log.log(message["level"], "%s", message["text"])
                 elif message["done"] == str(self._folder):  # a shared pipe may have those of a killed process
-                    self._folder, self._problem = None, message["refusal"]
+                    self._folder, self._problem = None, message["error"]
                     return True
         except (EOFError, OSError):  # the follower has died, perhaps within a message
             MlflowTracker._follower = None

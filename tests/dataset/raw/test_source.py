@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.dataset.raw.source import check_inside, find_first, folder_of, folders_in, images_in
+from fedcohort.dataset.raw.source import check_inside, check_source, find_first, folders_in, images_in
 from fedcohort.errors import DataError
 
 
@@ -43,9 +43,9 @@ def test_links_inside_are_fine(source: Path) -> None:
 
 def test_what_is_not_there_is_named(source: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no such folder"):
-        folder_of(str(tmp_path / "nowhere"))
+        check_source(str(tmp_path / "nowhere"))
     with pytest.raises(DataError, match="is a file: unpack it first, archives are not opened here"):
-        folder_of(str(tmp_path / "secret.png"))
+        check_source(str(tmp_path / "secret.png"))
     with pytest.raises(DataError, match="has no dogs; it has cats"):
         find_first(source, "dogs")
     with pytest.raises(DataError, match="has no dogs"):

@@ -17,9 +17,9 @@ from fedcohort.report.figure import one_round
 from fedcohort.report.scored_round import (
     ARRIVED,
     AWAY,
-    BEST,
     IDLE,
     MAX_ROWS,
+    N_BEST,
     TOO_LATE,
     ScoredRound,
     choose_rows,
@@ -64,7 +64,7 @@ def test_the_best_come_first_and_those_without_a_score_last() -> None:
 def test_rows_are_the_best_and_all_selected_clients() -> None:
     outcome = [IDLE] * 100
     outcome[99] = outcome[98] = ARRIVED
-    assert choose_rows(round_of([-float(k) for k in range(100)], outcome)).tolist() == [*range(BEST), 98, 99]
+    assert choose_rows(round_of([-float(k) for k in range(100)], outcome)).tolist() == [*range(N_BEST), 98, 99]
     assert choose_rows(round_of([NAN] * 100, outcome)).tolist() == [98, 99]
     assert len(choose_rows(round_of([0.0] * 100, [TOO_LATE] * 100))) == MAX_ROWS
 

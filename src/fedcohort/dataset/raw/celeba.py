@@ -1,7 +1,7 @@
 """Convert CelebA in the layout of its archives: images, and lists of attributes, identities and parts.
 
 img_align_celeba/, list_attr_celeba.txt, identity_CelebA.txt and list_eval_partition.txt. The lists may also lie in
-Anno/ and Eval/, the images in Img/. Columns: `image`, `celeb_id`, and the forty attributes as truth values. Parts:
+Anno/ and Eval/, the images in Img/. Columns: `image`, `celeb_id`, and the forty attributes as booleans. Parts:
 train, valid, test.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from fedcohort.dataset.csv_file import check_encoding
 from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import check_file, find_first, note_left_out
+from fedcohort.dataset.raw.source import check_file, find_first, log_left_out
 from fedcohort.errors import DataError
 
 PARTS = {"0": "train", "1": "valid", "2": "test"}
@@ -46,7 +46,7 @@ def plan(source: Path, size: int | None) -> list[Piece]:
         raise DataError(f"{file} names no image")
     if count != [str(len(rows))]:
         raise DataError(f"{file}: the first line says {' '.join(count)!r}, and {len(rows)} images follow: correct it")
-    note_left_out(images, sorted((set(identities) | set(parts)) - set(first_line)))
+    log_left_out(images, sorted((set(identities) | set(parts)) - set(first_line)))
     return plan_pieces(rows, ("celeb_id", *names), source, size)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.dataset.images import BadImage, ImageFormat, decode
-from fedcohort.dataset.raw.pieces import Piece, stamp
+from fedcohort.dataset.raw.pieces import Piece, file_stamp
 from fedcohort.errors import DataError
 
 ROWS = 1000  # rows of a piece
@@ -50,7 +50,7 @@ def plan_pieces(images: Sequence[EncodedImage], names: Sequence[str], source: Pa
             rows = of_part[start : start + ROWS]
             digest = hashlib.blake2b(f"{size} {names}".encode(), digest_size=16)
             for row in rows:
-                digest.update(f"{row.file.relative_to(source)} {stamp(row.file)} {row.values}".encode())
+                digest.update(f"{row.file.relative_to(source)} {file_stamp(row.file)} {row.values}".encode())
             make = partial(make_table, rows, tuple(names), source, partial(_read_valid, size=size))
             pieces.append(Piece(part, digest.hexdigest(), make))
     return pieces

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, folders_in, images_in, note_left_out
+from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, folders_in, images_in, log_left_out
 from fedcohort.errors import DataError
 
 PARTS = {"train": "train", "test": "test", "valid": "valid", "val": "valid", "validation": "valid"}
@@ -34,7 +34,7 @@ def list_images(source: Path) -> dict[str, list[EncodedImage]]:
     roots = [("train", source)]
     if (source / "train").is_dir():
         roots = [(PARTS[folder.name], folder) for folder in folders if folder.name in PARTS]
-        note_left_out(source, [folder.name for folder in folders if folder.name not in PARTS])
+        log_left_out(source, [folder.name for folder in folders if folder.name not in PARTS])
     if len(dict(roots)) < len(roots):
         raise DataError(f"{source} has several folders of validation data, such as {roots[-1][1].name}: keep one")
     images = {}

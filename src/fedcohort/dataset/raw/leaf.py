@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.dataset.raw.pieces import Piece, stamp
-from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, check_file, folders_in, note_left_out
+from fedcohort.dataset.raw.pieces import Piece, file_stamp
+from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, check_file, folders_in, log_left_out
 from fedcohort.errors import DataError
 from fedcohort.host import disk, parquet
 
@@ -44,19 +44,19 @@ def plan(source: Path, size: int | None) -> list[Piece]:
         raise DataError("size= resizes image files, but LEAF's JSON holds none: leave size= out")
     files = [("train", file) for file in _list_files(source, source)]
     if (source / "train").is_dir():
-        note_left_out(source, [file.name for _, file in files])
+        log_left_out(source, [file.name for _, file in files])
         parts = [folder for folder in folders_in(source, source) if folder.name in ("train", "test")]
         files = [(folder.name, file) for folder in reversed(parts) for file in _list_files(source, folder)]
     if not files:
         raise DataError(f"{source} has no train/*.json, test/*.json, and no *.json either")
-    return [Piece(part, f"{file.name} {stamp(file)}", partial(_make_table, file)) for part, file in files]
+    return [Piece(part, f"{file.name} {file_stamp(file)}", partial(_make_table, file)) for part, file in files]
 
 
 def _list_files(source: Path, folder: Path) -> list[Path]:
     """Return the JSON files of a folder, by name."""
     names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     if folder != source:
-        note_left_out(folder, [name for name in names if not name.endswith(".json")])
+        log_left_out(folder, [name for name in names if not name.endswith(".json")])
     return [check_file(source, (folder / name).relative_to(source)) for name in names if name.endswith(".json")]
 
 

@@ -30,7 +30,7 @@ class Piece:
 
     Attributes:
         part: "train", "test" or "valid".
-        key: names, sizes and times (`stamp`) of the source files. Pieces with equal keys have equal rows.
+        key: names, sizes and times (`file_stamp`) of the source files. Pieces with equal keys have equal rows.
         make: returns the rows, a `pa.Table`.
     """
 
@@ -76,7 +76,7 @@ def write(
     return rows
 
 
-def stamp(file: Path) -> str:
+def file_stamp(file: Path) -> str:
     """Return the file's size in bytes and its modification time in ns."""
     status = file.stat()
     return f"{status.st_size} {status.st_mtime_ns}"

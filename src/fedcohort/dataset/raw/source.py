@@ -14,7 +14,7 @@ log = logging.getLogger("fedcohort")
 IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp"}
 
 
-def folder_of(path: str) -> Path:
+def check_source(path: str) -> Path:
     """Return the path as a folder. Raises `DataError` if it is not one; archives are not opened."""
     try:
         source = expand(path)
@@ -82,11 +82,11 @@ def images_in(source: Path, folder: Path) -> list[Path]:
     if paths and not images:
         kinds = ", ".join(sorted(IMAGE_SUFFIXES))
         raise DataError(f"{folder} holds no images ({kinds}), but {paths[0].name}: convert or move its files")
-    note_left_out(folder, [path.name for path in paths if path.suffix.lower() not in IMAGE_SUFFIXES])
+    log_left_out(folder, [path.name for path in paths if path.suffix.lower() not in IMAGE_SUFFIXES])
     return [check_file(source, path.relative_to(source)) for path in images]
 
 
-def note_left_out(where: Path, names: Sequence[str]) -> None:
+def log_left_out(where: Path, names: Sequence[str]) -> None:
     """Log how many files or folders of `where` are left out, with the first of their names."""
     if names:
         log.warning("%s: %d left out, the first is %r", where, len(names), names[0])

@@ -9,7 +9,7 @@ from pathlib import Path
 from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import folders_in, images_in, note_left_out
+from fedcohort.dataset.raw.source import folders_in, images_in, log_left_out
 from fedcohort.errors import DataError
 
 HALVES = ("0", "1")
@@ -19,7 +19,7 @@ def plan(source: Path, size: int | None) -> list[Piece]:
     """Plan the table. Raises `DataError` for folders of other names, and where there are no images."""
     root = source / "spawrious224" if (source / "spawrious224").is_dir() else source
     images, folders = list[EncodedImage](), folders_in(source, root)
-    note_left_out(root, [folder.name for folder in folders if folder.name not in HALVES])
+    log_left_out(root, [folder.name for folder in folders if folder.name not in HALVES])
     for half in (folder for folder in folders if folder.name in HALVES):
         for place in _folders_named(source, half, PLACES):
             for breed in _folders_named(source, place, BREEDS):

@@ -43,15 +43,15 @@ TEXT_NUMBERS = (  # what a text column holds, how its cells look, and what to do
 
 
 def kind_of(frame: Frame, name: str) -> str:
-    """Return what a column holds: number, truth value, text, date, lists, images, row number, nothing or other."""
+    """Return what a column holds: number, boolean, text, date, lists, images, row number, empty or other."""
     kind = frame.type_of(name)
-    if frame.is_row_number(name):
+    if arrow_columns.is_row_number(frame.table, name):
         return "row number"
     if pa.types.is_boolean(kind):
-        return "truth value"
+        return "boolean"
     if frame.is_number(name):
         return "number"
-    checks = {"images": images.holds_images, "nothing": pa.types.is_null, "lists": arrow_columns.is_list}
+    checks = {"images": images.holds_images, "empty": pa.types.is_null, "lists": arrow_columns.is_list}
     checks |= {"date": arrow_columns.is_date, "text": arrow_columns.is_text}
     return next((description for description, check in checks.items() if check(kind)), "other")
 
@@ -65,7 +65,7 @@ def count_levels(frame: Frame, name: str) -> int:
     return int(pc.sum(pc.fill_null(pc.not_equal(values, ""), False)).as_py() or 0)
 
 
-def text_numbers(frame: Frame, name: str) -> list[tuple[str, str]]:
+def recognise_text_numbers(frame: Frame, name: str) -> list[tuple[str, str]]:
     """Return what a text column's cells look like, with an example, and what to do; empty if they are just texts."""
     column = frame.column(name).slice(0, MAX_CELLS)
     values = [text for value in pc.unique(column).to_pylist() if value is not None and (text := str(value).strip())]
@@ -85,11 +85,11 @@ def column_notices(train: Frame, inputs: Sequence[str], excluded: Sequence[str],
         excluded: the columns of labels, clients and series, and those that the user leaves out.
         has_lists: whether the inputs are columns of lists or images.
     """
-    dropped = [name for name in train.names if name not in {*inputs, *excluded} and not train.is_row_number(name)]
-    kinds = {name: kind_of(train, name) for name in dropped}
+    kinds = {name: kind_of(train, name) for name in train.names if name not in {*inputs, *excluded}}
+    dropped = [name for name, kind in kinds.items() if kind != "row number"]
     texts = [name for name, kind in kinds.items() if kind == "text"]
     for name in texts:
-        for what, remedy in text_numbers(train, name):
+        for what, remedy in recognise_text_numbers(train, name):
             yield f"{train.where}: column {name!r} holds {what} and is left out: {remedy}"
     if len(dropped) > len(inputs) and not has_lists:
         remedies = []
@@ -127,11 +127,11 @@ def scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:
     extreme = np.flatnonzero((rms > MAX_RMS) | ((largest_value > 0) & (largest_value < MIN_SIZE)))
     if len(extreme):
         order = extreme[np.argsort(-np.abs(np.log(rms[extreme])), kind="stable")]
-        shown = [(names[j], f"{rms[j]:,.0f}" if rms[j] >= 1 else f"{rms[j]:.2g}") for j in order[:MAX_FEATURES]]
-        examples = ", ".join(f"{name} ({size})" for name, size in shown)
-        more = f" and {len(extreme) - MAX_FEATURES} more" if len(extreme) > MAX_FEATURES else ""
+        extremes = [(names[j], f"{rms[j]:,.0f}" if rms[j] >= 1 else f"{rms[j]:.2g}") for j in order[:MAX_FEATURES]]
+        examples = ", ".join(f"{name} ({size})" for name, size in extremes)
+        further = f" and {len(extreme) - MAX_FEATURES} more" if len(extreme) > MAX_FEATURES else ""
         yield (
-            f"{len(extreme)} of {len(names)} features are far from unit scale (root mean square: {examples}{more}), "
+            f"{len(extreme)} of {len(names)} features are far from unit scale (root mean square: {examples}{further}), "
             "which slows or stops training: set dataset.standardise=true"
         )
 

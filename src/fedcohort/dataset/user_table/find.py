@@ -147,8 +147,8 @@ def check_sizes(folder: Path, files: Sequence[Path], remedy: str) -> None:
         examples.setdefault(kind, file.relative_to(folder))
     if len(counts) > 1:
         kinds = ", ".join(f"{kind} ({n:,}, as {examples[kind]})" for kind, n in counts.most_common(3))
-        more = f" and {len(counts) - 3} more kinds" if len(counts) > 3 else ""
+        further = f" and {len(counts) - 3} more kinds" if len(counts) > 3 else ""
         raise DataError(
-            f"dataset.path: the images of {folder} are of {len(counts)} sizes or colours: {kinds}{more}; {remedy}, and "
-            f"fedcohort data {folder}_64 prints how to train on them"
+            f"dataset.path: the images of {folder} are of {len(counts)} sizes or colours: {kinds}{further}; {remedy}, "
+            f"and fedcohort data {folder}_64 prints how to train on them"
         )

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.messages import Problems
 from fedcohort.dataset.table import Frame
-from fedcohort.dataset.user_table.column_kinds import MAX_AUTO_LEVELS, count_levels, kind_of, text_numbers
+from fedcohort.dataset.user_table.column_kinds import MAX_AUTO_LEVELS, count_levels, kind_of, recognise_text_numbers
 from fedcohort.errors import DataError
 
 AUTO = "auto"
@@ -70,7 +70,7 @@ def choose_inputs(
         texts = [name for name, kind in kinds.items() if kind == "text"]
         categories = [name for name in texts if 2 <= count_levels(frame, name) <= MAX_AUTO_LEVELS]
     encoded = {*categories, *dates}
-    numbers = [name for name, kind in kinds.items() if kind in ("number", "truth value") and name not in encoded]
+    numbers = [name for name, kind in kinds.items() if kind in ("number", "boolean") and name not in encoded]
     for name in dates:
         column = frame.column(name)
         if not arrow_columns.is_date(column.type):
@@ -90,7 +90,9 @@ def _no_inputs(frame: Frame, kinds: Mapping[str, str]) -> DataError:
     """Return the error for a table without columns of numbers, with what can be done about its other columns."""
     lists = [name for name, kind in kinds.items() if kind in ("lists", "images")]
     texts = [name for name, kind in kinds.items() if kind == "text"]
-    advice = [f"{name!r} holds {what}: {remedy}" for name in texts for what, remedy in text_numbers(frame, name)]
+    advice = [
+        f"{name!r} holds {what}: {remedy}" for name in texts for what, remedy in recognise_text_numbers(frame, name)
+    ]
     if lists:
         advice.append(f"dataset.features=[{','.join(lists)}] takes the columns of lists or images")
     if any(2 <= count_levels(frame, name) <= MAX_AUTO_LEVELS for name in texts):

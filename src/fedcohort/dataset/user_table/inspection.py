@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.messages import list_names
 from fedcohort.dataset.table import Frame
-from fedcohort.dataset.user_table.column_kinds import count_levels, kind_of, text_numbers
+from fedcohort.dataset.user_table.column_kinds import count_levels, kind_of, recognise_text_numbers
 from fedcohort.dataset.user_table.windows import find_series, number_blocks
 from fedcohort.errors import DataError
 
@@ -21,7 +21,7 @@ CLIENTS = (  # alone or before "id", as in user_id, userId or "User ID"
     *("client", "user", "subject", "site", "hospital", "owner", "device", "person", "writer", "patient", "participant"),
     *("customer", "clinic", "centre", "center", "station", "sensor"),
 )
-SCALARS = ("number", "truth value", "text", "date")  # kinds of columns with one value in each row
+SCALARS = ("number", "boolean", "text", "date")  # kinds of columns with one value in each row
 MAX_CLASSES = 100  # of a column that is proposed for the labels
 ROWS_PER_CLIENT = 20  # of clients that are made
 MIN_SAMPLES = 10  # of a client, below which small clients are proposed to be left out or pooled
@@ -77,7 +77,7 @@ class Inspection:
             details.append(f"{empty:,} cells empty")
         if kind == "text":
             values = [value[:20] for value in pc.unique(column).to_pylist() if value and value.strip()]
-            details += [what for what, _ in text_numbers(self.train, name)]
+            details += [what for what, _ in recognise_text_numbers(self.train, name)]
             details.append(f"{self.levels[name]:,} values, as {', '.join(map(repr, values[:MAX_NAMES]))}")
         elif kind == "number" and arrow_columns.is_text(column.type):
             details.append(f"{int(np.isnan(arrow_columns.numbers(column)).sum()) - empty:,} cells hold no number")
@@ -127,7 +127,7 @@ class Inspection:
         if pa.types.is_floating(column.type):  # 0.0 and 1.0 are labels only in a column that is called so
             is_whole = pc.and_(pc.is_finite(column), pc.equal(column, pc.floor(column)))
             return name.casefold() in LABELS and bool(pc.all(is_whole).as_py())
-        return self.kinds[name] in ("text", "truth value") or pa.types.is_integer(column.type)
+        return self.kinds[name] in ("text", "boolean") or pa.types.is_integer(column.type)
 
     def _label_options(self, label: str) -> dict[str, object]:
         """Return the options for a label; whole numbers that leave some out need the number of classes."""

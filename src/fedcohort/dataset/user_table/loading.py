@@ -48,23 +48,15 @@ class Loader:
             labels = read_labels(frames, options.label, options.n_classes)
         with self.problems.collect():
             levels = input_columns.find_levels(frames[0], chosen)
-            gaps = options.missing == "mean"
-            frames, names, encoding_notes = input_columns.encode(frames, chosen, levels, gaps)
+            frames, names, encoding_notes = input_columns.encode(frames, chosen, levels, options.missing == "mean")
             self.notes += encoding_notes
             x, pixels = inputs.read_inputs(options, frames, names, chosen.lists, self._scale(chosen))
         self.problems.raise_all()
         y = [part[:: self.window] for part in labels.parts]
         self.notes += labels.notes
-        keeps_bytes, standard = x[0].dtype == np.uint8, None
-        if options.missing == "mean" and not keeps_bytes:
-            x, note = inputs.fill_gaps(frames[0], names or chosen.lists, x)
-            self.notes.append(note)
-        if options.standardises:
-            standard = inputs.standardise(x)
-            self.notes.append(f"standardised by mean and deviation of the {len(x[0])} training rows")
-        elif names and self.window == 1 and options.scale == 1:
-            self._warn(column_kinds.scale_notices(x[0], names))
+        x, standard = self._scale_inputs(frames[0], names, chosen, x)
         self._warn(column_kinds.label_notices(labels.names, options.label))
+        keeps_bytes = x[0].dtype == np.uint8
         self.notes += ["kept as bytes"] * keeps_bytes
         self.notes += ["only the server holds test rows: no metrics clients/acc_*"] * (options.test == "server")
         self.notes += [f"{len(part):,} validation rows are the server's" for part in y[2:]]
@@ -84,6 +76,21 @@ class Loader:
             categories=json.dumps(levels, ensure_ascii=False) if levels else "",
             small_client_remedy=SMALL_CLIENTS,
         )
+
+    def _scale_inputs(
+        self, train: Frame, names: Sequence[str], chosen: Inputs, x: list[np.ndarray]
+    ) -> tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray] | None]:
+        """Return inputs without gaps, and the mean and deviation by which they were standardised, None without."""
+        options, standard = self.options, None
+        if options.missing == "mean" and x[0].dtype != np.uint8:
+            x, note = inputs.fill_gaps(train, names or chosen.lists, x)
+            self.notes.append(note)
+        if options.standardises:
+            standard = inputs.standardise(x)
+            self.notes.append(f"standardised by mean and deviation of the {len(x[0])} training rows")
+        elif names and self.window == 1 and options.scale == 1:
+            self._warn(column_kinds.scale_notices(x[0], names))
+        return x, standard
 
     def _read(self) -> list[Frame]:
         """Return the tables, and note how they are written."""

@@ -63,7 +63,7 @@ def decide_inputs(inspection: Inspection) -> Iterator[Decision]:
     columns: dict[str, list[str]] = {}
     for name, kind in inspection.kinds.items():
         if name not in inspection.roles:
-            columns.setdefault("number" if kind == "truth value" else kind, []).append(name)
+            columns.setdefault("number" if kind == "boolean" else kind, []).append(name)
     numbers, images, lists = (columns.get(kind, []) for kind in ("number", "images", "lists"))
     if images or (lists and not numbers):
         features = images[:1] or lists

@@ -149,7 +149,7 @@ def pool_small(owners: Owners, train: Ids, least: int) -> tuple[Owners, str]:
 
 
 def renumber(owners: Owners) -> Owners:
-    """Number the clients that have rows without gaps, in the same order."""
+    """Return the clients that have rows, with numbers without gaps in the same order."""
     parts = [ids for ids in (owners.train, owners.test) if ids is not None]
     present, numbers = np.unique(np.concatenate(parts), return_inverse=True)
     train, test = np.split(numbers.astype(np.int64), [len(parts[0])])

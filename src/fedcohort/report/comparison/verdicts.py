@@ -12,8 +12,8 @@ from fedcohort.results.metric import MetricUnit, unit_of
 from fedcohort.results.power import POWER
 from fedcohort.results.verdict import sign_of
 
-STEADY = 0.005 / 20  # slope of an accuracy per round above which the baseline is still improving
-EQUAL = 0.005  # relative difference up to which costs count as equal
+IMPROVING_SLOPE = 0.005 / 20  # slope of an accuracy per round above which the baseline is still improving
+EQUAL_COST = 0.005  # relative difference up to which costs count as equal
 
 
 def list_verdicts(answer: Answer) -> list[str]:
@@ -57,7 +57,7 @@ def describe_settings(answer: Answer) -> list[dict[str, Any]]:
                     "family": setting.family,
                     "seeds_needed": setting.seeds_needed,
                     "detectable": _quantity(detectable, unit) if math.isfinite(detectable) else "",
-                    "improving": unit.name == "%" and setting.slope > STEADY,
+                    "improving": unit.name == "%" and setting.slope > IMPROVING_SLOPE,
                 }
             )
     return settings
@@ -83,7 +83,7 @@ def _describe(answer: Answer, cell: Cell, entry: Entry, unit: MetricUnit, places
         "p": show_p(entry.p),
         "n": gap.n,
         "reason": gap.reason,
-        "costs": [(f"{x:.2f}", name) for name, x in times.items() if math.isfinite(x) and abs(x - 1) > EQUAL],
+        "costs": [(f"{x:.2f}", name) for name, x in times.items() if math.isfinite(x) and abs(x - 1) > EQUAL_COST],
         "knows_costs": any(map(math.isfinite, times.values())),
         "unlike": answer.unlike.get(cell, ()),
         "oracle": entry.oracle,

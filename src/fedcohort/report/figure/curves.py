@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LONG = 300  # points above which a moving mean is drawn
-EQUAL = 0.05  # share of an axis up to which two curves look equal
-BOLD, THIN = 1.4, 0.9
+MAX_RAW_POINTS = 300  # points above which a moving mean is drawn
+MAX_DISTANCE = 0.05  # share of an axis up to which two curves look equal
+THICK, THIN = 1.4, 0.9
 LINES = {  # panel -> (metric, label, colour, line style, width)
     "accuracy": (
-        ("test/acc", "server's test set", style.BLUE, "-", BOLD),
-        ("clients/acc_mean", "clients' test sets, mean", style.ORANGE, "--", BOLD),
+        ("test/acc", "server's test set", style.BLUE, "-", THICK),
+        ("clients/acc_mean", "clients' test sets, mean", style.ORANGE, "--", THICK),
         ("server_val/acc", "server's validation set", style.GREEN, ":", THIN),
     ),
     "loss": (
-        ("test/loss", "server's test set", style.BLUE, "-", BOLD),
+        ("test/loss", "server's test set", style.BLUE, "-", THICK),
         ("server_val/loss", "server's validation set", style.GREEN, ":", THIN),
     ),
 }
@@ -64,7 +64,7 @@ def has_equal_rounds(time: np.ndarray, steps: np.ndarray) -> bool:
     """Return whether curves by virtual time look like those by round: no time passes, or rounds take equal time."""
     if not len(steps) or steps[-1] <= 0 or not time[-1] > 0:
         return True
-    return bool(np.abs(time / time[-1] - steps / steps[-1]).max() < EQUAL)
+    return bool(np.abs(time / time[-1] - steps / steps[-1]).max() < MAX_DISTANCE)
 
 
 def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[float]") -> None:
@@ -88,7 +88,7 @@ def _draw_line(
     axes: "Axes", metrics: "pd.DataFrame", x: "pd.Series[float]", name: str, width: float, **look: str
 ) -> None:
     values, window = measured(metrics, name), smoothing(metrics)
-    if window > 1 and width == BOLD:
+    if window > 1 and width == THICK:
         axes.plot(x[values.index], values, color=look["color"], linewidth=0.6, alpha=0.35)
     if len(values):
         style.line(axes, x[values.index], smooth(values, window), width, **look)
@@ -97,7 +97,7 @@ def _draw_line(
 def smoothing(metrics: "pd.DataFrame") -> int:
     """Return the window of the moving mean, in rounds; 1 if the points themselves are readable."""
     points = max(len(measured(metrics, name)) for lines in LINES.values() for name, *_ in lines)
-    return 1 if points <= LONG else 2 * (len(metrics) // 100) + 1
+    return 1 if points <= MAX_RAW_POINTS else 2 * (len(metrics) // 100) + 1
 
 
 def smooth(values: "pd.Series[float]", window: int) -> "pd.Series[float]":

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LOOKS = {1: (style.BLUE, "o"), 0: (style.GREY, "D"), -1: (style.VERMILLION, "s")}  # by the sign of a verdict
-ROW = 0.165  # inches
-SHORT = 28  # letters of a name that leave room for a panel in a column of a paper
+ROW_HEIGHT = 0.165  # inches
+MAX_COLUMN_LETTERS = 28  # letters of a name that leave room for a panel in a column of a paper
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ def draw(rows: Sequence[Row], title: str, note: str, label: str, reference: floa
         reference: value of the baseline, a vertical line; None for none.
     """
     names, groups = [row.name for row in rows], [row.group for row in rows]
-    width = style.COLUMN if max(map(len, (*names, *groups))) <= SHORT else style.PAGE
-    canvas = style.new_figure(title, note, width, 1.0 + ROW * (len(rows) + len(set(groups))))
+    width = style.COLUMN if max(map(len, (*names, *groups))) <= MAX_COLUMN_LETTERS else style.PAGE
+    canvas = style.new_figure(title, note, width, 1.0 + ROW_HEIGHT * (len(rows) + len(set(groups))))
     axes = canvas.subplots()
     for row, y in zip(rows, name_rows_by_group(axes, names, groups), strict=True):
         colour, marker = LOOKS[row.sign]

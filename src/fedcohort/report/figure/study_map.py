@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.colors import Normalize
 
 DARK = 0.55  # of the colour scale: numbers on darker squares are white
-NUMBER = 7.0  # points: size of the numbers in the squares
-CELL, ROW = 0.34, 0.15  # inches: smallest width of a square, which holds "-5.9*", and its height
-LINES = 3  # of the label of a setting
+NUMBER_SIZE = 7.0  # points: size of the numbers in the squares
+CELL_WIDTH, ROW_HEIGHT = 0.34, 0.15  # inches: smallest width of a square, which holds "-5.9*", and its height
+MAX_LABEL_LINES = 3  # of the label of a setting
 
 
 @dataclass(frozen=True)
@@ -58,16 +58,16 @@ def draw_map(data: SettingMap, path: Path) -> None:
     names = [name_method(method) for method in data.methods]
     margin = 0.15 + max(map(len, (*names, *data.groups))) * style.LETTER * style.TEXT / 72
     n_settings = len(data.settings)
-    n_blocks = -(-n_settings // int((style.PAGE - margin) / CELL))
-    width = style.COLUMN if margin + CELL * n_settings <= style.COLUMN else style.PAGE
+    n_blocks = -(-n_settings // int((style.PAGE - margin) / CELL_WIDTH))
+    width = style.COLUMN if margin + CELL_WIDTH * n_settings <= style.COLUMN else style.PAGE
     labels = [_wrap_label(label) for label in data.settings]
-    longest = max(len(line) for label in labels for line in label.split("\n")) * style.LETTER * NUMBER / 72
+    longest = max(len(line) for label in labels for line in label.split("\n")) * style.LETTER * NUMBER_SIZE / 72
     means = np.nanmean(np.where(np.isfinite(data.difference).any(0), data.difference, 0.0), axis=0)
     order = np.lexsort((-means, [GROUPS.index(group) for group in data.groups]))
     blocks = np.array_split(np.arange(n_settings), n_blocks)
     has_result = [np.isfinite(data.difference[block][:, order]).any(0) for block in blocks]
     rows = [order[flags] if flags.any() else order for flags in has_result]
-    heights = [ROW * (len(block) + len({data.groups[i] for i in block})) + longest + 0.1 for block in rows]
+    heights = [ROW_HEIGHT * (len(block) + len({data.groups[i] for i in block})) + longest + 0.1 for block in rows]
     title = f"Difference to {name_method(data.baseline)}, {data.unit} (bold*: significant)"
     canvas = style.new_figure(title, data.note, width, sum(heights))
     largest = max(float(np.nanmax(np.abs(data.difference), initial=0.0)), 1.0)
@@ -80,14 +80,16 @@ def draw_map(data: SettingMap, path: Path) -> None:
         axes.set_xticks(range(len(block)), [labels[i] for i in block], rotation=90, linespacing=1.0)
         style.format_axes(axes, grid=False)
         axes.spines[:].set_visible(False)
-        axes.tick_params(axis="x", length=0, labelsize=NUMBER)
+        axes.tick_params(axis="x", length=0, labelsize=NUMBER_SIZE)
     style.save(canvas, path)
 
 
 def _wrap_label(label: str) -> str:
-    """Return the label of a setting in `LINES` lines at most, of 14 letters or more."""
-    lines = (textwrap.wrap(label, letters) for letters in range(max(14, len(label) // LINES), len(label) + 15))
-    return "\n".join(next(folded for folded in lines if len(folded) <= LINES))
+    """Return the label of a setting in `MAX_LABEL_LINES` lines at most, of 14 letters or more."""
+    lines = (
+        textwrap.wrap(label, letters) for letters in range(max(14, len(label) // MAX_LABEL_LINES), len(label) + 15)
+    )
+    return "\n".join(next(folded for folded in lines if len(folded) <= MAX_LABEL_LINES))
 
 
 def _draw_squares(
@@ -103,7 +105,7 @@ def _draw_squares(
         colour = "white" if np.isfinite(value) and abs(float(norm(value)) - 0.5) > DARK / 2 else style.BLACK
         look: dict[str, Any] = {"color": colour, "fontweight": "bold" if is_clear[i, j] else "normal"}
         number = number.replace("-", "−") + "*" * int(is_clear[i, j])
-        text = axes.text(j, int(places[i]), number, fontsize=NUMBER, ha="center", va="center", **look)
+        text = axes.text(j, int(places[i]), number, fontsize=NUMBER_SIZE, ha="center", va="center", **look)
         text.set_in_layout(False)  # hundreds of texts would take the layout seconds
 
 

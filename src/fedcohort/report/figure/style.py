@@ -36,17 +36,17 @@ GREY = "#8A8A8A"
 PALE = "#F1F1F1"
 DPI = 200
 TEXT = 8.0  # points
-DENSE = 5.0  # points: smallest text, for the ids of many rows
+MIN_FONT_SIZE = 5.0  # points: smallest text, for the ids of many rows
 COLUMN, PAGE = 85 / 25.4, 180 / 25.4  # inches: width of a column and of a page of a paper
 LETTER = 0.56  # mean width of a letter divided by its font size
-BOLD = 1.15  # width of a bold letter divided by that of another
+BOLD_RATIO = 1.15  # width of a bold letter divided by that of another
 LINE = 1.35 * TEXT / 72  # inches: height of a line of text
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 HATCH = "//////"
 COUNTABLE = 100  # points that have markers, and rows of a heat map that are separated by lines
 MAX_ROWS = 400  # rows or columns that a heat map shows separately
-NAMED = 60  # rows, sorted by a property, that have the ids of their clients
+MAX_NAMED_ROWS = 60  # rows, sorted by a property, that have the ids of their clients
 FORMATS = ("png", "pdf", "svg")
 
 
@@ -66,7 +66,7 @@ def new_figure(title: str, note: str, width: float, height: float) -> "Figure":
     """
     from matplotlib.figure import Figure
 
-    bold = wrap(title, width / BOLD - 0.1)
+    bold = wrap(title, width / BOLD_RATIO - 0.1)
     head = LINE * (bold.count("\n") + 1) + 0.08
     text = wrap(note, width - 0.1)
     total = height + head + LINE * (text.count("\n") + 1) + 0.05
@@ -154,14 +154,14 @@ def name_rows(axes: "Axes", clients: Ids, *, sorted_by_id: bool) -> None:
     if sorted_by_id:
         use_integer_ticks(axes.yaxis, 10)
     else:
-        names = [str(k) for k in clients] if len(clients) <= NAMED else []
+        names = [str(k) for k in clients] if len(clients) <= MAX_NAMED_ROWS else []
         axes.set_yticks(np.arange(len(names)), names)
         axes.tick_params(axis="y", labelsize=row_size(axes, len(clients)), length=0)
 
 
 def row_size(axes: "Axes", rows: int) -> float:
     """Return the size in points of text that fits into a row, if `rows` of them fill two thirds of the figure."""
-    return float(np.clip(0.6 * 72 * axes.figure.bbox.height / axes.figure.dpi / max(rows, 1), DENSE, TEXT))
+    return float(np.clip(0.6 * 72 * axes.figure.bbox.height / axes.figure.dpi / max(rows, 1), MIN_FONT_SIZE, TEXT))
 
 
 def panels(

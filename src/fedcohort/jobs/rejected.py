@@ -16,7 +16,7 @@ log = logging.getLogger("fedcohort")
 
 
 @dataclass(frozen=True)
-class Refusal:
+class Rejection:
     """A job that would be rejected: its number, from 0 on, overrides, reason and class of error."""
 
     number: int
@@ -25,9 +25,9 @@ class Refusal:
     kind: str = ""
 
 
-def list_refused(
+def list_rejected(
     jobs: Sequence[Sequence[str]], compose: Callable[[tuple[str, ...]], Composed], configs: Path
-) -> Iterator[Refusal]:
+) -> Iterator[Rejection]:
     """Compose each job, check its components against each other, and yield those that would be rejected.
 
     Errors that depend on the data are found when the job runs.
@@ -41,33 +41,35 @@ def list_refused(
             reason = explain(error, words, configs)
             if reason is None:
                 raise
-            yield Refusal(number, words, reason, type(error).__name__)
+            yield Rejection(number, words, reason, type(error).__name__)
 
 
-def leave_out_rejected(refused: Sequence[Refusal], jobs: Sequence[Sequence[str]], *, skip: bool) -> list[Sequence[str]]:
+def leave_out_rejected(
+    rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], *, skip: bool
+) -> list[Sequence[str]]:
     """Return the jobs that would not be rejected, and print those that would.
 
     Args:
-        refused: the jobs that would be rejected.
+        rejected: the jobs that would be rejected.
         jobs: all jobs of the sweep.
         skip: whether the others start without them (`sweep.skip_refused`).
 
     Raises:
         IncompatibleConfig: with the rejected jobs, where nothing starts because of them.
     """
-    if refused and (not skip or len(refused) == len(jobs)):
-        hint = "; the others run with sweep.skip_refused=true" if len(refused) < len(jobs) else ""
-        raise IncompatibleConfig(_describe(refused, jobs, f"would be rejected, and none was started{hint}"))
-    if refused:
-        log.warning("%s", _describe(refused, jobs, "left out"))
-    numbers = {refusal.number for refusal in refused}
+    if rejected and (not skip or len(rejected) == len(jobs)):
+        hint = "; the others run with sweep.skip_refused=true" if len(rejected) < len(jobs) else ""
+        raise IncompatibleConfig(_describe(rejected, jobs, f"would be rejected, and none was started{hint}"))
+    if rejected:
+        log.warning("%s", _describe(rejected, jobs, "left out"))
+    numbers = {rejection.number for rejection in rejected}
     return [words for number, words in enumerate(jobs) if number not in numbers]
 
 
-def _describe(refused: Sequence[Refusal], jobs: Sequence[Sequence[str]], how: str) -> str:
+def _describe(rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], how: str) -> str:
     """Return a line for each job that would be rejected, with the overrides that not all jobs have."""
     lines = [
-        f"  job {refusal.number + 1} ({varying_overrides(jobs, refusal.words)}): {refusal.reason}"
-        for refusal in refused
+        f"  job {rejection.number + 1} ({varying_overrides(jobs, rejection.words)}): {rejection.reason}"
+        for rejection in rejected
     ]
-    return "\n".join([f"{len(refused)} of {len(jobs)} jobs {how}:", *lines])
+    return "\n".join([f"{len(rejected)} of {len(jobs)} jobs {how}:", *lines])
