@@ -193,7 +193,9 @@ def stored_vector_sizes(hooks: Iterable[ClientHook], n_params: int, n_samples: i
 def begin_all(
     hooks: Sequence[ClientHook], w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
 ) -> list[Correction]:
-    """Begin the local training of one client for each hook. The arguments are those of `ClientHook.begin`.
+    """Begin the local training of one client, and return each hook's correction of its gradients.
+
+    The arguments are those of `ClientHook.begin`.
 
     Raises:
         ComponentError: if a hook returns something else than a correction.

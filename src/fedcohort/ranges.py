@@ -39,8 +39,8 @@ def did_you_mean(value: object, names: Iterable[str], cutoff: float = 0.6) -> st
 def unknown_choice_error(option: str, value: object, choices: Sequence[str]) -> OptionError:
     """Return the error for a choice that does not exist; the message begins with the most similar existing choice."""
     similar_choice = None if value == "null" else find_closest(value, choices)
-    guess = f"did you mean {option}={similar_choice}? " if similar_choice else ""
-    return OptionError(f"{guess}{refuse(option, 'one of ' + ', '.join(choices), value)}")
+    hint = f"did you mean {option}={similar_choice}? " if similar_choice else ""
+    return OptionError(f"{hint}{refuse(option, 'one of ' + ', '.join(choices), value)}")
 
 
 def bounds(interval: str) -> tuple[float, float]:
@@ -89,8 +89,8 @@ def parse_number(option: str, text: str, interval: str) -> float:
 def choice(option: str, value: object, *choices: str) -> None:
     """Check that `value` is one of `choices`."""
     if not isinstance(value, str) or value not in choices:
-        guess = did_you_mean(value, choices, cutoff=0.7)  # above the similarity of bfloat16 and float32
-        raise OptionError(f"{refuse(option, 'one of ' + ', '.join(choices), value)}{guess}")
+        hint = did_you_mean(value, choices, cutoff=0.7)  # above the similarity of bfloat16 and float32
+        raise OptionError(f"{refuse(option, 'one of ' + ', '.join(choices), value)}{hint}")
 
 
 def distinct(columns: Mapping[str, str | None]) -> None:

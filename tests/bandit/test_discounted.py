@@ -1,13 +1,13 @@
-"""Discounted sums against their definition, and UCB1 as the undiscounted case."""
+"""DiscountedSums sums against their definition, and UCB1 as the undiscounted case."""
 
 import numpy as np
 import pytest
 
 from fedcohort.bandit import discounted
-from fedcohort.bandit.discounted import Discounted
+from fedcohort.bandit.discounted import DiscountedSums
 
 
-def played(discount: float, history: list[tuple[list[int], list[float]]], n_arms: int = 3) -> Discounted:
+def played(discount: float, history: list[tuple[list[int], list[float]]], n_arms: int = 3) -> DiscountedSums:
     past = discounted.initial_sums(n_arms)
     for arms, rewards in history:
         past = discounted.discount_and_add(past, discount, np.array(arms, np.int64), np.array(rewards))
@@ -91,5 +91,5 @@ def test_every_arm_is_pulled_once_before_any_is_pulled_twice() -> None:
 
 def test_the_argument_of_the_logarithm_is_at_least_one() -> None:
     assert np.isfinite(
-        discounted.confidence_widths(Discounted(np.ones(1), np.ones(1), 0.7, np.ones(1, bool)), 1.0)
+        discounted.confidence_widths(DiscountedSums(np.ones(1), np.ones(1), 0.7, np.ones(1, bool)), 1.0)
     ).all()

@@ -191,7 +191,7 @@ def test_metadata_without_skew_are_still_read(tmp_path: Path) -> None:
 def test_a_long_name_is_not_broken(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(terminal, "UNFOLDED_WIDTH", 40)
+    monkeypatch.setattr(terminal, "UNWRAPPED_LINE_WIDTH", 40)
     play(watchers(), info(tmp_path / ("a-name-" * 15)), last=2, status="interrupted")
     assert f"{'a-name-' * 15}: interrupted after 2 of 6 rounds" in capsys.readouterr().out
 

@@ -51,13 +51,13 @@ class Bench:
         return describe(self.study, progress, results)
 
 
-def avoid(past: discounted.Discounted, sigma: float) -> Values:
+def avoid(past: discounted.DiscountedSums, sigma: float) -> Values:
     """Compute the width of UCB-CS with an exploration constant of -100, as one of 0 chooses the same clients here."""
     width = original(past, sigma)
     return np.where(np.isinf(width), width, -100.0 * width)
 
 
-def rename(history: discounted.Discounted, sigma: float) -> Values:
+def rename(history: discounted.DiscountedSums, sigma: float) -> Values:
     """Compute the width of UCB-CS under other names."""
     return original(history, sigma)
 

@@ -113,5 +113,5 @@ class FedMaba(SampleWeighted[State]):
         p_hat, _ = tilt_within_kl_ball(np.log(np.maximum(p, MIN_WEIGHT)) + self.eta * F, self.rho)
         next_weights = state.p.copy()
         next_weights[clients] = p_hat if self.sync == "literal" else p.sum() * p_hat
-        mixed_weights = self.alpha * p_hat + (1 - self.alpha) * losses.normalised_weights(arrived, rows)
-        return arrived.combine(losses.scatter_weights(arrived, rows, mixed_weights)), State(next_weights)
+        client_weights = self.alpha * p_hat + (1 - self.alpha) * losses.normalised_weights(arrived, rows)
+        return arrived.combine(losses.scatter_weights(arrived, rows, client_weights)), State(next_weights)

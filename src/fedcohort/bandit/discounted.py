@@ -1,4 +1,4 @@
-"""Discounted UCB: discounted sums of rewards and their confidence widths (Garivier and Moulines 2011).
+"""DiscountedSums UCB: discounted sums of rewards and their confidence widths (Garivier and Moulines 2011).
 
 Garivier, Moulines, "On Upper-Confidence Bound Policies for Non-Stationary Bandit Problems", ALT 2011, arXiv 0805.3415;
 with the constants of UCB-CS (Eq. 4-7).
@@ -25,8 +25,8 @@ MAX_WIDTH = 1e300  # sums of two such widths do not overflow
 
 
 @dataclass(frozen=True)
-class Discounted:
-    """Discounted sums of each arm's rewards and pulls over the rounds so far.
+class DiscountedSums:
+    """DiscountedSums sums of each arm's rewards and pulls over the rounds so far.
 
     Attributes:
         total: L, discounted rewards of each arm.
@@ -41,12 +41,12 @@ class Discounted:
     pulled: Bool[np.ndarray, "_n"]
 
 
-def initial_sums(n_arms: int) -> Discounted:
+def initial_sums(n_arms: int) -> DiscountedSums:
     """Return the discounted sums of a bandit with `n_arms` arms before the first round."""
-    return Discounted(np.zeros(n_arms), np.zeros(n_arms), 0.0, np.zeros(n_arms, bool))
+    return DiscountedSums(np.zeros(n_arms), np.zeros(n_arms), 0.0, np.zeros(n_arms, bool))
 
 
-def discount_and_add(past: Discounted, discount: float, arms: Ids, rewards: Values) -> Discounted:
+def discount_and_add(past: DiscountedSums, discount: float, arms: Ids, rewards: Values) -> DiscountedSums:
     """Return the sums after a round in which each arm of `arms` was pulled once and paid its finite reward."""
     min_factor = np.divide(MIN_COUNT, past.count, out=np.zeros_like(past.count), where=past.pulled)
     factor = np.minimum(np.maximum(discount, min_factor), 1.0)  # the discount, unless the count would pass its floor
@@ -54,17 +54,17 @@ def discount_and_add(past: Discounted, discount: float, arms: Ids, rewards: Valu
     total[arms] += rewards
     count[arms] += 1.0
     is_pulled[arms] = True
-    return Discounted(total, count, discount * past.rounds + 1.0, is_pulled)
+    return DiscountedSums(total, count, discount * past.rounds + 1.0, is_pulled)
 
 
-def mean_rewards(past: Discounted) -> Values:
+def mean_rewards(past: DiscountedSums) -> Values:
     """Return the discounted mean reward L / N of each arm, [n_arms]; 0 for an arm that was never pulled."""
     out = np.zeros_like(past.total)
     np.divide(past.total, past.count, out=out, where=past.pulled)
     return out
 
 
-def confidence_widths(past: Discounted, sigma: float) -> Values:
+def confidence_widths(past: DiscountedSums, sigma: float) -> Values:
     """Return the confidence width of each arm, in the unit of sigma; infinite only for arms never pulled."""
     out = np.full_like(past.count, np.inf)
     is_pulled = past.pulled

@@ -57,7 +57,10 @@ def parse(arguments: Sequence[str]) -> Options:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the page's path first, then the tables and the other files. Raises `OptionError`, `TrackingError`."""
+    """Compare the runs, and print the path of `report.html`, the tables and the paths of the other files.
+
+    Raises `OptionError` for an invalid option, and `TrackingError` if MLflow does not answer.
+    """
     text, (report, *files) = compare(parse(arguments))
     sys.stdout.write(f"{report}\n\n{text}\n" + "".join(f"{file}\n" for file in files))
     return 0

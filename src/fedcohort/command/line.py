@@ -52,8 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run_command(name, options)
     if name and not name.startswith("-") and name not in (*COMMANDS, *HELP):
         similar_command = next(iter(difflib.get_close_matches(name, COMMANDS, 1)), None)
-        guess = f"did you mean {similar_command}? " if similar_command else ""
-        sys.stderr.write(f"there is no command {name!r}: {guess}fedcohort --help lists the commands\n")
+        hint = f"did you mean {similar_command}? " if similar_command else ""
+        sys.stderr.write(f"there is no command {name!r}: {hint}fedcohort --help lists the commands\n")
         return 2
     try:
         _describe(name)(["--help"] if name in HELP else typed, prog_name="fedcohort")

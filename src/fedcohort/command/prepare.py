@@ -28,7 +28,7 @@ from fedcohort.host import disk
 from fedcohort.paths import expand
 
 KINDS = ("imagefolder", "leaf", "celeba", "waterbirds", "spawrious")
-EVERY_S = 5.0  # seconds between lines
+PROGRESS_INTERVAL_S = 5.0  # seconds between lines
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -78,7 +78,7 @@ def progress_printer() -> Callable[[str, int, int], None]:
 
     def report(part: str, done: int, count: int) -> None:
         nonlocal last
-        if done == count or time.monotonic() - last >= EVERY_S:
+        if done == count or time.monotonic() - last >= PROGRESS_INTERVAL_S:
             last = time.monotonic()
             sys.stderr.write(f"{part}: {done} of {count} pieces\n")
 

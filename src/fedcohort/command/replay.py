@@ -169,8 +169,9 @@ def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> 
             return Replayed(len(log.rounds), round.t + 1, round.chosen.tolist(), choice.clients.tolist())
         if not _equal(original.observe(round, selection, logged_probes), candidate.observe(round, choice, probes)):
             raise IncompatibleConfig(
-                f"selector={candidate.name} chooses as the run up to round {round.t + 1}, then weighs the updates "
-                "differently, and the log does not hold the resulting model"
+                f"selector={candidate.name} selects the clients of the run up to round {round.t + 1}, but gives their "
+                "updates other weights there. The log does not hold the model that follows, so that later rounds can't "
+                f"be replayed: train with selector={candidate.name} to compare them"
             )
     return Replayed(len(log.rounds))
 

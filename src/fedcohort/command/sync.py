@@ -24,7 +24,7 @@ from fedcohort.tracking import follow, identity, server
 from fedcohort.tracking.upload import open_upload
 
 WAIT_S = 600.0
-EVERY_S = 1.0  # between two sends of a run that is followed
+SEND_INTERVAL_S = 1.0  # between two sends of a run that is followed
 
 
 def send_missing(
@@ -42,7 +42,7 @@ def send_missing(
     none is known.
     """
     info = _check(folder)
-    where = _place(folder, tracking_uri, experiment)
+    where = _find_server(folder, tracking_uri, experiment)
     try:
         with time_limit(wait_s, "sending (wait_s)"):
             return _send(info, where)
@@ -55,8 +55,8 @@ def follow_then_sync(
 ) -> str:
     """Send the rounds of the run in `folder` until it has ended, then do as `sync`, with its arguments and errors."""
     _check(folder)
-    identity.register(folder, _place(folder, tracking_uri, experiment))
-    follow.follow(folder, EVERY_S, wait_s, time.sleep)
+    identity.register(folder, _find_server(folder, tracking_uri, experiment))
+    follow.follow(folder, SEND_INTERVAL_S, wait_s, time.sleep)
     return send_missing(folder, wait_s=wait_s)
 
 
@@ -79,7 +79,7 @@ def _send(info: RunInfo, where: server.Place) -> str:
     return f"{info.folder}: sent {rounds} rounds, {end}, to {where.uri} (run {upload.run_id})"
 
 
-def _place(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.Place:
+def _find_server(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.Place:
     tracked = identity.load(folder)
     if (
         tracked is not None

@@ -13,7 +13,7 @@ from fedcohort.host.standard_output import discard_output
 if TYPE_CHECKING:
     from rich.console import Console
 
-UNFOLDED_WIDTH = 500  # columns: paths and commands in a log can be copied
+UNWRAPPED_LINE_WIDTH = 500  # columns: paths and commands in a log can be copied
 _BRIEF = ContextVar("brief", default=False)
 
 
@@ -42,7 +42,7 @@ def console() -> "Console":
             interrupts.note_closed_pipe()
 
     output = Output(highlight=False)
-    return output if output.is_terminal else Output(highlight=False, width=UNFOLDED_WIDTH)
+    return output if output.is_terminal else Output(highlight=False, width=UNWRAPPED_LINE_WIDTH)
 
 
 def print_for_each(folders: Sequence[Path], describe: Callable[[Path], str]) -> int:

@@ -59,8 +59,8 @@ class StoredTable:
             self.schema: pa.Schema = table.schema
             self._fragments = list(table.get_fragments())
             for file, fragment in zip(self._files, self._fragments, strict=True):
-                if (other_names := fragment.physical_schema.names) != names:
-                    different = sorted(set(names) ^ set(other_names)) or other_names
+                if (file_columns := fragment.physical_schema.names) != names:
+                    different = sorted(set(names) ^ set(file_columns)) or file_columns
                     raise DataError(
                         f"dataset.path: {file} has columns other than {self._files[0].name}: {', '.join(different[:9])}"
                     )

@@ -26,7 +26,7 @@ from fedcohort.record import sweep_folder
 from fedcohort.record.folder import describe_log
 from fedcohort.record.sweep_folder import SweepJob
 
-DIED = "WorkerDied"  # the kind of failure in the record of a job whose process died
+WORKER_DIED = "WorkerDied"  # the kind of failure in the record of a job whose process died
 LIBRARIES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")  # which limit threads
 QUIET = "ignore:resource_tracker:UserWarning"  # a sweep that a signal ends leaves semaphores, which that cleans up
 IMPORTED = (
@@ -64,7 +64,7 @@ def run_local(
             if death and (record is None or record.how == "running"):
                 folder, began = (record.folder, record.began) if record else (None, None)
                 job = SweepJob(context.folder, number, tuple(jobs[number]), folder, began=began)
-                job.note("failed", reason=f"{death}{describe_log(folder)}", kind=DIED)
+                job.note("failed", reason=f"{death}{describe_log(folder)}", kind=WORKER_DIED)
             yield number
 
 

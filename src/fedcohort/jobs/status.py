@@ -162,7 +162,7 @@ def varying_overrides(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> st
 
 
 def _find_killed(record: JobRecord, waited_for: bool, cancelled: bool) -> JobRecord:
-    """Return the record; one that says "running" was killed if no process waits for it and none holds its run."""
+    """Return the record; "running" becomes stopped or failed if no process waits for the job or has its run open."""
     is_running = record.folder is not None and is_locked(record.folder / "run.lock")
     if record.how != "running" or waited_for or is_running:
         return record
@@ -170,7 +170,7 @@ def _find_killed(record: JobRecord, waited_for: bool, cancelled: bool) -> JobRec
 
 
 def mark_killed_as_failed(record: JobRecord) -> JobRecord:
-    """Return the record of a job whose process was killed."""
+    """Return the record of a job whose process was killed, as failed and with the reason."""
     return replace(record, how="failed", reason=f"{KILLED}{describe_log(record.folder)}")
 
 

@@ -81,24 +81,26 @@ def read_log(folder: Path) -> RunLog:
         raise CheckpointError(f"{folder} has no rounds to replay, or its {history.JOURNAL_FILE} lacks some of them")
     table = past.clients()
     columns = find_signal_columns([str(name) for name in table.columns]) | {"train_loss": "train_loss"}
-    by_step = dict(iter(table.groupby("step")))
-    missing_step = next((step for step in past.steps[1:] if step not in by_step and past.cohorts[step]), None)
+    rows_by_step = dict(iter(table.groupby("step")))
+    missing_step = next((step for step in past.steps[1:] if step not in rows_by_step and past.cohorts[step]), None)
     if missing_step is not None:
         raise CheckpointError(f"{folder} lacks the per-client table of round {missing_step}: repeat the run")
     clock = past.metrics["time/virtual_s"].to_numpy()
     rounds = [
         LoggedRound(
             t=step - 1,
-            available=read_available(past, step, by_step.get(step, table[:0])),
+            available=read_available(past, step, rows_by_step.get(step, table[:0])),
             chosen=np.asarray(past.cohorts[step], dtype=np.int64),
             arrived=np.asarray(past.arrived[step], dtype=np.int64),
-            signals=read_signals(by_step.get(step, table[:0]), columns, len(info.n_train)),
+            signals=read_signals(rows_by_step.get(step, table[:0]), columns, len(info.n_train)),
             round_s=float(clock[step] - clock[step - 1]),
         )
         for step in past.steps[1:]
     ]
     facts = {"n_train": info.n_train, "noise_rate": info.noise_rate, "expected_s": info.expected_s}
-    registered_signals = read_registered(read_signals(by_step[0], columns, len(info.n_train))) if 0 in by_step else {}
+    registered_signals = (
+        read_registered(read_signals(rows_by_step[0], columns, len(info.n_train))) if 0 in rows_by_step else {}
+    )
     return RunLog(info, rounds, {**registered_signals, **facts}, frozenset(columns))
 
 

@@ -66,8 +66,8 @@ def list_scored_rounds(history: History) -> list[int]:
     columns = [name for name in ("score", "probability") if name in table]
     if not columns or not len(table):
         return []
-    by_step = table.assign(scored=table[columns].notna().any(axis=1)).groupby("step")[["selected", "scored"]].any()
-    return [int(step) for step in by_step.index[by_step.all(axis=1)]]
+    rows_by_step = table.assign(scored=table[columns].notna().any(axis=1)).groupby("step")[["selected", "scored"]].any()
+    return [int(step) for step in rows_by_step.index[rows_by_step.all(axis=1)]]
 
 
 def outcomes_of(available: np.ndarray, selected: np.ndarray, arrived: np.ndarray) -> Outcomes:

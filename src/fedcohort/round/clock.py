@@ -16,7 +16,7 @@ WallTime = Callable[[Ids, Values], Values]  # clients, their seconds of work -> 
 log = logging.getLogger("fedcohort")
 
 
-def without_absence(clients: Ids, seconds: Values) -> Values:
+def seconds_without_absence(clients: Ids, seconds: Values) -> Values:
     """Return the seconds of work unchanged, for a run in which no client is ever away."""
     return seconds
 
@@ -75,5 +75,5 @@ class Clock:
         """Return the function from clients and seconds of work, begun at `start_s`, to seconds until it is done."""
         schedule = self.schedule
         if schedule is None:
-            return without_absence
+            return seconds_without_absence
         return lambda clients, seconds: schedule.completion_time(clients, start_s, seconds)

@@ -119,7 +119,7 @@ class MappedStore:
         return _parse({name: rows.read(client, slot) for name, rows in self._rows.items()})
 
     def commit(self, client: int, stored: Mapping[str, Tensor]) -> None:
-        """Write the client's vectors into the slot that no checkpoint needs."""
+        """Write the vectors that a client keeps into that of its places in the file which no checkpoint refers to."""
         if not stored:
             return
         needed_slots = {int(self._newest[client]), int(self._before[client])}

@@ -206,7 +206,13 @@ def by_similarity(n: Ids, m: int, tree: Float64[np.ndarray, "merges 4"]) -> Urns
 
 
 def cut_tree(mass: Ids, tree: Float64[np.ndarray, "merges 4"], capacity: int) -> Ids:
-    """Return the number of each client's cluster, the largest subtree whose mass is at most `capacity`, [a]."""
+    """Return the number of each client's cluster, [a]: the largest subtree whose total is at most `capacity`.
+
+    Args:
+        mass: samples of each client times the number of draws, [a].
+        tree: scipy's linkage matrix of the clients.
+        capacity: samples of all clients.
+    """
     merges = tree[:, :2].astype(np.int64)
     total = np.concatenate([mass, np.zeros(len(merges), np.int64)])
     for node, children in enumerate(merges, len(mass)):

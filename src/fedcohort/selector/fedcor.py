@@ -142,7 +142,7 @@ class FedCor(Selector[State]):
         return None, replace(state, alpha=alpha)
 
     def is_shadow(self, round: int) -> bool:
-        """Return whether a shadow round precedes this round's selection."""
+        """Return whether clients trained a model that is discarded, to measure correlations, before this selection."""
         return round - 1 > self.warmup and (round - 1) % self.interval == 0
 
     def _read(self, state: State, round: int, probes: Mapping[str, ProbeResult]) -> State:

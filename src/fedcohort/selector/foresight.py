@@ -46,7 +46,7 @@ class Foresight(Selector[Stateless]):
         return Stateless()
 
     def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
-        """Return the query; none where all available clients are selected anyway."""
+        """Return the query of each available client's gain in a simulated round; none where all are selected anyway."""
         if len(ctx.available) <= ctx.cohort:
             return ()
         return (Probe("greedy_gain", ctx.available, {"cohort": ctx.cohort, "direction": self.direction}),)

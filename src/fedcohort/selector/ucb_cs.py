@@ -34,7 +34,7 @@ from jaxtyping import Bool
 
 from fedcohort import ranges
 from fedcohort.bandit import discounted
-from fedcohort.bandit.discounted import Discounted
+from fedcohort.bandit.discounted import DiscountedSums
 from fedcohort.component import CLEAN_LABELS, Requirement
 from fedcohort.selector.base import Selector, top
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
@@ -60,7 +60,7 @@ class State:
         shunned: whether the last reported loss was not finite, [n_clients].
     """
 
-    past: Discounted
+    past: DiscountedSums
     std: Values
     sigma: float
     mean: Values

@@ -123,10 +123,10 @@ def unknown_option_error(where: str, option: str, names: Collection[str]) -> Opt
         option: the option that was typed.
         names: the valid options.
     """
-    guess = ranges.did_you_mean(option, names)
+    hint = ranges.did_you_mean(option, names)
     if where:
-        return OptionError(f"{where} has no option {option!r}; {list_options(names)}{guess}")
-    return OptionError(f"there is no option {option!r}; there are {', '.join(sorted(names))}{guess}")
+        return OptionError(f"{where} has no option {option!r}; {list_options(names)}{hint}")
+    return OptionError(f"there is no option {option!r}; there are {', '.join(sorted(names))}{hint}")
 
 
 def list_node_options(node: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.results.matching.run import EVALUATED
+from fedcohort.results.matching.run import INTERVAL_OPTION_BY_METRIC
 from fedcohort.study import tasks
 from fedcohort.study.checks import name_file_in_errors
 from fedcohort.study.definition import BASELINE, BOUND, STUDY_FILE, Condition, Study, option_name
@@ -50,7 +50,7 @@ def check_evaluations(study: Study, condition: Condition, config: Mapping[str, A
     """Check that a run evaluates the metric, up to the horizon. Raises `OptionError` with the value and its range."""
     if config["until"]["virtual_s"] is not None and study.horizon is None:  # the clock has a window of its own
         return
-    option = next((name for prefix, name in EVALUATED.items() if study.metric.startswith(prefix)), None)
+    option = next((name for prefix, name in INTERVAL_OPTION_BY_METRIC.items() if study.metric.startswith(prefix)), None)
     rounds, every = config["rounds"], config["eval"][option.partition(".")[2]] if option else 1
     evaluated = rounds // every if every else 0
     schedule = f"rounds={rounds}" + (f" {option}={every}" if option else "")

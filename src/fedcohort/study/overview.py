@@ -27,7 +27,7 @@ from fedcohort.study.verdict import MethodVerdict, Verdict
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLE, NUMBERS, PAGE = "tables/overview.csv", "tables/numbers.csv", "README.md"
+TABLE, NUMERIC_COLUMNS, PAGE = "tables/overview.csv", "tables/numbers.csv", "README.md"
 LEVEL = 0.05  # of the one correction over all studies
 TITLES = {  # columns of the page
     "setting": "setting",
@@ -92,7 +92,7 @@ def render_page(studies: Path) -> str:
     lines_by_study = {folder.name: _read(folder / TABLE) for folder in folders}
     without_page = {folder.name: _title_of(folder) for folder in folders if lines_by_study[folder.name].empty}
     lines = pd.concat([frame.assign(study=name) for name, frame in lines_by_study.items()] or [_read(studies / TABLE)])
-    tests = _correct_over_all(studies, sorted(name for name, frame in lines_by_study.items() if not frame.empty))
+    tests = _adjust_p_over_studies(studies, sorted(name for name, frame in lines_by_study.items() if not frame.empty))
     tests["is_sure"] = (tests["sign"] == "1") & (tests["p"] < LEVEL)
     tests_by_setting = tests.groupby(["study", "cell"])["is_sure"].agg(n_tests="size", is_sure="any")
     lines = lines.join(tests_by_setting, on=["study", "cell"]).fillna({"n_tests": 0, "is_sure": False})
@@ -124,19 +124,19 @@ def _read(path: Path) -> "pd.DataFrame":
 
 
 def _title_of(folder: Path) -> str:
-    """Return the title of a study without a page; "" for a leaderboard, and a remark for an unreadable file."""
+    """Return the title of a study that has no page yet; "" for a leaderboard, a remark if it is unreadable."""
     try:
         return "" if leaderboard.is_leaderboard(folder) else str(read_yaml(folder / STUDY_FILE)["title"])
     except (OptionError, OSError, KeyError, TypeError, ValueError):  # it is being written
         return f"its {STUDY_FILE} can't be read"
 
 
-def _correct_over_all(studies: Path, names: list[str]) -> "pd.DataFrame":
+def _adjust_p_over_studies(studies: Path, names: list[str]) -> "pd.DataFrame":
     """Return the tests of all methods in all settings of these studies, with p-values corrected by one Holm."""
     import pandas as pd
 
     columns = ["study", "cell", "role", "diff_p", "sign"]
-    frames = [pd.read_csv(studies / name / NUMBERS, dtype=str, keep_default_na=False) for name in names]
+    frames = [pd.read_csv(studies / name / NUMERIC_COLUMNS, dtype=str, keep_default_na=False) for name in names]
     frames = [frame.assign(study=name)[columns] for name, frame in zip(names, frames, strict=True)]
     tests = pd.concat(frames) if frames else pd.DataFrame(columns=columns, dtype=str)
     tests = tests[(tests["role"] == METHOD) & (tests["diff_p"] != "")]

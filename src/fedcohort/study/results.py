@@ -19,7 +19,7 @@ from fedcohort.results.frame import clock_of_budget
 from fedcohort.study import result_files
 from fedcohort.study.definition import METHOD, ORACLE, STUDY_FILE, Key, Study
 from fedcohort.study.measure import Trajectory, evaluations_of, summarise
-from fedcohort.study.result_files import AXES, COLUMNS, CURVES, DONE, KEY, NUMBERS, RESULTS, TEXTS, Row
+from fedcohort.study.result_files import AXES, COLUMNS, CURVES, DONE, KEY, NUMERIC_COLUMNS, RESULTS, TEXT_COLUMNS, Row
 
 log = logging.getLogger("fedcohort")
 RUN_COLUMNS = (
@@ -28,7 +28,7 @@ RUN_COLUMNS = (
     "budget",
     "when",
 )  # columns that identify a run, which may be the result of several rows
-EMPTY_ROW: Row = {**dict.fromkeys(TEXTS, ""), **dict.fromkeys(NUMBERS, float("nan"))}
+EMPTY_ROW: Row = {**dict.fromkeys(TEXT_COLUMNS, ""), **dict.fromkeys(NUMERIC_COLUMNS, float("nan"))}
 EMPTY_ROW |= {"seed": 0, "dirty": False, "rounds": 0}
 
 

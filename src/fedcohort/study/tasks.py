@@ -14,7 +14,7 @@ from typing import Any
 
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.jobs.launch import Launch
-from fedcohort.jobs.local import DIED
+from fedcohort.jobs.local import WORKER_DIED
 from fedcohort.jobs.rejected import Rejection, list_rejected
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.folder import config_hash
@@ -166,7 +166,7 @@ def read_outcome(record: JobRecord | None, task: Task) -> Outcome:
         return Outcome(REFUSED, reason)
     if record.how == "stopped":
         reason = "its process was ended by a signal"
-    if record.how == "stopped" or record.kind == DIED:
+    if record.how == "stopped" or record.kind == WORKER_DIED:
         reason += "; the same command resumes the run"
     variable = re.search(r"\$\{oc\.env:(\w+)", " ".join(task.overrides))
     if record.kind == "DataError" and variable:

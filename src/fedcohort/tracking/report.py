@@ -125,7 +125,7 @@ def _describe(
     page = report.files[0].name
     tags = {
         REPORT: report.about,
-        view.VERDICT: report.verdict,
+        view.VERDICT_TAG: report.verdict,
         view.PAGE_TAG: page,
         view.SWEEP: report.sweep or "",
         view.OPTIONS: " ".join(f"{name}={','.join(values)}" for name, values in swept.items()),

@@ -40,7 +40,7 @@ UNGROUPED = f"tag.{ALIKE}"  # MLflow's name for the group of runs without that t
 SECTIONS = ("test", "clients", "time", "comm", "comp", "select", "round", "skew", "server_val")
 PAGE = "#/experiments/%s/runs?workflowType=machine_learning&viewStateShareKey=%s"
 NOTE_TAG = "mlflow.note.content"
-VERDICT, PAGE_TAG = "verdict", "page"  # tags of a report
+VERDICT_TAG, PAGE_TAG = "verdict", "page"  # tags of a report
 SWEEP, OPTIONS, DATE = "report_sweep", "report_options", "report_date"  # likewise: the options in which its runs differ
 ANSWER = "**[Answer]("  # prefix of a paragraph of the note that a report has written
 MAX_REPORTS = 5  # reports in the note
@@ -106,7 +106,7 @@ def _paragraph(experiment_id: str, report: str, tags: Mapping[str, str]) -> str:
         report: id of the report's run.
         tags: of this run.
     """
-    page, verdict, sweep, options, date = (tags.get(tag, "") for tag in (PAGE_TAG, VERDICT, SWEEP, OPTIONS, DATE))
+    page, verdict, sweep, options, date = (tags.get(tag, "") for tag in (PAGE_TAG, VERDICT_TAG, SWEEP, OPTIONS, DATE))
     answer = f"{ANSWER}{artifact_page(experiment_id, report, page)})**: {verdict}"
     runs = f"[sweep {sweep}]({page_of_runs(experiment_id, sweep)})" if sweep else ""
     facts = [text for text in (runs, date, f"`{options}`" if options else "") if text]

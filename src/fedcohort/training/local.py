@@ -157,7 +157,7 @@ class LocalTrainer:
         return torch.cat(losses)
 
     def _augment(self, x: Tensor, draws: np.random.Generator | None) -> Tensor:
-        """Return the changed samples of one pass; bytes are converted first, as padding is 0 after the conversion."""
+        """Return the augmented samples of one pass; pixels stored as bytes become floats first, whose padding is 0."""
         if self.augmentation is None or draws is None:
             return x
         scale = self.federation.scale

@@ -1,6 +1,8 @@
 """A mini-batch step with weights of samples (`hook.Weigher`), by autograd.
 
-weights_j are a function of the model y, the mini-batch B and V_k; the step minimises outer(mean_B weights_j l_j(y)).
+The step minimises outer(mean over j in B of weights_j l_j(y)). l_j is the loss of sample j of the mini-batch B, and
+outer the objective's function of the mean (`Objective.outer`). The weights are a function of the model y, of B and of
+the client's validation set.
 """
 
 from collections.abc import Callable, Iterator, Sequence

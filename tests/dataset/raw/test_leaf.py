@@ -71,8 +71,11 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
         (good.replace('"users": ["mac"]', '"users": ["lear", "mac"]'), r"num_samples must be a list of 2 numbers"),
         (good.replace('"users": ["mac"]', '"users": ["mac", "mac"]'), r"user 'mac' is listed twice in users"),
         (good.replace('"x": ["abc"]', '"x": ["abc"], "x": ["xyz"]'), r"the key 'x' is there twice"),
-        (good.replace('["abc"]', "[[1, NaN]]"), r"user 'mac', sample 0: x holds nan, which float32 can't hold"),
-        (good.replace('["abc"]', "[[1, true]]"), r"x holds True where a number is expected"),
+        (
+            good.replace('["abc"]', "[[1, NaN]]"),
+            r"user 'mac', sample 0: x must hold numbers that float32 can hold, and holds nan",
+        ),
+        (good.replace('["abc"]', "[[1, true]]"), r"x must hold numbers, and holds True"),
         (good.replace('"y": ["d"]', '"y": [null]'), r"user 'mac' has label None"),
         (good.replace('"y": ["d"]', '"y": ["d", "e"]'), r"user 'mac' has 1 x and 2 y"),
         (

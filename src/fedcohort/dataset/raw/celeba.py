@@ -18,7 +18,10 @@ PARTS = {"0": "train", "1": "valid", "2": "test"}
 
 
 def plan(source: Path, size: int | None) -> list[Piece]:
-    """Plan the tables. Raises `DataError` by line, and for an image that not all lists have."""
+    """Return the tables to write from CelebA's image folder and lists.
+
+    Raises `DataError` for an invalid line of a list, with its number, and for an image that a list lacks.
+    """
     images = find_first(source, "img_align_celeba", "Img/img_align_celeba", "img_align_celeba/img_align_celeba")
     file = find_first(source, "list_attr_celeba.txt", "Anno/list_attr_celeba.txt")
     lines = _read_lines(file)

@@ -145,8 +145,8 @@ def _check_samples(where: str, x: Sequence[Any], y: Sequence[Any], length: int |
         odd = [value for value in sample if type(value) not in (int, float) or not abs(value) <= LARGEST]
         if odd:
             is_number = type(odd[0]) in (int, float)
-            what = ", which float32 can't hold" if is_number else " where a number is expected"
-            raise DataError(f"{where}, sample {row}: x holds {odd[0]!r:.40}{what}")
+            allowed = "numbers that float32 can hold" if is_number else "numbers"
+            raise DataError(f"{where}, sample {row}: x must hold {allowed}, and holds {odd[0]!r:.40}")
         length = len(sample) if length is None else length
         if len(sample) != length or not sample:
             raise DataError(f"{where}, sample {row}: x has {len(sample)} numbers, and the first sample {length}")

@@ -136,7 +136,10 @@ def _join(files: Sequence[Path], target: Path, unique: str) -> int:
             for file in files:
                 stored = parquet.open_file(file, pre_buffer=False)
                 if not stored.schema_arrow.equals(schema):
-                    raise DataError(f"{target.name}: rows of different kinds: {schema.names} and {stored.schema_arrow}")
+                    raise DataError(
+                        f"{target.name}: all parts must have the columns {schema.names} with the same types, and one "
+                        f"has {stored.schema_arrow}"
+                    )
                 for group in range(stored.num_row_groups):
                     table = stored.read_row_group(group)
                     for value in table.column(unique).unique().to_pylist() if unique else ():

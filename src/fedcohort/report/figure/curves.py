@@ -69,8 +69,8 @@ def has_equal_rounds(time: np.ndarray, steps: np.ndarray) -> bool:
 
 def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[float]") -> None:
     for axes, lines in zip(column, LINES.values(), strict=True):
-        for name, label, colour, dash, width in lines:
-            _draw_line(axes, metrics, x, name, width, label=label, color=colour, linestyle=dash)
+        for name, label, colour, line_style, width in lines:
+            _draw_line(axes, metrics, x, name, width, label=label, color=colour, linestyle=line_style)
         style.format_axes(axes)
     _draw_band(column[0], metrics, x)
     _mark_best(column[0], metrics, x)

@@ -64,7 +64,10 @@ def follows_from_choice(name: str, values: Mapping[str, Mapping[Cell, str]]) -> 
 
 
 def _is_determined(values: Mapping[Cell, str], position: int) -> bool:
-    """Return whether all cells of a setting (position 0) or of a condition (position 1) have the same value."""
+    """Return whether the setting (position 0) or the condition (position 1) of a cell determines its value.
+
+    values: a value of each cell, which is a pair (setting, condition).
+    """
     pairs = {(cell[position], value) for cell, value in values.items()}
     return len(pairs) == len({cell[position] for cell in values})
 

@@ -11,7 +11,7 @@ SEED = "seed"
 OptionValues = tuple[tuple[str, str], ...]  # name and value of each option, sorted by name
 
 # Option that sets in which rounds a metric is measured. server_val/loss may be a signal, measured in all rounds.
-EVALUATED = {"test/": "eval.every", "server_val/acc": "eval.every", "clients/": "eval.clients_every"}
+INTERVAL_OPTION_BY_METRIC = {"test/": "eval.every", "server_val/acc": "eval.every", "clients/": "eval.clients_every"}
 
 
 @dataclass(frozen=True)
