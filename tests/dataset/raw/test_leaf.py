@@ -73,7 +73,7 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
         (good.replace('"x": ["abc"]', '"x": ["abc"], "x": ["xyz"]'), r"the key 'x' is there twice"),
         (
             good.replace('["abc"]', "[[1, NaN]]"),
-            r"user 'mac', sample 0: x must hold numbers that float32 can hold, and holds nan",
+            r"'mac', sample 0: x must hold numbers that float32 can hold, and holds nan",
         ),
         (good.replace('["abc"]', "[[1, true]]"), r"x must hold numbers, and holds True"),
         (good.replace('"y": ["d"]', '"y": [null]'), r"user 'mac' has label None"),

@@ -157,5 +157,5 @@ def test_other_data_are_never_mixed_in(tmp_path: Path) -> None:
 def test_pieces_of_different_columns_are_refused(tmp_path: Path) -> None:
     rows: list[list[Any]] = [[1], ["a"]]
     parts = [Piece("train", str(i), partial(pa.table, {"x": x})) for i, x in enumerate(rows)]
-    with pytest.raises(DataError, match=r"train.parquet: rows of different kinds"):
+    with pytest.raises(DataError, match=r"train.parquet: all parts must have the columns"):
         write(parts, tmp_path, quiet)
