@@ -48,3 +48,13 @@ def test_a_former_attribute_of_a_record_names_the_new_one() -> None:
         Selection(np.arange(2)).parts  # noqa: B018
     with pytest.raises(ComponentError, match=r"Facts\.parts is called components now"):
         Facts(None, {}).parts  # noqa: B018
+
+
+def test_an_old_function_of_selectors_names_the_new_one() -> None:
+    from fedcohort.selector import base  # noqa: PLC0415
+
+    with pytest.raises(ComponentError, match=r"selector\.base\.answers is called find_answers now"):
+        _ = base.answers
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = base.nothing
+    assert all(hasattr(base, new) for new in base.RENAMED_FUNCTIONS.values())

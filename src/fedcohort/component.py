@@ -109,6 +109,7 @@ RENAMED = {  # old names of what components declare and do, for one release
     "tell": "report_losses",
     "look": "keeps_list",
     "tells_losses": "reports_losses",
+    "takes_several": "takes_several_steps",
 }
 
 

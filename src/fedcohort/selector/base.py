@@ -8,15 +8,28 @@ reads arrays and the signals that it declares, never a model, a dataset or an ag
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from fedcohort.component import Component
+from fedcohort.errors import ComponentError
 from fedcohort.maths.order import nth_smallest
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 S = TypeVar("S")
+RENAMED_FUNCTIONS = {  # old names, for one release
+    "answers": "find_answers",
+    "successive": "draw_successively",
+    "begins_with_all": "describe_full_first_round",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401
+    """Raise an error that gives the new name of a function."""
+    if name in RENAMED_FUNCTIONS:
+        raise ComponentError(f"fedcohort.selector.base.{name} is called {RENAMED_FUNCTIONS[name]} now")
+    raise AttributeError(name)
 
 
 class Selector(Component, Protocol[S]):
