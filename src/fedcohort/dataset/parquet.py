@@ -8,12 +8,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from fedcohort.errors import DataError
-from fedcohort.host import parquet
+from fedcohort.host import memory, parquet
 
 FORMAT = ds.ParquetFileFormat(  # pre_buffer would keep the bytes of a whole file in memory
     default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False, page_checksum_verification=True)
@@ -78,8 +79,21 @@ class StoredTable:
         return f"/{self._files[part].relative_to(self._folder)}", row - (self._ends[part - 1] if part else 0)
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """Return a column; dictionary-encoded values are decoded."""
+        """Return a column; dictionary-encoded values are decoded.
+
+        Raises:
+            DataError: its pieces can't be read.
+            OptionError: it needs more memory than is available, by the sizes in the files.
+        """
+        sizes = [self._encoded_bytes(fragment.metadata, name) for fragment in self._fragments]
+        memory.require_memory(sum(sizes), f"dataset.path: column {name!r} of {self._folder}", "use fewer rows")
         return pa.chunked_array(list(self.chunks(name)), type=decoded_type(self.schema.field(name).type))
+
+    def _encoded_bytes(self, metadata: Any, name: str) -> int:  # noqa: ANN401  pyarrow has no types
+        """Return the uncompressed bytes of a column in one file, a lower bound of its size in memory."""
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        columns = [group.column(i) for group in groups for i in range(group.num_columns)]
+        return sum(c.total_uncompressed_size for c in columns if c.path_in_schema.partition(".")[0] == name)
 
     def chunks(self, name: str) -> Iterator[pa.Array]:
         """Yield the pieces of a column, one row group after the other; only one of them is in memory."""
