@@ -56,7 +56,7 @@ def test_every_job_is_checked_by_itself_and_against_its_other_words(tmp_path: Pa
     reasons = {each.number: each.reason.split(",")[0] for each in made.list_rejected(jobs)}
     assert [each.words for each in made.list_rejected(jobs)] == [jobs[number] for number in reasons]
     word, seed, cohort = (
-        "selector must be one of cpowd",
+        "selector must be one of active_fl",
         "seed must be an integer in [0",
         "cohort=13 exceeds clients=12",
     )

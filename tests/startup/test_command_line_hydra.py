@@ -31,12 +31,6 @@ def test_options_that_write_files_or_call_functions_are_rejected(typed: str, mes
     assert message in str(e.value)
 
 
-def test_a_flag_without_effect_is_rejected() -> None:
-    with pytest.raises(OptionError, match=r"--package=agg has an effect only together with --cfg"):
-        check(["--package=agg", "seed=1"])
-    check(["--cfg=job", "--package=agg"])
-
-
 @pytest.mark.parametrize("folder", ["/elsewhere", "logs", "logs/../x", "${oc.env:HOME}/x", "${paths.logs}/../x", ""])
 def test_a_sweep_stays_inside_the_logs(folder: str) -> None:
     with pytest.raises(OptionError, match=r"hydra.sweep.dir must be a folder inside paths.logs"):
