@@ -134,8 +134,8 @@ def leaf_contents() -> Mapping[str, tuple[object, str]]:
         "all users empty": (user([], []), "holds no samples"),
         "NaN input": (user([[float("nan"), 1.0]], [0]), "numbers that float32 can hold, and holds nan"),
         "infinite input": (user([[float("inf"), 1.0]], [0]), "numbers that float32 can hold, and holds inf"),
-        "input beyond float64": (good.replace("5.0", "1e999"), "x holds inf"),
-        "input beyond float32": (user([[1e39]], [0]), "x holds 1e+39"),
+        "input beyond float64": (good.replace("5.0", "1e999"), "holds inf"),
+        "input beyond float32": (user([[1e39]], [0]), "holds 1e+39"),
         "input of 400 digits": (good.replace("5.0", "9" * 400), "float32 can hold"),
         "input null": (user([[1.0, None]], [0]), "x must hold numbers, and holds None"),
         "input a truth value": (user([[True, False]], [0]), "x must hold numbers, and holds True"),
@@ -197,7 +197,7 @@ def leaf_files() -> list[Case]:
     other = {"users": ["w"], "num_samples": [1], "user_data": {"w": {"x": [[1.0, 2.0]], "y": ["text"]}}}
     return [
         case("user in two files", "leaf", lambda raw: two_files(raw, document()), "'u' has samples in two files"),
-        case("files of two kinds", "leaf", lambda raw: two_files(raw, other), "rows of different kinds"),
+        case("files of two kinds", "leaf", lambda raw: two_files(raw, other), "all parts must have"),
         case("no file", "leaf", lambda raw: None, "has no train/*.json"),
         case("folders alone", "leaf", lambda raw: (raw / "train" / "sub").mkdir(parents=True), "has no train/*.json"),
         case(
