@@ -61,6 +61,7 @@ def test_a_selection(options: dict[str, Any], cohort: int, clients: list[int]) -
     ctx = context(cohort=cohort, n_clients=4, signals=SIGNALS)
     chosen = fedcs(**options).select(Stateless(), ctx, {})[0].clients.tolist()
     assert chosen == clients
+    assert FedCs.may_choose_fewer, "of four available clients, three or two are chosen"
 
 
 def test_candidates_are_drawn_uniformly() -> None:
