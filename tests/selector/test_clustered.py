@@ -178,7 +178,7 @@ def test_angles_are_those_of_the_latest_updates() -> None:
     second = store_updates(first, ids(0, 1), np.array([[NAN, 1.0], [3.0, 3.0]]))
     np.testing.assert_allclose(second.angles[0], np.pi / 4 * right[0], atol=1e-7)
     assert second.updates.tolist() == [[1, 0], [3, 3], [0, 0]]
-    rows = np.random.default_rng(0).standard_normal((3, 7))
+    rows = np.random.default_rng(0).standard_normal((3, 100))  # without care one of them has 1.5e-8 radians
     assert np.diag(store_updates(start, ids(0, 1, 2), rows).angles).tolist() == [0, 0, 0], "to itself, exactly"
     assert first.updates.tolist() == [[1, 0], [0, 2], [0, 0]]
 
