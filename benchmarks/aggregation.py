@@ -34,7 +34,7 @@ FOLDER = Path(__file__).parent
 CONFIGS = FOLDER.parent / "configs" / "agg"
 CLIENTS, PARAMETERS, REPEATS = 100, 1_000_000, 5
 SUM_GOAL, GRAM_GOAL = 2.0, 10.0  # largest ratio to the time of the weighted sum; for methods with a Gram matrix
-WITH_GRAM_MATRIX = {"fedmgda_plus"}
+WITH_GRAM_MATRIX = {"fedmgda_plus", "krum"}
 SERVER_TRAINED = {"feddf", "rhfl"}  # they train networks on the server, so the ratio says nothing
 
 

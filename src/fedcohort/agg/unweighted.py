@@ -1,0 +1,42 @@
+"""The base of aggregators that treat all updates equally, whatever the clients' samples or a selector's weights."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.component import FREE_UPDATE, NO_BATCH_NORM, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Requirement
+from fedcohort.types import Ids, Population, Values
+
+
+@dataclass(frozen=True)
+class Unweighted(Aggregator[None]):
+    """An aggregator of updates without weights; a selector may exclude clients, but not weigh them."""
+
+    stacked: ClassVar[bool] = True
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({RELATIVE_ADVICE, FREE_UPDATE})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({UNADVISED_WEIGHTS, NO_BATCH_NORM})
+
+    def init(self, population: Population, n_params: int) -> None:
+        """Return None: the method keeps no state between rounds."""
+
+    def weights(self, n_used: Ids, n_train: Ids) -> Values:
+        return sample_weights("uniform", n_used, n_train)
+
+    def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
+        rows, matrix = np.flatnonzero(arrived.weights > 0), arrived.matrix
+        if len(rows) < len(matrix):
+            matrix = matrix[torch.from_numpy(rows).to(matrix.device)]
+        displacement, shares = self.combine(matrix)
+        weights = np.zeros(len(arrived.weights))
+        weights[rows] = shares
+        return Direction(displacement, weights), None
+
+    @abstractmethod
+    def combine(self, updates: Float[Tensor, "n p"]) -> tuple[Float[Tensor, "p"], Values]:
+        """Return the aggregate of the updates, and the share of each update in it, [n]; the shares sum to 1."""

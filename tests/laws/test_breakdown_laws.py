@@ -1,0 +1,72 @@
+"""Breakdown points: how many false updates a robust aggregator tolerates, wherever they are, and that a majority wins.
+
+An aggregator that tolerates false updates has a row in `TOLERATED`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agg_harness import aggregate_once, make_update
+from remedies import remedy
+from yaml_words import CONFIGS, make
+
+FAR = 1e6
+HONEST_RADIUS = 1.0
+TOLERATED: dict[str, tuple[dict[str, Any], Callable[[int], int]]] = {  # options, and the number among n updates
+    "median": ({}, lambda n: (n - 1) // 2),
+    "trimmed_mean": ({"beta": 0.3}, lambda n: int(0.3 * n + 1e-9)),
+    "krum": ({}, lambda n: max(0, (n - 3) // 2)),
+    "multi_krum": ({}, lambda n: max(0, (n - 3) // 2)),
+    "geometric_median": ({"iterations": 300, "weighting": "uniform"}, lambda n: (n - 1) // 2),
+    "norm_clipping": ({"weighting": "uniform"}, lambda n: (n - 1) // 2),
+}
+EVERY = pytest.mark.parametrize("choice", [c for c in TOLERATED if (CONFIGS / "agg" / f"{c}.yaml").exists()])
+
+
+def false_updates(rng: np.random.Generator, number: int) -> Iterator[np.ndarray]:
+    """Yield false updates [number, 3]: all at one place, each elsewhere, or as many on either side."""
+    signs = rng.choice([-1.0, 1.0], (number, 3))
+    yield np.broadcast_to(FAR * rng.choice([-1.0, 1.0], 3), (number, 3))
+    yield FAR * signs
+    yield FAR * (np.arange(number)[:, None] % 2 * 2 - 1) * np.ones(3)
+
+
+def aggregate(choice: str, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    order = rng.permutation(len(rows))
+    updates = [make_update(k, row.tolist(), n=1 + k) for k, row in enumerate(rows[order])]
+    return aggregate_once(make("agg", choice, **TOLERATED[choice][0]), updates, len(rows)).numpy()
+
+
+@EVERY
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 10, 11])
+@remedy("Compare an update with the others before it enters a mean, and derive the number that may be false.")
+def test_tolerated_false_updates_leave_the_result_among_the_honest(choice: str, n: int) -> None:
+    """The box of the honest updates, or for the geometric median and norm clipping a ball of a fixed radius.
+
+    While e of the weight is false, the geometric median is at most 2 (1 - e) / (1 - 2 e) honest radii from 0. A clipped
+    update is no longer than the median, which is at most the length of the longest honest update.
+    """
+    liars, rng = TOLERATED[choice][1](n), np.random.default_rng(n)
+    honest = rng.uniform(-HONEST_RADIUS, HONEST_RADIUS, (n - liars, 3))
+    reach = np.linalg.norm(honest, axis=1).max()
+    for false in false_updates(rng, liars):
+        result = aggregate(choice, np.concatenate([honest, false]), rng)
+        if choice in ("geometric_median", "norm_clipping"):
+            share = liars / n
+            assert np.linalg.norm(result) <= 2 * (1 - share) / (1 - 2 * share) * reach + 1e-6
+        else:
+            assert (result >= honest.min(0) - 1e-6).all()
+            assert (result <= honest.max(0) + 1e-6).all()
+
+
+@EVERY
+@pytest.mark.parametrize("n", [5, 10])
+def test_a_majority_of_false_updates_at_one_place_wins(choice: str, n: int) -> None:
+    rng = np.random.default_rng(n)
+    liars = n // 2 + 1
+    false = np.full((liars, 3), FAR)
+    result = aggregate(choice, np.concatenate([rng.uniform(-1, 1, (n - liars, 3)), false]), rng)
+    assert np.linalg.norm(result) > FAR / 10
