@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from fedcohort.record.tags import COMMITS, DONE, ENDED_BY, FOLDER, ROUNDS, SEPARATOR, SWEEPS
-from fedcohort.roles import Effect, role_of
+from fedcohort.roles import OptionEffect, role_of
 
 SEED = "seed"
 OptionValues = tuple[tuple[str, str], ...]  # name and value of each option, sorted by name
@@ -58,7 +58,7 @@ class Run:
 
 def result_options(run: Run) -> OptionValues:
     """Return name and value of each option that decides the run's result, without the seed."""
-    names = {name for name in run.params if role_of(name).effect is Effect.RESULTS} - {SEED}
+    names = {name for name in run.params if role_of(name).effect is OptionEffect.RESULTS} - {SEED}
     return tuple((name, run.params[name]) for name in sorted(names))
 
 
