@@ -182,7 +182,7 @@ def replace_data(options: Mapping[str, Any]) -> dict[str, Any]:
         return dict(options)
     elif not hasattr(data, "to_parquet"):
         allowed = "the name of a choice, a data frame, or a pair (x, y) of samples [n, ...] and labels [n]"
-        raise ranges.refuse("dataset", allowed, type(data).__name__)
+        raise ranges.range_error("dataset", allowed, type(data).__name__)
     elif any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
     content = io.BytesIO()
@@ -202,7 +202,9 @@ def _tabulate(x: Any, y: Any) -> "tuple[pd.DataFrame, dict[str, Any]]":  # noqa:
 
     x, y = np.asarray(x), np.asarray(y)
     if x.ndim < 2 or y.shape != x.shape[:1] or not len(y):
-        raise ranges.refuse("dataset", "samples [n, ...] and labels [n], as (x, y)", f"shapes {x.shape}, {y.shape}")
+        raise ranges.range_error(
+            "dataset", "samples [n, ...] and labels [n], as (x, y)", f"shapes {x.shape}, {y.shape}"
+        )
     if x.ndim == 2:
         return pd.DataFrame(x, columns=[f"x{i}" for i in range(x.shape[1])]).assign(label=y), {}
     frame = pd.DataFrame({"x": list(x.reshape(len(x), -1)), LABEL: y})

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int64
 from fedcohort import ranges
 from fedcohort.errors import DataError
 from fedcohort.host import parquet
-from fedcohort.paths import expand
+from fedcohort.paths import expand_home
 from fedcohort.types import Ids, Values
 
 KINDS = (".parquet", ".csv")
@@ -24,7 +24,7 @@ def check_path(path: object) -> None:
     """Raise `OptionError` if the option `path` is not the path of a table; the file need not exist."""
     ranges.text("path", path)
     if Path(str(path)).suffix not in KINDS:
-        raise ranges.refuse("path", "a file that ends in .parquet or .csv", path)
+        raise ranges.range_error("path", "a file that ends in .parquet or .csv", path)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Columns:
         """Read the file. Raises `DataError` if it is not a table with at least one row."""
         import pyarrow.csv  # only where a run reads a table
 
-        file = expand(path)
+        file = expand_home(path)
         if not file.is_file():
             raise DataError(
                 f"{group}.path={path}: there is no such file (from {Path.cwd()}); fedcohort contains none, and "
@@ -125,7 +125,7 @@ class Columns:
                 values[row] = math.nan if is_invalid else float(cell)
             except (TypeError, ValueError, OverflowError):
                 values[row] = math.nan
-        low, high = ranges.bounds(interval)
+        low, high = ranges.interval_bounds(interval)
         wrong = ~np.isfinite(values) | (values < low) | (values > high)
         if wrong.any():
             row = int(wrong.argmax())

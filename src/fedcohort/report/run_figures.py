@@ -98,7 +98,7 @@ def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
     """Return the formats of figures. Raises `OptionError` for an unknown one, and without `png`."""
     allowed = f"a list of png and, if wanted, {' and '.join(style.FORMATS[1:])}"
     if isinstance(formats, str) or "png" not in formats or not set(formats) <= set(style.FORMATS):
-        raise ranges.refuse("formats", allowed, formats)
+        raise ranges.range_error("formats", allowed, formats)
     return tuple(formats)
 
 
@@ -139,7 +139,9 @@ def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG) -> list[Pa
     history, figures = _read_run(info)
     scored, timed = scored_round.list_scored_rounds(history), list_timed_rounds(history)
     if timed and step not in (*scored, *timed):
-        raise ranges.refuse("round", f"one of the rounds that trained clients, {one_round.list_steps(timed)}", step)
+        raise ranges.range_error(
+            "round", f"one of the rounds that trained clients, {one_round.list_steps(timed)}", step
+        )
     clock = timeline.draw(info, history, step)
     selected = one_round.draw(info, history, step) if step in scored or clock is None else None
     return _save({f"round-{step}": selected, f"timeline-{step}": clock}, figures, formats)

@@ -164,9 +164,9 @@ def _targets(runs: Runs, options: Options, target: Target) -> dict[str, dict[int
     conditions = list(dict.fromkeys(condition for _, condition in results))
     if absent := [name for name in target.best_of if name not in conditions]:
         allowed = f"{BEST_OF} and one or more of {', '.join(conditions)}"
-        raise ranges.refuse("target", allowed, f"{BEST_OF}{','.join(absent)}")
+        raise ranges.range_error("target", allowed, f"{BEST_OF}{','.join(absent)}")
     if target.value is None and not target.best_of and options.baseline is None:
-        raise ranges.refuse("target", "a number or best_of: without a baseline", BASELINE)
+        raise ranges.range_error("target", "a number or best_of: without a baseline", BASELINE)
     targets: dict[str, dict[int, float]] = {}
     for setting in dict.fromkeys(setting for setting, _ in results):
         if target.best_of:

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort.results.difference import NO_DIFFERENCE, Difference, summarise_differences
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 
 FAMILIES = 6  # least number for a claim over settings like these
 DECILE = 0.1
@@ -149,7 +149,7 @@ def _bootstrap(
     weights: dict[str, dict[int, np.ndarray]] = {}  # how often a draw has a seed, by study and seed
     for study in dict.fromkeys(results.study for results in settings.values()):
         seeds = sorted({seed for results in settings.values() if results.study == study for seed in results.seeds})
-        counts = generator(0, f"ranks/{name}/{study}").multinomial(len(seeds), [1 / len(seeds)] * len(seeds), DRAWS)
+        counts = new_generator(0, f"ranks/{name}/{study}").multinomial(len(seeds), [1 / len(seeds)] * len(seeds), DRAWS)
         weights[study] = dict(zip(seeds, counts.T, strict=True))
     drawn = {}
     for setting, results in settings.items():
@@ -158,7 +158,7 @@ def _bootstrap(
         drawn[setting] = rank_values(_average(results.values, counts))
     of_family = np.stack([np.mean([drawn[setting] for setting in group], axis=0) for group in families.values()])
     shares = [1 / len(families)] * len(families)
-    picked = generator(0, f"ranks/{name}/families").multinomial(len(families), shares, DRAWS) / len(families)
+    picked = new_generator(0, f"ranks/{name}/families").multinomial(len(families), shares, DRAWS) / len(families)
     means: Float64[np.ndarray, "draws methods"] = np.einsum("df,fdm->dm", picked, of_family)
     return np.round(means, 9)  # equal means stay equal
 

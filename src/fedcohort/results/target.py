@@ -97,9 +97,9 @@ def parse_target(text: str, metric: str, level: float = LEVEL, crossing: str = "
         value = math.nan
     if not math.isfinite(value):
         allowed = f"a number, {BASELINE}, or {BEST_OF} and conditions, as {BEST_OF}random,oort"
-        raise ranges.refuse("target", allowed, text)
+        raise ranges.range_error("target", allowed, text)
     if is_share(metric) and not 0 <= value <= 1:
-        raise ranges.refuse("target", f"a number in [0, 1], as {metric} is a share (0.8 is 80 %)", text)
+        raise ranges.range_error("target", f"a number in [0, 1], as {metric} is a share (0.8 is 80 %)", text)
     return Target(value, crossing=crossing)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import memory
 from fedcohort.record import folder
-from fedcohort.rng import torch_scope
+from fedcohort.rng import seeded_torch
 from fedcohort.round.guard import name_component_in_errors, name_of
 from fedcohort.startup.compose import Composed
 
@@ -44,9 +44,9 @@ def build_network(composition: Composed, model: "Model", federation: "Federation
     shape, n_classes = tuple(federation.server_test.x.shape[1:]), federation.n_classes
     requirements.check_model(model, choice, federation)
     try:
-        with torch_scope(config["seed"], "weights"):
+        with seeded_torch(config["seed"], "weights"):
             check_network_memory(model, choice, shape, n_classes)
-        with torch_scope(config["seed"], "weights"):
+        with seeded_torch(config["seed"], "weights"):
             network: nn.Module = model.build(shape, n_classes)
     except (MemoryError, RuntimeError) as error:  # torch raises RuntimeError where an allocation fails
         if "alloc" not in str(error):

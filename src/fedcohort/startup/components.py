@@ -100,7 +100,7 @@ def build(
     """
     contract = contract or Contract.inherits(protocol_of(where))
     if TARGET not in node:
-        raise ranges.refuse(f"{where}.{TARGET}", contract.allowed, None)
+        raise ranges.range_error(f"{where}.{TARGET}", contract.allowed, None)
     _check_classes(node, where, option, contract, foreign=foreign)
     return _instantiate(node, where, option)
 
@@ -161,7 +161,7 @@ def _check_classes(node: object, where: str, option: str, contract: Contract, *,
         if not contract.accepts(target):
             network = any(base.__module__ == "torch.nn.modules.module" for base in target.__mro__)
             cure = f". For your own network, type model=module model.path={node[TARGET]}" if network else ""
-            raise OptionError(f"{ranges.refuse(f'{where}.{TARGET}', contract.allowed, node[TARGET])}{cure}")
+            raise OptionError(f"{ranges.range_error(f'{where}.{TARGET}', contract.allowed, node[TARGET])}{cure}")
     for name in names:
         inner = f"{where}.{name}"
         _check_classes(node[name], inner, inner, _contract_inside(target, name, contract), foreign=foreign)
@@ -202,13 +202,13 @@ def _import_class(target: object, where: str, option: str, *, foreign: bool = Fa
         reason = str(cause) if missing else " ".join(str(error).split("\n")[:2])
         raise OptionError(f"{option}: _target_ {target!r} can't be used: {reason}") from error
     if not inspect.isclass(result):
-        raise ranges.refuse(f"{where}.{TARGET}", "a class", target)
+        raise ranges.range_error(f"{where}.{TARGET}", "a class", target)
     return result
 
 
 def _import_own_class(target: object, where: str) -> object:
     """Return the class of this name that a module of fedcohort defines. No other module is imported."""
-    error = ranges.refuse(
+    error = ranges.range_error(
         f"{where}.{TARGET}",
         "a class of fedcohort, because the config comes from a run folder and must not execute other code",
         target,

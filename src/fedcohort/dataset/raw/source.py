@@ -7,7 +7,7 @@ from pathlib import Path
 from fedcohort.dataset.files import list_folder
 from fedcohort.errors import DataError
 from fedcohort.host import disk
-from fedcohort.paths import expand
+from fedcohort.paths import expand_home
 
 log = logging.getLogger("fedcohort")
 
@@ -17,7 +17,7 @@ IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp"}
 def check_source(path: str) -> Path:
     """Return the path as a folder. Raises `DataError` if it is not one; archives are not opened."""
     try:
-        source = expand(path)
+        source = expand_home(path)
         is_folder, is_file = source.is_dir(), source.is_file()
     except (OSError, RuntimeError, ValueError) as error:  # forbidden, too long, a user who is not there
         raise DataError(f"{path[:200]!r} can't be read: {getattr(error, 'strerror', None) or error}") from error

@@ -17,7 +17,7 @@ from fedcohort.dataset.user_table import column_kinds, input_columns, inputs, ro
 from fedcohort.dataset.user_table.find import load_tables
 from fedcohort.dataset.user_table.input_columns import Inputs
 from fedcohort.dataset.user_table.options import TableOptions
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
 REMEDY = "; correct it, or choose dataset.missing=drop, which leaves such rows out"
@@ -201,7 +201,7 @@ class Loader:
         """Return the tables and clients with a test part cut of the training rows. Raises `DataError`."""
         options, train = self.options, frames[0]
         labels = read_labels([train], options.label, options.n_classes).parts[0][:: self.window]
-        rng = generator(self.seed, "test_part")
+        rng = new_generator(self.seed, "test_part")
         test = rows.draw_test_rows(labels, owners.train, float(options.test_share or 0), rng)
         training = np.setdiff1d(np.arange(len(labels)), test)
         self.notes.append(f"{len(test)} {'rows' if self.window == 1 else 'windows'} cut for the test part")

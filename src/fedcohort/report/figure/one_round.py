@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedcohort.ranges import refuse
+from fedcohort.ranges import range_error
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import style
@@ -51,7 +51,7 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
         allowed = f"left out, as selector={info.choices.get('selector')} gives neither scores nor probabilities"
         if steps:
             allowed = f"one of the rounds that selected by scores or probabilities, {list_steps(steps)}"
-        raise refuse("round", allowed, step)
+        raise range_error("round", allowed, step)
     if not steps:
         return None
     round = load_scored_round(history, steps[-1] if step is None else step)

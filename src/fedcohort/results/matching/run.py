@@ -9,7 +9,7 @@ from pathlib import PurePath
 from fedcohort import units
 from fedcohort.record.tags import COMMITS, DONE, ENDED_BY, FOLDER, FORCED, ORACLE, ROUNDS, SEPARATOR, SWEEPS
 from fedcohort.results.compare import Cell
-from fedcohort.roles import Effect, role_of
+from fedcohort.roles import OptionEffect, role_of
 
 SEED = "seed"
 OptionValues = tuple[tuple[str, str], ...]  # name and value of each option, sorted by name
@@ -62,7 +62,7 @@ class Run:
 
 def result_options(run: Run) -> OptionValues:
     """Return name and value of each option that decides the run's result, without the seed."""
-    names = {name for name in run.params if role_of(name).effect is Effect.RESULTS} - {SEED}
+    names = {name for name in run.params if role_of(name).effect is OptionEffect.RESULTS} - {SEED}
     return tuple((name, run.params[name]) for name in sorted(names))
 
 
