@@ -142,9 +142,8 @@ def draw_server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
     in_class = (first[y] + rank_in_class) / sizes[y]
     if raw.train_owner is not None:
         in_class[rank_within_group(raw.train_owner, rng.permutation(len(y))) < MIN_SAMPLES] = np.inf
-    rows = np.flatnonzero(
-        in_class <= np.partition(in_class, size - 1)[size - 1]
-    )  # more than `size` where keys are equal
+    # more than `size` where keys are equal
+    rows = np.flatnonzero(in_class <= np.partition(in_class, size - 1)[size - 1])
     rows = rows[np.argsort(in_class[rows], kind="stable")[:size]]
     if raw.train_owner is not None:
         rows = keep_first(rows, y, np.ceil(share * sizes).astype(np.int64) + EXTRA_ROWS)

@@ -25,12 +25,11 @@ from fedcohort.errors import OptionError
 from fedcohort.jobs.launch import Launch
 from fedcohort.record import provenance
 from fedcohort.record.folder import write_atomically
-from fedcohort.results.run import SHARE
+from fedcohort.results.run import SHARE, measure_run
 from fedcohort.roles import flatten_config
 from fedcohort.startup.options import spell_value, unknown_option_error
 from fedcohort.study.checks import name_file_in_errors
 from fedcohort.study.definition import RUN_DEFAULTS, STUDY_FILE, Overrides, Study, clock_limit, merge_overrides
-from fedcohort.study.measure import evaluations_of, summarise
 from fedcohort.study.result_files import DONE
 from fedcohort.study.runner import PrintLine
 from fedcohort.study.search_space import TUNED_FILE, Choice, Range, SearchSpace, load_searches
@@ -145,7 +144,7 @@ class Tuning:
         if failed := next((outcome for outcome in outcomes if outcome.status != DONE), None):
             return {**trial, "reason": f"{failed.status}: {failed.reason}"}
         results = [
-            summarise(evaluations_of(outcome.curve, options, clock_limit(task.overrides) or math.nan), options)["late"]
+            measure_run(outcome.curve.up_to(options.horizon, clock_limit(task.overrides) or math.nan), options.result)
             for task, outcome in zip(runs, outcomes, strict=True)
             if outcome.curve is not None
         ]
