@@ -17,7 +17,7 @@ from fedcohort.round.collected import Collected
 from fedcohort.round.server_models import RoundModels
 from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals
 
-ROWS_WITH_ONE_FAR = [[1.0, 0], [2, 1], [3, -1], [2, 0], [100, 50]]  # updates for robust aggregators
+ROWS_WITH_ONE_FAR = [[1.0, 0.0], [2.0, 1.0], [3.0, -1.0], [2.0, 0.0], [100.0, 50.0]]  # updates for robust aggregators
 CLIENT_CONTEXT = ClientContext(0, 0, Layout((), (), ()), lambda purpose: new_generator(0, purpose))
 
 

@@ -31,8 +31,8 @@ def test_colluders_win_where_fewer_than_2f_plus_3_arrive() -> None:
     With f = 2 and six updates there are two neighbours: scores 0, 0, 0, 1, 1, 2. With f = 3 there is one: two of the
     colluders have a score of 0, too. Without the honest ones, the first two are chosen by id.
     """
-    colluders = [[5.0, 5], [5, 5], [5, 6]]
-    honest = [[0.0, 0]] * 3
+    colluders = [[5.0, 5.0], [5.0, 5.0], [5.0, 6.0]]
+    honest = [[0.0, 0.0]] * 3
     assert krum([*colluders, *honest], attackers=2) == [0, 0]
     assert krum([*colluders, *honest], attackers=3) == [5, 5]
 

@@ -23,7 +23,7 @@ import torch
 
 from fedcohort import ranges
 from fedcohort.agg.base import Arrived, Direction, SampleWeighted
-from fedcohort.component import FREE_UPDATE, NO_BATCH_NORM, RELATIVE_ADVICE, Requirement
+from fedcohort.component import NO_BATCH_NORM, RELATIVE_ADVICE, UNRESTRICTED_UPDATE, Requirement
 from fedcohort.types import Population
 
 
@@ -40,7 +40,7 @@ class GeometricMedian(SampleWeighted[None]):
     nu: float
 
     stacked: ClassVar[bool] = True
-    requirements: ClassVar[frozenset[Requirement]] = frozenset({RELATIVE_ADVICE, FREE_UPDATE})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({RELATIVE_ADVICE, UNRESTRICTED_UPDATE})
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({NO_BATCH_NORM})
 
     def __post_init__(self) -> None:

@@ -43,8 +43,8 @@ class Krum(Unweighted):
     keep: int | None
 
     def __post_init__(self) -> None:
-        ranges.integer("attackers", self.attackers, "[0, inf)", optional=True)
-        ranges.integer("keep", self.keep, "[1, inf)", optional=True)
+        ranges.integer("attackers", self.attackers, "[0, inf)", allow_null=True)
+        ranges.integer("keep", self.keep, "[1, inf)", allow_null=True)
 
     def init(self, population: Population, n_params: int) -> None:
         """Return None, as Krum keeps no state between rounds.
@@ -55,7 +55,7 @@ class Krum(Unweighted):
         largest = max(0, (population.cohort - 3) // 2)
         if self.attackers is not None and self.attackers > largest:
             reason = f"as a cohort of {population.cohort} must be 2 f + 3 or more"
-            raise ranges.refuse("attackers", f"an integer in [0, {largest}], {reason}, or null", self.attackers)
+            raise ranges.range_error("attackers", f"an integer in [0, {largest}], {reason}, or null", self.attackers)
 
     def combine(self, updates: Float[Tensor, "n p"]) -> tuple[Float[Tensor, "p"], Values]:
         n = len(updates)

@@ -39,7 +39,7 @@ class NormClipping(SampleWeighted[None]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ranges.number("norm", self.norm, "(0, inf)", optional=True)
+        ranges.number("norm", self.norm, "(0, inf)", allow_null=True)
 
     def init(self, population: Population, n_params: int) -> None:
         """Return None, as norm clipping keeps no state between rounds."""

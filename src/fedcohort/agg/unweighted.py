@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
-from fedcohort.component import FREE_UPDATE, NO_BATCH_NORM, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Requirement
+from fedcohort.component import NO_BATCH_NORM, RELATIVE_ADVICE, UNADVISED_WEIGHTS, UNRESTRICTED_UPDATE, Requirement
 from fedcohort.types import Ids, Population, Values
 
 
@@ -19,7 +19,7 @@ class Unweighted(Aggregator[None]):
     """An aggregator of updates without weights; a selector may exclude clients, but not weigh them."""
 
     stacked: ClassVar[bool] = True
-    requirements: ClassVar[frozenset[Requirement]] = frozenset({RELATIVE_ADVICE, FREE_UPDATE})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({RELATIVE_ADVICE, UNRESTRICTED_UPDATE})
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({UNADVISED_WEIGHTS, NO_BATCH_NORM})
 
     def init(self, population: Population, n_params: int) -> None:

@@ -1,21 +1,58 @@
-"""The contract of an attack: some clients report other numbers to the server than they measured.
+"""The contract of an attack: some clients report false values, send false updates or train on false labels.
 
-The server's methods read the reported values; the federation's own metrics use the true ones.
+The server's methods read the false values. Costs and the federation's own metrics are those of the true ones.
+
+A false update replaces the client's trained one at the server, after the codec. Signals that the server derives from an
+update are those of the false one. Buffers and the vectors of client hooks stay as trained.
 """
 
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float, Num
 
+from fedcohort import ranges
 from fedcohort.component import Component
 from fedcohort.types import Ids
 
-Answers = Float64[np.ndarray, "_n *_d"]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Answers = Num[np.ndarray, "_n *_d"]  # integers of some signals that are sent at registration
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """What the attackers of a round know of its updates.
+
+    Attributes:
+        mean: mean of the updates that they know, float64 [P]; None where they know none.
+        std: standard deviation of these (divisor n - 1) in each parameter, float64 [P]; zeros of a single update.
+        n_honest: number of clients that trained honestly and whose updates arrived.
+        n_attackers: number of attackers whose updates arrived.
+    """
+
+    mean: "Float[Tensor, 'p'] | None"
+    std: "Float[Tensor, 'p'] | None"
+    n_honest: int
+    n_attackers: int
 
 
 class Attack(Component, Protocol):
-    """Which clients report false values of which signals; none by default."""
+    """Which clients report, send or train on false values; none by default.
+
+    Attributes:
+        falsifies_updates: whether attackers send other updates than they trained.
+        falsifies_labels: whether attackers train on other labels than they have.
+        knows: updates whose mean and deviation the attackers know: "nothing", "own" for those that the attackers of the
+            round trained, or "honest" for those of all others.
+    """
+
+    falsifies_updates: ClassVar[bool] = False
+    falsifies_labels: ClassVar[bool] = False
+    knows: str = "nothing"
 
     @property
     def about(self) -> frozenset[str]:
@@ -23,7 +60,7 @@ class Attack(Component, Protocol):
         return frozenset()
 
     def liars(self, n_clients: int, rng: np.random.Generator) -> Ids:
-        """Return the sorted ids of the clients that falsify their reports in all rounds.
+        """Return the sorted ids of the attackers, which are the same in all rounds.
 
         Args:
             n_clients: number of clients.
@@ -34,3 +71,45 @@ class Attack(Component, Protocol):
     def claim(self, signal: str, values: Answers) -> Answers:
         """Return the attackers' false reports of `signal`, with the shape of the true `values`: a row per attacker."""
         return values
+
+    def send(self, update: "Float[Tensor, 'p']", crowd: Crowd, rng: np.random.Generator) -> "Float[Tensor, 'p']":
+        """Return the update that an attacker sends, [P].
+
+        Args:
+            update: the update that it trained, float64 [P].
+            crowd: what the attackers of the round know.
+            rng: the generator of (seed, "attack_update", round, client).
+        """
+        return update
+
+    def relabel(self, labels: Ids, n_classes: int, rng: np.random.Generator) -> Ids:
+        """Return the labels on which an attacker trains in all rounds.
+
+        Args:
+            labels: labels of its training samples, int64 [n].
+            n_classes: number of classes.
+            rng: the generator of (seed, "attack_labels", client).
+        """
+        return labels
+
+
+@dataclass(frozen=True)
+class ShareOfClients(Attack):
+    """An attack by a share of the clients; attacks of equal share have the same attackers at the same seed.
+
+    Attributes:
+        fraction: share of the clients that attack, rounded up to a number of clients.
+    """
+
+    fraction: float
+
+    def __post_init__(self) -> None:
+        ranges.number("fraction", self.fraction, "[0, 1]")
+
+    def notices(self, choice: str) -> Sequence[str]:
+        """Return a start-up notice if no client attacks."""
+        return () if self.fraction else (f"attack={choice} has no effect with attack.fraction=0",)
+
+    def liars(self, n_clients: int, rng: np.random.Generator) -> Ids:
+        count = int(np.ceil(self.fraction * n_clients - 1e-9))
+        return np.sort(rng.choice(n_clients, count, replace=False))

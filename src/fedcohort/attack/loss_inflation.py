@@ -12,11 +12,8 @@ round's aggregate, attack/share their share of the arrivals.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from fedcohort import ranges
-from fedcohort.attack.base import Answers, Attack
-from fedcohort.types import Ids
+from fedcohort.attack.base import Answers, ShareOfClients
 
 MEAN_LOSSES = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
 POWERS = {"loss_sum": 1, "loss_squares": 2}  # of sums over samples
@@ -24,23 +21,21 @@ LOSSES = (*MEAN_LOSSES, "loss_low", "loss_high", *POWERS)
 
 
 @dataclass(frozen=True)
-class LossInflation(Attack):
+class LossInflation(ShareOfClients):
     """Loss inflation, an attack in which some clients report higher losses than they measured.
 
     Attributes:
-        fraction: share of the clients that report false values, in [0, 1].
         factor: factor by which a reported loss is multiplied.
         shift: nats that are added to a reported loss, unless the signal is a sum over samples.
         signals: names of the signals that these clients falsify.
     """
 
-    fraction: float
     factor: float
     shift: float
     signals: Sequence[str]
 
     def __post_init__(self) -> None:
-        ranges.number("fraction", self.fraction, "(0, 1]")
+        super().__post_init__()
         ranges.number("factor", self.factor, "[0, inf)")
         ranges.number("shift", self.shift, "(-inf, inf)")
         ranges.words("signals", self.signals, *LOSSES)
@@ -51,15 +46,11 @@ class LossInflation(Attack):
         return shifted_signals if self.factor == 1 else frozenset(self.signals)
 
     def notices(self, choice: str) -> Sequence[str]:
-        """Return a start-up notice if factor and shift leave all reports unchanged."""
+        """Return a start-up notice if no client attacks, or if factor and shift leave all reports unchanged."""
         if self.about:
-            return ()
+            return super().notices(choice)
         options = f"attack.factor={self.factor:g} attack.shift={self.shift:g}"
         return (f"attack={choice} has no effect: {options} leaves {', '.join(sorted(self.signals))} as measured",)
-
-    def liars(self, n_clients: int, rng: np.random.Generator) -> Ids:
-        count = int(np.ceil(self.fraction * n_clients - 1e-9))
-        return np.sort(rng.choice(n_clients, count, replace=False))
 
     def claim(self, signal: str, values: Answers) -> Answers:
         if signal not in self.signals:

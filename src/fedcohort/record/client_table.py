@@ -21,8 +21,10 @@ not measure the column.
     - train_s, up_s: virtual seconds of its training and upload; of a late client, for the units requested
     - weight: weight of an arrived update in the aggregate. The weights add up to 1 if the aggregate is a mean, unlike
       in FedNova, FedMGDA+, q-FFL and TERM, and under unbiased selection
+    - attacker: 1 for a client that attacks, 0 for another; only in runs with attackers. Step 0 has all clients, and
+      other steps have the selected ones
     - train_loss: nats; mean cross-entropy of the mini-batches, each before its step, as an arrived client reports it.
-      Under attack=loss_inflation the value may be false
+      An attacker's value may be false
     - signal_*: value of a signal of `fedcohort/signal/` that the client reported; null also if it reported NaN.
       Probes measure the model before the round. Step 0 has values that were reported at registration.
       A signal of up to 64 numbers has the columns signal_*.0, signal_*.1, ...
@@ -56,7 +58,7 @@ ROWS_PER_GROUP = 65_536  # rows of a row group: steps of a small population shar
 COLUMN_PREFIXES = ("part_", "signal_")
 COLUMN_ORDER = (
     *("step", "client", *FLAG_NAMES, "score", "part_", "probability", "reward", "units", "units_asked", "finish_s"),
-    *("down_s", "infer_s", "train_s", "up_s", "weight", "train_loss", "signal_", "loss", "test_acc"),
+    *("down_s", "infer_s", "train_s", "up_s", "weight", "attacker", "train_loss", "signal_", "loss", "test_acc"),
 )
 
 

@@ -1,6 +1,6 @@
 """The components of a run, the state of the server, and the static facts of clients that components may read."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -170,12 +170,18 @@ class Populations:
         n_classes: number of classes.
         cohort: number of clients per round.
         facts: static facts of all clients, by the names in `signal.base.Static`.
+        report: returns the values of a signal that clients report, from its name, all ids and the true values.
     """
 
     n_clients: int
     n_classes: int
     cohort: int
     facts: Mapping[str, np.ndarray]
+    report: Callable[[str, Ids, np.ndarray], np.ndarray] = lambda signal, clients, values: values
+
+    def reported(self, name: str, signal: Static) -> np.ndarray:
+        """Return the values of a static signal that clients report when they register, [n_clients, ...]."""
+        return self.report(name, np.arange(self.n_clients), self.facts[signal.fact])
 
     def signals(
         self, needs: frozenset[str], reader: str, measured: Mapping[str, float] = MappingProxyType({})
@@ -187,7 +193,7 @@ class Populations:
             reader: its name in messages.
             measured: signals that the server has measured, by name.
         """
-        values = {name: self.facts[signal.fact] for name in needs if isinstance(signal := find(name), Static)}
+        values = {name: self.reported(name, signal) for name in needs if isinstance(signal := find(name), Static)}
         return Signals({**values, **measured}, needs, reader)
 
     def for_selector(self, deadline: Deadline[Any]) -> "Populations":

@@ -227,6 +227,16 @@ def check_reported_values(part: Part, result: Result, signal: str, values: np.nd
     return result
 
 
+def check_false_update(part: Part, result: Result, update: Any, *args: object) -> Result:  # noqa: ANN401  a tensor
+    check_tensor("the result", result, tuple(update.shape))
+    return result
+
+
+def check_false_labels(part: Part, result: Result, labels: Ids, n_classes: int, rng: object) -> Result:
+    check_array("the result", result, labels.shape, "i", 0, n_classes - 1)
+    return result
+
+
 STATEFUL: Mapping[str, Check] = {"init": check_init, "observe": check_state, "describe": check_metrics}
 CHECKS: Mapping[str, Mapping[str, Check]] = {
     "selector": {
@@ -244,6 +254,11 @@ CHECKS: Mapping[str, Mapping[str, Check]] = {
     "device": {"expect": check_timing, "sample": check_timing},
     "availability": {"ready": check_ready, "schedule": check_schedule},
     "client": {"lr_at": check_learning_rate, "optimizer": check_optimizer},
-    "attack": {"liars": check_liars, "claim": check_reported_values},
+    "attack": {
+        "liars": check_liars,
+        "claim": check_reported_values,
+        "send": check_false_update,
+        "relabel": check_false_labels,
+    },
     **DATA_CHECKS,
 }

@@ -99,7 +99,8 @@ class Dispatcher:
         draws = Draws(settings.seed, federation.n_clients)
         self.clock = Clock(components.availability, draws, settings.window_s)
         self.cohort = components.deadline.cohort_size(settings.cohort)
-        self.populations = Populations.from_federation(federation, settings.cohort, cost_model.device_facts(draws))
+        populations = Populations.from_federation(federation, settings.cohort, cost_model.device_facts(draws))
+        self.populations = replace(populations, report=self.claims.report)
         self.whole_jobs: dict[int, Timing] = {}  # by the id of a `Rates` object; the cost model has two
 
     @property

@@ -44,12 +44,13 @@ def make_report(
         finished: the round; None before the first.
         collected: the updates that arrived in it; None before the first round.
     """
-    settings, federation, network = setup.settings, setup.federation, setup.server.network
+    settings, federation, network = setup.settings, setup.true_federation, setup.server.network
     metrics, every = dict(evaluated), settings.clients_every
     if finished is None or collected is None:
         table = registered_columns(setup.components, setup.dispatcher.populations)
     else:
         table = client_columns(finished, collected, federation.n_clients)
+    table |= attacker_column(setup.dispatcher.claims.liars, finished)
     if every and step % every == 0:
         with stopwatch.stage("evaluate"):
             clients = choose_evaluated_clients(federation.n_clients, settings.clients_sample, settings.seed)
@@ -124,6 +125,21 @@ def client_columns(finished: Finished, collected: Collected, n_clients: int) -> 
     return ClientFacts(n_clients, flags, table)
 
 
+def attacker_column(attackers: np.ndarray, finished: Finished | None) -> dict[str, np.ndarray]:
+    """Return a column that is 1 for attackers and 0 for other clients, by name; {} without attackers.
+
+    Args:
+        attackers: which clients attack, bool [n_clients].
+        finished: the round, whose cohort has values; None before the first round, where all clients have one.
+    """
+    if not attackers.any():
+        return {}
+    column = attackers.astype(np.float64)
+    if finished is not None:
+        column[np.setdiff1d(np.arange(len(column)), finished.selection.clients)] = np.nan
+    return {"attacker": column}
+
+
 def phase_columns(closing: DeadlineOutcome) -> Mapping[str, np.ndarray]:
     """Return, by column name, the requested units of each selected client and the seconds of each phase of its job."""
     return {"units_asked": closing.units_asked, **{f"{name}_s": seconds for name, seconds in closing.phases.items()}}
@@ -156,7 +172,7 @@ def registered_columns(components: Components, populations: Populations) -> Clie
     table: dict[str, np.ndarray] = {}
     for name in sorted(components.selector.needs):
         if isinstance(signal := find(name), Static):
-            table |= spread_columns(name, populations.facts[signal.fact].astype(np.float64))
+            table |= spread_columns(name, populations.reported(name, signal).astype(np.float64))
     return ClientFacts.from_columns(table)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 from torch import nn
 
 from fedcohort.data.federation import Federation
@@ -13,6 +14,7 @@ from fedcohort.hook import ClientHook
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import Draws
 from fedcohort.round.aggregate import ServerStep
+from fedcohort.round.attackers import relabel_attackers
 from fedcohort.round.components import Components, ServerState
 from fedcohort.round.cost import CostModel
 from fedcohort.round.dispatch import Dispatcher
@@ -35,6 +37,7 @@ class Setup:
 
     Attributes:
         server: the global model; its network is the `network` of the constructor.
+        federation: data of the run, with the labels on which attackers train; `true_federation` has the others.
         engine: the engine that trains clients.
         reason: description of the engine and why it was chosen.
     """
@@ -58,19 +61,21 @@ class Setup:
             stopwatch: measures the stages of rounds.
             folder: folder for a clients' store that does not fit into memory; None for memory in any case.
         """
-        self.components, self.settings, self.federation = components, settings, federation
+        self.components, self.settings, self.true_federation = components, settings, federation
         flops = forward_flops(network, federation)
         is_channels_last = choose_layout(settings, network, federation)
         worker = FlatModel(copy.deepcopy(network), is_channels_last, settings.precision == "bf16")
         self.server = FlatModel(network, is_channels_last)
         layout = self.server.layout
+        claims = ClientReports(components.attack, settings.seed, federation.n_clients)
+        federation = relabel_attackers(components.attack, np.flatnonzero(claims.liars), federation, settings.seed)
+        self.federation = federation
         lab = SignalMeasurer(
             self.server, worker, federation, partial(self._foresee, self._trainer(worker, components.codec.hooks))
         )
         self.cost_model = CostModel(components, federation, layout, flops, worker.has_batch_norm)
         self.store = store_for(folder, self.stored_sizes(plain=False), federation.n_clients, settings.store_limit_gb)
         self.samples = SampleSelection(components.samples, federation, components.client.batch, self.store, lab)
-        claims = ClientReports(components.attack, settings.seed, federation.n_clients)
         queries = Queries(components.selector.needs, lab, claims, stopwatch)
         self.dispatcher = Dispatcher(components, settings, federation, self.cost_model, queries, self.samples)
         self.server_step = ServerStep(components, self.server, self.store, federation, settings, lab, flops)

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from fedcohort.hook import averaged_uploads
 from fedcohort.ranks import count_processes, positions_of_rank, rank_of_process
 from fedcohort.rng import Draws
 from fedcohort.round.aggregate import longest_update
+from fedcohort.round.attackers import AttackedCollector, RoundAttack
 from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.round.finish import Finished
 from fedcohort.round.readings import declared_reports, keeps_updates
@@ -61,6 +64,8 @@ def make_collector(setup: Setup, finished: Finished) -> Collector:
         longest=longest_update(server, setup.settings.update_limit),
         dtype=server.w.dtype,
     )
-    return Collector(
-        server.layout, finished.arrived.client, finished.weights, options, count_processes(), server.w.device
-    )
+    setting = (server.layout, finished.arrived.client, finished.weights, options, count_processes(), server.w.device)
+    attack, attackers = setup.components.attack, np.flatnonzero(setup.dispatcher.claims.liars)
+    if not attack.falsifies_updates or not len(attackers):
+        return Collector(*setting)
+    return AttackedCollector(RoundAttack(attack, attackers, setup.settings.seed, finished.round), *setting)

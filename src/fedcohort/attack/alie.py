@@ -1,0 +1,69 @@
+"""ALIE: attackers shift the honest mean by a multiple of the honest deviation (Baruch et al. 2019).
+
+Baruch, Baruch, Goldberg, "A Little Is Enough: Circumventing Defenses For Distributed Learning", NeurIPS 2019, arXiv
+1902.06156.
+
+    sent:  mu - z s in each parameter, by all attackers; mu, s: mean and standard deviation of the known updates
+    z:  Phi^-1((n - f - q) / (n - f)),  q = floor(n / 2) + 1 - f,  of n updates f from attackers
+
+q is the number of honest updates that, with the attackers, are a majority. z is the largest shift at which q honest
+updates are expected beyond the false ones, if updates are normal. The full text was not read. Public implementations
+disagree on z, on its sign and on whether s is of the honest updates or of the attackers'.
+
+Departures from the paper:
+- form=all takes (n - q) / n, the second reading of z. A negative z becomes 0.
+- Where q <= 0, the attackers are a majority, and z is Phi^-1(0.99).
+- Attackers that know no update send what they trained; s of a single known update is 0.
+"""
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+
+from fedcohort import ranges
+from fedcohort.attack.base import Crowd, ShareOfClients
+
+MAJORITY_QUANTILE = 0.99
+
+
+@dataclass(frozen=True)
+class Alie(ShareOfClients):
+    """A Little Is Enough, an attack on updates.
+
+    Attributes:
+        z: number of standard deviations; None for the formula. A negative one shifts the other way.
+        form: "honest" or "all", the updates whose share the formula counts.
+        knows: "honest" or "own", see `Attack`.
+    """
+
+    z: float | None
+    form: str
+    knows: str
+
+    falsifies_updates: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ranges.number("z", self.z, "(-inf, inf)", allow_null=True)
+        ranges.choice("form", self.form, "honest", "all")
+        ranges.choice("knows", self.knows, "honest", "own")
+
+    def send(self, update: Float[Tensor, "p"], crowd: Crowd, rng: np.random.Generator) -> Float[Tensor, "p"]:
+        if crowd.mean is None or crowd.std is None:
+            return update
+        z = largest_shift(crowd.n_honest, crowd.n_attackers, self.form) if self.z is None else self.z
+        return crowd.mean - z * crowd.std
+
+
+def largest_shift(n_honest: int, n_attackers: int, form: str) -> float:
+    """Return z for these numbers of updates; form: see `Alie`."""
+    n = n_honest + n_attackers
+    q = n // 2 + 1 - n_attackers
+    if q <= 0:
+        return NormalDist().inv_cdf(MAJORITY_QUANTILE)
+    share = (n_honest - q) / n_honest if form == "honest" else (n - q) / n
+    return NormalDist().inv_cdf(share) if share > 0.5 else 0.0

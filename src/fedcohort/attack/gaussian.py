@@ -1,0 +1,52 @@
+"""Gaussian noise: attackers send random updates.
+
+Not from a paper; a common attack in studies of robust aggregation, with other deviations in each.
+
+    sent:  sigma * N(0, I), or with mode=add D_i + sigma * N(0, I)
+
+sigma=null takes the root mean square of the entries of the known updates' mean (`attack/base.py`), so that the noise is
+about as long as an honest step. Attackers that know no update then send what they trained.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from fedcohort import ranges
+from fedcohort.attack.base import Crowd, ShareOfClients
+
+
+@dataclass(frozen=True)
+class Gaussian(ShareOfClients):
+    """Gaussian noise, an attack on updates.
+
+    Attributes:
+        mode: "replace" or "add".
+        sigma: standard deviation of each parameter; None for the size of an honest step.
+        knows: "honest" or "own", see `Attack`.
+    """
+
+    mode: str
+    sigma: float | None
+    knows: str
+
+    falsifies_updates: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ranges.choice("mode", self.mode, "replace", "add")
+        ranges.number("sigma", self.sigma, "[0, inf)", allow_null=True)
+        ranges.choice("knows", self.knows, "honest", "own")
+
+    def send(self, update: Float[Tensor, "p"], crowd: Crowd, rng: np.random.Generator) -> Float[Tensor, "p"]:
+        sigma = self.sigma
+        if sigma is None:
+            if crowd.mean is None:
+                return update
+            sigma = float(crowd.mean.square().mean().sqrt())
+        noise = sigma * torch.from_numpy(rng.standard_normal(len(update))).to(update)
+        return noise + update if self.mode == "add" else noise

@@ -1,0 +1,48 @@
+"""IPM: attackers send the opposite of the honest mean, to turn the server's step (Xie et al. 2020).
+
+Xie, Koyejo, Gupta, "Fall of Empires: Breaking Byzantine-tolerant SGD by Inner Product Manipulation", UAI 2019, arXiv
+1903.03936.
+
+    sent:  -epsilon * mean of the known updates, by all attackers
+
+With f attackers among n equal weights, the mean of all updates turns round where epsilon > (n - f) / f. A small epsilon
+passes rules that leave out distant updates. The abstract and two public implementations were read, the full text was
+not. Attackers that know no update send what they trained.
+
+Departures from the paper:
+- The paper's attack is on the gradients of a step. Here it is on the updates of local training.
+- knows=own takes the mean of the updates that the attackers trained.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+
+from fedcohort import ranges
+from fedcohort.attack.base import Crowd, ShareOfClients
+
+
+@dataclass(frozen=True)
+class Ipm(ShareOfClients):
+    """Inner product manipulation, an attack on updates.
+
+    Attributes:
+        epsilon: factor of the opposite mean.
+        knows: "honest" or "own", see `Attack`.
+    """
+
+    epsilon: float
+    knows: str
+
+    falsifies_updates: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ranges.number("epsilon", self.epsilon, "[0, inf)")
+        ranges.choice("knows", self.knows, "honest", "own")
+
+    def send(self, update: Float[Tensor, "p"], crowd: Crowd, rng: np.random.Generator) -> Float[Tensor, "p"]:
+        return update if crowd.mean is None else -self.epsilon * crowd.mean

@@ -1,0 +1,55 @@
+"""Label flip: attackers train on false labels.
+
+Not from a paper; a common attack in studies of robust aggregation.
+
+    label:  C - 1 - y of C classes (map=reverse), or uniform among the other classes (map=random)
+
+The labels are flipped once, before the run. An attacker's reports (losses, label counts) are of the false labels, too;
+`loss`, `test_acc` and the noise rate of the client table are of the true ones. With an odd C, map=reverse leaves the
+middle class.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.attack.base import ShareOfClients
+from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
+from fedcohort.types import Ids
+
+
+@dataclass(frozen=True)
+class LabelFlip(ShareOfClients):
+    """Label flip, an attack on training labels.
+
+    Attributes:
+        map: "reverse" or "random".
+        share_rows: share of an attacker's training samples whose labels are false, rounded to a number of samples.
+    """
+
+    map: str
+    share_rows: float
+
+    falsifies_labels: ClassVar[bool] = True
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({ONE_CLASS_PER_SAMPLE})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ranges.choice("map", self.map, "reverse", "random")
+        ranges.number("share_rows", self.share_rows, "[0, 1]")
+
+    def notices(self, choice: str) -> Sequence[str]:
+        """Return a start-up notice if no client attacks, or no label is false."""
+        if self.share_rows:
+            return super().notices(choice)
+        return (f"attack={choice} has no effect with attack.share_rows=0",)
+
+    def relabel(self, labels: Ids, n_classes: int, rng: np.random.Generator) -> Ids:
+        rows = rng.permutation(len(labels))[: round(self.share_rows * len(labels))]
+        shift = rng.integers(1, max(n_classes, 2), len(rows))
+        flipped = labels.copy()
+        flipped[rows] = n_classes - 1 - labels[rows] if self.map == "reverse" else (labels[rows] + shift) % n_classes
+        return flipped

@@ -1,0 +1,103 @@
+"""Attacks on training labels and on updates: what the server receives instead of what honest clients would send."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedcohort.attack.base import Attack, Crowd
+from fedcohort.data.federation import Federation
+from fedcohort.rng import new_generator
+from fedcohort.round.collect import Collector, Reduce
+from fedcohort.round.collected import Collected
+from fedcohort.types import ClientUpdate, Ids
+
+
+def relabel_attackers(attack: Attack, attackers: Ids, federation: Federation, seed: int) -> Federation:
+    """Return the federation with the false labels of the attackers' training samples; attackers: their ids."""
+    if not attack.falsifies_labels or not len(attackers):
+        return federation
+    train = federation.train
+    y = train.y.clone()
+    for client in attackers.tolist():
+        rows = slice(int(train.offsets[client]), int(train.offsets[client + 1]))
+        rng = new_generator(seed, "attack_labels", client=client)
+        y[rows] = torch.from_numpy(attack.relabel(y[rows].cpu().numpy(), federation.n_classes, rng)).to(y)
+    return replace(federation, train=replace(train, y=y))
+
+
+@dataclass(frozen=True)
+class RoundAttack:
+    """An attack on the updates of a round.
+
+    Attributes:
+        attack: the attack.
+        attackers: ids of the attackers of the run.
+        seed: seed of the run.
+        round: number of the round, from 0.
+    """
+
+    attack: Attack
+    attackers: Ids
+    seed: int
+    round: int
+
+
+class AttackedCollector(Collector):
+    """A collector that replaces the attackers' updates, once those of all others have arrived.
+
+    It keeps the attackers' updates until then, and the sums of the updates that they know.
+
+    Args:
+        round_attack: the attack.
+        options: the arguments of `Collector`.
+    """
+
+    def __init__(self, round_attack: RoundAttack, *options: Any) -> None:  # noqa: ANN401  those of `Collector`
+        super().__init__(*options)
+        self.attack, self.round_attack = round_attack.attack, round_attack
+        self.attackers = frozenset(round_attack.attackers.tolist())
+        self.withheld: list[ClientUpdate] = []
+        self.counts = torch.zeros(3, dtype=torch.float64, device=self.sum.device)  # honest, attackers, known updates
+        n_known = len(self.sum) if self.attack.knows != "nothing" else 0
+        self.moments = self.sum.new_zeros((2, n_known))  # sums of the known updates and of their squares
+
+    def add(self, update: ClientUpdate) -> None:
+        is_attacker = update.client in self.attackers
+        self.counts[int(is_attacker)] += 1
+        if self.attack.knows == ("own" if is_attacker else "honest") and self._is_sound(update):
+            delta = update.delta.double()
+            self.moments += torch.stack([delta, delta.square()])
+            self.counts[2] += 1
+        if not is_attacker:
+            super().add(update)
+            return
+        self.withheld.append(replace(update, vector=update.delta, group=None))
+        if update.group is not None and self.matrix is None:
+            self._add_group(update.group, update.client, None)
+
+    def finish(self, reduce: Reduce, reduce_max: Reduce) -> Collected:
+        crowd = describe_crowd(reduce(self.counts), reduce(self.moments))
+        for update in self.withheld:
+            rng = new_generator(self.round_attack.seed, "attack_update", self.round_attack.round, update.client)
+            false = self.attack.send(update.delta.double(), crowd, rng).to(update.delta)
+            norm = float(torch.linalg.vector_norm(false))
+            super().add(replace(update, vector=false, norms=(norm, *update.norms[1:])))
+        self.withheld = []
+        return super().finish(reduce, reduce_max)
+
+
+def describe_crowd(counts: Tensor, moments: Tensor) -> Crowd:
+    """Return what attackers know.
+
+    Args:
+        counts: numbers of honest updates, of attackers' updates and of known updates, float64 [3].
+        moments: sums of the known updates and of their squares, float64 [2, P], or [2, 0] if attackers know nothing.
+    """
+    n_honest, n_attackers, n_known = (int(count) for count in counts.tolist())
+    if not n_known:
+        return Crowd(None, None, n_honest, n_attackers)
+    mean, mean_square = moments / n_known
+    variance = (mean_square - mean.square()).clamp_min(0) * n_known / max(n_known - 1, 1)
+    return Crowd(mean, variance.sqrt(), n_honest, n_attackers)

@@ -1,0 +1,37 @@
+"""ALIE: the shift by hand in both readings of the formula."""
+
+import pytest
+import torch
+
+from fedcohort.attack.alie import largest_shift
+from fedcohort.attack.base import Crowd
+from fedcohort.rng import new_generator
+from yaml_words import make
+
+MEAN, STD = torch.tensor([2.0, 1.0]).double(), torch.tensor([1.0, 1.0]).double()  # of (1, 0), (2, 2) and (3, 1)
+CROWD, EMPTY = Crowd(MEAN, STD, 3, 2), Crowd(None, None, 0, 2)
+TRAINED = torch.tensor([2.0, 2.0]).double()
+
+
+@pytest.mark.parametrize(
+    ("n", "f", "honest", "every"),
+    [(50, 24, 1.42607687, 1.75068607), (10, 3, 0.18001237, 0.52440051), (9, 4, 0.84162123, 1.22064035)],
+)
+def test_the_largest_shift(n: int, f: int, honest: float, every: float) -> None:
+    """n = 50 and f = 24: q = 2, so that shares are 24 / 26 and 48 / 50. n = 10 and f = 3: q = 3, 4 / 7 and 7 / 10."""
+    assert largest_shift(n - f, f, "honest") == pytest.approx(honest)
+    assert largest_shift(n - f, f, "all") == pytest.approx(every)
+
+
+def test_no_shift_is_negative_and_a_majority_has_a_fixed_one() -> None:
+    """n = 10 and f = 1: q = 5, share 4 / 9. n = 2 and f = 1: q = 1, share 0. n = 4 and f = 3: q = 0."""
+    assert largest_shift(9, 1, "honest") == largest_shift(1, 1, "honest") == 0
+    assert largest_shift(1, 3, "honest") == pytest.approx(2.32634787)
+
+
+def test_the_mean_is_shifted_in_each_parameter() -> None:
+    """Of n = 5 updates f = 2: q = 1, z = Phi^-1(2 / 3) = 0.4307273."""
+    rng = new_generator(0, "attack_update")
+    assert make("attack", "alie").send(TRAINED, CROWD, rng).tolist() == pytest.approx([1.5692727, 0.5692727])
+    assert make("attack", "alie", z=-2.0).send(TRAINED, CROWD, rng).tolist() == [4, 3]
+    assert make("attack", "alie").send(TRAINED, EMPTY, rng) is TRAINED

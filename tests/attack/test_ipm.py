@@ -1,0 +1,25 @@
+"""IPM: closed forms, and the factor at which the mean of all updates turns round."""
+
+import pytest
+import torch
+
+from fedcohort.attack.base import Crowd
+from fedcohort.rng import new_generator
+from yaml_words import make
+
+MEAN, STD = torch.tensor([2.0, 1.0]).double(), torch.tensor([1.0, 1.0]).double()  # of (1, 0), (2, 2) and (3, 1)
+CROWD, EMPTY = Crowd(MEAN, STD, 3, 2), Crowd(None, None, 0, 2)
+TRAINED = torch.tensor([2.0, 2.0]).double()
+
+
+def test_the_opposite_mean_is_sent_by_all() -> None:
+    attack, rng = make("attack", "ipm"), new_generator(0, "attack_update")
+    assert attack.send(TRAINED, CROWD, rng).tolist() == [-1, -0.5]
+    assert attack.send(TRAINED, EMPTY, rng) is TRAINED
+
+
+@pytest.mark.parametrize(("epsilon", "first"), [(1.4, 0.08), (1.5, 0.0), (2.0, -0.4)])
+def test_the_mean_turns_round_above_the_ratio_of_honest_to_false_updates(epsilon: float, first: float) -> None:
+    """Three honest updates of mean (2, 1) and two of -epsilon times that: (3 - 2 epsilon) / 5 of the mean."""
+    false = make("attack", "ipm", epsilon=epsilon).send(TRAINED, CROWD, new_generator(0, "attack_update"))
+    assert ((3 * MEAN + 2 * false) / 5).tolist() == pytest.approx([first, first / 2], abs=1e-9)

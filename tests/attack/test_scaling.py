@@ -1,0 +1,15 @@
+"""Scaling: closed forms."""
+
+import torch
+
+from fedcohort.attack.base import Crowd
+from fedcohort.rng import new_generator
+from yaml_words import make
+
+CROWD, RNG = Crowd(None, None, 3, 2), new_generator(0, "attack_update")
+
+
+def test_the_trained_update_is_multiplied() -> None:
+    update = torch.tensor([2.0, -2.0]).double()
+    assert make("attack", "scaling").send(update, CROWD, RNG).tolist() == [20, -20]
+    assert make("attack", "scaling", factor=1).send(update, CROWD, RNG).tolist() == [2, -2]

@@ -1,0 +1,121 @@
+"""False updates: what attackers know, how the collector replaces them, and that groups and order make no difference."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agg_harness import make_layout, make_update
+from fedcohort.rng import new_generator
+from fedcohort.round.attackers import AttackedCollector, RoundAttack, describe_crowd
+from fedcohort.round.collect import CollectOptions
+from fedcohort.round.collected import Collected
+from fedcohort.types import ClientUpdate, UpdateGroup
+from signal_kinds import find_reported
+from yaml_words import make
+
+HONEST = {0: [1.0, 0.0], 1: [2.0, 2.0], 3: [3.0, 1.0]}
+TRAINED = {2: [4.0, 0.0], 4: [6.0, 2.0]}  # by the attackers
+
+
+def same(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
+
+
+def collect(attack: Any, updates: Sequence[ClientUpdate], round: int = 0, **options: Any) -> Collected:
+    cohort = np.array(sorted(update.client for update in updates))
+    collector = AttackedCollector(
+        RoundAttack(attack, np.array([2, 4, 9]), 0, round),
+        make_layout(2),
+        cohort,
+        np.ones(len(cohort)),
+        CollectOptions(reports={"update_norm": find_reported("update_norm").read}, **options),
+    )
+    for update in updates:
+        collector.add(update)
+    return collector.finish(same, same)
+
+
+def updates(*left_out: int) -> list[ClientUpdate]:
+    rows = {client: row for client, row in {**HONEST, **TRAINED}.items() if client not in left_out}
+    return [make_update(client, row) for client, row in rows.items()]
+
+
+def test_attackers_send_from_the_honest_mean_and_deviation() -> None:
+    """(1, 0), (2, 2), (3, 1): mean (2, 1), deviation (1, 1). Signals and the mean are of the false updates."""
+    collected = collect(make("attack", "alie", z=2.0), updates(), stacked=True)
+    assert collected.updates is not None
+    np.testing.assert_allclose(collected.updates, [[1, 0], [2, 2], [0, -1], [3, 1], [0, -1]], atol=1e-12)
+    assert collected.reports["update_norm"].tolist() == pytest.approx([1, 8**0.5, 1, 10**0.5, 1])
+    assert collected.mean is not None
+    assert collected.mean.tolist() == pytest.approx([6 / 5, 1 / 5])
+
+
+def test_attackers_that_know_only_their_own_updates() -> None:
+    """(4, 0) and (6, 2): mean (5, 1), deviation (2, 2)^.5. A single one has a deviation of 0."""
+    collected = collect(make("attack", "alie", z=1.0, knows="own"), updates(), stacked=True)
+    assert collected.updates is not None
+    np.testing.assert_allclose(collected.updates[2], [5 - 2**0.5, 1 - 2**0.5])
+    single = collect(make("attack", "alie", z=1.0, knows="own"), updates(4), stacked=True)
+    assert single.updates is not None
+    assert single.updates[2].tolist() == [4, 0]
+
+
+def test_without_an_honest_update_the_trained_ones_are_sent() -> None:
+    collected = collect(make("attack", "ipm"), updates(0, 1, 3), stacked=True)
+    assert collected.updates is not None
+    assert collected.updates.tolist() == list(TRAINED.values())
+
+
+def test_updates_that_are_not_finite_are_not_known_and_false_ones_are_checked() -> None:
+    broken = make_update(5, [float("nan"), 0.0])
+    collected = collect(make("attack", "ipm", epsilon=1.0), [*updates(), broken], stacked=True)
+    assert collected.clients.tolist() == [0, 1, 2, 3, 4]
+    assert collected.updates is not None
+    assert collected.updates[2].tolist() == [-2, -1]
+    too_long = collect(make("attack", "scaling", factor=1e3), updates(), longest=100.0)
+    assert too_long.clients.tolist() == [0, 1, 3]
+    assert too_long.dropped.tolist() == [2, 4]
+
+
+@pytest.mark.parametrize("choice", ["alie", "gaussian", "sign_flip"])
+def test_order_matrix_and_groups_make_no_difference(choice: str) -> None:
+    attack, rows = make("attack", choice), updates()
+    stacked, backward = collect(attack, rows, stacked=True), collect(attack, rows[::-1])
+
+    def total(weights: Any) -> torch.Tensor:
+        return sum(
+            (w * rows[i].delta for i, w in ((k, weights.get(r.client, 0.0)) for k, r in enumerate(rows))),
+            start=torch.zeros(2).double(),
+        )
+
+    group = UpdateGroup(len(rows), total)
+    grouped = [make_update(row.client, row.delta.tolist(), group=group) for row in rows]
+    for other in (backward, collect(attack, grouped)):
+        torch.testing.assert_close(other.mean, stacked.mean, atol=1e-12, rtol=0)
+        assert other.clients.tolist() == stacked.clients.tolist()
+
+
+def test_noise_is_keyed_by_round_and_client() -> None:
+    first, again, later = (
+        collect(make("attack", "gaussian", sigma=1.0), updates(), round=round, stacked=True).updates
+        for round in (0, 0, 1)
+    )
+    assert first is not None
+    assert again is not None
+    assert later is not None
+    np.testing.assert_allclose(first[2], new_generator(0, "attack_update", 0, 2).standard_normal(2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first[2], later[2])
+    assert not torch.equal(first[2], first[4])
+
+
+def test_a_constant_has_no_deviation() -> None:
+    """Sums of squares are rounded: the variance of three equal numbers may come out below 0."""
+    value = torch.full((2,), 0.1).double()
+    crowd = describe_crowd(torch.tensor([3.0, 1, 3]), torch.stack([3 * value, 3 * value.square() * (1 - 1e-15)]))
+    assert crowd.std is not None
+    assert crowd.std.tolist() == [0, 0]
+    assert (crowd.n_honest, crowd.n_attackers) == (3, 1)
