@@ -24,12 +24,7 @@ from fedcohort.command.arguments import read_options
 from fedcohort.errors import OptionError, TrackingError
 from fedcohort.tracking import server, view
 
-DEFAULTS = {
-    "sweep": "last",
-    "experiment": "fedcohort",
-    "tracking_uri": "sqlite:///logs/mlflow.db",
-    "port": "5000",
-}
+DEFAULTS = {"sweep": "last", "experiment": "fedcohort", "tracking_uri": "sqlite:///logs/mlflow.db", "port": "5000"}
 HOST = "127.0.0.1"
 START_S = 300.0  # seconds that MLflow's server may take to start
 

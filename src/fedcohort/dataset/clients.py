@@ -26,17 +26,17 @@ class Owners:
     names: Sequence[str] = ()
 
 
-def read_owners(train: Frame, test: Frame, name: str | None) -> Owners:
+def read_owners(frames: Sequence[Frame], name: str | None) -> Owners:
     """Return the clients in the column `name`; no clients if it is None.
 
-    The test table may lack the column, the training table may not. Raises `DataError`.
+    frames: the training table, and possibly the test table, which may lack the column. Raises `DataError`.
     """
     if name is None:
         return Owners()
-    frames = [train, *([test] if name in test.names else [])]
+    frames = [frame for frame in frames if frame is frames[0] or name in frame.names]
     ids, names = read_clients(frames, [name] * len(frames))
-    first, second = np.split(ids, [train.table.num_rows])
-    return Owners(first, second if len(frames) == 2 else None, tuple(map(str, names)))
+    train, test = np.split(ids, [frames[0].table.num_rows])
+    return Owners(train, test if len(frames) > 1 else None, tuple(map(str, names)))
 
 
 def read_clients(frames: Sequence[Frame], columns: Sequence[str]) -> tuple[Ids, list[Any]]:

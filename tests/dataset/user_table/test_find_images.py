@@ -3,13 +3,11 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from fedcohort.dataset import images
 from fedcohort.dataset.raw.imagefolder import holds_classes
-from fedcohort.dataset.user_table.find import check_sizes, read_image_frames
-from fedcohort.errors import DataError
+from fedcohort.dataset.user_table.find import read_image_frames
 
 
 def save(file: Path, shape: tuple[int, ...], value: int = 7) -> None:
@@ -34,16 +32,3 @@ def test_a_folder_holds_classes_where_a_folder_in_it_holds_an_image(tmp_path: Pa
     assert not holds_classes(tmp_path)
     save(tmp_path / "cat" / "1.JPG", (4, 4))
     assert holds_classes(tmp_path)
-
-
-def test_sizes_and_colours_must_agree_and_files_that_are_no_images_do_not_count(tmp_path: Path) -> None:
-    files = [tmp_path / name for name in ("a.png", "b.png", "c.png", "bad.png")]
-    for file in files[:2]:
-        save(file, (4, 5))
-    files[3].write_bytes(b"no image")
-    check_sizes(tmp_path, [*files[:2], files[3]], "make them equal")
-    save(files[2], (4, 5, 3))
-    with pytest.raises(
-        DataError, match=r"of 2 sizes or colours: 5 x 4 grey \(2, as a.png\), 5 x 4 RGB \(1, as c.png\)"
-    ):
-        check_sizes(tmp_path, files, "make them equal")
