@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
 
@@ -39,12 +38,13 @@ def read_owners(frames: Sequence[Frame], name: str | None) -> Owners:
     return Owners(train, test if len(frames) > 1 else None, tuple(map(str, names)))
 
 
-def read_clients(frames: Sequence[Frame], columns: Sequence[str]) -> tuple[Ids, list[Any]]:
+def read_clients(frames: Sequence[Frame], columns: Sequence[str], what: str = "client") -> tuple[Ids, list[Any]]:
     """Return the client of each row, one table after the other, and the names of the clients.
 
     Args:
         frames: the tables.
         columns: for each table the column of clients.
+        what: what the cells are, for messages.
 
     Returns:
         The clients, int64 [rows of all tables], numbered in the sorted order of names, and the sorted names.
@@ -56,10 +56,7 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str]) -> tuple[Ids, 
 
     chunks: list[Any] = []
     for frame, name in zip(frames, columns, strict=True):
-        frame.check_name(name)
-        if not (arrow_columns.is_text(kind := frame.type_of(name)) or arrow_columns.is_number(kind)):
-            raise frame.column_error(name, f": column {name!r} must hold texts or numbers, it holds {kind}")
-        frame_chunks = [_unify_type(frame, name, start, chunk) for start, chunk in frame.chunks(name)]
+        frame_chunks = list(frame.name_chunks(name, what))
         if chunks and chunks[0].type != frame_chunks[0].type:
             what = f": column {name!r} mixes texts and numbers with that of {frames[0].where}"
             raise frame.column_error(name, what)
@@ -69,23 +66,3 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str]) -> tuple[Ids, 
     number_of_name = {name: number for number, name in enumerate(sorted(names))}
     numbers = np.array([number_of_name[name] for name in names], dtype=np.int64)
     return numbers[encoded.indices.to_numpy()], sorted(names)
-
-
-def _unify_type(frame: Frame, name: str, start: int, chunk: Any) -> Any:  # noqa: ANN401  pyarrow has no types
-    """Return client names as large texts, or client numbers as int64, since large integers are not exact as floats."""
-    import pyarrow as pa
-
-    if arrow_columns.is_text(chunk.type):
-        return chunk.cast(pa.large_string())
-    if pa.types.is_boolean(chunk.type):
-        return chunk
-    if pa.types.is_floating(chunk.type):
-        values = chunk.cast(pa.float64()).to_numpy()
-        wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
-        allowed = "clients are texts, or whole numbers"
-        frame.check_cells(name, wrong, lambda row: f"has client {values[row]:g}; {allowed}", start=start)
-    try:
-        return chunk.cast(pa.int64())
-    except pa.ArrowInvalid as error:
-        what = f": column {name!r}: clients are texts, or whole numbers in int64: {str(error).splitlines()[0]}"
-        raise frame.column_error(name, what) from error

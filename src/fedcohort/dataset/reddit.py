@@ -39,7 +39,6 @@ from fedcohort.dataset.base import Raw
 from fedcohort.dataset.messages import difference
 from fedcohort.dataset.source import column_of
 from fedcohort.dataset.table import Frame
-from fedcohort.errors import DataError
 from fedcohort.rng import generator
 
 PAD, UNK = 0, 1
@@ -73,11 +72,6 @@ class Reddit(leaf.LeafDataset):
 
         Raises `DataError`.
         """
-        if self.path is None:
-            raise DataError(
-                "dataset=reddit needs dataset.path, a folder with train.parquet, test.parquet and vocabulary.parquet: "
-                "fedcohort prepare leaf makes them of LEAF's JSON"
-            )
         train, test, vocabulary = self.frames(("train", "test", "vocabulary"))
         tokens = read_vocabulary(vocabulary, self.vocabulary)
         users, n_train = self.read_people([train, test]), train.table.num_rows
