@@ -135,7 +135,7 @@ def test_invalid_column_names_are_rejected(layout: str) -> None:
         ({name: None}, rf"columns\.{name} must be a text that is not empty, got None"),
         (
             {name: "a", second_name: "a"},
-            rf"columns\.{name} must be another column than columns\.{second_name}, got 'a'",
+            rf"columns\.{second_name} and columns\.{name} must be two columns, got 'a' for both",
         ),
     ]
     for columns, message in cases:

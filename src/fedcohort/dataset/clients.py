@@ -1,11 +1,12 @@
 """Read the natural clients of the rows of tables from a column of names or numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
 
@@ -44,7 +45,7 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str], what: str = "c
     Args:
         frames: the tables.
         columns: for each table the column of clients.
-        what: what the cells are, for messages.
+        what: the things that the cells name, for messages.
 
     Returns:
         The clients, int64 [rows of all tables], numbered in the sorted order of names, and the sorted names.
@@ -56,7 +57,7 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str], what: str = "c
 
     chunks: list[Any] = []
     for frame, name in zip(frames, columns, strict=True):
-        frame_chunks = list(frame.name_chunks(name, what))
+        frame_chunks = list(name_chunks(frame, name, what))
         if chunks and chunks[0].type != frame_chunks[0].type:
             what = f": column {name!r} mixes texts and numbers with that of {frames[0].where}"
             raise frame.column_error(name, what)
@@ -66,3 +67,34 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str], what: str = "c
     number_of_name = {name: number for number, name in enumerate(sorted(names))}
     numbers = np.array([number_of_name[name] for name in names], dtype=np.int64)
     return numbers[encoded.indices.to_numpy()], sorted(names)
+
+
+def name_chunks(frame: Frame, name: str, what: str) -> Iterator[Any]:
+    """Yield the pieces of a column of names: large texts, int64 (large integers are not exact as floats), or bool.
+
+    Args:
+        frame: the table.
+        name: the column.
+        what: the things that the cells name, such as "client", for messages.
+
+    Raises:
+        DataError: a cell is empty, or neither a text nor a whole number; the message names the row.
+    """
+    import pyarrow as pa
+
+    frame.check_name(name)
+    allowed = f"{what}s are texts, or whole numbers"
+    if not (arrow_columns.is_text(kind := frame.type_of(name)) or arrow_columns.is_number(kind)):
+        raise frame.column_error(name, f": column {name!r} holds {kind}; {allowed}")
+    for start, chunk in frame.chunks(name):
+        if pa.types.is_boolean(kind) or arrow_columns.is_text(kind):
+            yield chunk.cast(pa.large_string()) if arrow_columns.is_text(kind) else chunk
+            continue
+        if pa.types.is_integer(kind):
+            values = chunk.to_numpy()
+            wrong = values > np.iinfo(np.int64).max
+        else:
+            values = chunk.cast(pa.float64()).to_numpy()
+            wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
+        frame.check_cells(name, wrong, lambda row: f"has {what} {chunk[row].as_py()}; {allowed}", start=start)  # noqa: B023
+        yield pa.array(values.astype(np.int64))

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns
+from fedcohort.dataset.clients import name_chunks
 from fedcohort.dataset.messages import Problems, list_names
 from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
@@ -132,7 +133,7 @@ def _check_classes(frames: Sequence[Frame], name: str, parts: Sequence[Ids], nam
 def _read_column(frame: Frame, name: str) -> np.ndarray:
     """Return the column's integers, or texts where there are any (dtype U)."""
     frame.require_full(name)
-    column = pa.chunked_array(list(frame.name_chunks(name, "label")))
+    column = pa.chunked_array(list(name_chunks(frame, name, "label")))
     if not arrow_columns.is_text(column.type):
         return np.asarray(column).astype(np.int64)
     is_whole = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER))

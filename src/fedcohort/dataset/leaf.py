@@ -101,7 +101,7 @@ class Rules:
         if self.test == "given":
             is_train = rows < n_train_file
         elif self.test == "user":
-            present = np.flatnonzero(np.bincount(owner[rows], minlength=1))
+            present = np.unique(owner[rows])
             is_train = np.isin(owner[rows], rng.permutation(present)[: int(TRAINING_SHARE * len(present))])
         else:
             # Of each person max(1, floor(.9 n)) samples are training samples; `gap` samples after them are left out.
@@ -115,8 +115,7 @@ class Rules:
         train, test_rows = rows[is_train & ~too_small[owner[rows]]], rows[~is_train]
         clients = np.unique(owner[train])
         has_new_people = not np.isin(owner[test_rows], clients).any()
-        if not has_new_people:
-            test_rows = test_rows[~too_small[owner[test_rows]]]
+        test_rows = test_rows[has_new_people | ~too_small[owner[test_rows]]]
         if not len(train) or not len(test_rows):
             raise DataError(
                 f"dataset={name}: no {'test' if len(train) else 'training'} samples are left with test={self.test}, "
@@ -129,9 +128,8 @@ class Rules:
         numbered = np.concatenate([clients, np.setdiff1d(owner[test_rows], clients)])
         place = np.empty(owner.max() + 1, dtype=np.int64)
         place[numbered] = np.arange(len(numbered))
-        return Division(
-            train, test_rows, place[owner[train]], None if has_new_people else place[owner[test_rows]], note
-        )
+        test_owner = None if has_new_people else place[owner[test_rows]]
+        return Division(train, test_rows, place[owner[train]], test_owner, note)
 
     def compare_with_original(self, *counts: tuple[str, int, int]) -> list[str]:
         """Return notes on the differences between a pool and the original's; none if test=given skips a part of it.

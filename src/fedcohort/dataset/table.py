@@ -96,33 +96,6 @@ class Frame:
                 yield start, chunk
             start += len(chunk)
 
-    def name_chunks(self, name: str, what: str) -> Iterator[pa.Array]:
-        """Yield the pieces of a column of names: large texts, int64 (large integers are not exact as floats), or bool.
-
-        Args:
-            name: the column.
-            what: what it names, such as a client, for messages.
-
-        Raises:
-            DataError: a cell is empty, or neither a text nor a whole number; the message names the row.
-        """
-        self.check_name(name)
-        allowed = f"{what}s are texts, or whole numbers"
-        if not (arrow_columns.is_text(kind := self.type_of(name)) or arrow_columns.is_number(kind)):
-            raise self.column_error(name, f": column {name!r} holds {kind}; {allowed}")
-        for start, chunk in self.chunks(name):
-            if pa.types.is_boolean(kind) or arrow_columns.is_text(kind):
-                yield chunk.cast(pa.large_string()) if arrow_columns.is_text(kind) else chunk
-                continue
-            if pa.types.is_integer(kind):
-                values = chunk.to_numpy()
-                wrong = values > np.iinfo(np.int64).max
-            else:
-                values = chunk.cast(pa.float64()).to_numpy()
-                wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
-            self.check_cells(name, wrong, lambda row: f"has {what} {chunk[row].as_py()}; {allowed}", start=start)  # noqa: B023
-            yield pa.array(values.astype(np.int64))
-
     def take(self, rows: Ids) -> "Frame":
         """Return a frame of these rows only."""
         before = np.arange(self.table.num_rows) if self.rows is None else self.rows

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from fedcohort.dataset import images
 from fedcohort.dataset.raw.imagefolder import holds_classes
 from fedcohort.dataset.user_table.find import read_image_frames
 
@@ -20,7 +19,7 @@ def test_each_image_keeps_its_pixels_and_its_class(tmp_path: Path) -> None:
         save(tmp_path / word / f"{k}.png", (4, 4), value=k)
     frame = read_image_frames(tmp_path)["train"]
     assert frame.column("label").to_pylist() == ["cat", "dog", "dog"]
-    pixels = images.decode_chunk(frame.column("image").chunk(0), 3)
+    pixels = frame.arrays("image")
     np.testing.assert_array_equal(pixels, np.arange(3)[:, None, None, None] * np.ones((1, 1, 4, 4)))
 
 
