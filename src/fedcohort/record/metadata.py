@@ -48,7 +48,7 @@ def _write(info: RunInfo, starts: list[int]) -> None:
     values = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     npz_bytes = io.BytesIO()
-    np.savez_compressed(npz_bytes, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+    np.savez_compressed(npz_bytes, allow_pickle=False, **arrays)
     facts = {name: _encode(value) for name, value in values.items()}
     del facts["folder"]  # a folder may be copied to another machine
     text = digest.append_digest(json.dumps({"starts_ms": starts, "info": facts}, default=str)) + "\n"
