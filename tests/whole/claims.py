@@ -15,8 +15,8 @@ import pandas as pd
 import yaml
 from scipy import stats
 
+from fedcohort.results.headroom import cross_fit
 from fedcohort.results.method_names import name_method
-from fedcohort.results.winner import cross_fit
 
 ROOT = Path(__file__).resolve().parents[2]
 ALPHA, MIN_DIFFERENCE = 0.05, 0.5  # significance level; smallest difference that counts, in points

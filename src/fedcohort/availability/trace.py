@@ -29,10 +29,10 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.availability.base import Availability
 from fedcohort.availability.schedule import Schedule
-from fedcohort.component import PASSING_TIME, Requirement
+from fedcohort.component import ADVANCING_CLOCK, Requirement
 from fedcohort.dataset import trace_table
 from fedcohort.errors import DataError, OptionError
-from fedcohort.ranks import rank
+from fedcohort.ranks import rank_of_process
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
@@ -75,16 +75,16 @@ class Trace(Availability):
     assign: str
     idle: bool
 
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({PASSING_TIME})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({ADVANCING_CLOCK})
 
     def __post_init__(self) -> None:
         trace_table.check_path(self.path)
         for option in ("client", "start", "end"):
             ranges.text(option, getattr(self, option))
         for option in ("state", "period"):
-            ranges.text(option, getattr(self, option), optional=True)
-        ranges.number("step_s", self.step_s, "[1e-3, 1e9]", optional=True)
-        ranges.number("period_s", self.period_s, "[1e-3, 1e9]", optional=True)
+            ranges.text(option, getattr(self, option), allow_null=True)
+        ranges.number("step_s", self.step_s, "[1e-3, 1e9]", allow_null=True)
+        ranges.number("period_s", self.period_s, "[1e-3, 1e9]", allow_null=True)
         if self.period is not None and self.period_s is not None:
             raise OptionError(
                 f"period={self.period} names a column of periods and period_s={self.period_s} is one for all clients: "
@@ -92,7 +92,7 @@ class Trace(Availability):
             )
         ends = {} if self.step_s is not None else {"end": self.end}
         names = {"client": self.client, "start": self.start, **ends, "state": self.state, "period": self.period}
-        ranges.distinct(names)
+        ranges.check_distinct_columns(names)
         ranges.choice("assign", self.assign, "by_id", "drawn")
         ranges.flag("idle", self.idle)
 
@@ -219,7 +219,7 @@ class Trace(Availability):
 
 
 def _warn(message: str) -> None:
-    if rank() == 0:
+    if rank_of_process() == 0:
         log.warning(message)
 
 

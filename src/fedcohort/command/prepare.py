@@ -25,7 +25,7 @@ from fedcohort.dataset.files import check_folder
 from fedcohort.dataset.raw.pieces import write
 from fedcohort.errors import DataError, OptionError
 from fedcohort.host import disk
-from fedcohort.paths import expand
+from fedcohort.paths import expand_home
 
 KINDS = ("imagefolder", "leaf", "celeba", "waterbirds", "spawrious")
 PROGRESS_INTERVAL_S = 5.0  # seconds between lines
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     ranges.choice("the kind", kind, *KINDS)
     destination = _destination(named[2], source)
     size = int(text) if text is not None and text.isdecimal() and len(text) < 9 else text
-    ranges.integer("size", size, "[1, 4096]", optional=True)
+    ranges.integer("size", size, "[1, 4096]", allow_null=True)
     form = importlib.import_module(f"fedcohort.dataset.raw.{kind}")
     with disk.disk_errors_in_one_line(destination):
         try:
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
 def _destination(path: str, source: Path) -> Path:
     """Return the folder to make. Raises `OptionError` if it lies in the source, or its name can't be used."""
     try:
-        destination = expand(path)
+        destination = expand_home(path)
         is_inside_source = destination.resolve().is_relative_to(source.resolve())
     except (OSError, RuntimeError, ValueError) as error:
         raise OptionError(f"{path[:200]!r} can't be used as a folder's name: {error}") from error

@@ -33,7 +33,7 @@ def parse(arguments: Sequence[str]) -> dict[str, str]:
     """Return the typed options and the defaults of the others. Raises `OptionError`."""
     options = DEFAULTS | read_options(arguments, DEFAULTS)
     if not options["port"].isdigit() or not 0 < int(options["port"]) < 65_536:
-        raise ranges.refuse("port", "a whole number in [1, 65535]", options["port"])
+        raise ranges.range_error("port", "a whole number in [1, 65535]", options["port"])
     return options
 
 
@@ -54,7 +54,9 @@ def find_page(where: server.Place, sweep: str) -> str:
     if sweep != "last" and sweep not in sweeps:
         ids = f"one of {', '.join(sweeps)}" if sweeps else "null: no sweep has a report"
         allowed = f"{ids} (`fedcohort compare sweep={sweep} report=true` makes one)"
-        raise OptionError(f"{ranges.refuse('sweep', allowed, sweep)}{ranges.did_you_mean(sweep, ['last', *sweeps])}")
+        raise OptionError(
+            f"{ranges.range_error('sweep', allowed, sweep)}{ranges.did_you_mean(sweep, ['last', *sweeps])}"
+        )
     return view.page_of_runs(experiment.experiment_id, sweeps[-1] if sweep == "last" else sweep)
 
 
@@ -62,7 +64,7 @@ def start_server(uri: str, port: int) -> "subprocess.Popen[bytes]":
     """Start MLflow's server for the database at `uri`, and return it once it answers. Raises `OptionError`."""
     with socket.socket() as probe:
         if probe.connect_ex((HOST, port)) == 0:
-            raise ranges.refuse("port", "a free port (another program listens there)", port)
+            raise ranges.range_error("port", "a free port (another program listens there)", port)
     arguments = ["server", "--backend-store-uri", uri, "--host", HOST, "--port", str(port), "--workers", "1"]
     process = subprocess.Popen(
         [sys.executable, "-m", "mlflow", *arguments],

@@ -10,7 +10,7 @@ from fedcohort.dataset import leaf
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.image_dataset import ImageLayout
 from fedcohort.dataset.labels import read_classes
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class PeopleImages(leaf.LeafDataset):
         frames = self.pool_frames()
         labels = np.concatenate([self.layout.read_labels(frame) for frame in frames])
         people = self.read_people(frames)
-        rng = generator(seed, "leaf")
+        rng = new_generator(seed, "leaf")
         parts = self.divide(self.name, people, rng, frames[0].table.num_rows)
         x, test_x = (self.layout.read_images(frames, rows) for rows in (parts.train, parts.test))
         n_images, n_people = self.layout.pool

@@ -39,7 +39,7 @@ from fedcohort.dataset.base import Raw
 from fedcohort.dataset.messages import difference
 from fedcohort.dataset.source import column_of
 from fedcohort.dataset.table import Frame
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 
 PAD, UNK = 0, 1
 SPECIAL = ("<PAD>", "<UNK>")  # tokens 0 and 1
@@ -75,7 +75,7 @@ class Reddit(leaf.LeafDataset):
         train, test, vocabulary = self.frames(("train", "test", "vocabulary"))
         tokens = read_vocabulary(vocabulary, self.vocabulary)
         users, n_train = self.read_people([train, test]), train.table.num_rows
-        parts = self.divide(self.name, users, generator(seed, "leaf"), n_train)
+        parts = self.divide(self.name, users, new_generator(seed, "leaf"), n_train)
         n_users = len(np.unique(users))
         x, y = read_part(train, tokens)
         test_x, test_y = read_part(test, tokens, x.shape[1])

@@ -44,7 +44,7 @@ from fedcohort.dataset.base import Raw
 from fedcohort.dataset.files import release_memory
 from fedcohort.dataset.source import column_of, has_column
 from fedcohort.dataset.table import Frame
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
 CHARACTERS = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
@@ -82,7 +82,7 @@ class Shakespeare(leaf.LeafDataset):
             sequences = read_sequences(frames, roles)
         gap = -(-LENGTH // self.step) if has_lines else LENGTH  # sequences that share characters with one
         owner, n_train_file = sequences.owner, sequences.n_train_file
-        parts = self.divide(self.name, owner, generator(seed, "leaf"), n_train_file, gap)
+        parts = self.divide(self.name, owner, new_generator(seed, "leaf"), n_train_file, gap)
         notes = [f"{LENGTH} characters, the next one is the label", parts.note]
         notes += [f"{sequences.n_replaced:,} other characters are spaces"] * bool(sequences.n_replaced)
         notes += ["validation sequences overlap training sequences"] * (not has_lines or self.step <= LENGTH)

@@ -11,7 +11,7 @@ from jaxtyping import Bool
 
 from fedcohort import ranges
 from fedcohort.errors import DataError
-from fedcohort.paths import expand
+from fedcohort.paths import expand_home
 from fedcohort.types import Ids, Values
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def check_path(path: object) -> None:
     """Raise `OptionError` if the option `path` is not the path of a table; the file need not exist."""
     ranges.text("path", path)
     if Path(str(path)).suffix not in KINDS:
-        raise ranges.refuse("path", "a file that ends in .parquet or .csv", path)
+        raise ranges.range_error("path", "a file that ends in .parquet or .csv", path)
 
 
 def read_table(group: str, path: str, columns: Mapping[str, str | None]) -> "Frame":
@@ -40,7 +40,7 @@ def read_table(group: str, path: str, columns: Mapping[str, str | None]) -> "Fra
     """
     from fedcohort.dataset import files  # noqa: PLC0415 - pyarrow, only where a run reads a table
 
-    if not (file := expand(path)).is_file():
+    if not (file := expand_home(path)).is_file():
         raise DataError(
             f"{group}.path={path}: there is no such file (from {Path.cwd()}); fedcohort contains none, and "
             f"the columns that your table needs are listed in the yaml files of configs/{group}/"
@@ -86,7 +86,7 @@ def read_numbers(frame: "Frame", column: str, interval: str, unit: str) -> Value
     values = frame.read_numbers(column)
     if str(kind := frame.type_of(column)) == "bool":
         raise frame.column_error(column, f": column {column!r} must hold numbers, it holds {kind}")
-    low, high = ranges.bounds(interval)
+    low, high = ranges.interval_bounds(interval)
     allowed = f"which must be in {interval}, {unit}"
     frame.check_cells(column, (values < low) | (values > high), lambda row: f"holds {float(values[row])}, {allowed}")
     return values

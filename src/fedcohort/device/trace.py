@@ -68,12 +68,12 @@ class Trace(Device):
         for option in (CLIENT, *MEANS):
             ranges.text(option, getattr(self, option))
         for option in DEVIATIONS:
-            ranges.text(option, getattr(self, option), optional=True)
+            ranges.text(option, getattr(self, option), allow_null=True)
         for link in ("down", "up"):  # both directions may have the same column
-            ranges.distinct({name: getattr(self, name) for name in (CLIENT, "seconds", link)})
+            ranges.check_distinct_columns({name: getattr(self, name) for name in (CLIENT, "seconds", link)})
             for option in DEVIATIONS:
-                ranges.distinct({name: getattr(self, name) for name in (CLIENT, "seconds", link, option)})
-        ranges.integer("batch", self.batch, "[1, 1e9]", optional=True)
+                ranges.check_distinct_columns({name: getattr(self, name) for name in (CLIENT, "seconds", link, option)})
+        ranges.integer("batch", self.batch, "[1, 1e9]", allow_null=True)
         ranges.choice("unit", self.unit, *UNIT_BYTES)
         ranges.flag("draw", self.draw)
 

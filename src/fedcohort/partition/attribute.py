@@ -68,7 +68,7 @@ class Attribute(Partition):
         ranges.number("ci", self.ci, "[0, 1]")
         ranges.number("ai", self.ai, "[0, 1]")
         if self.ci + self.ai > 1:
-            raise ranges.refuse("ai", f"at most 1 - ci = {1 - self.ci:.6g}", self.ai)
+            raise ranges.range_error("ai", f"at most 1 - ci = {1 - self.ci:.6g}", self.ai)
         ranges.number("share", self.share, "[0.5, 1]")
         ranges.choice("left", self.left, "ci", "ai", "sc")
         ranges.choice("margins", self.margins, "even", "data")
@@ -161,9 +161,9 @@ class Attribute(Partition):
         try:
             table = np.array(self.counts)
         except ValueError as error:
-            raise ranges.refuse("counts", allowed, self.counts) from error
+            raise ranges.range_error("counts", allowed, self.counts) from error
         if table.ndim != 3 or table.dtype.kind != "i" or (table < 0).any():
-            raise ranges.refuse("counts", allowed, self.counts)
+            raise ranges.range_error("counts", allowed, self.counts)
 
 
 def _pairs(stock: Stock) -> tuple[Ids, Pools]:

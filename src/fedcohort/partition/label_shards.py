@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.component import CLASSES, Requirement
+from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import equal_sizes, require_samples_for_clients
@@ -29,7 +29,7 @@ class LabelShards(Partition):
     """
 
     takes_sizes: ClassVar[bool] = True
-    requirements: ClassVar[frozenset[Requirement]] = frozenset({CLASSES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({ONE_CLASS_PER_SAMPLE})
 
     shards: int
 

@@ -59,4 +59,4 @@ def check_evaluations(study: Study, condition: Condition, config: Mapping[str, A
         raise OptionError(f"{where}: {schedule} measures {study.metric} in no round")
     if study.horizon is not None and not every <= study.horizon <= rounds:
         allowed = f"an integer in [{every}, {rounds}], the evaluated rounds of {where} ({schedule}), or null"
-        raise ranges.refuse("horizon", allowed, study.horizon)
+        raise ranges.range_error("horizon", allowed, study.horizon)

@@ -3,15 +3,15 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fedcohort import units
 from fedcohort.results.correction import ANYWHERE, adjust_for_claim
-from fedcohort.results.speed_up import judge_speed
-from fedcohort.results.verdict import sign_of
+from fedcohort.results.target import judge_speed
+from fedcohort.results.verdict import FASTER
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, METHOD, ORACLE, REFERENCE, Study, clock_limit, display_name
 from fedcohort.study.formats import count_noun, number_range
 from fedcohort.study.measure import ROUNDS
@@ -54,11 +54,8 @@ def summarise(study: Study, results: Results, verdict: Verdict, speed_ups: Speed
             and method.difference.high > study.rules.worth
         ]
         facts = {"label": study.settings[name].label, "kind": kind_of(study, setting), "verdict": setting}
-        facts |= {
-            "diverged": setting.diverged(study.baseline),
-            "above": sorted(above, key=lambda m: -m.difference.mean),
-        }
-        settings.append(facts)
+        facts["diverged"] = setting.diverged(study.baseline)
+        settings.append({**facts, "above": sorted(above, key=lambda method: -method.difference.mean)})
     kinds = Counter(setting["kind"] for setting in settings)
     budgets = dict.fromkeys(row["budget"] for (_, method, _), row in results.done_runs() if method == study.baseline)
     return {
@@ -108,26 +105,21 @@ def compare_overall(study: Study, ranks: Ranks | None) -> dict[str, Any] | None:
     """
     if ranks is None or not ranks.overall:
         return None
-    compared = sorted(ranks.overall.items(), key=lambda item: _with_nan_last(item[1].seeds.mean))
-    signs = {method: result.sign(study.rules) for method, result in compared}
-    differences = [(method, result.seeds) for method, result in compared]
-    over_families = [(method, result.families) for method, result in compared if result.families]
+    compared = sorted(ranks.overall.items(), key=lambda item: np.nan_to_num(-item[1].seeds.mean, nan=math.inf))
+    over_seeds = [(method, result.seeds, result.sign(study.rules)) for method, result in compared]
+    over_families = [result.families for _, result in compared if result.families]
     return {
         "settings": len(ranks.by_setting),
-        "seeds": differences[0][1].n,
+        "seeds": compared[0][1].seeds.n,
         "methods": len(compared),
-        "families": over_families[0][1].n if over_families else 0,
-        "better": [(method, difference) for method, difference in differences if signs[method] > 0],
-        "worse": [(method, difference) for method, difference in reversed(differences) if signs[method] < 0],
+        "families": over_families[0].n if over_families else 0,
+        "better": [(method, difference) for method, difference, sign in over_seeds if sign > 0],
+        "worse": [(method, difference) for method, difference, sign in reversed(over_seeds) if sign < 0],
         "better_over_families": [
             (method, result.families) for method, result in compared if result.sign_elsewhere(study.rules) > 0
         ],
-        "largest": differences[0],
+        "largest": over_seeds[0][:2],
     }
-
-
-def _with_nan_last(mean: float) -> float:
-    return -mean if math.isfinite(mean) else math.inf
 
 
 def _count_faster(study: Study, speed_ups_by_axis: Speeds) -> dict[str, int] | None:
@@ -138,8 +130,8 @@ def _count_faster(study: Study, speed_ups_by_axis: Speeds) -> dict[str, int] | N
     for axis, by_pair in speed_ups_by_axis.items():
         speed_ups = {pair: speed.speed_up for pair, speed in by_pair.items() if study.role_of(pair[1]) == METHOD}
         ps = adjust_for_claim({pair: up.p for pair, up in speed_ups.items()}, ANYWHERE)
-        verdicts = {pair: judge_speed(up, ps[pair], study.rules) for pair, up in speed_ups.items()}
-        counts[axis] = len({setting for (setting, _), verdict in verdicts.items() if sign_of(verdict) > 0})
+        faster = {pair for pair, up in speed_ups.items() if judge_speed(up, ps[pair], study.rules) == FASTER}
+        counts[axis] = len({setting for setting, _ in faster})
     return counts
 
 
@@ -181,17 +173,16 @@ def describe_origin(runs: Sequence[Row]) -> dict[str, object]:
 
 def list_missing(study: Study, verdict: Verdict) -> list[str]:
     """Return the runs that the study requests and does not have, in one line for methods that lack the same."""
-    missing = dict[str, dict[int, list[str]]]()
-    for (setting, method), n in verdict.missing.items():
-        missing.setdefault(method, {}).setdefault(n, []).append(setting)
-    texts = {}
-    for method, settings in missing.items():
+    methods_by_text: dict[str, list[str]] = {}
+    for method in dict.fromkeys(method for _, method in verdict.missing):
         n_seeds = len(study.seeds_of(method))
-        texts[method] = "; ".join(
-            f"{'all' if n == n_seeds else n} of {n_seeds} seeds in {_name_settings(study, method, settings[n])}"
-            for n in sorted(settings, reverse=True)
-        )
-    return [f"{text}: {names}" for text, names in _group_methods(texts).items()]
+        missing = {setting: n for (setting, name), n in verdict.missing.items() if name == method}
+        texts = []
+        for n in sorted(set(missing.values()), reverse=True):
+            settings = _name_settings(study, method, [setting for setting in missing if missing[setting] == n])
+            texts.append(f"{'all' if n == n_seeds else n} of {n_seeds} seeds in {settings}")
+        methods_by_text.setdefault("; ".join(texts), []).append(display_name(method))
+    return [f"{text}: {', '.join(methods)}" for text, methods in methods_by_text.items()]
 
 
 def list_changed(study: Study, results: Results) -> list[str]:
@@ -201,8 +192,10 @@ def list_changed(study: Study, results: Results) -> list[str]:
     settings = dict[str, dict[str, None]]()
     for setting, method, _ in sorted(results.changed):
         settings.setdefault(method, {})[setting] = None
-    texts = {method: _name_settings(study, method, names) for method, names in settings.items()}
-    what = "; ".join(f"{names} in {text}" for text, names in _group_methods(texts).items())
+    methods_by_text: dict[str, list[str]] = {}
+    for method, names in settings.items():
+        methods_by_text.setdefault(_name_settings(study, method, list(names)), []).append(display_name(method))
+    what = "; ".join(f"{', '.join(methods)} in {text}" for text, methods in methods_by_text.items())
     own_methods = [method for method in settings if study.is_user_method(method) and method not in study.overrides]
     hint = f" (own methods: add `selectors={','.join(own_methods)}`)" if own_methods else ""
     return [
@@ -221,19 +214,11 @@ def list_rejected(study: Study, results: Results) -> list[tuple[str, Iterable[st
     return list(reasons.items())
 
 
-def _name_settings(study: Study, method: str, settings: Iterable[str]) -> str:
+def _name_settings(study: Study, method: str, names: Sequence[str]) -> str:
     """Return the names of settings, or `all requested settings` where the method is run in no others."""
-    names, bound = list(settings), method.removeprefix(BOUND_PREFIX)
+    bound = method.removeprefix(BOUND_PREFIX)
     n_settings = sum(
         bound in setting.bounds if bound != method else study.includes(name, method)
         for name, setting in study.settings.items()
     )
     return "all requested settings" if len(names) == n_settings else ", ".join(names)
-
-
-def _group_methods(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the names of the methods that have each text."""
-    return {
-        text: ", ".join(display_name(method) for method in texts if texts[method] == text)
-        for text in dict.fromkeys(texts.values())
-    }

@@ -12,7 +12,7 @@ from operator import getitem
 from pathlib import Path
 from typing import Any
 
-from fedcohort.errors import FedcohortError, OptionError
+from fedcohort.errors import FedcohortError
 from fedcohort.jobs.launch import Launch
 from fedcohort.jobs.local import WORKER_DIED
 from fedcohort.jobs.rejected import Rejection, list_rejected
@@ -20,19 +20,16 @@ from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.folder import config_hash
 from fedcohort.record.history import read, wall_s
 from fedcohort.record.sweep_folder import JobRecord, Plan
+from fedcohort.results.run import Evaluations
 from fedcohort.round.budget import Budget
 from fedcohort.startup import command_line, hydra_errors
 from fedcohort.startup.compose import Composed
 from fedcohort.startup.compose_jobs import compose_job
 from fedcohort.study.definition import Key, Overrides
-from fedcohort.study.measure import Trajectory, measure
+from fedcohort.study.measure import measure
 from fedcohort.study.result_files import DONE, FAILED, REFUSED
 
-REFUSAL_ERRORS = (
-    "OptionError",
-    "IncompatibleConfig",
-    "UndeclaredSignal",
-)  # errors of the options; missing data may be added
+REFUSAL_ERRORS = ("OptionError", "IncompatibleConfig", "UndeclaredSignal")  # not of missing data, which may be added
 SWEEPS_FOLDER = "sweeps"  # subfolder of the study's logs
 
 
@@ -77,22 +74,16 @@ class Outcome:
     status: str
     reason: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
-    curve: Trajectory | None = None
+    curve: Evaluations | None = None
     run_as: Key | None = None
     folder: Path | None = None
 
 
 def compose(overrides: Overrides, configs: Path) -> Composed:
     """Compose the configuration of a run. Raises `FedcohortError`, for Hydra's errors too."""
-    try:
+    with hydra_errors.plain_errors(overrides, configs):
         command_line.check_arguments(overrides, configs)
         return compose_job((*overrides, "seed=0"), configs)
-    except FedcohortError:
-        raise
-    except Exception as error:
-        if line := hydra_errors.explain(error, overrides, configs):
-            raise OptionError(line) from error
-        raise
 
 
 @cache

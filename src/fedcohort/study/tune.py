@@ -25,12 +25,11 @@ from fedcohort.errors import OptionError
 from fedcohort.jobs.launch import Launch
 from fedcohort.record import provenance
 from fedcohort.record.folder import write_atomically
-from fedcohort.results.run import SHARE
-from fedcohort.roles import flat
+from fedcohort.results.run import SHARE, measure_run
+from fedcohort.roles import flatten_config
 from fedcohort.startup.options import spell_value, unknown_option_error
 from fedcohort.study.checks import name_file_in_errors
 from fedcohort.study.definition import RUN_DEFAULTS, STUDY_FILE, Overrides, Study, clock_limit, merge_overrides
-from fedcohort.study.measure import evaluations_of, summarise
 from fedcohort.study.result_files import DONE
 from fedcohort.study.runner import PrintLine
 from fedcohort.study.search_space import TUNED_FILE, Choice, Range, SearchSpace, load_searches
@@ -72,7 +71,7 @@ class Tuning:
         stored = load_searches(self.study.folder).get(method, {})
         stored_trials: list[Trial] = [*stored["tried"], *stored["spare"]] if stored.get("stamp") == stamp else []
         trials = {tuple(trial["words"]): trial for trial in stored_trials}
-        sampler = optuna.samplers.TPESampler(seed=rng.key(0, f"tune/{method}") % 2**32)
+        sampler = optuna.samplers.TPESampler(seed=rng.philox_key(0, f"tune/{method}") % 2**32)
         search = optuna.create_study(direction="maximize", sampler=sampler)
         search.enqueue_trial(defaults)
         tried: dict[Overrides, Trial] = {}
@@ -103,7 +102,7 @@ class Tuning:
 
     def _defaults(self, method: str) -> dict[str, Any]:
         """Return the default options of a method. Raises `OptionError` for a search space without them."""
-        options = dict(flat(compose(self._tasks(method, ())[0].overrides, self.configs).config))
+        options = dict(flatten_config(compose(self._tasks(method, ())[0].overrides, self.configs).config))
         for name, values in self.space.methods[method].items():
             if name not in options:
                 node = name.partition(".")[0]
@@ -145,7 +144,7 @@ class Tuning:
         if failed := next((outcome for outcome in outcomes if outcome.status != DONE), None):
             return {**trial, "reason": f"{failed.status}: {failed.reason}"}
         results = [
-            summarise(evaluations_of(outcome.curve, options, clock_limit(task.overrides) or math.nan), options)["late"]
+            measure_run(outcome.curve.up_to(options.horizon, clock_limit(task.overrides) or math.nan), options.result)
             for task, outcome in zip(runs, outcomes, strict=True)
             if outcome.curve is not None
         ]

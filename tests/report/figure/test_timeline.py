@@ -15,7 +15,7 @@ from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import pace, timeline
 from fedcohort.report.figure.style import COUNTABLE
-from fedcohort.report.round_times import PHASES, count_arrivals, list_timed_rounds, load_timed_round, round_lengths
+from fedcohort.report.figure.timeline import PHASES, count_arrivals, list_timed_rounds, load_timed_round, round_lengths
 from fedcohort.report.run_figures import draw
 from fedcohort.round.client_facts import ClientFacts
 from known import known

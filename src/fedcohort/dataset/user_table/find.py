@@ -14,7 +14,7 @@ from fedcohort.dataset.raw.source import IMAGE_SUFFIXES
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.host import memory
-from fedcohort.paths import expand
+from fedcohort.paths import expand_home
 
 SUFFIXES = (".parquet", ".csv", ".tsv", ".txt", ".gz")
 PARTS = ("train", "test", "valid")
@@ -26,7 +26,7 @@ def find_files(path: str) -> dict[str, Path]:
     A single table of any name is the training table. A folder of Parquet files is one table. A folder of images is the
     only part, `images`. Raises `DataError`.
     """
-    if os.path.isfile(file := expand(path)):
+    if os.path.isfile(file := expand_home(path)):
         return {"train": file}
     folder = check_folder(path)
     files = {part: table for part in PARTS if (table := find_part(path, part)) is not None}

@@ -18,7 +18,7 @@ from fedcohort.dataset.user_table import column_kinds, input_columns, inputs, ro
 from fedcohort.dataset.user_table.find import load_tables
 from fedcohort.dataset.user_table.input_columns import Inputs
 from fedcohort.dataset.user_table.options import TableOptions
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
 REMEDY = "; correct it, or choose dataset.missing=drop, which leaves such rows out"
@@ -187,7 +187,7 @@ class Loader:
 
     def _cut_test(self, frames: list[Frame], owners: Owners, y: list[Ids]) -> tuple[list[Frame], Owners, list[Ids]]:
         """Return tables, clients and labels with a test part cut of the training samples. Raises `DataError`."""
-        train, rng = frames[0], generator(self.seed, "test_part")
+        train, rng = frames[0], new_generator(self.seed, "test_part")
         test = rows.draw_test_rows(y[0], owners.train, float(self.options.test_share or 0), rng)
         training = np.setdiff1d(np.arange(len(y[0])), test)
         self.notes.append(f"{len(test)} {'rows' if self.window == 1 else 'windows'} cut for the test part")

@@ -66,8 +66,7 @@ def draw(rows: Sequence[Row], title: str, note: str, label: str, reference: floa
     if reference is not None:
         axes.axvline(reference, color=style.BLACK, linewidth=0.9)
     axes.set_xlabel(label)
-    style.format_axes(axes)
-    axes.grid(False, axis="y")
+    style.format_axes(axes, "x")
     style.legend(canvas)
     return canvas
 

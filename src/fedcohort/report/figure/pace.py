@@ -7,7 +7,7 @@ import numpy as np
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import style
-from fedcohort.report.round_times import count_arrivals, list_timed_rounds, round_lengths
+from fedcohort.report.figure.timeline import count_arrivals, list_timed_rounds, round_lengths
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -125,7 +125,7 @@ def _map(axes: "Axes", outcome: Outcomes, label: str) -> None:
         axes.plot(column + 1, row, "x", color=style.BLACK, markersize=2, markeredgewidth=0.6)
     grouping = "" if len(rows) == count else f" (each row: about {count / len(rows):.0f} clients)"
     axes.set_ylabel(f"{label}{grouping}")
-    style.format_axes(axes, grid=False)
+    style.format_axes(axes, "")
     style.label_rounds_axis(axes)
 
 

@@ -78,7 +78,7 @@ def draw_map(data: SettingMap, path: Path) -> None:
         places = intervals.name_rows_by_group(axes, [names[i] for i in methods], [data.groups[i] for i in methods])
         _draw_squares(axes, data.difference[cells].T, data.is_clear[cells].T, places, norm)
         axes.set_xticks(range(len(block)), [labels[i] for i in block], rotation=90, linespacing=1.0)
-        style.format_axes(axes, grid=False)
+        style.format_axes(axes, "")
         axes.spines[:].set_visible(False)
         axes.tick_params(axis="x", length=0, labelsize=NUMBER_SIZE)
     style.save(canvas, path)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fedcohort.results.winner import cross_fit
+from fedcohort.results.headroom import cross_fit
 from results.known_cases import case, near
 
 
