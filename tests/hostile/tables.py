@@ -128,7 +128,7 @@ def label_tables() -> list[Case]:
         table(
             "train lacks a class that test has", {"label": [k % 2 for k in range(N)]}, "no training row has: 2", test={}
         ),
-        table("test has texts", {}, "holds texts, and that of", test={"label": words}),
+        table("test has texts", {}, "mixes texts and numbers with that of", test={"label": words}),
         table("labels are lists", {"label": [[k] for k in LABELS]}, "must hold labels"),
         table("labels are structs", {"label": [{"a": k} for k in LABELS]}, "must hold labels"),
         table("labels are dates", {"label": dates}, "must hold labels"),

@@ -68,12 +68,12 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
     are_texts = [values.dtype.kind == "U" for values in columns]
     if (all(are_texts) and _are_class_numbers(np.concatenate(columns), n_classes)) or len(set(are_texts)) > 1:
         columns = [_parse_numbers(values) for values in columns]
-    kinds = ["texts" if values.dtype.kind == "U" else "whole numbers" for values in columns]
-    for frame, kind in zip(frames, kinds, strict=True):
-        if kind != kinds[0]:
-            what = f": column {name!r} holds {kind}, and that of {frames[0].where} {kinds[0]}"
+    are_texts = [values.dtype.kind == "U" for values in columns]
+    for frame, is_text in zip(frames, are_texts, strict=True):
+        if is_text != are_texts[0]:
+            what = f": column {name!r} mixes texts and numbers with that of {frames[0].where}"
             raise frame.column_error(name, what)
-    labels = _number_texts if kinds[0] == "texts" else _check_numbers
+    labels = _number_texts if are_texts[0] else _check_numbers
     return labels(frames, name, columns, n_classes)
 
 
