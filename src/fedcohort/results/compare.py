@@ -107,12 +107,9 @@ class Comparison:
 
     def in_setting(self, setting: str) -> dict[str, Entry]:
         """Return the entries of a setting by condition: the best mean first, diverged conditions last."""
-
-        def rank(entry: Entry) -> float:
-            return -self.options.sign * entry.mean.mean if math.isfinite(entry.mean.mean) else math.inf
-
-        entries = {condition: entry for (name, condition), entry in self.entries.items() if name == setting}
-        return dict(sorted(entries.items(), key=lambda item: rank(item[1])))
+        entries = [(condition, entry) for (name, condition), entry in self.entries.items() if name == setting]
+        means = {condition: self.options.sign * entry.mean.mean for condition, entry in entries}
+        return dict(sorted(entries, key=lambda item: -means[item[0]] if math.isfinite(means[item[0]]) else math.inf))
 
 
 def compare(frames: Frames, options: Options, unpaired: Collection[Cell] = ()) -> Comparison:

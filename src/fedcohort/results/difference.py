@@ -101,10 +101,8 @@ def t_test(values: Float64[np.ndarray, "*tests n"]) -> tuple[np.ndarray, np.ndar
 def mean_of(values: Sequence[float]) -> Mean:
     """Return the mean of `values` with its interval; a value that is not finite makes all of it NaN or infinite."""
     x = np.asarray(values, dtype=float)
-    if len(x) < 2:
+    if len(x) < 2 or not np.isfinite(x).all():
         return Mean(float(x.mean()) if len(x) else math.nan, math.nan, len(x), math.nan)
-    if not np.isfinite(x).all():
-        return Mean(float(x.mean()), math.nan, len(x), math.nan)
     if not np.ptp(x):  # a spread of 1e-17 would be rounding
         return Mean(float(x[0]), 0.0, len(x), 0.0)
     return Mean(float(x.mean()), float(x.std(ddof=1)), len(x), float(t_test(x)[0]))

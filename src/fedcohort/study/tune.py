@@ -83,8 +83,7 @@ class Tuning:
             if is_new:
                 trials[overrides] = self._try(method, overrides)
             trial = trials[overrides]
-            failed = {"state": optuna.trial.TrialState.FAIL}
-            search.tell(suggestion, trial["value"], **(failed if trial["value"] is None else {}))
+            search.tell(suggestion, trial["value"], optuna.trial.TrialState.FAIL if trial["value"] is None else None)
             if is_repeated:  # no trial is done twice; where options have few combinations, try the next one
                 if (combination := _find_combination(options, tried)) is not None:
                     search.enqueue_trial(combination)
