@@ -23,7 +23,6 @@ from fedcohort.report import scored_round
 from fedcohort.report.figure import (
     curves,
     one_round,
-    pace,
     partition,
     selection,
     selector_state,
@@ -118,7 +117,7 @@ def draw(info: RunInfo, status: str | None = None, formats: Sequence[str] = PNG)
         "round": one_round.draw(info, history),
         "belief": selector_state.draw(info, history),
         "following": selector_state.draw_correlations(info, history),
-        "pace": pace.draw(info, history),
+        "pace": curves.draw_pace(info, history),
         "timeline": timeline.draw(info, history),
     }
     files = _save(figures, folder, formats)

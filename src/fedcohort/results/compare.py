@@ -13,13 +13,12 @@ from typing import TypeVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.results.correction import IN_SETTING, adjust_for_claim
 from fedcohort.results.difference import Difference, Mean, mean_of, paired_difference
 from fedcohort.results.frame import AXES, CLOCK, Frames
 from fedcohort.results.power import Power, count_seeds, measure_power
 from fedcohort.results.run import KINDS, Evaluations, Kind, late_slope, late_window, measure_run
 from fedcohort.results.target import SpeedUp
-from fedcohort.results.verdict import Rules, judge_difference
+from fedcohort.results.verdict import Rules, adjust_families, judge_difference
 
 T = TypeVar("T")
 Cell = tuple[str, str]  # setting, condition
@@ -211,7 +210,7 @@ def correct_in_setting(
         rules: number of seeds below which a test is in no family.
     """
     in_family = {c: test.p if test.n >= rules.seeds else math.nan for c, test in tests.items() if c not in untested}
-    return {cell: test.p for cell, test in tests.items()} | adjust_for_claim(in_family, IN_SETTING)
+    return {cell: test.p for cell, test in tests.items()} | adjust_families(in_family, lambda cell: cell[0])
 
 
 def _find_window(runs: Runs, options: Options) -> tuple[int, int]:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from fedcohort import units
-from fedcohort.results.correction import ANYWHERE, adjust_for_claim
 from fedcohort.results.target import judge_speed
-from fedcohort.results.verdict import FASTER
+from fedcohort.results.verdict import FASTER, adjust_families
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, METHOD, ORACLE, REFERENCE, Study, clock_limit, display_name
 from fedcohort.study.formats import count_noun, number_range
 from fedcohort.study.measure import ROUNDS
@@ -129,7 +128,7 @@ def _count_faster(study: Study, speed_ups_by_axis: Speeds) -> dict[str, int] | N
     counts = {"settings": len({setting for by_pair in speed_ups_by_axis.values() for setting, _ in by_pair})}
     for axis, by_pair in speed_ups_by_axis.items():
         speed_ups = {pair: speed.speed_up for pair, speed in by_pair.items() if study.role_of(pair[1]) == METHOD}
-        ps = adjust_for_claim({pair: up.p for pair, up in speed_ups.items()}, ANYWHERE)
+        ps = adjust_families({pair: up.p for pair, up in speed_ups.items()}, lambda _: "")
         faster = {pair for pair, up in speed_ups.items() if judge_speed(up, ps[pair], study.rules) == FASTER}
         counts[axis] = len({setting for setting, _ in faster})
     return counts

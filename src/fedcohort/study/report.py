@@ -10,7 +10,7 @@ import numpy as np
 from fedcohort.host import disk
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.comparison.tables import show_p
-from fedcohort.report.figure.study_map import SettingMap, draw_map, draw_ranks
+from fedcohort.report.figure.methods import SettingMap, draw_map, draw_ranks
 from fedcohort.report.render import document, render
 from fedcohort.report.table import Table
 from fedcohort.results.method_names import ORACLES, REFERENCES, describe_method

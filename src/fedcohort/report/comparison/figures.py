@@ -9,8 +9,8 @@ import numpy as np
 
 from fedcohort.report.comparison.mean_curves import ROUNDS, MeanCurve, mean_curve, mean_difference
 from fedcohort.report.comparison.tables import ordered_cells
-from fedcohort.report.figure import intervals, style
-from fedcohort.report.figure.intervals import LOOKS, Row
+from fedcohort.report.figure import style
+from fedcohort.report.figure.methods import LOOKS, Row, draw_intervals
 from fedcohort.results.compare import Cell, Entry, Runs, runs_by_cell
 from fedcohort.results.difference import Mean
 from fedcohort.results.matching.question import Answer
@@ -75,7 +75,7 @@ def _draw_intervals(answer: Answer, out: Path) -> list[Path]:
         rows.append(Row(f"{_name(answer, cell[1])} (n={value.n})", group, value.mean * unit.factor, low, high, *look))
     title = f"{metric}: paired difference to {baseline}" if compared else f"{metric}: mean and 95 % interval"
     label = f"better than {baseline}, {unit.difference}" if compared else f"{metric}, {unit.name}"
-    canvas = intervals.draw(rows, title, _note(answer), label.rstrip(", "), 0.0 if compared else None)
+    canvas = draw_intervals(rows, title, _note(answer), label.rstrip(", "), 0.0 if compared else None)
     return style.save(canvas, out / f"{name}.png", style.FORMATS)
 
 
