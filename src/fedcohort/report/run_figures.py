@@ -20,15 +20,7 @@ from fedcohort.record.overview import list_run_facts
 from fedcohort.record.summary import read_summary
 from fedcohort.record.tags import SWEEPS
 from fedcohort.report import scored_round
-from fedcohort.report.figure import (
-    curves,
-    one_round,
-    partition,
-    selection,
-    selector_state,
-    style,
-    timeline,
-)
+from fedcohort.report.figure import curves, one_round, partition, selection, selector_state, style, timeline
 from fedcohort.report.figure.timeline import list_timed_rounds
 from fedcohort.report.render import Picture, render
 from fedcohort.report.table import Table
