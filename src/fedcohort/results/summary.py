@@ -122,10 +122,8 @@ def list_warnings(info: RunInfo, history: History) -> list[str]:
 def _never_arrived(info: RunInfo, history: History) -> list[str]:
     """Report clients that were selected several times and whose updates never arrived."""
     selections = Counter(client for cohort in history.cohorts for client in cohort)
-    for arrived in history.arrived:
-        for client in arrived:
-            selections.pop(client, None)
-    clients = sorted(client for client, rounds in selections.items() if rounds >= MIN_SELECTIONS)
+    arrived = {client for clients in history.arrived for client in clients}
+    clients = sorted(client for client, n in selections.items() if n >= MIN_SELECTIONS and client not in arrived)
     if not clients:
         return []
     names = f"{', '.join(map(str, clients[:MAX_NAMED_CLIENTS]))}{', ...' if len(clients) > MAX_NAMED_CLIENTS else ''}"
@@ -139,14 +137,13 @@ def _never_arrived(info: RunInfo, history: History) -> list[str]:
 
 def _diverged(history: History) -> list[str]:
     """Report a last loss that is not finite; an accuracy is always finite."""
-    lost = {name: value for name in LOSSES if not math.isfinite(value := history.final.get(name, 0.0))}
-    if not lost:
-        return []
-    name = next(iter(lost))
-    column = history.metrics[name]
-    finite = column.index[np.isfinite(column.to_numpy())]
-    since = f"last finite at round {finite[-1]}" if len(finite) else "never finite"
-    return [f"the model has diverged: {name} is {lost[name]} at round {history.measured[name][-1]}, {since}"]
+    for name in LOSSES:
+        if not math.isfinite(loss := history.final.get(name, 0.0)):
+            column = history.metrics[name]
+            finite = column.index[np.isfinite(column.to_numpy())]
+            since = f"last finite at round {finite[-1]}" if len(finite) else "never finite"
+            return [f"the model has diverged: {name} is {loss} at round {history.measured[name][-1]}, {since}"]
+    return []
 
 
 def _loss_rose(history: History) -> list[str]:
