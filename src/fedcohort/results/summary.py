@@ -22,6 +22,10 @@ BEST_METRICS = (MAIN_METRIC, "server_val/acc", "clients/acc_mean", "clients/acc_
 MEAN_METRICS = ("attack/weight", "attack/share")  # metrics whose mean over the rounds is reported
 CLOCK, DOWN, UP = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
 SHARES = (0.8, 0.9, 0.95)  # shares of the best accuracy
+RISE_FACTOR = 10  # factor over the untrained model's loss above which a warning is given
+MIN_SELECTIONS = 3  # selections without an arrival after which a client is reported
+MAX_NAMED_CLIENTS = 3  # clients that the warning names
+LOSSES = ("test/loss", "server_val/loss", "clients/loss_mean")
 
 
 def summarise(info: RunInfo, history: History, status: str, now_ms: int | None = None) -> dict[str, Any]:
@@ -106,12 +110,6 @@ def shares_of_best(history: History) -> list[dict[str, Any]]:
         finite = {name: value if np.isfinite(value) else None for name, value in cost.items()}
         reached.append({"share": share, "target": target, "round": history.steps[index], **finite})
     return reached
-
-
-RISE_FACTOR = 10  # factor over the untrained model's loss above which a warning is given
-MIN_SELECTIONS = 3  # selections without an arrival after which a client is reported
-MAX_NAMED_CLIENTS = 3  # clients that the warning names
-LOSSES = ("test/loss", "server_val/loss", "clients/loss_mean")
 
 
 def list_warnings(info: RunInfo, history: History) -> list[str]:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 LOOKS = {1: (style.BLUE, "o"), 0: (style.GREY, "D"), -1: (style.VERMILLION, "s")}  # by the sign of a verdict
 ROW_HEIGHT = 0.165  # inches
 MAX_COLUMN_LETTERS = 28  # letters of a name that leave room for a panel in a column of a paper
+DARK = 0.55  # of the colour scale: numbers on darker squares are white
+NUMBER_SIZE = 7.0  # points: size of the numbers in the squares
+CELL_WIDTH, CELL_HEIGHT = 0.34, 0.15  # inches: smallest width of a square, which holds "-5.9*", and its height
+MAX_LABEL_LINES = 3  # of the label of a setting
 
 
 @dataclass(frozen=True)
@@ -98,12 +102,6 @@ def name_rows_by_group(axes: "Axes", names: Sequence[str], groups: Sequence[str]
         label.set_fontweight("normal" if i in rows else "bold")
     axes.tick_params(axis="y", length=0)
     return np.array(rows, dtype=np.int64)
-
-
-DARK = 0.55  # of the colour scale: numbers on darker squares are white
-NUMBER_SIZE = 7.0  # points: size of the numbers in the squares
-CELL_WIDTH, CELL_HEIGHT = 0.34, 0.15  # inches: smallest width of a square, which holds "-5.9*", and its height
-MAX_LABEL_LINES = 3  # of the label of a setting
 
 
 @dataclass(frozen=True)
