@@ -160,7 +160,6 @@ def draw_map(data: SettingMap, path: Path) -> None:
         places = name_rows_by_group(axes, [names[i] for i in methods], [data.groups[i] for i in methods])
         _draw_squares(axes, data.difference[cells].T, data.is_clear[cells].T, places, norm)
         axes.set_xticks(range(len(block)), [labels[i] for i in block], rotation=90, linespacing=1.0)
-        style.format_axes(axes, "")
         axes.spines[:].set_visible(False)
         axes.tick_params(axis="x", length=0, labelsize=NUMBER_SIZE)
     style.save(canvas, path)
@@ -179,8 +178,7 @@ def _draw_squares(
 ) -> None:
     values = np.full((places[-1] + 1, difference.shape[1]), np.nan)
     values[places] = difference
-    axes.imshow(np.ma.masked_invalid(values), cmap="RdBu", norm=norm, aspect="auto")
-    style.draw_cell_borders(axes, *values.shape)
+    style.draw_heat_map(axes, np.ma.masked_invalid(values), None, cmap="RdBu", norm=norm)
     for i, j in np.ndindex(*difference.shape):
         value = difference[i, j]
         number = f"{value:+.1f}" if abs(value) < 9.95 else f"{value:+.0f}" if np.isfinite(value) else "–"
