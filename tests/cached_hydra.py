@@ -26,7 +26,7 @@ def load_config(self: ConfigRepository, config_path: str) -> Any:
     source = self._find_object_source(config_path=config_path, object_type=ObjectType.CONFIG)
     if source is None:
         return None
-    key = (type(source), source.provider, source.path, config_path)
+    key: tuple[Any, ...] = (type(source), source.provider, source.path, config_path)
     if source.scheme() == "file":
         state = os.stat(os.path.join(source.path, f"{config_path.removesuffix('.yaml')}.yaml"))
         key = (*key, state.st_ino, state.st_size, state.st_mtime_ns)

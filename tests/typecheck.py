@@ -1,8 +1,8 @@
 """Check annotated shapes at run time: arguments, results and the fields of dataclasses, in every test.
 
-jaxtyping's import hook puts `jaxtyping.jaxtyped` before each function and class of fedcohort; `shape_checks` replaces it.
-jaxtyping examines each combination of types, dtypes and shapes once for each function, because an annotation depends on
-nothing else. mypy has checked all other annotations.
+jaxtyping's import hook decorates each function and class of fedcohort with `jaxtyping.jaxtyped`, which `shape_checks`
+replaces. jaxtyping examines each combination of types, dtypes and shapes once for each function, because an annotation
+depends on nothing else. mypy has checked all other annotations.
 """
 
 import functools
@@ -37,7 +37,9 @@ class Shapes:
 
     def check(self, values: Mapping[str, Any]) -> None:
         """Raise TypeError where a value does not have the shape or dtype of its annotation."""
-        kinds = [(type(value), getattr(value, "dtype", None), getattr(value, "shape", None)) for value in values.values()]
+        kinds = [
+            (type(value), getattr(value, "dtype", None), getattr(value, "shape", None)) for value in values.values()
+        ]
         key = (*values, *kinds)
         if key in self.accepted:
             return
@@ -76,7 +78,7 @@ def decorate(item: Any) -> Any:
     if not inspect.isclass(item):
         return check(item)
     if "__init__" in vars(item) and "__dataclass_fields__" in vars(item):
-        item.__init__ = check(item.__init__)  # type: ignore[misc]
+        item.__init__ = check(item.__init__)  # type: ignore[method-assign]
     return item
 
 
