@@ -27,7 +27,7 @@ from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.strategy import strategy_for
 from fedcohort.record.observer import Observer, RunInfo
-from fedcohort.rng import NO_CLIENT, NO_ROUND, Rekeyed
+from fedcohort.rng import NO_CLIENT, NO_ROUND, RekeyedGenerator
 from fedcohort.round.components import Components
 from fedcohort.round.settings import Settings
 from fedcohort.selector.base import Selector
@@ -52,7 +52,7 @@ class FixedCohorts(Selector[None]):
         return Selection(self.cohort_of(ctx.round)), None
 
 
-class StoredOrder(Rekeyed):
+class StoredOrder(RekeyedGenerator):
     """Generator that keeps samples in stored order, like bare.py, but still spends the time of a shuffle."""
 
     def rekey(self, seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> Any:  # noqa: ANN401  replaces a generator

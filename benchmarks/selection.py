@@ -24,7 +24,7 @@ import torch
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.selector.base import Selector
 from fedcohort.signal.base import Derived, RawUpdate, Reported, Static, find
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
@@ -71,7 +71,7 @@ class World:
     def values(self, signal_name: str, round: int, count: int) -> np.ndarray:
         """Return positive random values of a signal, [count] or [count, width]; integers if the signal is a count."""
         d = self.widths.get(signal_name)
-        rng = generator(0, f"bench/{signal_name}", round)
+        rng = new_generator(0, f"bench/{signal_name}", round)
         numbers = 0.1 + rng.random(count if d is None else (count, d))
         if signal_name == "compressed_gradient":  # clusters of clients, like those of skewed data
             numbers += 2 * rng.random((CLASSES, numbers.shape[1]))[np.arange(count) % CLASSES]
@@ -112,7 +112,9 @@ def rounds(selector: Selector[Any], world: World, count: int) -> Iterator[tuple[
     state = selector.init(Population(world.clients, CLASSES, world.cohort, signals))
     all_clients = np.arange(world.clients)
     for t in range(count):
-        ctx = RoundContext(t, world.cohort, world.clients, all_clients, signals, generator(0, "selector", t), EPOCHS)
+        ctx = RoundContext(
+            t, world.cohort, world.clients, all_clients, signals, new_generator(0, "selector", t), EPOCHS
+        )
         seconds = -time.perf_counter()
         probes = selector.plan(state, ctx)
         seconds += time.perf_counter()

@@ -11,13 +11,13 @@ from fedcohort.agg.base import Arrived
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.flat import Block, FlatModel, Layout
 from fedcohort.hook import ClientContext, averaged_uploads, stored_vector_sizes
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.round.collected import Collected
 from fedcohort.round.server_models import RoundModels
 from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals
 
-CLIENT_CONTEXT = ClientContext(0, 0, Layout((), (), ()), lambda purpose: generator(0, purpose))
+CLIENT_CONTEXT = ClientContext(0, 0, Layout((), (), ()), lambda purpose: new_generator(0, purpose))
 
 
 def make_layout(n_params: int, n_buffers: int = 0, n_counters: int = 0) -> Layout:

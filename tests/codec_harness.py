@@ -11,7 +11,7 @@ import torch
 from fedcohort.device.base import Device, Timing, Workload
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import ClientContext, Correction
-from fedcohort.rng import Draws, generator
+from fedcohort.rng import Draws, new_generator
 from fedcohort.types import Ids
 
 BYTES_PER_S = 1000.0
@@ -27,12 +27,12 @@ def make_layout(*shapes: tuple[int, ...], channels_last: bool = False) -> Layout
 
 def make_generator_factory(client: int = 0, round: int = 0) -> Callable[[], np.random.Generator]:
     """Return the factory of the generator that the engine passes to `transmit`."""
-    return partial(generator, 0, "codec", round, client)
+    return partial(new_generator, 0, "codec", round, client)
 
 
 def make_client_context(layout: Layout, client: int = 0) -> ClientContext:
     """Return the context that the engine passes to a client's hook."""
-    return ClientContext(0, client, layout, lambda purpose: generator(0, purpose, 0, client))
+    return ClientContext(0, client, layout, lambda purpose: new_generator(0, purpose, 0, client))
 
 
 def begin_round(codec: Any, w: torch.Tensor, layout: Layout, client: int = 0) -> Correction:

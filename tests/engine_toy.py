@@ -12,7 +12,7 @@ from fedcohort.dataset.base import Raw
 from fedcohort.flat import FlatModel
 from fedcohort.hook import ClientHook
 from fedcohort.model.base import Model
-from fedcohort.rng import torch_scope
+from fedcohort.rng import seeded_torch
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
 from fedcohort.training.client_task import ClientTask
@@ -35,7 +35,7 @@ def federation_of(n: int = 90, clients: int = 3, dtype: torch.dtype = torch.floa
 
 
 def network_of(dtype: torch.dtype = torch.float32, *extra: nn.Module) -> nn.Sequential:
-    with torch_scope(SEED, "weights"):
+    with seeded_torch(SEED, "weights"):
         return nn.Sequential(nn.Linear(5, 8), *extra, nn.ReLU(), nn.Linear(8, 3)).to(dtype)
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import torch
 
-from fedcohort.state import pack, unpack
+from fedcohort.state import pack_state, unpack_state
 
 
 def restore(state: Any) -> Any:
     """Return the state after saving it to a checkpoint and loading it."""
     file = io.BytesIO()
-    torch.save(pack(state), file)
+    torch.save(pack_state(state), file)
     file.seek(0)
-    return unpack(torch.load(file, weights_only=True), type(state))
+    return unpack_state(torch.load(file, weights_only=True), type(state))

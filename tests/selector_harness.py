@@ -47,7 +47,9 @@ def context(
 ) -> RoundContext:
     """Return the context of a round; all clients are available by default."""
     available_ids = np.arange(n_clients) if available is None else np.array(available, np.int64)
-    return RoundContext(round, cohort, n_clients, available_ids, signals or {}, rng.generator(seed, "selector", round))
+    return RoundContext(
+        round, cohort, n_clients, available_ids, signals or {}, rng.new_generator(seed, "selector", round)
+    )
 
 
 def outcome(
@@ -143,7 +145,7 @@ def declared(needs: frozenset[str], kind: Any) -> list[str]:
 
 @cache
 def _make_up(seed: int, word: str, round: int, n_clients: int) -> np.ndarray:
-    draws = rng.generator(seed, f"world/{word}", round).random(n_clients)
+    draws = rng.new_generator(seed, f"world/{word}", round).random(n_clients)
     return MADE_UP[word](draws) if word in MADE_UP else 0.2 + draws
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from fedcohort.state import pack
+from fedcohort.state import pack_state
 from selector_harness import Step, World, changing_clients, half_lost, play
 from selector_toys import TOYS
 from yaml_words import aliases, list_options
@@ -47,7 +47,7 @@ def played_rounds(choice: str, world: str) -> list[Step]:
 
 def equal_states(a: Any, b: Any) -> bool:
     """Return whether two states are equal to the last bit."""
-    return bool(bits(pack(a)) == bits(pack(b)))
+    return bool(bits(pack_state(a)) == bits(pack_state(b)))
 
 
 def bits(payload: Any) -> Any:

@@ -20,7 +20,7 @@ from fedcohort.errors import OptionError
         (lambda: ranges.integer("k", 10**400, "[1, inf)"), "k must be an integer in [1, inf), got 1000"),
         (lambda: ranges.number("lr", 10**400, "(0, inf)"), "lr must be a number in (0, inf), got 1000"),
         (
-            lambda: ranges.distinct({"a": "x", "b": None, "c": None, "d": "x"}),
+            lambda: ranges.check_distinct_columns({"a": "x", "b": None, "c": None, "d": "x"}),
             "d and a must be two columns, got 'x' for both",
         ),
         (lambda: ranges.choice("tie", "coin", "random", "id"), "tie must be one of random, id, got 'coin'"),
@@ -45,7 +45,7 @@ from fedcohort.errors import OptionError
         (lambda: ranges.identifier("name", "../x"), "such as x, got '../x'"),
         (lambda: ranges.identifier("name", "\u00fc"), "such as name, got"),
         (lambda: ranges.text("path", " "), "path must be a text that is not empty, got ' '"),
-        (lambda: ranges.text("path", 5, optional=True), "path must be a text that is not empty or null, got 5"),
+        (lambda: ranges.text("path", 5, allow_null=True), "path must be a text that is not empty or null, got 5"),
     ],
 )
 def test_range_errors_name_option_range_and_value(check: Any, message: str) -> None:
@@ -56,8 +56,8 @@ def test_range_errors_name_option_range_and_value(check: Any, message: str) -> N
 def test_open_and_closed_interval_ends_are_respected() -> None:
     ranges.number("x", 1, "(0, 1]")
     ranges.number("x", -4.0, "(-inf, 0)")
-    ranges.integer("x", None, "[1, inf)", optional=True)
-    ranges.text("x", None, optional=True)
+    ranges.integer("x", None, "[1, inf)", allow_null=True)
+    ranges.text("x", None, allow_null=True)
     ranges.numbers("x", [], "[0, inf)")
     with pytest.raises(OptionError):
         ranges.number("x", 0, "(0, 1]")

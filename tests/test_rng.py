@@ -3,24 +3,24 @@
 import numpy as np
 import torch
 
-from fedcohort.rng import Draws, generator, key, torch_scope
+from fedcohort.rng import Draws, new_generator, philox_key, seeded_torch
 
 
 def test_keys_are_the_same_everywhere() -> None:
     # blake2b of b"0/partition/-1/-1", little endian; another number here would change every published fingerprint
-    assert key(0, "partition") == 261314017855825213128752185870381186178
-    assert key(0, "partition", -1, -1) == key(0, "partition")
+    assert philox_key(0, "partition") == 261314017855825213128752185870381186178
+    assert philox_key(0, "partition", -1, -1) == philox_key(0, "partition")
 
 
 def test_every_part_of_the_key_counts() -> None:
     keys: list[tuple[int, str, list[int]]] = [(0, "a", []), (1, "a", []), (0, "b", [])]
     keys += [(0, "a", [0]), (0, "a", [1]), (0, "a", [0, 1])]
-    draws = {generator(seed, purpose, *rest).random() for seed, purpose, rest in keys}
+    draws = {new_generator(seed, purpose, *rest).random() for seed, purpose, rest in keys}
     assert len(draws) == 6
 
 
 def test_seed_zero_is_a_valid_seed() -> None:
-    assert generator(0, "x").random() == generator(0, "x").random() != generator(1, "x").random()
+    assert new_generator(0, "x").random() == new_generator(0, "x").random() != new_generator(1, "x").random()
 
 
 def test_a_clients_draws_do_not_depend_on_the_queried_clients() -> None:
@@ -32,9 +32,9 @@ def test_a_clients_draws_do_not_depend_on_the_queried_clients() -> None:
 
 def test_torch_scope_is_keyed_and_restores_the_generator() -> None:
     before = torch.get_rng_state()
-    with torch_scope(5, "weights"):
+    with seeded_torch(5, "weights"):
         a = torch.rand(3)
-    with torch_scope(5, "weights"):
+    with seeded_torch(5, "weights"):
         b = torch.rand(3)
     assert torch.equal(a, b)
     assert torch.equal(before, torch.get_rng_state())

@@ -8,15 +8,15 @@ from compare_toy import make_run
 from fedcohort.record import folder
 from fedcohort.results.matching.run import result_options
 from fedcohort.roles import (
-    COMPONENT,
-    LATER_GROUPS,
-    LATER_OPTIONS,
-    TABLE,
-    Effect,
-    Identity,
-    flat,
+    COMPONENT_OPTION_ROLE,
+    NEUTRAL_CHOICE_BY_LATER_GROUP,
+    NEUTRAL_VALUE_BY_LATER_OPTION,
+    ROLE_BY_OPTION,
+    OptionEffect,
+    RunIdentity,
+    flatten_config,
+    matching_table_rows,
     role_of,
-    rows_of,
     select_options,
 )
 from fedcohort.startup import options
@@ -29,7 +29,7 @@ BENEATH = {"experiment", "heterogeneity"}  # they stand for words of other group
 
 def names(path: Path) -> list[str]:
     """The options in a yaml file, dotted."""
-    return [name for name, _ in flat(to_dict(load_yaml(path), resolve=False))]
+    return [name for name, _ in flatten_config(to_dict(load_yaml(path), resolve=False))]
 
 
 def own() -> list[str]:
@@ -49,29 +49,29 @@ def of_groups() -> list[str]:
 
 @pytest.mark.parametrize("option", own())
 def test_an_option_without_a_group_has_one_row(option: str) -> None:
-    assert len(rows_of(option)) == 1
+    assert len(matching_table_rows(option)) == 1
 
 
 def test_an_option_of_a_group_has_one_row_or_belongs_to_a_component() -> None:
-    rows = {option: rows_of(option) for option in [*GROUPS, *of_groups()]}
+    rows = {option: matching_table_rows(option) for option in [*GROUPS, *of_groups()]}
     assert {option: found for option, found in rows.items() if len(found) > 1} == {}
-    assert all(role_of(option) is COMPONENT for option in rows if option.split(".")[0] in METHOD_GROUPS)
+    assert all(role_of(option) is COMPONENT_OPTION_ROLE for option in rows if option.split(".")[0] in METHOD_GROUPS)
 
 
 def test_every_row_describes_an_existing_option() -> None:
     known = [*own(), *of_groups(), *GROUPS]
-    assert [row for row in TABLE if not any(row in rows_of(option) for option in known)] == []
-    assert {option for option in options.CHECKS if len(rows_of(option)) != 1} <= {
+    assert [row for row in ROLE_BY_OPTION if not any(row in matching_table_rows(option) for option in known)] == []
+    assert {option for option in options.CHECKS if len(matching_table_rows(option)) != 1} <= {
         option for option in options.CHECKS if option.startswith("engine.")
     }
 
 
 def test_options_that_change_results_are_in_the_identity_or_extend_it() -> None:
-    for name, role in {**TABLE, "selector": COMPONENT}.items():
-        if role.effect is Effect.RESULTS:
-            assert role.identity in (Identity.HASH, Identity.SEED) or name in ("rounds", "until")
+    for name, role in {**ROLE_BY_OPTION, "selector": COMPONENT_OPTION_ROLE}.items():
+        if role.effect is OptionEffect.RESULTS:
+            assert role.identity in (RunIdentity.HASH, RunIdentity.SEED) or name in ("rounds", "until")
         else:
-            assert role.identity is (Identity.FORCED if role.effect is Effect.LAST_BITS else Identity.FREE)
+            assert role.identity is (RunIdentity.FORCED if role.effect is OptionEffect.LAST_BITS else RunIdentity.FREE)
 
 
 @pytest.mark.parametrize(
@@ -94,17 +94,17 @@ def test_the_hash_covers_exactly_the_options_that_change_results(words: str, sam
     ) == same
 
 
-@pytest.mark.parametrize("group", LATER_GROUPS)
+@pytest.mark.parametrize("group", NEUTRAL_CHOICE_BY_LATER_GROUP)
 def test_a_new_group_does_not_change_the_hash_of_older_runs(group: str) -> None:
     """With the part that does nothing the hash is that of a config without the group; with another it isn't."""
     now = compose_words().config
     before = {key: value for key, value in now.items() if key != group}
-    assert select_options(now, Identity.HASH).keys() >= {"client.clip", "selector._target_"}
+    assert select_options(now, RunIdentity.HASH).keys() >= {"client.clip", "selector._target_"}
     assert folder.config_hash(now) == folder.config_hash(before)
     assert folder.config_hash({**now, group: {"_target_": "another"}}) != folder.config_hash(before)
 
 
-@pytest.mark.parametrize("option", LATER_OPTIONS)
+@pytest.mark.parametrize("option", NEUTRAL_VALUE_BY_LATER_OPTION)
 def test_a_new_option_does_not_change_the_hash_of_older_runs(option: str) -> None:
     """With the value that does nothing the hash is that of a config without it; with another it isn't."""
     group, _, name = option.partition(".")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fedcohort.errors import CheckpointError
-from fedcohort.state import pack, unpack
+from fedcohort.state import pack_state, unpack_state
 from saving import restore
 
 
@@ -36,8 +36,8 @@ def state(pending: Inner | None) -> State:
 
 @pytest.mark.parametrize("pending", [None, Inner(np.array([2.5]), 1)])
 def test_a_state_survives_a_round_trip(tmp_path: Path, pending: Inner | None) -> None:
-    torch.save(pack(state(pending)), tmp_path / "x")
-    back = unpack(torch.load(tmp_path / "x", weights_only=True), State)
+    torch.save(pack_state(state(pending)), tmp_path / "x")
+    back = unpack_state(torch.load(tmp_path / "x", weights_only=True), State)
     assert torch.equal(back.v, torch.arange(3, dtype=torch.float64))
     assert back.mask.dtype == bool
     assert back.mask.tolist() == [True, False]
@@ -81,12 +81,12 @@ def test_records_in_tuples_of_any_length_are_restored(length: int) -> None:
 
 def test_unsupported_types_are_rejected() -> None:
     with pytest.raises(TypeError, match="a State can't hold a function"):
-        pack(lambda: None)
+        pack_state(lambda: None)
 
 
 def test_unexpected_fields_are_named() -> None:
     with pytest.raises(CheckpointError, match=r"Inner has the fields \['ids', 'when'\], the checkpoint \['ids'\]"):
-        unpack({"record": {"ids": 1}}, Inner)
+        unpack_state({"record": {"ids": 1}}, Inner)
 
 
 @dataclass(frozen=True)
@@ -101,13 +101,13 @@ class Either:
 
 @pytest.mark.parametrize("part", [Inner(np.array([1]), 2), Other("b")])
 def test_the_fields_determine_which_record_is_restored(part: Inner | Other) -> None:
-    assert type(unpack(pack(Either(part)), Either).part) is type(part)
+    assert type(unpack_state(pack_state(Either(part)), Either).part) is type(part)
     with pytest.raises(CheckpointError, match=r"Inner has the fields \['ids', 'when'\], the checkpoint \['age'\]"):
-        unpack({"record": {"part": {"record": {"age": 1}}}}, Either)
+        unpack_state({"record": {"part": {"record": {"age": 1}}}}, Either)
 
 
 def test_the_arrays_are_copies() -> None:
     original = np.zeros(2)
-    packed = pack(original)
+    packed = pack_state(original)
     original[0] = 5
-    assert unpack(packed).tolist() == [0, 0]
+    assert unpack_state(packed).tolist() == [0, 0]

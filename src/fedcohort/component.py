@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from fedcohort.errors import ComponentError, renamed
+from fedcohort.errors import ComponentError, renamed_attribute
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Facts:
     most_samples: int | None = None
     layout: Any = None
     batch_norm: bool | None = None
-    parts = renamed("Facts.parts", "components")
-    absence = renamed("Facts.absence", "options_for_full_participation")
-    arriving = renamed("Facts.arriving", "max_arrivals")
+    parts = renamed_attribute("Facts.parts", "components")
+    absence = renamed_attribute("Facts.absence", "options_for_full_participation")
+    arriving = renamed_attribute("Facts.arriving", "max_arrivals")
 
     @property
     def timed(self) -> bool:
@@ -68,7 +68,7 @@ class Facts:
             "availability=always": not components.availability.always,
             "deadline=wait_for_all": has_deadline,
         }
-        return tuple(option for option, needed in is_option_needed.items() if needed)
+        return tuple(option for option, is_needed in is_option_needed.items() if is_needed)
 
     @property
     def full_participation(self) -> bool | None:
@@ -91,16 +91,19 @@ class Requirement:
     message: str
 
     def __post_init__(self) -> None:
-        for old, new in {"{who}": "{option}", "{everybody}": "{full_participation}"}.items():
-            if old in self.message:
-                raise ComponentError(f"a requirement's message holds {old}, which is called {new} now: {self.message}")
+        for old_placeholder, new_placeholder in {"{who}": "{option}", "{everybody}": "{full_participation}"}.items():
+            if old_placeholder in self.message:
+                raise ComponentError(
+                    f"a requirement's message holds {old_placeholder}, which is called {new_placeholder} now: "
+                    f"{self.message}"
+                )
 
-    def or_else(self, alternative: str) -> "Requirement":
+    def or_else(self, alternative_option: str) -> "Requirement":
         """Return this requirement with another way to meet it, an option of the component, added to its message."""
-        return replace(self, message=f"{self.message}, or {alternative}")
+        return replace(self, message=f"{self.message}, or {alternative_option}")
 
 
-RENAMED = {  # old names of what components declare and do, for one release
+NEW_NAMES_OF_DECLARATIONS = {  # old names of what components declare and do, for one release
     "wants": "requirements",
     "prefers": "recommendations",
     "remarks": "notices",
@@ -144,7 +147,7 @@ ANNOUNCED_DEADLINE = Requirement(
     "{option} uses the deadline that is announced to clients, and {deadline} announces none: choose deadline=fixed or "
     "deadline=fedbalancer",
 )
-EPOCHS = Requirement(
+EPOCH_TRAINING = Requirement(
     lambda run: run.components.client.steps is None,
     "{option} shortens a round by training on fewer samples, but client.steps fixes the number of steps: choose "
     "client.steps=null",
@@ -159,7 +162,7 @@ LOSS_LISTS = Requirement(
     "{option} reads statistics of the clients' lists of losses, and {samples} keeps no such lists: choose "
     "samples=fedbalancer",
 )
-PASSING_TIME = Requirement(
+ADVANCING_CLOCK = Requirement(
     lambda run: run.time_passes,
     "{option} follows the virtual clock, which does not advance with device=instant and deadline.window_s=0: the same "
     "clients are ready in all rounds",
@@ -170,23 +173,23 @@ UNDECAYED_CLIENT = Requirement(
     "parameter: choose client.weight_decay=0, or a codec that works on finished updates (codec=subsample, "
     "codec=quant, or codec.mode=posthoc for codec=lowrank)",
 )
-FREE_UPDATE = Requirement(
+UNRESTRICTED_UPDATE = Requirement(
     lambda run: not run.components.codec.hooks,
     "{option} compares or corrects clients in all parameters, but the codec restricts the training of each client to "
     "a random subset of them: choose a codec that works on finished updates (codec=subsample, codec=quant, or "
     "codec.mode=posthoc for codec=lowrank)",
 )
-ATTRIBUTES = Requirement(
+SAMPLE_ATTRIBUTES = Requirement(
     lambda run: run.federation and run.federation.group_counts is not None,
     "{option} reads the numbers of samples per class and attribute, but {dataset} has no attributes: choose "
     "dataset=cmnist",
 )
-CLASSES = Requirement(
+ONE_CLASS_PER_SAMPLE = Requirement(
     lambda run: run.federation and run.federation.targets.single,
     "{option} uses the class of a sample, but a sample of {dataset} has a target at each of its positions: choose "
     "another option of the group",
 )
-PROXY = Requirement(
+PROXY_INPUTS = Requirement(
     lambda run: run.components.proxy.has_inputs,
     "{option} trains networks on inputs of the server, and it holds none (proxy=none): choose proxy=dataset, "
     "proxy=client_heldout or proxy=noise",

@@ -18,14 +18,19 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 T = TypeVar("T")
-KINDS = {"f": "a float", "i": "an integer", "b": "a bool", "if": "a numeric"}  # by the letters of numpy's dtype kinds
-RENAMED_ARGUMENTS = {"parts": "score_terms"}  # old names of arguments of records, for one release
-MAX_CHARACTERS = 60  # of a value in a message
+DTYPE_KIND_NAMES = {
+    "f": "a float",
+    "i": "an integer",
+    "b": "a bool",
+    "if": "a numeric",
+}  # by the letters of numpy's dtype kinds
+NEW_NAMES_OF_ARGUMENTS = {"parts": "score_terms"}  # old names of arguments of records, for one release
+MAX_VALUE_CHARACTERS = 60  # of a value in a message
 
 
-def contract_error(what: str, expected: str, value: object) -> ComponentError:
+def contract_error(value_name: str, expected: str, value: object) -> ComponentError:
     """Return the error for a value that a component returned; expected: text that completes "must be"."""
-    return ComponentError(f"{what} must be {expected}, got {describe_value(value)}")
+    return ComponentError(f"{value_name} must be {expected}, got {describe_value(value)}")
 
 
 def describe_value(value: object) -> str:
@@ -33,157 +38,178 @@ def describe_value(value: object) -> str:
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or dtype is None:
         text = repr(value)
-        return f"{text if len(text) <= MAX_CHARACTERS else text[:MAX_CHARACTERS] + '...'} ({type(value).__name__})"
-    name = "array" if isinstance(value, np.ndarray) else type(value).__name__
-    text = f"{str(dtype).removeprefix('torch.')} {name} {list(shape)}"
+        shortened = text if len(text) <= MAX_VALUE_CHARACTERS else text[:MAX_VALUE_CHARACTERS] + "..."
+        return f"{shortened} ({type(value).__name__})"
+    type_name = "array" if isinstance(value, np.ndarray) else type(value).__name__
+    description = f"{str(dtype).removeprefix('torch.')} {type_name} {list(shape)}"
     if isinstance(value, np.ndarray) and value.size and dtype.kind in "iuf":
-        text += f" with values from {value.min():g} to {value.max():g}"
-    return text
+        description += f" with values from {value.min():g} to {value.max():g}"
+    return description
 
 
-def check_type(what: str, value: object, kind: type[T]) -> T:
-    """Return the value that a component returned, which must be an instance of `kind`."""
-    if not isinstance(value, kind):
-        raise contract_error(what, f"a {kind.__name__}", value)
+def check_type(value_name: str, value: object, required_type: type[T]) -> T:
+    """Return the value that a component returned, which must be an instance of `required_type`."""
+    if not isinstance(value, required_type):
+        raise contract_error(value_name, f"a {required_type.__name__}", value)
     return value
 
 
 def check_array(
-    what: str,
+    value_name: str,
     value: object,
     shape: tuple[int, ...],
-    kinds: str,
-    low: float = -math.inf,
-    high: float = math.inf,
+    dtype_kinds: str,
+    min_value: float = -math.inf,
+    max_value: float = math.inf,
     *,
-    nan: bool = False,
+    allow_nan: bool = False,
 ) -> None:
     """Check that a component returned a numpy array of the required shape, type and range.
 
     Args:
-        what: the name of the value, for the message.
+        value_name: the name of the value, for the message.
         value: the value that the component returned.
         shape: the required shape.
-        kinds: the letters of the allowed dtype kinds, a key of `KINDS`.
-        low: the least allowed value.
-        high: the greatest allowed value.
-        nan: whether NaN and infinite values are allowed.
+        dtype_kinds: the letters of the allowed dtype kinds, a key of `KINDS`.
+        min_value: the least allowed value.
+        max_value: the greatest allowed value.
+        allow_nan: whether NaN and infinite values are allowed.
     """
-    is_valid = isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind in kinds
-    if is_valid and isinstance(value, np.ndarray) and kinds != "b" and value.size:
-        if nan:
-            is_valid = not ((value < low) | (value > high)).any()
+    is_valid = isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind in dtype_kinds
+    if is_valid and isinstance(value, np.ndarray) and dtype_kinds != "b" and value.size:
+        if allow_nan:
+            is_valid = not ((value < min_value) | (value > max_value)).any()
         else:
-            is_valid = bool(value.min() >= low and value.max() <= high and np.isfinite(value).all())
+            is_valid = bool(value.min() >= min_value and value.max() <= max_value and np.isfinite(value).all())
     if not is_valid:
-        bounds = "" if math.isinf(low) and math.isinf(high) else f" in [{low:g}, {high:g}]"
-        finite = "" if nan or "f" not in kinds else " of finite numbers"
-        raise contract_error(what, f"{KINDS[kinds]} array {list(shape)}{finite}{bounds}", value)
+        interval_text = "" if math.isinf(min_value) and math.isinf(max_value) else f" in [{min_value:g}, {max_value:g}]"
+        finite_text = "" if allow_nan or "f" not in dtype_kinds else " of finite numbers"
+        raise contract_error(
+            value_name, f"{DTYPE_KIND_NAMES[dtype_kinds]} array {list(shape)}{finite_text}{interval_text}", value
+        )
 
 
-def check_ids(what: str, value: object, n: int, min_length: int = 0) -> None:
+def check_ids(value_name: str, value: object, id_count: int, min_length: int = 0) -> None:
     """Check an array of ids: sorted distinct integers in [0, n), `min_length` of them or more."""
     is_valid = (
         isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i" and len(value) >= min_length
     )
     if is_valid and isinstance(value, np.ndarray) and len(value):
-        is_valid = bool(value[0] >= 0 and value[-1] < n and (value[1:] > value[:-1]).all())
+        is_valid = bool(value[0] >= 0 and value[-1] < id_count and (value[1:] > value[:-1]).all())
     if not is_valid:
-        minimum = f", at least {min_length}" if min_length else ""
-        raise contract_error(what, f"an integer array of sorted distinct numbers in [0, {n - 1}]{minimum}", value)
+        minimum_text = f", at least {min_length}" if min_length else ""
+        raise contract_error(
+            value_name, f"an integer array of sorted distinct numbers in [0, {id_count - 1}]{minimum_text}", value
+        )
 
 
 def check_number(
-    what: str, value: object, low: float = -math.inf, *, infinite: bool = False, above: bool = False, nan: bool = False
+    value_name: str,
+    value: object,
+    min_value: float = -math.inf,
+    *,
+    allow_infinite: bool = False,
+    exclude_min: bool = False,
+    allow_nan: bool = False,
 ) -> float:
     """Check that a component returned a number, and return it as a float.
 
     Args:
-        what: the name of the value, for the message.
+        value_name: the name of the value, for the message.
         value: the value that the component returned.
-        low: the least allowed value.
-        infinite: whether infinity is allowed.
-        above: whether `low` itself is rejected.
-        nan: whether NaN and infinite values are allowed.
+        min_value: the least allowed value.
+        allow_infinite: whether infinity is allowed.
+        exclude_min: whether `min_value` itself is rejected.
+        allow_nan: whether NaN and infinite values are allowed.
     """
     is_valid = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if is_valid and not nan:
-        x = float(value)  # type: ignore[arg-type]  # mypy does not carry the check above over
-        is_valid = (x > low if above else x >= low) and (infinite or math.isfinite(x))
+    if is_valid and not allow_nan:
+        number = float(value)  # type: ignore[arg-type]  # mypy does not carry the check above over
+        is_valid = (number > min_value if exclude_min else number >= min_value) and (
+            allow_infinite or math.isfinite(number)
+        )
     if not is_valid:
-        least = "" if math.isinf(low) else f" {'above' if above else 'of at least'} {low:g}"
-        raise contract_error(what, f"a {'' if infinite or nan else 'finite '}number{least}", value)
+        minimum_text = "" if math.isinf(min_value) else f" {'above' if exclude_min else 'of at least'} {min_value:g}"
+        raise contract_error(
+            value_name, f"a {'' if allow_infinite or allow_nan else 'finite '}number{minimum_text}", value
+        )
     return float(value)  # type: ignore[arg-type]
 
 
-def check_integer(what: str, value: object, low: int) -> None:
-    """Check that a component returned an integer of at least `low`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-        raise contract_error(what, f"an integer of at least {low}", value)
+def check_integer(value_name: str, value: object, min_value: int) -> None:
+    """Check that a component returned an integer of at least `min_value`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < min_value:
+        raise contract_error(value_name, f"an integer of at least {min_value}", value)
 
 
-def check_numbers_by_name(what: str, value: object) -> None:
+def check_numbers_by_name(value_name: str, value: object) -> None:
     """Check that a component returned a mapping of names to numbers; NaN is allowed."""
-    for name, item in check_type(what, value, Mapping).items():  # type: ignore[type-abstract]
-        if not isinstance(name, str):
-            raise contract_error(f"a key of {what}", "a text", name)
-        check_number(f"{what}[{name!r}]", item, nan=True)
+    for key, named_value in check_type(value_name, value, Mapping).items():  # type: ignore[type-abstract]
+        if not isinstance(key, str):
+            raise contract_error(f"a key of {value_name}", "a text", key)
+        check_number(f"{value_name}[{key!r}]", named_value, allow_nan=True)
 
 
-def check_tensor(what: str, value: object, shape: tuple[int, ...]) -> None:
+def check_tensor(value_name: str, value: object, shape: tuple[int, ...]) -> None:
     """Check a torch tensor of floating-point numbers. NaN is allowed: the server drops such an update."""
     import torch  # noqa: PLC0415 - options are checked before torch is imported
 
     if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape or not value.is_floating_point():
-        raise contract_error(what, f"a tensor {list(shape)} of floating-point numbers", value)
+        raise contract_error(value_name, f"a tensor {list(shape)} of floating-point numbers", value)
 
 
-def check_vectors_by_name(what: str, value: object, size: int | None = None) -> None:
+def check_vectors_by_name(value_name: str, value: object, vector_length: int | None = None) -> None:
     """Check a mapping of names to vectors; size: their length, None for any."""
-    items: Mapping[Any, Tensor] = check_type(what, value, Mapping)  # type: ignore[type-abstract]
-    for name, item in items.items():
-        length = getattr(item, "shape", (0,))[:1] if size is None else (size,)
-        check_tensor(f"{what}[{name!r}]", item, tuple(length))
+    values_by_name: Mapping[Any, Tensor] = check_type(value_name, value, Mapping)  # type: ignore[type-abstract]
+    for key, named_value in values_by_name.items():
+        required_shape = getattr(named_value, "shape", (0,))[:1] if vector_length is None else (vector_length,)
+        check_tensor(f"{value_name}[{key!r}]", named_value, tuple(required_shape))
 
 
 def check_result_and_state(
-    value: object, kind: type[T], state: object, *, optional: bool = False
+    value: object, required_type: type[T], previous_state: object, *, allow_none: bool = False
 ) -> tuple[T | None, Any]:
     """Check that a component returned a pair (item, next state), and return both.
 
     Args:
         value: the result.
-        kind: the required type of the item.
-        state: the previous state, whose type the next one must have.
-        optional: whether the item may be None.
+        required_type: the required type of the item.
+        previous_state: the previous state, whose type the next one must have.
+        allow_none: whether the item may be None.
     """
     if not isinstance(value, tuple) or len(value) != 2:
-        raise contract_error("the result", f"a pair ({kind.__name__}, state)", value)
-    first = None if optional and value[0] is None else check_type("the first item of the result", value[0], kind)
-    return first, check_state_type(value[1], state)
+        raise contract_error("the result", f"a pair ({required_type.__name__}, state)", value)
+    result = (
+        None if allow_none and value[0] is None else check_type("the first item of the result", value[0], required_type)
+    )
+    return result, check_state_type(value[1], previous_state)
 
 
-def check_state_type(value: object, state: object) -> object:
+def check_state_type(value: object, previous_state: object) -> object:
     """Check that the next state has the type of the previous one, and return it."""
-    if type(value) is not type(state):
-        raise contract_error("the state", f"a {type(state).__name__}, the type of the previous state", value)
+    if type(value) is not type(previous_state):
+        raise contract_error("the state", f"a {type(previous_state).__name__}, the type of the previous state", value)
     return value
 
 
-def describe_exception(error: BaseException, module: str) -> str:
+def describe_exception(error: BaseException, module_name: str) -> str:
     """Describe an exception in one line; module: of the component, whose innermost frame is named."""
-    text = " ".join(str(error).split("\n")[:2]).strip()
-    for old, new in RENAMED_ARGUMENTS.items():
-        if f"unexpected keyword argument '{old}'" in text:
-            text += f"; {old} is called {new} now"
-    line = find_error_line(error.__traceback__, module)
-    return f"{type(error).__name__}{f': {text}' if text else ''}{f' ({line})' if line else ''}"
+    message = " ".join(str(error).split("\n")[:2]).strip()
+    for old_argument, new_argument in NEW_NAMES_OF_ARGUMENTS.items():
+        if f"unexpected keyword argument '{old_argument}'" in message:
+            message += f"; {old_argument} is called {new_argument} now"
+    error_line = find_error_line(error.__traceback__, module_name)
+    return f"{type(error).__name__}{f': {message}' if message else ''}{f' ({error_line})' if error_line else ''}"
 
 
-def find_error_line(trace: TracebackType | None, module: str) -> str:
-    """Return file, line and function of the innermost frame of `module`, or an empty text."""
-    frames = [(frame, line) for frame, line in traceback.walk_tb(trace) if frame.f_globals.get("__name__") == module]
+def find_error_line(traceback_start: TracebackType | None, module_name: str) -> str:
+    """Return file, line and function of the innermost frame of `module_name`, or an empty text."""
+    frames = [
+        (frame, line_number)
+        for frame, line_number in traceback.walk_tb(traceback_start)
+        if frame.f_globals.get("__name__") == module_name
+    ]
     if not frames:
         return ""
-    frame, line = frames[-1]
-    return f"{frame.f_code.co_filename}, line {line}, in {frame.f_code.co_name}"
+    frame, line_number = frames[-1]
+    return f"{frame.f_code.co_filename}, line {line_number}, in {frame.f_code.co_name}"

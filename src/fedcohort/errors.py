@@ -48,11 +48,11 @@ class ComponentError(FedcohortError):
     """A component raised an exception, or returned a value that its contract does not allow."""
 
 
-def renamed(old: str, new: str) -> property:
+def renamed_attribute(old_name: str, new_name: str) -> property:
     """Return a property that raises `ComponentError` with the new name of an attribute, for one release."""
 
     def raise_error(_: object) -> None:
-        raise ComponentError(f"{old} is called {new} now")
+        raise ComponentError(f"{old_name} is called {new_name} now")
 
     return property(raise_error)
 
@@ -66,25 +66,26 @@ class ForeignChange(FedcohortError):
 
     Args:
         library: its name as an installed package.
-        part: the function or message that is missing.
-        use: what this package uses it for, a verb phrase.
-        read_in: the last version of the library that is known to have it.
+        missing_part: the function or message that is missing.
+        purpose: the purpose for which this package uses that function, a verb phrase.
+        known_version: the last version of the library that is known to have it.
     """
 
-    def __init__(self, library: str, part: str, use: str, read_in: str) -> None:
-        installed = version(library)
+    def __init__(self, library: str, missing_part: str, purpose: str, known_version: str) -> None:
+        installed_version = version(library)
         super().__init__(
-            f"{library} {installed} is installed, and {part}, which {use}, differs from that of {library} {read_in}: "
-            f"install {library}=={read_in} (constraints.txt), or adapt the compat.py that uses it"
+            f"{library} {installed_version} is installed, and {missing_part}, which {purpose}, differs from that of "
+            f"{library} {known_version}: "
+            f"install {library}=={known_version} (constraints.txt), or adapt the compat.py that uses it"
         )
 
 
-def describe(error: BaseException) -> str:
+def describe_unexpected_error(error: BaseException) -> str:
     """Return the type of an unexpected error, its message, and file and line of the innermost frame.
 
     Frames of installed libraries are skipped, because the cause is more likely in the code that calls them.
     """
     frames = traceback.extract_tb(error.__traceback__)
-    sources = [frame for frame in frames if "site-packages" not in frame.filename] or list(frames)
-    where = f" ({sources[-1].filename}:{sources[-1].lineno})" if sources else ""
-    return f"{type(error).__name__}: {error}{where}"
+    frames_to_name = [frame for frame in frames if "site-packages" not in frame.filename] or list(frames)
+    location = f" ({frames_to_name[-1].filename}:{frames_to_name[-1].lineno})" if frames_to_name else ""
+    return f"{type(error).__name__}: {error}{location}"

@@ -35,11 +35,11 @@ class Block:
 
     def of(self, vector: Tensor) -> Tensor:
         """Return the tensor as a view of `vector`, in the network's shape for either memory layout."""
-        values = vector[self.offset : self.offset + self.size]
+        flat_values = vector[self.offset : self.offset + self.size]
         if not self.channels_last:
-            return values.view(self.shape)
-        outputs, inputs, height, width = self.shape
-        return values.view(outputs, height, width, inputs).permute(0, 3, 1, 2)
+            return flat_values.view(self.shape)
+        n_outputs, n_inputs, height, width = self.shape
+        return flat_values.view(n_outputs, height, width, n_inputs).permute(0, 3, 1, 2)
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Layout:
     def of(cls, network: nn.Module, channels_last: bool = False) -> "Layout":
         """Return the layout of a network's tensors."""
         parameters, buffers = list(network.named_parameters()), list(network.named_buffers())
-        frozen = [(name, p) for name, p in parameters if not p.requires_grad]
-        floats = [(name, b) for name, b in buffers if b.is_floating_point()]
+        frozen_parameters = [(name, p) for name, p in parameters if not p.requires_grad]
+        float_buffers = [(name, b) for name, b in buffers if b.is_floating_point()]
         return cls(
-            _blocks([(name, p) for name, p in parameters if p.requires_grad], channels_last),
-            _blocks([*frozen, *floats]),
-            _blocks([(name, b) for name, b in buffers if not b.is_floating_point()]),
+            _place_blocks([(name, p) for name, p in parameters if p.requires_grad], channels_last),
+            _place_blocks([*frozen_parameters, *float_buffers]),
+            _place_blocks([(name, b) for name, b in buffers if not b.is_floating_point()]),
         )
 
     @property
@@ -78,20 +78,20 @@ class Layout:
 
     def batch_norm(self) -> tuple[Int64[Tensor, "s"], Int64[Tensor, "s"]]:
         """Return the positions in `buffers` of the running means and, aligned with them, of the running variances."""
-        blocks = {block.name: block for block in self.buffers}
-        means: list[int] = []
-        variances: list[int] = []
-        for name, block in blocks.items():
-            variance = blocks.get(name.removesuffix("running_mean") + "running_var")
-            if name.endswith("running_mean") and variance is not None:
-                means += range(block.offset, block.offset + block.size)
-                variances += range(variance.offset, variance.offset + variance.size)
-        return torch.tensor(means, dtype=torch.int64), torch.tensor(variances, dtype=torch.int64)
+        blocks_by_name = {block.name: block for block in self.buffers}
+        mean_positions: list[int] = []
+        variance_positions: list[int] = []
+        for name, block in blocks_by_name.items():
+            variance_block = blocks_by_name.get(name.removesuffix("running_mean") + "running_var")
+            if name.endswith("running_mean") and variance_block is not None:
+                mean_positions += range(block.offset, block.offset + block.size)
+                variance_positions += range(variance_block.offset, variance_block.offset + variance_block.size)
+        return torch.tensor(mean_positions, dtype=torch.int64), torch.tensor(variance_positions, dtype=torch.int64)
 
 
-def _blocks(tensors: list[tuple[str, Tensor]], channels_last: bool = False) -> tuple[Block, ...]:
+def _place_blocks(named_tensors: list[tuple[str, Tensor]], channels_last: bool = False) -> tuple[Block, ...]:
     blocks, offset = [], 0
-    for name, tensor in tensors:
+    for name, tensor in named_tensors:
         blocks.append(Block(name, tuple(tensor.shape), offset, channels_last and tensor.dim() == 4))
         offset += tensor.numel()
     return tuple(blocks)
@@ -113,11 +113,13 @@ class FlatModel:
         self.layout = Layout.of(network, channels_last)
         self.parameters = [p for p in network.parameters() if p.requires_grad]
         self.tensors: list[Tensor] = list(self.parameters)
-        like = self.parameters[0]
-        self.w = torch.empty(self.layout.n_params, dtype=like.dtype, device=like.device)
+        first_parameter = self.parameters[0]
+        self.w = torch.empty(self.layout.n_params, dtype=first_parameter.dtype, device=first_parameter.device)
         self.g = torch.zeros_like(self.w)
-        self.buffers = torch.empty(self.layout.n_buffers, dtype=like.dtype, device=like.device)
-        self.counters = torch.empty(sum(b.size for b in self.layout.counters), dtype=torch.int64, device=like.device)
+        self.buffers = torch.empty(self.layout.n_buffers, dtype=first_parameter.dtype, device=first_parameter.device)
+        self.counters = torch.empty(
+            sum(b.size for b in self.layout.counters), dtype=torch.int64, device=first_parameter.device
+        )
         for vector, blocks in (
             (self.w, self.layout.parameters),
             (self.buffers, self.layout.buffers),
@@ -129,37 +131,37 @@ class FlatModel:
         self.has_dropout = any(_applies_dropout(m) for m in network.modules())
 
     def _attach_views(self, vector: Tensor, blocks: tuple[Block, ...]) -> None:
-        parameters = dict(self.network.named_parameters())
+        parameters_by_name = dict(self.network.named_parameters())
         for block in blocks:
             view = block.of(vector)
-            if block.name in parameters:
-                parameter = parameters[block.name]
+            if block.name in parameters_by_name:
+                parameter = parameters_by_name[block.name]
                 view.copy_(parameter.data)
                 parameter.data = view
                 if parameter.requires_grad:
                     parameter.grad = block.of(self.g)
             else:
-                path, _, leaf = block.name.rpartition(".")
-                module = self.network.get_submodule(path)
-                view.copy_(module._buffers[leaf])  # type: ignore[arg-type]
-                module._buffers[leaf] = view
+                module_path, _, buffer_name = block.name.rpartition(".")
+                module = self.network.get_submodule(module_path)
+                view.copy_(module._buffers[buffer_name])  # type: ignore[arg-type]
+                module._buffers[buffer_name] = view
 
     def logits(self, x: Tensor) -> Tensor:
         """Return the network's output in float32; with `bf16`, matrix products and convolutions are in bfloat16."""
         if not self.bf16:
-            out: Tensor = self.network(x)
-            return out
+            network_output: Tensor = self.network(x)
+            return network_output
         with torch.autocast(x.device.type, torch.bfloat16):
-            out = self.network(x)
-        return out.float()
+            network_output = self.network(x)
+        return network_output.float()
 
-    def load(self, source: "FlatModel") -> None:
+    def load(self, source_model: "FlatModel") -> None:
         """Copy the values of another model of the same network into this one."""
-        self.w.copy_(source.w)
+        self.w.copy_(source_model.w)
         if len(self.buffers):
-            self.buffers.copy_(source.buffers)
+            self.buffers.copy_(source_model.buffers)
         if len(self.counters):
-            self.counters.copy_(source.counters)
+            self.counters.copy_(source_model.counters)
 
 
 def _applies_dropout(module: nn.Module) -> bool:
@@ -180,7 +182,7 @@ def has_batch_norm(network: nn.Module) -> bool:
 
 def keeps_statistics(network: nn.Module) -> bool:
     """Return whether a network has running batch statistics among its buffers."""
-    return any(norm.running_mean is not None for norm in batch_norms(network))
+    return any(batch_norm.running_mean is not None for batch_norm in batch_norms(network))
 
 
 @torch.no_grad()
@@ -191,11 +193,11 @@ def can_norm_one_sample(network: nn.Module, x: Tensor) -> bool:
     """
     if not batch_norms(network):
         return True
-    trial = copy.deepcopy(network).eval()  # a copy, as the forward pass changes the statistics; dropout is off
-    for norm in batch_norms(trial):
-        norm.train()
+    network_copy = copy.deepcopy(network).eval()  # a copy, as the forward pass changes the statistics; dropout is off
+    for batch_norm in batch_norms(network_copy):
+        batch_norm.train()
     try:
-        trial(x)
+        network_copy(x)
     except ValueError:
         return False
     return True

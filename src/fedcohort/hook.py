@@ -183,11 +183,11 @@ def stored_vector_sizes(hooks: Iterable[ClientHook], n_params: int, n_samples: i
         n_params: P.
         n_samples: number of training samples of the largest client.
     """
-    sizes: dict[str, int] = {}
+    floats_by_name: dict[str, int] = {}
     for hook in hooks:
         per_sample = hook.per_sample if isinstance(hook, Weigher) else ()
-        sizes |= {name: n_samples if name in per_sample else n_params for name in hook.remembers}
-    return sizes
+        floats_by_name |= {name: n_samples if name in per_sample else n_params for name in hook.remembers}
+    return floats_by_name
 
 
 def begin_all(
@@ -202,10 +202,10 @@ def begin_all(
     """
     corrections = [hook.begin(w, down, stored, ctx) for hook in hooks]
     for hook, correction in zip(hooks, corrections, strict=True):
-        for name in ("correct", "finish"):
-            if not callable(getattr(correction, name, None)):
+        for method_name in ("correct", "finish"):
+            if not callable(getattr(correction, method_name, None)):
                 raise contract_error(
-                    f"{_name(hook)}: the result of begin", f"an object with a method {name}", correction
+                    f"{_describe_hook(hook)}: the result of begin", f"an object with a method {method_name}", correction
                 )
     return corrections
 
@@ -220,16 +220,18 @@ def finish_all(
     """
     results = []
     for hook, correction in zip(hooks, corrections, strict=True):
-        result = check_type(f"{_name(hook)}: the result of finish", correction.finish(y, steps, lr), HookResult)
+        result = check_type(
+            f"{_describe_hook(hook)}: the result of finish", correction.finish(y, steps, lr), HookResult
+        )
         if set(result.uploads) != set(hook.uploads):
             raise contract_error(
-                f"{_name(hook)}: HookResult.uploads", f"a mapping with {sorted(hook.uploads)}", result.uploads
+                f"{_describe_hook(hook)}: HookResult.uploads", f"a mapping with {sorted(hook.uploads)}", result.uploads
             )
-        check_vectors_by_name(f"{_name(hook)}: HookResult.uploads", result.uploads, len(y))
-        check_vectors_by_name(f"{_name(hook)}: HookResult.stored", result.stored)
+        check_vectors_by_name(f"{_describe_hook(hook)}: HookResult.uploads", result.uploads, len(y))
+        check_vectors_by_name(f"{_describe_hook(hook)}: HookResult.stored", result.stored)
         results.append(result)
     return results
 
 
-def _name(hook: ClientHook) -> str:
+def _describe_hook(hook: ClientHook) -> str:
     return f"the hook {type(hook).__module__}.{type(hook).__qualname__}"

@@ -12,109 +12,111 @@ from typing import Any
 from fedcohort.errors import OptionError
 
 
-def refuse(option: str, allowed: str, value: object) -> OptionError:
+def range_error(option: str, allowed_text: str, value: object) -> OptionError:
     """Return the error for the value of an option; allowed: completes "must be"."""
-    return OptionError(f"{option} must be {allowed}, got {value!r}")
+    return OptionError(f"{option} must be {allowed_text}, got {value!r}")
 
 
-def find_closest(value: object, names: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the name of which `value` is probably a misspelling; None if no name is similar.
+def find_closest(typed_name: object, valid_names: Iterable[str], min_similarity: float = 0.6) -> str | None:
+    """Return the name of which `typed_name` is probably a misspelling; None if no name is similar.
 
     Args:
-        value: the text that was typed.
-        names: the valid names.
-        cutoff: least similarity, in [0, 1] (`difflib`).
+        typed_name: the text that was typed.
+        valid_names: the valid names.
+        min_similarity: least similarity, in [0, 1] (`difflib`).
     """
-    by_lower_case = {name.casefold(): name for name in sorted(names)}  # FLASH is flash
-    similar_names = difflib.get_close_matches(str(value).casefold(), list(by_lower_case), 1, cutoff)
-    return by_lower_case[similar_names[0]] if similar_names else None
+    names_by_lower_case = {name.casefold(): name for name in sorted(valid_names)}  # FLASH is flash
+    similar_names = difflib.get_close_matches(str(typed_name).casefold(), list(names_by_lower_case), 1, min_similarity)
+    return names_by_lower_case[similar_names[0]] if similar_names else None
 
 
-def did_you_mean(value: object, names: Iterable[str], cutoff: float = 0.6) -> str:
+def did_you_mean(typed_name: object, valid_names: Iterable[str], min_similarity: float = 0.6) -> str:
     """Return the end of a message, "; did you mean NAME?", or an empty text if no name is similar (`find_closest`)."""
-    similar_name = find_closest(value, names, cutoff)
+    similar_name = find_closest(typed_name, valid_names, min_similarity)
     return f"; did you mean {similar_name}?" if similar_name else ""
 
 
-def unknown_choice_error(option: str, value: object, choices: Sequence[str]) -> OptionError:
+def unknown_choice_error(option: str, typed_choice: object, valid_choices: Sequence[str]) -> OptionError:
     """Return the error for a choice that does not exist; the message begins with the most similar existing choice."""
-    similar_choice = None if value == "null" else find_closest(value, choices)
-    hint = f"did you mean {option}={similar_choice}? " if similar_choice else ""
-    return OptionError(f"{hint}{refuse(option, 'one of ' + ', '.join(choices), value)}")
+    similar_choice = None if typed_choice == "null" else find_closest(typed_choice, valid_choices)
+    similar_name_hint = f"did you mean {option}={similar_choice}? " if similar_choice else ""
+    return OptionError(f"{similar_name_hint}{range_error(option, 'one of ' + ', '.join(valid_choices), typed_choice)}")
 
 
-def bounds(interval: str) -> tuple[float, float]:
+def interval_bounds(interval: str) -> tuple[float, float]:
     """Return the two ends of an interval, written like "(0, 1]"."""
-    low, high = (float(end) for end in interval[1:-1].split(","))
-    return low, high
+    lower_bound, upper_bound = (float(bound_text) for bound_text in interval[1:-1].split(","))
+    return lower_bound, upper_bound
 
 
-def _is_inside(value: float, interval: str) -> bool:
-    low, high = bounds(interval)
+def _is_in_interval(value: float, interval: str) -> bool:
+    lower_bound, upper_bound = interval_bounds(interval)
     if abs(value) > sys.float_info.max:  # infinite, or an integer above the range of floats
         return False
-    is_above_low = value >= low if interval[0] == "[" else value > low
-    below = value <= high if interval[-1] == "]" else value < high
-    return is_above_low and below
+    is_above_lower_bound = value >= lower_bound if interval[0] == "[" else value > lower_bound
+    is_below_upper_bound = value <= upper_bound if interval[-1] == "]" else value < upper_bound
+    return is_above_lower_bound and is_below_upper_bound
 
 
-def number(option: str, value: object, interval: str, *, optional: bool = False) -> None:
+def number(option: str, value: object, interval: str, *, allow_null: bool = False) -> None:
     """Check that `value` is a finite number inside `interval`, written like "(0, 1]" or "[0, inf)"."""
-    allowed = f"a number in {interval}" + (" or null" if optional else "")
-    if value is None and optional:
+    allowed_text = f"a number in {interval}" + (" or null" if allow_null else "")
+    if value is None and allow_null:
         return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_inside(value, interval):
-        raise refuse(option, allowed, value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_in_interval(value, interval):
+        raise range_error(option, allowed_text, value)
 
 
-def integer(option: str, value: object, interval: str, *, optional: bool = False) -> None:
+def integer(option: str, value: object, interval: str, *, allow_null: bool = False) -> None:
     """Check that `value` is an integer inside `interval`."""
-    allowed = f"an integer in {interval}" + (" or null" if optional else "")
-    if value is None and optional:
+    allowed_text = f"an integer in {interval}" + (" or null" if allow_null else "")
+    if value is None and allow_null:
         return
-    if isinstance(value, bool) or not isinstance(value, int) or not _is_inside(value, interval):
-        raise refuse(option, allowed, value)
+    if isinstance(value, bool) or not isinstance(value, int) or not _is_in_interval(value, interval):
+        raise range_error(option, allowed_text, value)
 
 
-def parse_number(option: str, text: str, interval: str) -> float:
-    """Return the number in `text`, which was typed. Raises `OptionError` for one outside of `interval`."""
+def parse_number(option: str, typed_text: str, interval: str) -> float:
+    """Return the number in `typed_text`, which was typed. Raises `OptionError` for one outside of `interval`."""
     try:
-        value = float(text)
+        value = float(typed_text)
     except ValueError:
-        raise refuse(option, f"a number in {interval}", text) from None
+        raise range_error(option, f"a number in {interval}", typed_text) from None
     number(option, value, interval)
     return value
 
 
-def choice(option: str, value: object, *choices: str) -> None:
-    """Check that `value` is one of `choices`."""
-    if not isinstance(value, str) or value not in choices:
-        hint = did_you_mean(value, choices, cutoff=0.7)  # above the similarity of bfloat16 and float32
-        raise OptionError(f"{refuse(option, 'one of ' + ', '.join(choices), value)}{hint}")
+def choice(option: str, value: object, *valid_choices: str) -> None:
+    """Check that `value` is one of `valid_choices`."""
+    if not isinstance(value, str) or value not in valid_choices:
+        similar_name_hint = did_you_mean(
+            value, valid_choices, min_similarity=0.7
+        )  # above the similarity of bfloat16 and float32
+        raise OptionError(f"{range_error(option, 'one of ' + ', '.join(valid_choices), value)}{similar_name_hint}")
 
 
-def distinct(columns: Mapping[str, str | None]) -> None:
+def check_distinct_columns(columns: Mapping[str, str | None]) -> None:
     """Check that no two options name the same column; an option that is None names no column."""
-    options: dict[str, str] = {}
+    option_by_column: dict[str, str] = {}
     for option, column in columns.items():
-        if column is not None and column in options:
-            raise OptionError(f"{option} and {options[column]} must be two columns, got {column!r} for both")
+        if column is not None and column in option_by_column:
+            raise OptionError(f"{option} and {option_by_column[column]} must be two columns, got {column!r} for both")
         if column is not None:
-            options[column] = option
+            option_by_column[column] = option
 
 
 def flag(option: str, value: object) -> None:
     """Check that `value` is true or false."""
     if not isinstance(value, bool):
-        raise refuse(option, "true or false", value)
+        raise range_error(option, "true or false", value)
 
 
-def text(option: str, value: object, *, optional: bool = False) -> None:
+def text(option: str, value: object, *, allow_null: bool = False) -> None:
     """Check that `value` is a non-empty text."""
-    if value is None and optional:
+    if value is None and allow_null:
         return
     if not isinstance(value, str) or not value.strip():
-        raise refuse(option, "a text that is not empty" + (" or null" if optional else ""), value)
+        raise range_error(option, "a text that is not empty" + (" or null" if allow_null else ""), value)
 
 
 def is_identifier(value: object) -> bool:
@@ -127,14 +129,18 @@ def identifier(option: str, value: object) -> None:
     if not is_identifier(value):
         valid_name = re.sub("[^A-Za-z0-9]+", "_", str(value)).strip("_") or "name"
         valid_name = f"x{valid_name}" if valid_name[0].isdigit() else valid_name
-        allowed = f"letters, digits and underscores without a digit in front, such as {valid_name}"
-        raise refuse(option, allowed, value)
+        allowed_text = f"letters, digits and underscores without a digit in front, such as {valid_name}"
+        raise range_error(option, allowed_text, value)
 
 
 def texts(option: str, value: object) -> None:
     """Check that `value` is a list of texts; it may be empty."""
-    if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(item, str) for item in value):
-        raise refuse(option, "a list of texts, as [id,age]", value)
+    if (
+        not isinstance(value, Sequence)
+        or isinstance(value, str)
+        or not all(isinstance(list_item, str) for list_item in value)
+    ):
+        raise range_error(option, "a list of texts, as [id,age]", value)
 
 
 def integers(option: str, value: object, interval: str) -> None:
@@ -147,20 +153,24 @@ def numbers(option: str, value: object, interval: str) -> None:
     _check_list(number, option, value, interval, f"a list of numbers in {interval}")
 
 
-def words(option: str, value: object, *allowed: str) -> None:
-    """Check that `value` is a list of one or more of `allowed`, without repetition."""
-    items = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
-    if not items or not all(item in allowed for item in items) or len(set(items)) < len(items):
-        raise refuse(option, f"a list of one or more of {', '.join(allowed)}, none twice", value)
+def words(option: str, value: object, *allowed_items: str) -> None:
+    """Check that `value` is a list of one or more of `allowed_items`, without repetition."""
+    chosen_items = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+    if (
+        not chosen_items
+        or not all(item in allowed_items for item in chosen_items)
+        or len(set(chosen_items)) < len(chosen_items)
+    ):
+        raise range_error(option, f"a list of one or more of {', '.join(allowed_items)}, none twice", value)
 
 
 def _check_list(
-    check: Callable[[str, Any, str], None], option: str, value: object, interval: str, allowed: str
+    check_item: Callable[[str, Any, str], None], option: str, value: object, interval: str, allowed_text: str
 ) -> None:
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise refuse(option, allowed, value)
-    for item in value:
+        raise range_error(option, allowed_text, value)
+    for list_item in value:
         try:
-            check(option, item, interval)
+            check_item(option, list_item, interval)
         except OptionError as error:
-            raise refuse(option, allowed, value) from error
+            raise range_error(option, allowed_text, value) from error

@@ -14,12 +14,12 @@ def _is_distributed() -> bool:
     return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
-def rank() -> int:
+def rank_of_process() -> int:
     """Return the rank of this process among the processes of the run, from 0."""
     return dist.get_rank() if _is_distributed() else 0
 
 
-def ranks() -> int:
+def count_processes() -> int:
     """Return the number of processes of the run."""
     return dist.get_world_size() if _is_distributed() else 1
 
@@ -34,30 +34,30 @@ def reduce_max(tensor: Tensor) -> Tensor:
     return _reduce_tensor(tensor, dist.ReduceOp.MAX)
 
 
-def _reduce_tensor(tensor: Tensor, operation: "dist.ReduceOp.RedOpType") -> Tensor:
+def _reduce_tensor(tensor: Tensor, reduce_operation: "dist.ReduceOp.RedOpType") -> Tensor:
     if _is_distributed() and tensor.numel():
         if dist.get_backend() == "nccl" and not tensor.is_cuda:  # NCCL reduces tensors on GPUs only
             gpu_tensor = tensor.cuda()
-            dist.all_reduce(gpu_tensor, op=operation)
+            dist.all_reduce(gpu_tensor, op=reduce_operation)
             return tensor.copy_(gpu_tensor)
-        dist.all_reduce(tensor, op=operation)
+        dist.all_reduce(tensor, op=reduce_operation)
     return tensor
 
 
-def training_order(clients: Ids, cost: Values) -> list[int]:
+def training_order(client_ids: Ids, client_costs: Values) -> list[int]:
     """Return the positions of clients by descending cost, then id: the order in which they are trained and summed."""
-    return [int(i) for i in np.lexsort((clients, -cost))]
+    return [int(position) for position in np.lexsort((client_ids, -client_costs))]
 
 
-def positions_of_rank(rank: int, ranks: int, clients: Ids, cost: Values) -> Sequence[int]:
+def positions_of_rank(rank: int, n_ranks: int, client_ids: Ids, client_costs: Values) -> Sequence[int]:
     """Return the positions of the clients that `rank` trains: largest first, each to the least loaded rank."""
-    if ranks == 1:
-        return training_order(clients, cost)
-    loads = [(0.0, r) for r in range(ranks)]
+    if n_ranks == 1:
+        return training_order(client_ids, client_costs)
+    load_and_rank_heap = [(0.0, candidate_rank) for candidate_rank in range(n_ranks)]
     positions = []
-    for position in training_order(clients, cost):
-        load, least = heapq.heappop(loads)
-        heapq.heappush(loads, (load + float(cost[position]), least))
-        if least == rank:
+    for position in training_order(client_ids, client_costs):
+        rank_load, least_loaded_rank = heapq.heappop(load_and_rank_heap)
+        heapq.heappush(load_and_rank_heap, (rank_load + float(client_costs[position]), least_loaded_rank))
+        if least_loaded_rank == rank:
             positions.append(position)
     return positions

@@ -16,21 +16,21 @@ NO_ROUND = -1  # the round of a draw that is made once a run
 NO_CLIENT = -1  # the client of a draw of the server or for all clients
 
 
-def key(seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> int:
+def philox_key(seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> int:
     """Return a 128-bit key for (seed, purpose, round, client); equal on every machine and version of Python."""
-    return int.from_bytes(_digest(seed, purpose, round, client), "little")
+    return int.from_bytes(_digest_key_parts(seed, purpose, round, client), "little")
 
 
-def _digest(seed: int, purpose: str, round: int, client: int) -> bytes:
+def _digest_key_parts(seed: int, purpose: str, round: int, client: int) -> bytes:
     return hashlib.blake2b(f"{seed}/{purpose}/{round}/{client}".encode(), digest_size=16).digest()
 
 
-def generator(seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> np.random.Generator:
+def new_generator(seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> np.random.Generator:
     """Return a new random generator, which depends on (seed, purpose, round, client) only."""
-    return np.random.Generator(np.random.Philox(key=key(seed, purpose, round, client)))
+    return np.random.Generator(np.random.Philox(key=philox_key(seed, purpose, round, client)))
 
 
-class Rekeyed:
+class RekeyedGenerator:
     """One generator that is set to one key after another: the draws of `generator` at an eighth of the cost."""
 
     def __init__(self) -> None:
@@ -40,23 +40,23 @@ class Rekeyed:
 
     def rekey(self, seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> np.random.Generator:
         """Set the one generator to the start of this key's stream, and return it; each call returns the same object."""
-        self._fresh["state"]["key"] = np.frombuffer(_digest(seed, purpose, round, client), dtype="<u8")
+        self._fresh["state"]["key"] = np.frombuffer(_digest_key_parts(seed, purpose, round, client), dtype="<u8")
         self._bits.state = self._fresh
         return self._rng
 
 
 @contextmanager
-def torch_scope(seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> Iterator[None]:
+def seeded_torch(seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> Iterator[None]:
     """Set torch's default generators (CPU, and the GPU in use) to a key inside the context, and restore them after it.
 
     For code that draws from no other generator: `reset_parameters` of torch.nn and dropout.
     """
     import torch  # noqa: PLC0415 - torch is imported once the options are checked
 
-    gpus = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
-    with torch.random.fork_rng(devices=gpus):
-        for default in (torch.default_generator, *(torch.cuda.default_generators[gpu] for gpu in gpus)):
-            default.manual_seed(key(seed, purpose, round, client) % 2**63)
+    gpu_indices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+    with torch.random.fork_rng(devices=gpu_indices):
+        for torch_generator in (torch.default_generator, *(torch.cuda.default_generators[gpu] for gpu in gpu_indices)):
+            torch_generator.manual_seed(philox_key(seed, purpose, round, client) % 2**63)
         yield
 
 
@@ -73,7 +73,7 @@ class Draws:
 
     def generator(self, purpose: str, client: int = NO_CLIENT) -> np.random.Generator:
         """Return a new random generator for this purpose in this round, for one client or for all."""
-        return generator(self.seed, purpose, self.round, client)
+        return new_generator(self.seed, purpose, self.round, client)
 
     def uniform(self, purpose: str) -> Float64[np.ndarray, "clients"]:
         """Return one draw from U[0, 1) for every client, [n_clients]."""

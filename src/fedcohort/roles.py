@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-class Effect(enum.Enum):
+class OptionEffect(enum.Enum):
     """What a change of the option's value changes."""
 
     NOTHING = "nothing"
@@ -17,7 +17,7 @@ class Effect(enum.Enum):
     RESULTS = "results"
 
 
-class Identity(enum.Enum):
+class RunIdentity(enum.Enum):
     """Whether a run with another value of the option is the same run, so that it can be resumed."""
 
     HASH = "another run"  # by the hash in the folder's name
@@ -27,7 +27,7 @@ class Identity(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Role:
+class OptionRole:
     """The role of an option in a run.
 
     Attributes:
@@ -37,23 +37,27 @@ class Role:
             shows it where it differs from its default.
     """
 
-    effect: Effect
-    identity: Identity
+    effect: OptionEffect
+    identity: RunIdentity
     tracked: bool = False
 
 
-COMPONENT = Role(Effect.RESULTS, Identity.HASH, tracked=True)
-_SETTING_ROLE = Role(Effect.RESULTS, Identity.HASH, tracked=True)
-_EXECUTION_ROLE = Role(Effect.NOTHING, Identity.FREE, tracked=True)  # other values give the same result in another way
-_OUTPUT_ROLE = Role(Effect.NOTHING, Identity.FREE)  # where files are written, and which observers there are
+COMPONENT_OPTION_ROLE = OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, tracked=True)
+_SETTING_ROLE = OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, tracked=True)
+_EXECUTION_ROLE = OptionRole(
+    OptionEffect.NOTHING, RunIdentity.FREE, tracked=True
+)  # other values give the same result in another way
+_OUTPUT_ROLE = OptionRole(
+    OptionEffect.NOTHING, RunIdentity.FREE
+)  # where files are written, and which observers there are
 
-TABLE: Mapping[str, Role] = {
-    "seed": Role(Effect.RESULTS, Identity.SEED, tracked=True),
+ROLE_BY_OPTION: Mapping[str, OptionRole] = {
+    "seed": OptionRole(OptionEffect.RESULTS, RunIdentity.SEED, tracked=True),
     "data_seed": _SETTING_ROLE,
     "clients": _SETTING_ROLE,
     "cohort": _SETTING_ROLE,
-    "rounds": Role(Effect.RESULTS, Identity.FREE, tracked=True),  # a larger number extends a run
-    "until": Role(Effect.RESULTS, Identity.FREE, tracked=True),  # and so does a larger budget
+    "rounds": OptionRole(OptionEffect.RESULTS, RunIdentity.FREE, tracked=True),  # a larger number extends a run
+    "until": OptionRole(OptionEffect.RESULTS, RunIdentity.FREE, tracked=True),  # and so does a larger budget
     "deadline.window_s": _SETTING_ROLE,
     "split": _SETTING_ROLE,
     "eval": _SETTING_ROLE,
@@ -62,7 +66,7 @@ TABLE: Mapping[str, Role] = {
     "engine.force": _OUTPUT_ROLE,
     "checkpoint": _EXECUTION_ROLE,
     "client_store": _EXECUTION_ROLE,
-    "trainer": Role(Effect.LAST_BITS, Identity.FORCED, tracked=True),
+    "trainer": OptionRole(OptionEffect.LAST_BITS, RunIdentity.FORCED, tracked=True),
     "callback": _OUTPUT_ROLE,  # a callback that ended the run early must be there again: `claim.Request`
     "logger": _OUTPUT_ROLE,
     "name": _OUTPUT_ROLE,
@@ -74,8 +78,8 @@ TABLE: Mapping[str, Role] = {
 }
 
 # Groups and options that were added later. With this choice or value the config hash is the one of earlier versions.
-LATER_GROUPS: Mapping[str, str] = {"augmentation": "none"}
-LATER_OPTIONS: Mapping[str, object] = {
+NEUTRAL_CHOICE_BY_LATER_GROUP: Mapping[str, str] = {"augmentation": "none"}
+NEUTRAL_VALUE_BY_LATER_OPTION: Mapping[str, object] = {
     "dataset.columns": None,
     "dataset.categories": [],
     "dataset.dates": [],
@@ -87,31 +91,31 @@ LATER_OPTIONS: Mapping[str, object] = {
 }
 
 
-def rows_of(option: str) -> list[str]:
+def matching_table_rows(option: str) -> list[str]:
     """Return the rows of `TABLE` for a group or an option (a dotted name): one, or none for a component's option."""
-    return [name for name in TABLE if option == name or option.startswith(f"{name}.")]
+    return [name for name in ROLE_BY_OPTION if option == name or option.startswith(f"{name}.")]
 
 
-def role_of(option: str) -> Role:
+def role_of(option: str) -> OptionRole:
     """Return the role of an option."""
-    return next((TABLE[name] for name in rows_of(option)), COMPONENT)
+    return next((ROLE_BY_OPTION[name] for name in matching_table_rows(option)), COMPONENT_OPTION_ROLE)
 
 
-def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten_config(config: Mapping[str, Any], name_prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the dotted name and the value of every option; an empty node is a value."""
     for key, value in config.items():
         if isinstance(value, Mapping) and value:
-            yield from flat(value, f"{prefix}{key}.")
+            yield from flatten_config(value, f"{name_prefix}{key}.")
         else:
-            yield f"{prefix}{key}", value
+            yield f"{name_prefix}{key}", value
 
 
-def select_options(config: Mapping[str, Any], *identities: Identity) -> dict[str, Any]:
+def select_options(config: Mapping[str, Any], *run_identities: RunIdentity) -> dict[str, Any]:
     """Return the values of the options that have one of these identities, by dotted name."""
     return {
         option: value
-        for option, value in flat(config)
-        if role_of(option).identity in identities and not _has_earlier_behaviour(option, value)
+        for option, value in flatten_config(config)
+        if role_of(option).identity in run_identities and not _has_earlier_behaviour(option, value)
     }
 
 
@@ -120,7 +124,11 @@ def _has_earlier_behaviour(option: str, value: object) -> bool:
 
     The choice of a group is read from `_target_`: the module of a component is called after the choice.
     """
-    if option in LATER_OPTIONS:
-        return value == LATER_OPTIONS[option]
-    group, _, name = option.partition(".")
-    return name == "_target_" and group in LATER_GROUPS and str(value).split(".")[-2:-1] == [LATER_GROUPS[group]]
+    if option in NEUTRAL_VALUE_BY_LATER_OPTION:
+        return value == NEUTRAL_VALUE_BY_LATER_OPTION[option]
+    group, _, option_in_group = option.partition(".")
+    return (
+        option_in_group == "_target_"
+        and group in NEUTRAL_CHOICE_BY_LATER_GROUP
+        and str(value).split(".")[-2:-1] == [NEUTRAL_CHOICE_BY_LATER_GROUP[group]]
+    )

@@ -14,11 +14,11 @@ import torch
 
 from fedcohort.errors import CheckpointError
 
-Packed = Any  # None, numbers, strings, tensors, and lists and dictionaries of these
-Unpacked = Any  # a State, or a value in it
+PlainData = Any  # None, numbers, strings, tensors, and lists and dictionaries of these
+StateValue = Any  # a State, or a value in it
 
 
-def pack(value: object) -> Packed:
+def pack_state(value: object) -> PlainData:
     """Return a value as tensors, numbers, strings, lists and dictionaries with string keys, for a checkpoint."""
     if isinstance(value, np.generic):  # before float and str: np.float64 is a float, and torch doesn't load it
         return value.item()
@@ -27,61 +27,68 @@ def pack(value: object) -> Packed:
     if isinstance(value, np.ndarray):
         return {"array": torch.from_numpy(np.array(value, order="C"))}  # a copy, as what is saved must not change
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {"record": {f.name: pack(getattr(value, f.name)) for f in dataclasses.fields(value)}}
+        return {"record": {f.name: pack_state(getattr(value, f.name)) for f in dataclasses.fields(value)}}
     if isinstance(value, tuple | list) and type(value) in (tuple, list):  # a named tuple would come back as a list
-        return {type(value).__name__: [pack(item) for item in value]}
+        return {type(value).__name__: [pack_state(item) for item in value]}
     if isinstance(value, dict):
-        return {"dict": [[pack(k), pack(v)] for k, v in value.items()]}
+        return {"dict": [[pack_state(k), pack_state(v)] for k, v in value.items()]}
     raise TypeError(f"a State can't hold a {type(value).__name__}: {value!r:.80}")
 
 
-def unpack(payload: Packed, like: object = Any) -> Unpacked:
+def unpack_state(plain_data: PlainData, value_type_hint: object = Any) -> StateValue:
     """Return the value from which `pack` made the payload.
 
     Args:
-        payload: the result of `pack`.
-        like: the type of the value, from which the classes of its records are known.
+        plain_data: the result of `pack`.
+        value_type_hint: the type of the value, from which the classes of its records are known.
 
     Raises:
         CheckpointError: if the payload has other fields than the class.
     """
-    if not isinstance(payload, dict):
-        return payload
-    ((kind, body),) = payload.items()
-    if kind == "array":
-        return body.numpy().copy()
-    if kind == "record":
-        return _unpack_record(body, like)
-    if kind == "dict":
-        _, value_type = (*_type_arguments(like), Any, Any)[:2]
-        return {unpack(k): unpack(v, value_type) for k, v in body}
-    inner_types = tuple(hint for hint in _type_arguments(like) if hint is not Ellipsis)
-    item_types = inner_types if len(inner_types) == len(body) else (inner_types[:1] or (Any,)) * len(body)
-    items = [unpack(item, hint) for item, hint in zip(body, item_types, strict=True)]
-    return tuple(items) if kind == "tuple" else items
+    if not isinstance(plain_data, dict):
+        return plain_data
+    ((container_kind, container_items),) = plain_data.items()
+    if container_kind == "array":
+        return container_items.numpy().copy()
+    if container_kind == "record":
+        return _unpack_record(container_items, value_type_hint)
+    if container_kind == "dict":
+        _, value_type = (*_type_arguments(value_type_hint), Any, Any)[:2]
+        return {unpack_state(k): unpack_state(v, value_type) for k, v in container_items}
+    inner_types = tuple(hint for hint in _type_arguments(value_type_hint) if hint is not Ellipsis)
+    item_types = (
+        inner_types if len(inner_types) == len(container_items) else (inner_types[:1] or (Any,)) * len(container_items)
+    )
+    unpacked_items = [unpack_state(item, hint) for item, hint in zip(container_items, item_types, strict=True)]
+    return tuple(unpacked_items) if container_kind == "tuple" else unpacked_items
 
 
-def _unpack_record(fields: dict[str, Packed], like: object) -> Unpacked:
-    classes = [c for c in _union_members(like) if isinstance(c, type) and dataclasses.is_dataclass(c)]
-    if not classes:
-        raise CheckpointError(f"the checkpoint holds a record where this version expects {like}")
-    names = {c: {f.name for f in dataclasses.fields(c)} for c in classes}
-    cls: type[Any] = next((c for c in classes if names[c] == set(fields)), classes[0])
-    if names[cls] != set(fields):
+def _unpack_record(packed_fields: dict[str, PlainData], value_type_hint: object) -> StateValue:
+    candidate_classes = [
+        c for c in _union_members(value_type_hint) if isinstance(c, type) and dataclasses.is_dataclass(c)
+    ]
+    if not candidate_classes:
+        raise CheckpointError(f"the checkpoint holds a record where this version expects {value_type_hint}")
+    field_names_by_class = {c: {f.name for f in dataclasses.fields(c)} for c in candidate_classes}
+    record_class: type[Any] = next(
+        (c for c in candidate_classes if field_names_by_class[c] == set(packed_fields)), candidate_classes[0]
+    )
+    if field_names_by_class[record_class] != set(packed_fields):
         raise CheckpointError(
-            f"{cls.__name__} has the fields {sorted(names[cls])}, the checkpoint {sorted(fields)}: "
+            f"{record_class.__name__} has the fields {sorted(field_names_by_class[record_class])}, the checkpoint "
+            f"{sorted(packed_fields)}: "
             "another version wrote it; start a new run"
         )
-    field_types = typing.get_type_hints(cls)
-    return cls(**{name: unpack(value, field_types[name]) for name, value in fields.items()})
+    field_types = typing.get_type_hints(record_class)
+    return record_class(**{name: unpack_state(value, field_types[name]) for name, value in packed_fields.items()})
 
 
-def _type_arguments(like: object) -> tuple[Any, ...]:
+def _type_arguments(value_type_hint: object) -> tuple[Any, ...]:
     """Return the type arguments of the first alternative that has any: int and ... of `tuple[int, ...] | None`."""
-    return next((arguments for hint in _union_members(like) if (arguments := typing.get_args(hint))), ())
+    return next((arguments for hint in _union_members(value_type_hint) if (arguments := typing.get_args(hint))), ())
 
 
-def _union_members(like: object) -> tuple[Any, ...]:
-    if typing.get_origin(like) in (typing.Union, types.UnionType):
-        return typing.get_args(like)
-    return (like,)
+def _union_members(value_type_hint: object) -> tuple[Any, ...]:
+    if typing.get_origin(value_type_hint) in (typing.Union, types.UnionType):
+        return typing.get_args(value_type_hint)
+    return (value_type_hint,)

@@ -16,7 +16,7 @@ from fedcohort.arrays import Ids as Ids
 from fedcohort.arrays import ReadOnly as ReadOnly
 from fedcohort.arrays import Values as Values
 from fedcohort.arrays import read_only as read_only
-from fedcohort.errors import UndeclaredSignal, renamed
+from fedcohort.errors import UndeclaredSignal, renamed_attribute
 from fedcohort.update import ClientUpdate as ClientUpdate
 from fedcohort.update import UpdateGroup as UpdateGroup
 
@@ -27,10 +27,10 @@ class Signals(Mapping[str, Any]):
     Reading any other signal raises `UndeclaredSignal`, so that no method uses more information than it pays for.
     """
 
-    def __init__(self, values: Mapping[str, Any], declared: frozenset[str], reader: str) -> None:
-        self._values = {signal: read_only(value) for signal, value in values.items()}
-        self._declared = declared
-        self._reader = reader
+    def __init__(self, values_by_signal: Mapping[str, Any], declared_signals: frozenset[str], reader_name: str) -> None:
+        self._values = {signal: read_only(value) for signal, value in values_by_signal.items()}
+        self._declared = declared_signals
+        self._reader = reader_name
 
     def __getitem__(self, signal: str) -> Any:  # noqa: ANN401  an array, or a function where the server derives one
         if signal not in self._declared:
@@ -124,11 +124,11 @@ class ProbeResult(ReadOnly):
     clients: Ids
     values: Float64[np.ndarray, "_n *_d"]
 
-    def dense(self, n_clients: int, fill: float = float("nan")) -> Float64[np.ndarray, "_k *_d"]:
-        """Return the values as float64 [n_clients, ...], with `fill` for clients that did not report."""
-        out = np.full((n_clients, *self.values.shape[1:]), fill)
-        out[self.clients] = self.values
-        return out
+    def dense(self, n_clients: int, fill_value: float = float("nan")) -> Float64[np.ndarray, "_k *_d"]:
+        """Return the values as float64 [n_clients, ...], with `fill_value` for clients that did not report."""
+        values_by_client = np.full((n_clients, *self.values.shape[1:]), fill_value)
+        values_by_client[self.clients] = self.values
+        return values_by_client
 
     def without(self, is_absent: Bool[np.ndarray, "clients"]) -> "ProbeResult":
         """Return the answers without those of absent clients; is_absent: bool [n_clients]."""
@@ -169,7 +169,7 @@ class Selection(ReadOnly):
     upload: Values | None = None
     zero_fill: bool = False
     reward: Values | None = None
-    parts = renamed("Selection.parts", "score_terms")
+    parts = renamed_attribute("Selection.parts", "score_terms")
 
 
 @dataclass(frozen=True)

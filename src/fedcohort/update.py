@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fedcohort.arrays import Ids, ReadOnly, Values
-from fedcohort.errors import renamed
+from fedcohort.errors import renamed_attribute
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -84,4 +84,4 @@ class ClientUpdate(ReadOnly):
         """The update y - w_t, [P]. An engine that can sum updates without forming them computes it on first access."""
         return self.vector() if callable(self.vector) else self.vector
 
-    told = renamed("ClientUpdate.told", "loss_report")
+    told = renamed_attribute("ClientUpdate.told", "loss_report")

@@ -38,7 +38,7 @@ def arrived_with(values: list[float], advice: list[float] | None = None) -> Arri
     return arrived if advice is None else replace(arrived, weights=np.array(advice))
 
 
-@pytest.mark.parametrize("loss", losses.SIGNALS)
+@pytest.mark.parametrize("loss", losses.LOSS_SIGNALS)
 @pytest.mark.parametrize("agg", ["fedmaba", "afl", "term"])
 def test_aggregators_use_the_configured_loss(agg: str, loss: str) -> None:
     """Reading an undeclared signal would raise an error; weights do not depend on the name of the loss signal."""

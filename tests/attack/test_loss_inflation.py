@@ -8,7 +8,7 @@ import pytest
 
 from agg_harness import make_update
 from fedcohort.attack.loss_inflation import LOSSES
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.round.queries import ClientReports
 from fedcohort.signal.base import Computed, Measured, Reported, find, list_signals
 from run_harness import FinishedRun, go, make_components, same_bits
@@ -31,14 +31,14 @@ def arrivals(ran: FinishedRun) -> set[int]:
 @pytest.mark.parametrize(("fraction", "clients", "count"), [(0.1, 12, 2), (0.07, 100, 7), (0.25, 12, 3), (1.0, 5, 5)])
 def test_the_number_of_attackers(fraction: float, clients: int, count: int) -> None:
     # ceil(fraction K), although .07 * 100 is 7.000000000000001
-    attackers = make("attack", "loss_inflation", fraction=fraction).liars(clients, generator(0, "attack"))
+    attackers = make("attack", "loss_inflation", fraction=fraction).liars(clients, new_generator(0, "attack"))
     assert len(attackers) == len(set(attackers.tolist())) == count
     assert sorted(attackers.tolist()) == attackers.tolist()
 
 
 def test_the_seed_determines_the_attackers() -> None:
     attack = make("attack", "loss_inflation")
-    drawn = [tuple(attack.liars(50, generator(seed, "attack")).tolist()) for seed in (0, 0, 1, 2, 3)]
+    drawn = [tuple(attack.liars(50, new_generator(seed, "attack")).tolist()) for seed in (0, 0, 1, 2, 3)]
     assert drawn[0] == drawn[1]
     assert len(set(drawn)) > 2
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.round.queries import ClientReports
 from run_harness import go
 from yaml_words import make
@@ -12,7 +12,7 @@ from yaml_words import make
 
 def test_reports_are_unchanged() -> None:
     attack = make("attack", "none")
-    assert len(attack.liars(50, generator(0, "attack"))) == 0
+    assert len(attack.liars(50, new_generator(0, "attack"))) == 0
     assert not attack.about
     values = np.array([1.0, np.nan, 3.0])
     claims = ClientReports(attack, 0, 3)

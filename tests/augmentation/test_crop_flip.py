@@ -14,7 +14,7 @@ from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
-from fedcohort.rng import generator, torch_scope
+from fedcohort.rng import new_generator, seeded_torch
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
 from fedcohort.training.engines import choose
@@ -77,7 +77,7 @@ def trainer_of(pixels: str = "float32", augmentation: Any = None, **client: Any)
             make("partition", "iid"), make("label_noise", "none"), seed=0, clients=3, server_val=0.1, client_val=0.1
         ),
     )
-    with torch_scope(SEED, "weights"):
+    with seeded_torch(SEED, "weights"):
         networks = [nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(32, 3)) for _ in range(2)]
     for network in networks:
         SCALE.attach(network)
@@ -104,7 +104,7 @@ def test_local_training_sees_each_pass_changed() -> None:
     trainer.watch = watch
     trainer.train(task_of(1, units=2, round=4), {})
     x, _ = trainer.federation.train.samples_of(1)
-    draws, expected = generator(SEED, "augmentation", 4, 1), []
+    draws, expected = new_generator(SEED, "augmentation", 4, 1), []
     for order, _ in trainer.passes(task_of(1, units=2, round=4)):
         down, right = draws.integers(-2, 3, (2, len(x)))
         expected.append(crop_and_flip(x[order], down, right, draws.random(len(x)) < 0.5))

@@ -3,7 +3,7 @@ import pytest
 
 from fedcohort.data.ragged import Ragged
 from fedcohort.label_noise.none import NoNoise
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.startup.assign import _flip_labels, _shuffle
 from known import known
 
@@ -44,14 +44,14 @@ def test_the_order_of_samples_depends_only_on_seed_and_client(lists: list[np.nda
     ragged = Ragged.from_parts(lists)
     _shuffle(ragged, 5)
     for k, own in enumerate(lists):
-        np.testing.assert_array_equal(ragged[k], generator(5, "client_split", client=k).permutation(own))
+        np.testing.assert_array_equal(ragged[k], new_generator(5, "client_split", client=k).permutation(own))
 
 
 def test_each_client_flips_labels_with_its_own_generator() -> None:
     ragged = Ragged.from_sizes(np.arange(600), np.full(3, 200))
     true_y, rates = np.arange(600) % 7, np.array([0.5, 0.0, 0.9])
     seen = known(_flip_labels(NoNoise(), ragged, true_y, rates, 7, seed=2))
-    draws = [generator(2, "label_flip", client=k) for k in range(3)]
+    draws = [new_generator(2, "label_flip", client=k) for k in range(3)]
     expected = [NoNoise().flip(true_y[own], r, 7, g) for own, r, g in zip(each(ragged), rates, draws, strict=True)]
     np.testing.assert_array_equal(seen, np.concatenate(expected))
     np.testing.assert_array_equal(seen[200:400], true_y[200:400])

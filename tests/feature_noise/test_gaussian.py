@@ -13,7 +13,7 @@ from fedcohort.feature_noise.gaussian import Gaussian
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.iid import Iid
 from fedcohort.record import metadata
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
 from federation_toy import make_raw
@@ -61,7 +61,7 @@ def test_only_training_inputs_get_noise() -> None:
 def test_a_samples_noise_depends_on_seed_and_client() -> None:
     """The noise of client 3 is the first draws of its generator in float32, T_k before V_k."""
     plain, noisy = make_federation(), make_federation(noise=Gaussian(2.0, "bimodal", 1.0))
-    rng = generator(0, "feature_draw", client=3)
+    rng = new_generator(0, "feature_draw", client=3)
     for shard, disturbed in ((plain.train, noisy.train), (plain.val, noisy.val)):
         x = split_by_client(shard)[3].numpy()
         expected = rng.standard_normal(x.shape, dtype=np.float32) * np.float32(2) + x

@@ -10,9 +10,9 @@ import torch
 
 import global_rng
 from agg_harness import collect_updates, make_arrived, make_population, make_update
-from fedcohort.component import PROXY, RELATIVE_ADVICE, UNADVISED_WEIGHTS
+from fedcohort.component import PROXY_INPUTS, RELATIVE_ADVICE, UNADVISED_WEIGHTS
 from fedcohort.round.collected import Collected, reweight
-from fedcohort.state import pack
+from fedcohort.state import pack_state
 from remedies import remedy
 from saving import restore
 from yaml_words import list_options, make
@@ -59,7 +59,7 @@ def assert_along(direction: torch.Tensor, delta: torch.Tensor, agg: Any) -> None
     if getattr(agg, "own_length", False):
         assert float(direction @ delta) > 0
         delta = delta * direction.norm() / delta.norm()
-    torch.testing.assert_close(direction, delta, atol=1e-4 if PROXY in agg.requirements else 1e-12, rtol=0)
+    torch.testing.assert_close(direction, delta, atol=1e-4 if PROXY_INPUTS in agg.requirements else 1e-12, rtol=0)
 
 
 @remedy("Where all updates are equal, return this update, or set `own_length = True`.")
@@ -81,7 +81,7 @@ def test_order_of_arrival_is_irrelevant(agg: Any) -> None:
     forward, after = step(agg, fresh(agg), rows, apart=0.3)
     backward, backward_state = step(agg, fresh(agg), rows[::-1], apart=0.3)
     torch.testing.assert_close(forward, backward, atol=1e-14, rtol=0)
-    assert_same(pack(after), pack(backward_state), 1e-14)
+    assert_same(pack_state(after), pack_state(backward_state), 1e-14)
 
 
 @remedy("Read clients from `arrived.outcome.clients`, which holds finite updates only, not from the selection.")
@@ -91,7 +91,7 @@ def test_dropping_a_client_equals_not_selecting_it(agg: Any) -> None:
     with_it, after = step(agg, fresh(agg), [*rows, broken], apart=0.3)
     without, state_without = step(agg, fresh(agg), rows, apart=0.3)
     torch.testing.assert_close(with_it, without, atol=0, rtol=0)
-    assert_same(pack(after), pack(state_without), 0)
+    assert_same(pack_state(after), pack_state(state_without), 0)
 
 
 @remedy("Leave out the rows where `arrived.weights` is 0: the selector has excluded these clients.")
@@ -104,7 +104,7 @@ def test_clients_with_zero_weight_do_not_change_the_direction(agg: Any) -> None:
         with_it, after = close(kind, fresh(kind), reweighted, apart=0.3)
         without, state_without = step(kind, fresh(kind), rows, apart=0.3)
         torch.testing.assert_close(with_it, without, atol=1e-12, rtol=0)
-        assert_same(pack(after), pack(state_without), 1e-12)
+        assert_same(pack_state(after), pack_state(state_without), 1e-12)
 
 
 @remedy("Declare `requirements = {RELATIVE_ADVICE}`, or multiply the direction by the sum of `arrived.weights`.")
@@ -145,7 +145,7 @@ def test_without_finite_losses_the_direction_is_the_plain_mean(agg: Any, value: 
         assert torch.isfinite(direction.displacement).all()
         if not single:
             torch.testing.assert_close(direction.displacement, rows.mean, atol=1e-12, rtol=0)
-            assert_same(pack(after), pack(state), 0)
+            assert_same(pack_state(after), pack_state(state), 0)
 
 
 @remedy("Set `stacked = True` exactly where `direction` reads `arrived.matrix`.")
@@ -169,15 +169,15 @@ def test_a_restored_state_continues_identically(agg: Any) -> None:
     a, after = step(agg, copy.deepcopy(state), rows, apart=0.3)
     b, restored_state = step(agg, loaded, rows, apart=0.3)
     assert torch.equal(a, b)
-    assert_same(pack(after), pack(restored_state), 0)
+    assert_same(pack_state(after), pack_state(restored_state), 0)
 
 
 @remedy("Copy what you change: `direction` returns a new state and leaves its argument alone.")
 def test_the_input_state_is_not_modified(agg: Any) -> None:
     state = fresh(agg)
-    before = copy.deepcopy(pack(state))
+    before = copy.deepcopy(pack_state(state))
     step(agg, state, [update(agg, k, vector(3 + k)) for k in range(2)], apart=0.3)
-    assert_same(pack(state), before, 0)
+    assert_same(pack_state(state), before, 0)
 
 
 @remedy("Draw from `arrived.bench.rng(purpose)`, never from torch's or NumPy's global generator.")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.data.ragged import Ragged
-from fedcohort.rng import Draws, generator
+from fedcohort.rng import Draws, new_generator
 from fedcohort.startup.assign import _flip_labels
 from global_rng import guard
 from known import known
@@ -66,5 +66,5 @@ def test_the_flips_of_a_client_do_not_depend_on_the_others(noise: Any) -> None:
     true_y, rates = np.arange(600) % C, np.array([0.0, 0.5, 0.0])
     among = known(_flip_labels(noise, parts, true_y, np.array([0.9, 0.5, 0.1]), C, seed=2))[200:400]
     np.testing.assert_array_equal(known(_flip_labels(noise, parts, true_y, rates, C, seed=2))[200:400], among)
-    expected = noise.flip(true_y[200:400], 0.5, C, generator(2, "label_flip", client=1))
+    expected = noise.flip(true_y[200:400], 0.5, C, new_generator(2, "label_flip", client=1))
     np.testing.assert_array_equal(among, expected)

@@ -80,11 +80,11 @@ def take_step(model: Any, last: bool) -> tuple[Any, Any]:
     from torch import nn  # noqa: PLC0415
 
     from fedcohort.flat import FlatModel  # noqa: PLC0415
-    from fedcohort.rng import torch_scope  # noqa: PLC0415
+    from fedcohort.rng import seeded_torch  # noqa: PLC0415
     from laws.test_model_laws import inputs, shape_for  # noqa: PLC0415
 
     shape = shape_for(model)
-    with torch_scope(0, "weights"):
+    with seeded_torch(0, "weights"):
         network = model.build(shape, 5)
         x = inputs(model, 4, shape)
     x = x.contiguous(memory_format=torch.channels_last) if last and x.dim() == 4 else x

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
-from fedcohort.rng import torch_scope
+from fedcohort.rng import seeded_torch
 from global_rng import guard
 from remedies import remedy
 from yaml_words import list_options, make
@@ -39,7 +39,7 @@ def built(request: pytest.FixtureRequest) -> tuple[Any, tuple[int, ...], nn.Modu
 
 
 def build(model: Any, shape: tuple[int, ...], seed: int) -> nn.Module:
-    with torch_scope(seed, "weights"):
+    with seeded_torch(seed, "weights"):
         network = model.build(shape, 5)
     assert isinstance(network, nn.Module)
     return network

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedcohort.state import pack
+from fedcohort.state import pack_state
 from known import known
 from relabelling import check_relabelling
 from remedies import remedy
@@ -141,12 +141,12 @@ def test_states_are_never_modified(choice: str) -> None:
     selector = cached_selector(choice)
     state = selector.init(World().population(selector.needs))
     for round in range(ROUNDS):
-        before = bits(pack(state))
+        before = bits(pack_state(state))
         step = play_round(selector, state, World(), round)
-        chosen = bits(pack(step.chosen))
+        chosen = bits(pack_state(step.chosen))
         selector.observe(step.chosen, step.outcome)
-        assert bits(pack(state)) == before
-        assert bits(pack(step.chosen)) == chosen
+        assert bits(pack_state(state)) == before
+        assert bits(pack_state(step.chosen)) == chosen
         state = step.after
 
 

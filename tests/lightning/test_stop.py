@@ -15,7 +15,7 @@ import pytest
 from fedcohort.errors import CheckpointError, FedcohortError, OptionError, TrackingError
 from fedcohort.host import messages
 from fedcohort.lightning import trainer
-from fedcohort.ranks import rank
+from fedcohort.ranks import rank_of_process
 from fedcohort.record import claim, manifest
 from fedcohort.selector.base import describe_full_first_round
 from fedcohort.training.local import LocalTrainer
@@ -182,7 +182,14 @@ def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
 def test_two_processes_hear_of_what_came_to_their_parent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numbers: tuple[int, ...]
 ) -> None:
-    signals(monkeypatch, LocalTrainer, "begin", *numbers, call=4, to=lambda: os.getppid() if rank() == 0 else None)
+    signals(
+        monkeypatch,
+        LocalTrainer,
+        "begin",
+        *numbers,
+        call=4,
+        to=lambda: os.getppid() if rank_of_process() == 0 else None,
+    )
     code, output = child(tmp_path, "trainer.devices=2", "agg=scaffold", "rounds=50")
     first = re.search(r"^(SIG\w+):", output, re.MULTILINE)
     assert first

@@ -6,14 +6,14 @@ import torch
 from torch import nn
 
 from fedcohort.maths.distil import batches, predict, step_towards, trainable_parameters
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 
 
 @pytest.mark.parametrize(
     ("n", "size", "count", "sizes"), [(5, 2, 7, [2, 2, 1, 2, 2, 1, 2]), (3, 9, 2, [3, 3]), (4, 2, 0, [])]
 )
 def test_batches_cover_all_rows_in_each_pass(n: int, size: int, count: int, sizes: list[int]) -> None:
-    mini_batches = list(batches(generator(0, "x"), n, size, count))
+    mini_batches = list(batches(new_generator(0, "x"), n, size, count))
     assert [len(rows) for rows in mini_batches] == sizes
     per_pass = -(-n // size)
     for start in range(0, count - per_pass + 1, per_pass):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.rng import torch_scope
+from fedcohort.rng import seeded_torch
 from run_harness import go
 from yaml_words import make
 
@@ -17,7 +17,7 @@ SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "uci_h
 
 
 def build(seed: int = 0, n_classes: int = 6) -> Any:
-    with torch_scope(seed, "weights"):
+    with seeded_torch(seed, "weights"):
         return make("model", "har_cnn").build((9, 128), n_classes)
 
 

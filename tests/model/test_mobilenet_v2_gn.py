@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.model.mobilenet_v2_gn import MobileNetV2
-from fedcohort.rng import torch_scope
+from fedcohort.rng import seeded_torch
 from yaml_words import make
 
 SHAPE = (3, 32, 32)
@@ -19,7 +19,7 @@ TINY: dict[str, Any] = {"width": 0.1}
 
 
 def build(n_classes: int = 10, seed: int = 0, shape: tuple[int, ...] = SHAPE, **options: Any) -> nn.Module:
-    with torch_scope(seed, "weights"):
+    with seeded_torch(seed, "weights"):
         network: nn.Module = make("model", "mobilenet_v2_gn", **options).build(shape, n_classes)
     return network
 

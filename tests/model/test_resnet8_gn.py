@@ -13,7 +13,7 @@ from engine_toy import task_of, trainer_of
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.model.resnet8_gn import ResNet8
-from fedcohort.rng import torch_scope
+from fedcohort.rng import seeded_torch
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
 from fedcohort.training.engines import choose
@@ -22,7 +22,7 @@ from yaml_words import make
 
 
 def network_of(**options: Any) -> nn.Sequential:
-    with torch_scope(1, "weights"):
+    with seeded_torch(1, "weights"):
         network: nn.Sequential = make("model", "resnet8_gn", **options).build((2, 8, 8), 3)
     return network
 

@@ -17,7 +17,7 @@ from fedcohort.round.components import ServerState
 from fedcohort.selector.random import Random
 from fedcohort.server.sgd import Sgd
 from fedcohort.startup import build
-from fedcohort.state import pack
+from fedcohort.state import pack_state
 from fedcohort.types import Advice, Selection
 from run_harness import FinishedRun, go
 from yaml_words import make
@@ -86,7 +86,7 @@ def test_a_step_above_the_limit_changes_nothing(
     (_, first, first_kept), (_, second, still) = closed
     assert first_kept == still == {}
     for part in ("agg", "server"):
-        assert_equal(pack(getattr(first, part)), pack(getattr(second, part)))
+        assert_equal(pack_state(getattr(first, part)), pack_state(getattr(second, part)))
     assert second.spent.virtual_s > first.spent.virtual_s
 
 
@@ -199,7 +199,7 @@ def test_a_selector_that_excludes_all_makes_an_empty_round(
     (_, first, first_kept), (_, second, still) = closed
     assert first_kept == still == {}
     for part in ("agg", "server"):
-        assert_equal(pack(getattr(first, part)), pack(getattr(second, part)))
+        assert_equal(pack_state(getattr(first, part)), pack_state(getattr(second, part)))
 
 
 def test_the_aggregator_does_not_see_excluded_clients(

@@ -11,7 +11,7 @@ import pytest
 
 from agg_harness import make_population
 from engine_toy import federation_of, network_of, task_of, trainer_of
-from fedcohort.component import PROXY
+from fedcohort.component import PROXY_INPUTS
 from fedcohort.signal.base import Measured, Reported, find
 from run_harness import go
 from yaml_words import list_options, make
@@ -60,7 +60,7 @@ def test_additional_vectors_are_charged_with_their_serialised_size(tmp_path: Pat
     down, up, numbers = serialised(make("agg", word, **changes))
     assert (down, up, numbers) == TABLE.get(words, (down, up, numbers))
     cheap = {"feddf": ["agg.steps=1"], "rhfl": ["agg.batches=1"]}.get(word, [])
-    proxy = ["proxy=noise"] if PROXY in make("agg", word).requirements else []
+    proxy = ["proxy=noise"] if PROXY_INPUTS in make("agg", word).requirements else []
     ran = go(tmp_path, f"agg={word}", *options, *cheap, *proxy, *CHEAP)
     before, after = (report.metrics for report in ran.reports)
     assert after["comm/down_bytes"] - before["comm/down_bytes"] == M * 4 * P * (1 + down)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from agg_harness import make_update
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.round.queries import ClientReports
 from yaml_words import make
 
@@ -17,7 +17,7 @@ def claims(fraction: float = 0.5) -> ClientReports:
 
 def test_the_attackers_are_drawn_by_the_seed() -> None:
     attack = claims()
-    expected = attack.attack.liars(8, generator(3, "attack"))
+    expected = attack.attack.liars(8, new_generator(3, "attack"))
     assert len(expected) == 4
     assert np.flatnonzero(attack.liars).tolist() == expected.tolist()
     assert not ClientReports(make("attack", "none"), 3, 8).liars.any()

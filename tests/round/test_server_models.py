@@ -9,13 +9,13 @@ from agg_harness import server_only
 from engine_toy import SEED
 from fedcohort.data.federation import Rows
 from fedcohort.flat import FlatModel
-from fedcohort.rng import generator, torch_scope
+from fedcohort.rng import new_generator, seeded_torch
 from fedcohort.round.server_models import RoundModels
 from known import known
 
 
 def conv(channels_last: bool = False) -> FlatModel:
-    with torch_scope(SEED, "weights"):
+    with seeded_torch(SEED, "weights"):
         network = nn.Sequential(nn.Conv2d(2, 3, 2), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(12, 2))
     network[1].bias.requires_grad_(False)
     return FlatModel(network, channels_last)
@@ -116,4 +116,4 @@ def test_forward_passes_are_counted() -> None:
 
 def test_draws_depend_on_seed_purpose_and_round() -> None:
     bench = workshop(conv())
-    assert bench.rng("distil").random() == generator(5, "distil", 3).random()
+    assert bench.rng("distil").random() == new_generator(5, "distil", 3).random()

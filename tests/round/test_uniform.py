@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.data.skew import class_imbalance
-from fedcohort.rng import Draws, generator
+from fedcohort.rng import Draws, new_generator
 from fedcohort.round.uniform import UniformReference, draw_uniform
 from fedcohort.types import Ids
 from run_harness import go
@@ -62,7 +62,7 @@ def test_rounds_without_a_cohort_do_not_count() -> None:
 @pytest.mark.parametrize("favourites", [True, False])
 def test_the_expected_overlap_is_m_over_k_for_independent_selections(favourites: bool) -> None:
     """Hypergeometric: variance of a round's share (1 - m/K) (K - m) / (K (K - 1)) * K / m = .0296; 4 sd of the mean."""
-    rng = generator(1, "test")
+    rng = new_generator(1, "test")
     chance, _ = played(lambda t: np.arange(M) if favourites else rng.permutation(K)[:M])
     deviation = np.sqrt((M / K) * (1 - M / K) / M * (K - M) / (K - 1) / T)
     assert chance.overlaps / chance.rounds == pytest.approx(M / K, abs=4 * deviation)
@@ -83,7 +83,7 @@ def test_round_robin_does_not_depart_from_uniform() -> None:
 
 def test_uniform_selection_departs_as_far_as_its_reference() -> None:
     """Mean |c - e| of a binomial-like count is sqrt(2/pi) of its sd; over 20 clients the two agree to a third."""
-    rng = generator(2, "test")
+    rng = new_generator(2, "test")
     chance, counts = played(lambda t: rng.permutation(K)[:M])
     metrics = chance.metrics(counts)
     expected = np.sqrt(2 / np.pi) * np.sqrt(T * (M / K) * (1 - M / K)) * K / (2 * T * M)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.samples.base import SampleRequest
 from fedcohort.samples.threshold import draw_around_threshold, loss_threshold
 from fedcohort.types import Population, RoundOutcome, Selection
@@ -23,7 +23,7 @@ def part(**options: Any) -> Any:
 
 def request(losses: np.ndarray = LOSSES, client: int = 0) -> SampleRequest:
     return SampleRequest(
-        client, len(losses), 1.0, 0.0, 9.0, 5, 2, losses, lambda purpose: generator(0, purpose, 3, client)
+        client, len(losses), 1.0, 0.0, 9.0, 5, 2, losses, lambda purpose: new_generator(0, purpose, 3, client)
     )
 
 
@@ -94,7 +94,7 @@ def test_noise_is_drawn_per_client_and_number() -> None:
     noise = np.array([samples.report_losses(state, request(client=k), LOSSES)["loss_high"] for k in range(1000)]) - 0.82
     assert abs(noise.mean()) < 4 * 0.5 / np.sqrt(1000)
     assert noise.std() == pytest.approx(0.5, rel=4.5 / np.sqrt(2 * 1000))
-    drawn = generator(0, "metadata", 3, 7).standard_normal(4)
+    drawn = new_generator(0, "metadata", 3, 7).standard_normal(4)
     report = samples.report_losses(state, request(client=7), LOSSES)
     np.testing.assert_allclose(list(report.values())[:2], np.array(list(plain.values())[:2]) + 0.5 * drawn[:2])
     again = samples.report_losses(state, request(client=7), LOSSES)

@@ -9,7 +9,7 @@ import pytest
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.flat import FlatModel
 from fedcohort.maths.sketch import sketch_gradient
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.selector.hcsfed import HcsFed, State, stratum_weights
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ProbeResult, RoundOutcome, Selection
@@ -275,7 +275,7 @@ def test_the_signal_is_the_sketch_of_the_gradient(way: str) -> None:
     sketches = signal.compute(lab, 0, ids(0, 2), {"rate": 0.1, "way": way, "key": 0})
     for row, k in zip(sketches, (0, 2), strict=True):
         gradient = lab.gradient(k).double().numpy()
-        np.testing.assert_array_equal(row, sketch_gradient(gradient, 0.1, way, generator(0, "signal/sketch")))
+        np.testing.assert_array_equal(row, sketch_gradient(gradient, 0.1, way, new_generator(0, "signal/sketch")))
     assert np.abs(sketches[0] - sketches[1]).max() > 0
     assert (signal.bytes_up, signal.passes) == (4, 3)
 

@@ -15,7 +15,7 @@ N = {"n_train": np.array([50, 30, 20])}
 
 def inclusion(weights: str, draws: int) -> tuple[np.ndarray, list[int]]:
     """How often each of three clients is in a cohort of two, and the sizes of the cohorts."""
-    generator = rng.generator(0, "monte carlo")
+    generator = rng.new_generator(0, "monte carlo")
     ctx = RoundContext(0, 2, 3, np.arange(3), N, generator)
     picks = [Random(weights).select(Stateless(), ctx, {})[0].clients for _ in range(draws)]
     return np.bincount(np.concatenate(picks), minlength=3) / draws, [len(set(p.tolist())) for p in picks]

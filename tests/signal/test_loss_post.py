@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from engine_toy import SEED, federation_of, network_of, task_of, trainer_of
 from fedcohort.flat import FlatModel
-from fedcohort.rng import torch_scope
+from fedcohort.rng import seeded_torch
 from fedcohort.training.engines import choose
 from run_harness import FinishedRun, go
 from signal_kinds import find_reported
@@ -137,7 +137,7 @@ def divergence(losses: list[float]) -> float:
 def test_later_losses_are_lower_and_more_similar() -> None:
     """A model that is confident and wrong, and clients whose data follow different rules."""
     federation = federation_of(n=400, clients=6, dtype=torch.float64)
-    with torch_scope(SEED, "weights"):
+    with seeded_torch(SEED, "weights"):
         network = nn.Linear(5, 3).double()
     network.weight.data *= 6
     losses_by_signal: dict[str, list[float]] = {"loss": [], "train_loss": [], "loss_post": []}

@@ -65,7 +65,7 @@ def test_a_component_inside_another_is_checked_before_either_is_made() -> None:
 
 
 @pytest.mark.parametrize(
-    "target", [PROGRAM, "antigravity.x", "fedcohort.__main__.main", "fedcohort:x", "fedcohort.rng.generator", 3]
+    "target", [PROGRAM, "antigravity.x", "fedcohort.__main__.main", "fedcohort:x", "fedcohort.rng.new_generator", 3]
 )
 def test_a_received_config_may_only_name_components(target: object) -> None:
     with pytest.raises(OptionError, match=r"selector._target_ must be a class") as caught:

@@ -10,7 +10,7 @@ from torch import nn
 
 from fedcohort.data.pixels import PixelScale
 from fedcohort.flat import FlatModel
-from fedcohort.rng import torch_scope
+from fedcohort.rng import seeded_torch
 from fedcohort.training import chain
 from fedcohort.training.chain import Chain, find_chain
 from fedcohort.training.step import Plain, Stepwise
@@ -41,7 +41,7 @@ def trained(network: nn.Module, x: torch.Tensor, by_hand: bool) -> tuple[torch.T
 
 @pytest.mark.parametrize("make_network", [perceptron, convolutions])
 def test_a_pass_is_autograds(make_network: Callable[[], nn.Module]) -> None:
-    with torch_scope(3, "weights"):
+    with seeded_torch(3, "weights"):
         network, x = make_network().double(), torch.randn(13, 1, 4, 4, dtype=torch.float64)
     (a, losses), (b, other_losses) = (trained(network, x, by_hand) for by_hand in (True, False))
     assert not torch.equal(a, FlatModel(network).w)
@@ -50,7 +50,7 @@ def test_a_pass_is_autograds(make_network: Callable[[], nn.Module]) -> None:
 
 
 def test_bytes_are_converted_by_the_front_with_the_same_bits() -> None:
-    with torch_scope(3, "weights"):
+    with seeded_torch(3, "weights"):
         network = convolutions()
     pixels = torch.arange(13 * 16, dtype=torch.uint8).reshape(13, 1, 4, 4)
     (a, losses), (b, other_losses) = (trained(network, x, True) for x in (pixels, SCALE.numbers(pixels)))

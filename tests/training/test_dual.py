@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from engine_toy import SEED, federation_of, task_of, trainer_of
-from fedcohort.rng import torch_scope
+from fedcohort.rng import seeded_torch
 from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.round.collected import Collected
 from fedcohort.training.chain import ChainedNetwork
@@ -33,7 +33,7 @@ RAGGED = [None, np.array([2]), np.array([0, 3, 5, 6, 9]), np.arange(11), np.aran
 
 
 def trainer(dtype: torch.dtype, objective: str = "ce", **client: Any) -> LocalTrainer:
-    with torch_scope(SEED, "weights"):
+    with seeded_torch(SEED, "weights"):
         network = nn.Linear(5, 3).to(dtype)
     federation = federation_of(n=300, clients=6, dtype=dtype)
     local_trainer: LocalTrainer = trainer_of(federation, network, objective, **client)

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from engine_toy import SEED, federation_of, flat, network_of, task_of, trainer_of
 from fedcohort.flat import FlatModel
-from fedcohort.rng import generator, torch_scope
+from fedcohort.rng import new_generator, seeded_torch
 from fedcohort.training.chain import find_chain
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.engines import choose
@@ -25,7 +25,7 @@ from yaml_words import make
 def by_hand(federation: Any, network: nn.Module, task: ClientTask, batch: int, optimizer: Any) -> torch.Tensor:
     """Train a client's epochs by a straightforward loop; return the trained parameters."""
     x, y = federation.train.samples_of(task.client)
-    rng = generator(SEED, "batches", task.round, task.client)
+    rng = new_generator(SEED, "batches", task.round, task.client)
     for _ in range(task.units):
         order = rng.permutation(len(y))
         for start in range(0, len(y), batch):
@@ -91,7 +91,7 @@ CASES = [  # every network with each objective, once plainly and once with one o
 @pytest.mark.parametrize(("name", "objective", "hooks", "client"), CASES, ids=str)
 def test_hand_written_gradients_are_autograds(name: str, objective: str, hooks: str, client: dict[str, Any]) -> None:
     federation = federation_of(dtype=torch.float64)
-    with torch_scope(SEED, "weights"):
+    with seeded_torch(SEED, "weights"):
         network = nn.Sequential(*NETWORKS[name]()).double()
     given = {"": (), "prox": make("regulariser", "prox", mu=0.5).hooks, "scaffold": make("agg", "scaffold").hooks}
     down = {"c": torch.full((sum(p.numel() for p in network.parameters()),), 0.1, dtype=torch.float64)}
@@ -245,7 +245,7 @@ class Within(nn.Module):
     ids=["a layer", "a module of one's own", "recurrent", "attention"],
 )
 def test_dropout_is_keyed_and_leaves_the_global_generator_alone(make_network: Callable[[], nn.Module]) -> None:
-    with torch_scope(SEED, "weights"):
+    with seeded_torch(SEED, "weights"):
         dropping = make_network()
     federation, network = federation_of(), network_of(torch.float32, dropping)
     trainer = trainer_of(federation, network)

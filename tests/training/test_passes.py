@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.training.passes import count_dealt, count_pieces, cut_into_batches, draw_passes, endless_batches
 
 
@@ -18,7 +18,7 @@ def test_the_last_piece_is_what_is_left() -> None:
 
 @pytest.mark.parametrize(("steps", "lengths"), [(0, []), (2, [2]), (3, [3]), (7, [3, 3, 1])])
 def test_passes_end_where_the_steps_do(steps: int, lengths: list[int]) -> None:
-    passes = draw_passes(generator(0, "x"), 5, cut_into_batches(5, 2, False), steps)
+    passes = draw_passes(new_generator(0, "x"), 5, cut_into_batches(5, 2, False), steps)
     assert [len(pieces) for _, pieces in passes] == lengths
     assert all(sorted(order) == list(range(5)) for order, _ in passes)
     assert len({tuple(order) for order, _ in passes}) == len(passes)
@@ -32,7 +32,8 @@ def test_what_is_counted_is_what_is_dealt(batch: int | None, merge_last: bool) -
     assert count_pieces(n, batch, merge_last).tolist() == [len(pieces) for pieces in cuts]
     for steps in range(12):
         dealt = [
-            draw_passes(generator(0, "x"), size, pieces, steps) for size, pieces in zip(n.tolist(), cuts, strict=True)
+            draw_passes(new_generator(0, "x"), size, pieces, steps)
+            for size, pieces in zip(n.tolist(), cuts, strict=True)
         ]
         n_samples = [sum(stop - start for _, pieces in passes for start, stop in pieces) for passes in dealt]
         assert count_dealt(n, batch, merge_last, steps).tolist() == n_samples
@@ -40,8 +41,8 @@ def test_what_is_counted_is_what_is_dealt(batch: int | None, merge_last: bool) -
 
 
 def test_mini_batches_without_end() -> None:
-    first, second = (list(itertools.islice(endless_batches(generator(0, "x"), 5, 2), n)) for n in (3, 9))
+    first, second = (list(itertools.islice(endless_batches(new_generator(0, "x"), 5, 2), n)) for n in (3, 9))
     assert [len(rows) for rows in second] == [2, 2, 1] * 3
     assert sorted(position for rows in first for position in rows) == list(range(5))
     assert all((a == b).all() for a, b in zip(first, second, strict=False))
-    assert not list(endless_batches(generator(0, "x"), 0, 2))
+    assert not list(endless_batches(new_generator(0, "x"), 0, 2))

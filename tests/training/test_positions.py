@@ -10,7 +10,7 @@ from torch import nn
 from engine_toy import SEED, task_of, trainer_of
 from fedcohort.data.targets import ONE_CLASS, UNLABELLED, Positions
 from fedcohort.dataset.base import Raw
-from fedcohort.rng import torch_scope
+from fedcohort.rng import seeded_torch
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
 from fedcohort.training.engines import choose
@@ -78,7 +78,7 @@ def test_clients_side_by_side_end_where_each_alone_does(words: tuple[str, Any]) 
     raw = Raw("toy", x, y, x[:20], y[:20], 6, targets=PLACES)
     deal = (make("partition", "iid"), make("label_noise", "none"))
     federation = build(raw, SplitOptions(*deal, seed=0, clients=4, server_val=0.1, client_val=0.1))
-    with torch_scope(SEED, "weights"):
+    with seeded_torch(SEED, "weights"):
         network = Bigrams().double()
     trainer = trainer_of(federation, network, *words, batch=6)
     down = {"c": torch.linspace(-1, 1, trainer.server.layout.n_params, dtype=torch.float64)}

@@ -15,7 +15,7 @@ from engine_toy import flat, task_of, trainer_of
 from fedcohort.data.targets import Positions
 from fedcohort.dataset.base import Raw
 from fedcohort.model.word_lstm import WordLstm
-from fedcohort.rng import torch_scope
+from fedcohort.rng import seeded_torch
 from fedcohort.startup import components, load
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.build import build_network
@@ -153,7 +153,7 @@ def test_a_step_on_reddit_uses_the_released_codes_loss(scale: float, clipped: bo
     raw = Raw("toy", x, y, x[:20], y[:20], 12, targets=Positions(()))
     dealt_out = (make("partition", "iid"), make("label_noise", "none"))
     federation = build(raw, SplitOptions(*dealt_out, seed=0, clients=2, server_val=0.1, client_val=0))
-    with torch_scope(0, "weights"):
+    with seeded_torch(0, "weights"):
         network = WordLstm(embedding=8, hidden=8, layers=1).build((10,), 12).double()
     with torch.no_grad():
         for parameter in network.parameters():

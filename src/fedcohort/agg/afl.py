@@ -72,9 +72,9 @@ class Afl(Aggregator[State]):
 
     def __post_init__(self) -> None:
         ranges.number("gamma", self.gamma, "[0, 1e30]")
-        ranges.choice("loss", self.loss, *losses.SIGNALS)
+        ranges.choice("loss", self.loss, *losses.LOSS_SIGNALS)
         ranges.flag("unbiased", self.unbiased)
-        ranges.number("loss_cap", self.loss_cap, "[1, inf)", optional=True)
+        ranges.number("loss_cap", self.loss_cap, "[1, inf)", allow_null=True)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -82,8 +82,8 @@ class Afl(Aggregator[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        participation_requirement = set() if self.unbiased else {FULL_PARTICIPATION}
-        return frozenset({CLEAN_LABELS} | participation_requirement if self.gamma > 0 else ())
+        participation_requirements = set() if self.unbiased else {FULL_PARTICIPATION}
+        return frozenset({CLEAN_LABELS} | participation_requirements if self.gamma > 0 else ())
 
     @property
     def requirements(self) -> frozenset[Requirement]:
@@ -96,14 +96,23 @@ class Afl(Aggregator[State]):
         return sample_weights("uniform", n_used, n_train)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
-        rows, F = losses.read_losses(arrived, self.loss, self.loss_cap)
-        if not len(rows):
+        positions_with_loss, F = losses.read_losses(arrived, self.loss, self.loss_cap)
+        if not len(positions_with_loss):
             return Direction(arrived.mean), state
-        clients, share = arrived.outcome.clients[rows], losses.normalised_weights(arrived, rows)
-        weight = state.mixture[clients] * share
-        weight = weight / weight.sum() if state.mixture[clients].sum() > MIN_WEIGHT_SUM else share
+        client_ids, advice_weights = (
+            arrived.outcome.clients[positions_with_loss],
+            losses.normalised_weights(arrived, positions_with_loss),
+        )
+        client_weights = state.mixture[client_ids] * advice_weights
+        client_weights = (
+            client_weights / client_weights.sum()
+            if state.mixture[client_ids].sum() > MIN_WEIGHT_SUM
+            else advice_weights
+        )
         ascended_mixture = state.mixture.copy()
-        ascended_mixture[clients] += self.gamma * F * (len(ascended_mixture) / len(rows) if self.unbiased else 1.0)
-        return arrived.combine(losses.scatter_weights(arrived, rows, weight)), State(
+        ascended_mixture[client_ids] += (
+            self.gamma * F * (len(ascended_mixture) / len(positions_with_loss) if self.unbiased else 1.0)
+        )
+        return arrived.combine(losses.scatter_weights(arrived, positions_with_loss, client_weights)), State(
             project_onto_simplex(ascended_mixture)
         )

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from fedcohort import ranges
 from fedcohort.component import Component
-from fedcohort.errors import renamed
+from fedcohort.errors import renamed_attribute
 from fedcohort.hook import ClientHook
 from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
 
@@ -76,8 +76,8 @@ class Arrived(ReadOnly):
     updates: Float[Tensor, "m p"] | None
     buffers: Float[Tensor, "m b"] | None = None
     server_models: ServerModels | None = None
-    workshop = renamed("Arrived.workshop", "server_models")
-    bench = renamed("Arrived.bench", "required_server_models")
+    workshop = renamed_attribute("Arrived.workshop", "server_models")
+    bench = renamed_attribute("Arrived.bench", "required_server_models")
 
     @property
     def required_server_models(self) -> ServerModels:
@@ -165,18 +165,18 @@ class Aggregator(Component, Protocol[S]):
         """Return the server update and the next state. It is not called in a round without arrivals."""
 
 
-def sample_weights(rule: str, n_used: Ids, n_train: Ids) -> Values:
+def sample_weights(weighting: str, n_used: Ids, n_train: Ids) -> Values:
     """Return weights before normalisation, float64, aligned with the arguments.
 
     Args:
-        rule: "used" weighs by the samples that mini-batches are drawn from (`ClientUpdate.n_used`), "samples" by the
-            training samples, "uniform" equally.
+        weighting: "used" weighs by the samples that mini-batches are drawn from (`ClientUpdate.n_used`), "samples" by
+            the training samples, "uniform" equally.
         n_used: samples used by each client.
         n_train: training samples of each client.
     """
-    if rule == "uniform":
+    if weighting == "uniform":
         return np.ones(len(n_used))
-    return (n_used if rule == "used" else n_train).astype(np.float64)
+    return (n_used if weighting == "used" else n_train).astype(np.float64)
 
 
 @dataclass(frozen=True)

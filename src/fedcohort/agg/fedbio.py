@@ -35,7 +35,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.agg.base import Arrived, Direction, SampleWeighted
-from fedcohort.component import CLASSES, FREE_UPDATE, Facts, Requirement
+from fedcohort.component import ONE_CLASS_PER_SAMPLE, UNRESTRICTED_UPDATE, Facts, Requirement
 from fedcohort.hook import ClientContext, ClientHook, HookResult, StepView, Vector, Weighing
 from fedcohort.types import Population
 
@@ -99,8 +99,8 @@ class _SampleWeigher:
         else:
             u = self.u
             self.u = options.bound(u + options.tau * (gradient - step.curvature(u, 2 * sigma)))
-        gain = torch.nan_to_num(sigma * (1 - sigma) * step.along(u) / len(x), nan=0.0)
-        self.x[step.positions] = (x + options.eta_x * gain).clamp(-options.x_max, options.x_max)
+        weight_gain = torch.nan_to_num(sigma * (1 - sigma) * step.along(u) / len(x), nan=0.0)
+        self.x[step.positions] = (x + options.eta_x * weight_gain).clamp(-options.x_max, options.x_max)
         return 2 * sigma
 
     def correct(self, g: Vector, y: Vector) -> None:
@@ -188,8 +188,8 @@ class FedBiO(SampleWeighted[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        extra_requirements = {FREE_UPDATE} if self.variant == "second_order" else set()
-        return frozenset({UNCORRECTED_LABELS, MEAN_OBJECTIVE, CLIENT_VAL, CLASSES, *extra_requirements})
+        extra_requirements = {UNRESTRICTED_UPDATE} if self.variant == "second_order" else set()
+        return frozenset({UNCORRECTED_LABELS, MEAN_OBJECTIVE, CLIENT_VAL, ONE_CLASS_PER_SAMPLE, *extra_requirements})
 
     @property
     def hooks(self) -> tuple[ClientHook, ...]:

@@ -35,7 +35,7 @@ from torch.nn import functional as F
 
 from fedcohort import ranges
 from fedcohort.agg.base import Arrived, Direction, SampleWeighted, ServerModels
-from fedcohort.component import CLASSES, PROXY, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Requirement
+from fedcohort.component import ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Requirement
 from fedcohort.maths.distil import batches, predict, step_towards, trainable_parameters
 from fedcohort.maths.optimizers import uncompiled
 from fedcohort.types import Population
@@ -71,7 +71,7 @@ class FedDf(SampleWeighted[None]):
         ranges.integer("batch", self.batch, "[1, inf)")
         ranges.number("lr", self.lr, "(0, 1e30]")
         ranges.number("tau", self.tau, "(0, inf)")
-        ranges.integer("eval_every", self.eval_every, "[1, inf)", optional=True)
+        ranges.integer("eval_every", self.eval_every, "[1, inf)", allow_null=True)
         ranges.integer("patience", self.patience, "[1, inf)")
         ranges.flag("drop_worst", self.drop_worst)
 
@@ -81,36 +81,41 @@ class FedDf(SampleWeighted[None]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({PROXY, CLASSES, *((RELATIVE_ADVICE,) if self.steps else ())})
+        return frozenset({PROXY_INPUTS, ONE_CLASS_PER_SAMPLE, *((RELATIVE_ADVICE,) if self.steps else ())})
 
     def init(self, population: Population, n_params: int) -> None:
         """Return None, as FedDF keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
-        start = arrived.combine(arrived.weights)
+        mean_direction = arrived.combine(arrived.weights)
         if self.steps == 0:
-            return start, None
-        models = arrived.required_server_models
-        x, order = self._draw_batches(models)
+            return mean_direction, None
+        server_models = arrived.required_server_models
+        x, positions_by_step = self._draw_batches(server_models)
         t = self._teacher_predictions(arrived, x)
         if t is None:
-            return start, None
-        student = self._train_student(models, models.model(start.displacement, None), x, t, order)
-        return Direction(models.update_of(student), start.weights), None
+            return mean_direction, None
+        student = self._train_student(
+            server_models, server_models.model(mean_direction.displacement, None), x, t, positions_by_step
+        )
+        return Direction(server_models.update_of(student), mean_direction.weights), None
 
-    def _draw_batches(self, models: ServerModels) -> tuple[Tensor, list[Tensor]]:
+    def _draw_batches(self, server_models: ServerModels) -> tuple[Tensor, list[Tensor]]:
         """Return the proxy inputs that the distillation uses, and the positions of each step's mini-batch in them."""
-        n = len(models.proxy)
-        rows_per_step = list(batches(models.rng("distil"), n, self.batch, self.steps))
-        used_rows, positions = np.unique(np.concatenate(rows_per_step), return_inverse=True)
-        first_of_step = np.cumsum([len(rows) for rows in rows_per_step])[:-1]
-        device = models.proxy.device
-        batches_of_steps = [torch.from_numpy(p).to(device) for p in np.split(positions, first_of_step)]
-        return models.proxy[torch.from_numpy(used_rows).to(device)], batches_of_steps
+        n_proxy_inputs = len(server_models.proxy)
+        proxy_rows_by_step = list(batches(server_models.rng("distil"), n_proxy_inputs, self.batch, self.steps))
+        used_proxy_rows, positions = np.unique(np.concatenate(proxy_rows_by_step), return_inverse=True)
+        first_position_of_step = np.cumsum([len(step_rows) for step_rows in proxy_rows_by_step])[:-1]
+        device = server_models.proxy.device
+        positions_by_step = [
+            torch.from_numpy(step_positions).to(device)
+            for step_positions in np.split(positions, first_position_of_step)
+        ]
+        return server_models.proxy[torch.from_numpy(used_proxy_rows).to(device)], positions_by_step
 
     def _teacher_predictions(self, arrived: Arrived, x: Tensor) -> Float[Tensor, "n c"] | None:
         """Return t(x), the teachers' joint class probabilities on inputs x, [n, C]; None without a valid teacher."""
-        mean, count = torch.zeros(()), 0
+        mean_logits, n_teachers = torch.zeros(()), 0
         for i in np.flatnonzero(arrived.weights):
             teacher = arrived.model_of(int(i))
             z = predict(teacher, x, self.batch)
@@ -118,34 +123,34 @@ class FedDf(SampleWeighted[None]):
                 continue
             if self.drop_worst and arrived.required_server_models.accuracy(teacher) <= 1 / z.shape[1]:
                 continue
-            count += 1
-            mean = z if count == 1 else mean + (z - mean) / count
-        return F.softmax(mean / self.tau, 1) if count else None
+            n_teachers += 1
+            mean_logits = z if n_teachers == 1 else mean_logits + (z - mean_logits) / n_teachers
+        return F.softmax(mean_logits / self.tau, 1) if n_teachers else None
 
     def _train_student(
-        self, models: ServerModels, student: nn.Module, x: Tensor, t: Tensor, order: list[Tensor]
+        self, server_models: ServerModels, student: nn.Module, x: Tensor, t: Tensor, positions_by_step: list[Tensor]
     ) -> nn.Module:
         """Train the student network on the teachers' probabilities, and return the best one on server_val, or the last.
 
         Args:
-            models: the networks on the server.
+            server_models: the networks on the server.
             student: network to train.
             x: inputs of the proxy, [n, ...].
             t: the teachers' probabilities on x, [n, C].
-            order: positions in x of each step's mini-batch.
+            positions_by_step: positions in x of each step's mini-batch.
         """
         student.eval()
         optimizer = uncompiled(torch.optim.Adam)(trainable_parameters(student), lr=self.lr)
-        best, best_student, evaluations_without_gain = -math.inf, student, 0
-        for step, rows in enumerate(order):
+        best_accuracy, best_student, evaluations_without_gain = -math.inf, student, 0
+        for step, batch_positions in enumerate(positions_by_step):
             optimizer.param_groups[0]["lr"] = self.lr * 0.5 * (1 + math.cos(math.pi * step / self.steps))
-            step_towards(optimizer, t[rows], student(x[rows]), self.tau)
+            step_towards(optimizer, t[batch_positions], student(x[batch_positions]), self.tau)
             evaluations_without_gain += 1
             if self.eval_every is None or ((step + 1) % self.eval_every and step + 1 < self.steps):
                 continue
-            accuracy = models.accuracy(student)
-            if accuracy > best:
-                best, best_student, evaluations_without_gain = accuracy, copy.deepcopy(student), 0
+            accuracy = server_models.accuracy(student)
+            if accuracy > best_accuracy:
+                best_accuracy, best_student, evaluations_without_gain = accuracy, copy.deepcopy(student), 0
             elif evaluations_without_gain >= self.patience:
                 break
         return best_student

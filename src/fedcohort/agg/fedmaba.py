@@ -84,9 +84,9 @@ class FedMaba(SampleWeighted[State]):
         ranges.number("eta", self.eta, "(0, inf)")
         ranges.number("alpha", self.alpha, "[0, 1]")
         ranges.number("rho", self.rho, "[0, inf)")
-        ranges.choice("loss", self.loss, *losses.SIGNALS)
+        ranges.choice("loss", self.loss, *losses.LOSS_SIGNALS)
         ranges.choice("sync", self.sync, "mass", "literal")
-        ranges.number("loss_cap", self.loss_cap, "[1, inf)", optional=True)
+        ranges.number("loss_cap", self.loss_cap, "[1, inf)", allow_null=True)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -94,8 +94,8 @@ class FedMaba(SampleWeighted[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        participation_requirement = {FULL_PARTICIPATION} if self.sync == "literal" else set()
-        return frozenset({CLEAN_LABELS, UNADVISED_WEIGHTS} | participation_requirement if self.alpha > 0 else ())
+        participation_requirements = {FULL_PARTICIPATION} if self.sync == "literal" else set()
+        return frozenset({CLEAN_LABELS, UNADVISED_WEIGHTS} | participation_requirements if self.alpha > 0 else ())
 
     @property
     def requirements(self) -> frozenset[Requirement]:
@@ -105,13 +105,15 @@ class FedMaba(SampleWeighted[State]):
         return State(np.full(population.n_clients, 1 / population.n_clients))
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
-        rows, F = losses.read_losses(arrived, self.loss, self.loss_cap)
-        if not len(rows):
+        positions_with_loss, F = losses.read_losses(arrived, self.loss, self.loss_cap)
+        if not len(positions_with_loss):
             return Direction(arrived.mean), state
-        clients = arrived.outcome.clients[rows]
-        p = state.p[clients]
+        client_ids = arrived.outcome.clients[positions_with_loss]
+        p = state.p[client_ids]
         p_hat, _ = tilt_within_kl_ball(np.log(np.maximum(p, MIN_WEIGHT)) + self.eta * F, self.rho)
         next_weights = state.p.copy()
-        next_weights[clients] = p_hat if self.sync == "literal" else p.sum() * p_hat
-        client_weights = self.alpha * p_hat + (1 - self.alpha) * losses.normalised_weights(arrived, rows)
-        return arrived.combine(losses.scatter_weights(arrived, rows, client_weights)), State(next_weights)
+        next_weights[client_ids] = p_hat if self.sync == "literal" else p.sum() * p_hat
+        client_weights = self.alpha * p_hat + (1 - self.alpha) * losses.normalised_weights(arrived, positions_with_loss)
+        return arrived.combine(losses.scatter_weights(arrived, positions_with_loss, client_weights)), State(
+            next_weights
+        )

@@ -27,7 +27,7 @@ import torch
 
 from fedcohort import ranges
 from fedcohort.agg.base import Arrived, Direction, SampleWeighted
-from fedcohort.component import FREE_UPDATE, NO_BATCH_NORM, RELATIVE_ADVICE, Requirement
+from fedcohort.component import NO_BATCH_NORM, RELATIVE_ADVICE, UNRESTRICTED_UPDATE, Requirement
 from fedcohort.maths.min_norm import min_norm
 from fedcohort.types import Population
 
@@ -38,7 +38,7 @@ PLAIN_SERVER = Requirement(
 )
 
 
-MIN_LENGTH = 1e-12  # shorter updates have no direction
+MIN_UPDATE_LENGTH = 1e-12  # shorter updates have no direction
 MIN_MIXTURE_LENGTH = 1e-8  # shorter mixtures of unit vectors count as 0
 
 
@@ -71,25 +71,25 @@ class FedMgdaPlus(SampleWeighted[None]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({FREE_UPDATE, RELATIVE_ADVICE})
+        return frozenset({UNRESTRICTED_UPDATE, RELATIVE_ADVICE})
 
     def init(self, population: Population, n_params: int) -> None:
         """Return None, as FedMGDA+ keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         D = arrived.matrix.cpu().numpy()
-        gram = D @ D.T  # numpy sees that it is symmetric, and does half the work
-        length = np.sqrt(np.diag(gram))
-        share = np.zeros(len(length))
-        rows = (length >= MIN_LENGTH) & (arrived.weights > 0)
-        if rows.any():
-            Q = gram[np.ix_(rows, rows)] / np.outer(length[rows], length[rows])
-            lambda_0 = arrived.weights[rows] / arrived.weights[rows].sum()
-            share[rows] = min_norm(Q, lambda_0, self.epsilon) / length[rows]
-        step = arrived.combine(share)
-        if float(torch.linalg.vector_norm(step.displacement)) < MIN_MIXTURE_LENGTH:
-            return arrived.combine(np.zeros(len(share))), None
-        eta = self.eta_g * self.decay**arrived.outcome.round
+        gram_matrix = D @ D.T  # numpy sees that it is symmetric, and does half the work
+        update_norms = np.sqrt(np.diag(gram_matrix))
+        mixture_weights = np.zeros(len(update_norms))
+        is_usable = (update_norms >= MIN_UPDATE_LENGTH) & (arrived.weights > 0)
+        if is_usable.any():
+            Q = gram_matrix[np.ix_(is_usable, is_usable)] / np.outer(update_norms[is_usable], update_norms[is_usable])
+            lambda_0 = arrived.weights[is_usable] / arrived.weights[is_usable].sum()
+            mixture_weights[is_usable] = min_norm(Q, lambda_0, self.epsilon) / update_norms[is_usable]
+        unscaled_step = arrived.combine(mixture_weights)
+        if float(torch.linalg.vector_norm(unscaled_step.displacement)) < MIN_MIXTURE_LENGTH:
+            return arrived.combine(np.zeros(len(mixture_weights))), None
+        step_length = self.eta_g * self.decay**arrived.outcome.round
         if self.rescale == "mean_norm":
-            eta *= float(length[rows].mean())
-        return arrived.combine(eta * share), None
+            step_length *= float(update_norms[is_usable].mean())
+        return arrived.combine(step_length * mixture_weights), None

@@ -12,38 +12,38 @@ import numpy as np
 from fedcohort.agg.base import Arrived
 from fedcohort.types import Ids, Values
 
-SIGNALS = ("loss", "train_loss", "loss_post")
+LOSS_SIGNALS = ("loss", "train_loss", "loss_post")
 MAX_LOSS = 1e100  # nats; larger reports count as this, so that products stay finite
 
 
-def read_losses(arrived: Arrived, signal: str, cap: float | None) -> tuple[Ids, Values]:
+def read_losses(arrived: Arrived, loss_signal: str, loss_cap: float | None) -> tuple[Ids, Values]:
     """Return the positions in `outcome.clients` of the clients with a valid loss, and these losses in nats, at least 0.
 
     Clients whose loss is not finite, or to whom the selector's advice gives no weight, are left out. A cross-entropy is
     not negative, so that reports below 0 count as 0. With fewer than half of the weighed clients lying, the median is
-    at most the largest honest loss, and every capped loss at most `cap` times that.
+    at most the largest honest loss, and every capped loss at most `loss_cap` times that.
 
     Args:
         arrived: the round's updates.
-        signal: name of the loss signal.
-        cap: losses above cap times their median are reduced to that; None for no cap.
+        loss_signal: name of the loss signal.
+        loss_cap: losses above cap times their median are reduced to that; None for no cap.
     """
-    losses = np.asarray(arrived.outcome.signals[signal], dtype=np.float64)
-    rows = np.flatnonzero(np.isfinite(losses) & (arrived.weights > 0))
-    weighed_losses: Values = np.clip(losses[rows], 0.0, MAX_LOSS)
-    if cap is not None and len(rows):
-        weighed_losses = np.minimum(weighed_losses, cap * np.median(weighed_losses))
-    return rows, weighed_losses
+    reported_losses = np.asarray(arrived.outcome.signals[loss_signal], dtype=np.float64)
+    positions_with_loss = np.flatnonzero(np.isfinite(reported_losses) & (arrived.weights > 0))
+    weighed_losses: Values = np.clip(reported_losses[positions_with_loss], 0.0, MAX_LOSS)
+    if loss_cap is not None and len(positions_with_loss):
+        weighed_losses = np.minimum(weighed_losses, loss_cap * np.median(weighed_losses))
+    return positions_with_loss, weighed_losses
 
 
-def scatter_weights(arrived: Arrived, rows: Ids, weights: Values) -> Values:
-    """Return a weight for every arrived client, [m]: `weights` at the positions `rows`, 0 elsewhere."""
-    out = np.zeros(len(arrived.weights))
-    out[rows] = weights
-    return out
+def scatter_weights(arrived: Arrived, positions: Ids, weights: Values) -> Values:
+    """Return a weight for every arrived client, [m]: `weights` at the positions `positions`, 0 elsewhere."""
+    weight_by_arrival = np.zeros(len(arrived.weights))
+    weight_by_arrival[positions] = weights
+    return weight_by_arrival
 
 
-def normalised_weights(arrived: Arrived, rows: Ids) -> Values:
-    """Return the aggregation weights of the arrived clients at the positions `rows`, which sum to 1, [len(rows)]."""
-    share: Values = arrived.weights[rows] / arrived.weights[rows].sum()
-    return share
+def normalised_weights(arrived: Arrived, positions: Ids) -> Values:
+    """Return the aggregation weights of the arrived clients at `positions`, which sum to 1, [len(positions)]."""
+    weights: Values = arrived.weights[positions] / arrived.weights[positions].sum()
+    return weights

@@ -67,8 +67,8 @@ class QFfl(SampleWeighted[None]):
     def __post_init__(self) -> None:
         super().__post_init__()
         ranges.number("q", self.q, "[0, inf)")
-        ranges.number("lipschitz", self.lipschitz, "(0, inf)", optional=True)
-        ranges.number("loss_cap", self.loss_cap, "[1, inf)", optional=True)
+        ranges.number("lipschitz", self.lipschitz, "(0, inf)", allow_null=True)
+        ranges.number("loss_cap", self.loss_cap, "[1, inf)", allow_null=True)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -86,16 +86,16 @@ class QFfl(SampleWeighted[None]):
         """Return None, as q-FedAvg keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
-        rows, F = losses.read_losses(arrived, "loss", self.loss_cap)
-        if not len(rows):
+        positions_with_loss, F = losses.read_losses(arrived, "loss", self.loss_cap)
+        if not len(positions_with_loss):
             return Direction(arrived.mean), None
-        p, L = losses.normalised_weights(arrived, rows), self._lipschitz_constant(arrived)
-        g = L * torch.linalg.vector_norm(arrived.matrix, dim=1).cpu().numpy()[rows]
-        largest = F.max() + LOSS_OFFSET
-        F = (F + LOSS_OFFSET) / largest
-        h = self.q * F ** (self.q - 1) / largest * g**2 + L * F**self.q
+        p, L = losses.normalised_weights(arrived, positions_with_loss), self._lipschitz_constant(arrived)
+        g = L * torch.linalg.vector_norm(arrived.matrix, dim=1).cpu().numpy()[positions_with_loss]
+        largest_loss = F.max() + LOSS_OFFSET
+        F = (F + LOSS_OFFSET) / largest_loss
+        h = self.q * F ** (self.q - 1) / largest_loss * g**2 + L * F**self.q
         w = p * F**self.q * L / (p @ h)
-        return arrived.combine(losses.scatter_weights(arrived, rows, w)), None
+        return arrived.combine(losses.scatter_weights(arrived, positions_with_loss, w)), None
 
     def _lipschitz_constant(self, arrived: Arrived) -> float:
         return self.lipschitz if self.lipschitz is not None else 1 / float(arrived.outcome.signals["lr"][0])

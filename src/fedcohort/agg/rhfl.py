@@ -40,7 +40,7 @@ from torch.nn import functional as F
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
 from fedcohort.agg.losses import read_losses, scatter_weights
-from fedcohort.component import CLASSES, PROXY, RELATIVE_ADVICE, Requirement
+from fedcohort.component import ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, RELATIVE_ADVICE, Requirement
 from fedcohort.maths.distil import batches, step_towards, trainable_parameters
 from fedcohort.maths.optimizers import uncompiled
 from fedcohort.types import Ids, Population, Values
@@ -52,7 +52,7 @@ SAME_PARTICIPATION = Requirement(
 )
 
 
-MIN_SUM = 1e-12
+MIN_DIVISOR = 1e-12
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Rhfl(Aggregator[State]):
         ranges.number("beta", self.beta, "[0, inf)")
         ranges.number("lr", self.lr, "(0, 1e30]")
         ranges.integer("batch", self.batch, "[1, inf)")
-        ranges.integer("batches", self.batches, "[1, inf)", optional=True)
+        ranges.integer("batches", self.batches, "[1, inf)", allow_null=True)
         ranges.flag("fresh_adam", self.fresh_adam)
 
     @property
@@ -103,7 +103,9 @@ class Rhfl(Aggregator[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({RELATIVE_ADVICE, *((PROXY, CLASSES) if self.mode == "align_average" else ())})
+        return frozenset(
+            {RELATIVE_ADVICE, *((PROXY_INPUTS, ONE_CLASS_PER_SAMPLE) if self.mode == "align_average" else ())}
+        )
 
     def notices(self, choice: str) -> Sequence[str]:
         if self.mode != "weights_only" or choice != "rhfl":
@@ -117,56 +119,68 @@ class Rhfl(Aggregator[State]):
         return sample_weights("uniform", n_used, n_train)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
-        rows, L = read_losses(arrived, "sce_loss", None)
-        if not len(rows):
+        positions_with_loss, L = read_losses(arrived, "sce_loss", None)
+        if not len(positions_with_loss):
             return arrived.combine(arrived.weights), state
-        clients, before = arrived.outcome.clients[rows], state.before.copy()
-        omega = scatter_weights(arrived, rows, client_confidence(before[clients], L, self.beta, arrived.weights[rows]))
-        before[clients] = L
-        if self.mode == "weights_only" or len(rows) == 1:
-            return arrived.combine(omega), State(before)
-        return self._align_models(arrived, omega), State(before)
+        client_ids, previous_losses = arrived.outcome.clients[positions_with_loss], state.before.copy()
+        omega = scatter_weights(
+            arrived,
+            positions_with_loss,
+            client_confidence(previous_losses[client_ids], L, self.beta, arrived.weights[positions_with_loss]),
+        )
+        previous_losses[client_ids] = L
+        if self.mode == "weights_only" or len(positions_with_loss) == 1:
+            return arrived.combine(omega), State(previous_losses)
+        return self._align_models(arrived, omega), State(previous_losses)
 
     def _align_models(self, arrived: Arrived, omega: Values) -> Direction:
         """Return the direction to the weighted mean of the aligned models."""
-        rows = np.flatnonzero(omega)
-        models = [arrived.model_of(int(i)) for i in rows]
-        out = np.zeros(len(omega))
-        out[rows] = omega[rows] * self._align(arrived.required_server_models, models, omega[rows])
-        out /= max(out.sum(), MIN_SUM)
+        weighed_positions = np.flatnonzero(omega)
+        client_networks = [arrived.model_of(int(i)) for i in weighed_positions]
+        aligned_weights = np.zeros(len(omega))
+        aligned_weights[weighed_positions] = omega[weighed_positions] * self._align(
+            arrived.required_server_models, client_networks, omega[weighed_positions]
+        )
+        aligned_weights /= max(aligned_weights.sum(), MIN_DIVISOR)
         displacement = torch.zeros_like(arrived.mean)
-        for i, network in zip(rows, models, strict=True):
-            if out[i]:
-                displacement += out[i] * arrived.required_server_models.update_of(network)
-        return Direction(displacement, out)
+        for i, network in zip(weighed_positions, client_networks, strict=True):
+            if aligned_weights[i]:
+                displacement += aligned_weights[i] * arrived.required_server_models.update_of(network)
+        return Direction(displacement, aligned_weights)
 
-    def _align(self, models: ServerModels, networks: list[nn.Module], omega: Values) -> Values:
+    def _align(self, server_models: ServerModels, client_networks: list[nn.Module], omega: Values) -> Values:
         """Train each client's model towards the weighted prediction of the others on the proxy's inputs.
 
         Returns:
             1 for each model, 0 if its predictions are not finite, [K].
         """
-        share = torch.from_numpy(omega).to(trainable_parameters(networks[0])[0])  # inputs may be bytes, or symbols
-        optimizers = [uncompiled(torch.optim.Adam)(trainable_parameters(network), lr=self.lr) for network in networks]
-        n = len(models.proxy)
-        count = -(-n // self.batch) if self.batches is None else self.batches
-        for rows in batches(models.rng("align"), n, self.batch, count):
-            x = models.proxy[torch.from_numpy(rows).to(models.proxy.device)]
-            share, targets, pull = mixture_of_others(predict_probabilities(networks, x), share)
-            for i, network in enumerate(networks):
-                if pull[i] <= 0:
+        client_weights = torch.from_numpy(omega).to(
+            trainable_parameters(client_networks[0])[0]
+        )  # inputs may be bytes, or symbols
+        optimizers = [
+            uncompiled(torch.optim.Adam)(trainable_parameters(network), lr=self.lr) for network in client_networks
+        ]
+        n_proxy_inputs = len(server_models.proxy)
+        n_batches = -(-n_proxy_inputs // self.batch) if self.batches is None else self.batches
+        for batch_rows in batches(server_models.rng("align"), n_proxy_inputs, self.batch, n_batches):
+            x = server_models.proxy[torch.from_numpy(batch_rows).to(server_models.proxy.device)]
+            client_weights, targets, mixture_weights = mixture_of_others(
+                predict_probabilities(client_networks, x), client_weights
+            )
+            for i, network in enumerate(client_networks):
+                if mixture_weights[i] <= 0:
                     continue
                 if self.fresh_adam:
                     optimizers[i].state.clear()
-                step_towards(optimizers[i], targets[i], network(x), pull=float(pull[i]))
-        return (share > 0).double().cpu().numpy()
+                step_towards(optimizers[i], targets[i], network(x), pull=float(mixture_weights[i]))
+        return (client_weights > 0).double().cpu().numpy()
 
 
-def client_confidence(old_losses: Values, losses: Values, beta: float, p: Values) -> Values:
+def client_confidence(previous_losses: Values, losses: Values, beta: float, p: Values) -> Values:
     """Return omega, the weight of each client by its client confidence, [K], which sums to 1.
 
     Args:
-        old_losses: their previous losses in nats, NaN if there is none, [K].
+        previous_losses: their previous losses in nats, NaN if there is none, [K].
         losses: their losses in nats, [K].
         beta: weight of the client confidence.
         p: their weights at equal confidence, positive, in any unit, [K].
@@ -174,18 +188,22 @@ def client_confidence(old_losses: Values, losses: Values, beta: float, p: Values
     K = len(losses)
     if K < 2:
         return np.ones(K)
-    gain = np.where(np.isnan(old_losses), 0.0, np.maximum(old_losses - losses, 0.0)) / np.maximum(losses, MIN_SUM)
-    total = float(gain.sum())
-    W = beta * gain / total if total > MIN_SUM else np.zeros(K)  # 1 / (K - 1) is the same for all: softmax drops it
-    e = p / p.max() * np.exp(W - W.max())  # equal weights are exactly 1 there
-    omega: Values = e / e.sum()
+    learning_efficiency = np.where(
+        np.isnan(previous_losses), 0.0, np.maximum(previous_losses - losses, 0.0)
+    ) / np.maximum(losses, MIN_DIVISOR)
+    efficiency_sum = float(learning_efficiency.sum())
+    W = (
+        beta * learning_efficiency / efficiency_sum if efficiency_sum > MIN_DIVISOR else np.zeros(K)
+    )  # 1 / (K - 1) is the same for all: softmax drops it
+    unnormalised_weights = p / p.max() * np.exp(W - W.max())  # equal weights are exactly 1 there
+    omega: Values = unnormalised_weights / unnormalised_weights.sum()
     return omega
 
 
 @torch.no_grad()
-def predict_probabilities(models: list[nn.Module], x: Tensor) -> Float[Tensor, "k b c"]:
+def predict_probabilities(networks: list[nn.Module], x: Tensor) -> Float[Tensor, "k b c"]:
     """Return the class probabilities that each of k models predicts for a batch x, in eval mode, [k, b, C]."""
-    return torch.stack([F.softmax(network.eval()(x), 1) for network in models])
+    return torch.stack([F.softmax(network.eval()(x), 1) for network in networks])
 
 
 def mixture_of_others(
@@ -203,6 +221,8 @@ def mixture_of_others(
     omega = torch.where(is_finite, omega, 0.0)
     p = torch.where(is_finite[:, None, None], p, 0.0)
     weighted_predictions = omega[:, None, None] * p
-    pull = omega.sum() - omega
-    mixture = (weighted_predictions.sum(0) - weighted_predictions) / pull.clamp(min=MIN_SUM)[:, None, None]
-    return omega, mixture, torch.where(is_finite, pull, 0.0)
+    mixture_weights = omega.sum() - omega
+    mixture = (weighted_predictions.sum(0) - weighted_predictions) / mixture_weights.clamp(min=MIN_DIVISOR)[
+        :, None, None
+    ]
+    return omega, mixture, torch.where(is_finite, mixture_weights, 0.0)

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.agg.base import Arrived, Direction, SampleWeighted
-from fedcohort.component import FREE_UPDATE, NO_BATCH_NORM, Requirement
+from fedcohort.component import NO_BATCH_NORM, UNRESTRICTED_UPDATE, Requirement
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
 from fedcohort.types import Population
 
@@ -66,12 +66,12 @@ class _DriftCorrection:
 
     @staticmethod
     def stack(corrections: "Sequence[_DriftCorrection]") -> "_DriftCorrection":
-        first, c_i = corrections[0], torch.stack([correction.c_i for correction in corrections])
-        stacked = _DriftCorrection(first.control, first.w, first.c, c_i)
-        if stacked.grad_sum is not None:
-            for correction, grad_sum in zip(corrections, stacked.grad_sum, strict=True):
+        first_correction, c_i = corrections[0], torch.stack([correction.c_i for correction in corrections])
+        stacked_correction = _DriftCorrection(first_correction.control, first_correction.w, first_correction.c, c_i)
+        if stacked_correction.grad_sum is not None:
+            for correction, grad_sum in zip(corrections, stacked_correction.grad_sum, strict=True):
                 correction.grad_sum = grad_sum
-        return stacked
+        return stacked_correction
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
         if steps == 0:
@@ -114,7 +114,7 @@ class Scaffold(SampleWeighted[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({FREE_UPDATE, *((PLAIN_CLIENT,) if self.control == "displacement" else ())})
+        return frozenset({UNRESTRICTED_UPDATE, *((PLAIN_CLIENT,) if self.control == "displacement" else ())})
 
     @property
     def hooks(self) -> tuple[ClientHook, ...]:

@@ -73,9 +73,9 @@ class Term(SampleWeighted[State]):
     def __post_init__(self) -> None:
         super().__post_init__()
         ranges.number("tilt", self.tilt, "(-inf, inf)")
-        ranges.choice("loss", self.loss, *losses.SIGNALS)
-        ranges.number("smoothing", self.smoothing, "(0, 1)", optional=True)
-        ranges.number("loss_cap", self.loss_cap, "[1, inf)", optional=True)
+        ranges.choice("loss", self.loss, *losses.LOSS_SIGNALS)
+        ranges.number("smoothing", self.smoothing, "(0, 1)", allow_null=True)
+        ranges.number("loss_cap", self.loss_cap, "[1, inf)", allow_null=True)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -93,16 +93,16 @@ class Term(SampleWeighted[State]):
         return State(0.0, 0)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
-        rows, F = losses.read_losses(arrived, self.loss, self.loss_cap)
-        if not len(rows):
+        positions_with_loss, F = losses.read_losses(arrived, self.loss, self.loss_cap)
+        if not len(positions_with_loss):
             return Direction(arrived.mean), state
-        exponent = np.log(losses.normalised_weights(arrived, rows)) + self.tilt * F
+        exponent = np.log(losses.normalised_weights(arrived, positions_with_loss)) + self.tilt * F
         w = np.exp(exponent - exponent.max())
         log_Z, w = float(exponent.max() + np.log(w.sum())), w / w.sum()
         if self.smoothing is not None:
             state = self._update_mean(state, log_Z)
             w *= np.exp(log_Z - state.log_mean)
-        return arrived.combine(losses.scatter_weights(arrived, rows, w)), state
+        return arrived.combine(losses.scatter_weights(arrived, positions_with_loss, w)), state
 
     def _update_mean(self, state: State, log_Z: float) -> State:
         """Return the running mean of the normaliser Z after a round; log_Z: logarithm of this round's Z."""

@@ -56,12 +56,12 @@ class Options:
         for name in ("rows", "metric", "experiment", "tracking_uri"):
             ranges.text(name, getattr(self, name))
         for name in ("cols", "baseline", "sweep", "filter", "target"):
-            ranges.text(name, getattr(self, name), optional=True)
+            ranges.text(name, getattr(self, name), allow_null=True)
         choices = {"better": DIRECTIONS, "result": KINDS, "crossing": CROSSINGS, "axis": AXES}
         for name, allowed in {**choices, "curves": ("true", "false"), "report": ("true", "false")}.items():
             ranges.choice(name, getattr(self, name), *allowed)
         if self.cols == self.rows:
-            raise ranges.refuse("cols", f"another parameter than rows={self.rows}, or null", self.cols)
+            raise ranges.range_error("cols", f"another parameter than rows={self.rows}, or null", self.cols)
         _ = self.question
         ranges.parse_number("wait_s", self.wait_s, "(0, inf)")
         check_writable_folder("out", self.out)
@@ -86,7 +86,9 @@ def split_metrics(text: str) -> list[str]:
     """Split a list of metrics at its commas. Raises `OptionError` for an empty or repeated name."""
     names = text.split(",")
     if not all(names) or len(set(names)) < len(names):
-        raise ranges.refuse("metric", "a metric, or several of them, each once, as test/acc,clients/acc_worst5", text)
+        raise ranges.range_error(
+            "metric", "a metric, or several of them, each once, as test/acc,clients/acc_worst5", text
+        )
     return names
 
 

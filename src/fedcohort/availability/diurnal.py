@@ -17,7 +17,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.availability.base import Availability
 from fedcohort.availability.schedule import Schedule
-from fedcohort.component import PASSING_TIME, Requirement
+from fedcohort.component import ADVANCING_CLOCK, Requirement
 from fedcohort.rng import Draws
 
 
@@ -33,7 +33,7 @@ class Diurnal(Availability):
     share: float
     day_s: float
 
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({PASSING_TIME})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({ADVANCING_CLOCK})
 
     def __post_init__(self) -> None:
         ranges.number("share", self.share, "[1e-6, 1]")

@@ -90,9 +90,9 @@ class LocalOptimization(Client):
         ranges.number("factor", self.factor, "(0, 1]")
         ranges.number("weight_decay", self.weight_decay, "[0, 1e30]")
         ranges.integer("epochs", self.epochs, "[1, inf)")
-        ranges.integer("steps", self.steps, "[1, inf)", optional=True)
-        ranges.integer("batch", self.batch, "[1, inf)", optional=True)
-        ranges.number("clip", self.clip, "(0, inf)", optional=True)
+        ranges.integer("steps", self.steps, "[1, inf)", allow_null=True)
+        ranges.integer("batch", self.batch, "[1, inf)", allow_null=True)
+        ranges.number("clip", self.clip, "(0, inf)", allow_null=True)
 
     def lr_at(self, round: int) -> float:
         """Return the learning rate of a round, lr decay^round factor^(number of milestones up to the round).

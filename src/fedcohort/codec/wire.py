@@ -10,7 +10,7 @@ from torch import Tensor
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import Vector
 from fedcohort.ledger import NUMBER
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 
 SEED = 8  # bytes of a seed
 Wire = tuple[np.ndarray, ...]  # the arrays that are sent: their bytes are the upload
@@ -46,7 +46,7 @@ def draw_seed(rng: np.random.Generator) -> np.ndarray:
 
 def shared_generator(seed: np.ndarray, block: Block) -> np.random.Generator:
     """Return the generator that client and server share for a tensor; it does not depend on the other tensors."""
-    return generator(int(seed[0]), f"codec {block.name}")
+    return new_generator(int(seed[0]), f"codec {block.name}")
 
 
 def count_sent(rho: float, n: int) -> int:

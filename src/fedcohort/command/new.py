@@ -31,7 +31,7 @@ def make_files(kind: str, name: str) -> dict[Path, str]:
     ranges.choice("what is new", kind, *KINDS)
     ranges.identifier("its name", name)
     if keyword.iskeyword(name) or name != name.lower():
-        raise ranges.refuse("its name", "a lower-case Python name such as my_method", name)
+        raise ranges.range_error("its name", "a lower-case Python name such as my_method", name)
     group, title = KINDS[kind], "".join(part.capitalize() for part in name.split("_"))
     paths = {
         f"{kind}.py.txt": f"src/fedcohort/{group}/{name}.py",

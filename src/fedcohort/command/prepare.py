@@ -21,11 +21,11 @@ from pathlib import Path
 
 from fedcohort import ranges
 from fedcohort.command.arguments import read_options
+from fedcohort.dataset.files import check_folder
 from fedcohort.dataset.raw.pieces import write
-from fedcohort.dataset.raw.source import check_source
 from fedcohort.errors import DataError, OptionError
 from fedcohort.host import disk
-from fedcohort.paths import expand
+from fedcohort.paths import expand_home
 
 KINDS = ("imagefolder", "leaf", "celeba", "waterbirds", "spawrious")
 PROGRESS_INTERVAL_S = 5.0  # seconds between lines
@@ -37,11 +37,11 @@ def main(arguments: Sequence[str]) -> int:
     text = read_options([argument for argument in arguments if "=" in argument], ("size",)).get("size")
     if len(named) != 3:
         raise OptionError(f"type fedcohort prepare KIND SRC DST, where KIND is one of {', '.join(KINDS)}")
-    kind, source = named[0], check_source(named[1])
+    kind, source = named[0], check_folder(named[1], "SRC")
     ranges.choice("the kind", kind, *KINDS)
     destination = _destination(named[2], source)
     size = int(text) if text is not None and text.isdecimal() and len(text) < 9 else text
-    ranges.integer("size", size, "[1, 4096]", optional=True)
+    ranges.integer("size", size, "[1, 4096]", allow_null=True)
     form = importlib.import_module(f"fedcohort.dataset.raw.{kind}")
     with disk.disk_errors_in_one_line(destination):
         try:
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
 def _destination(path: str, source: Path) -> Path:
     """Return the folder to make. Raises `OptionError` if it lies in the source, or its name can't be used."""
     try:
-        destination = expand(path)
+        destination = expand_home(path)
         is_inside_source = destination.resolve().is_relative_to(source.resolve())
     except (OSError, RuntimeError, ValueError) as error:
         raise OptionError(f"{path[:200]!r} can't be used as a folder's name: {error}") from error

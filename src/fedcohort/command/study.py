@@ -77,7 +77,7 @@ def parse(arguments: Sequence[str]) -> tuple[str, str, dict[str, str], Launch]:
     ranges.identifier("the name of a study", name)
     options = DEFAULTS | options
     if not options["n_jobs"].isdigit() or options["n_jobs"] == "0":
-        raise ranges.refuse("n_jobs", "an integer in [1, inf)", options["n_jobs"])
+        raise ranges.range_error("n_jobs", "an integer in [1, inf)", options["n_jobs"])
     for option in ("wait", "keep_runs"):
         ranges.choice(option, options[option], "true", "false")
     ranges.choice("again", options["again"], "true", "false", "changed")
@@ -89,7 +89,7 @@ def _read_list(option: str, text: str) -> list[str] | None:
     """Return the names in a list; None for all. Raises `OptionError` for an empty list."""
     names = [name for name in text.strip("[]").split(",") if name]
     if not names:
-        raise ranges.refuse(option, f"one name or more, as {option}=a,b, or null for all", text)
+        raise ranges.range_error(option, f"one name or more, as {option}=a,b, or null for all", text)
     return None if text == "null" else names
 
 
@@ -99,10 +99,10 @@ def _read_seeds(study: Study, text: str) -> Sequence[int]:
     if names is None:
         return study.seeds
     if not all(name.isdigit() for name in names):
-        raise ranges.refuse("seeds", "integers in [0, inf), as seeds=0,1,2", text)
+        raise ranges.range_error("seeds", "integers in [0, inf), as seeds=0,1,2", text)
     seeds = read_seeds("seeds", [int(name) for name in names])
     if study.search_space is not None and (used := set(seeds) & set(study.search_space.seeds)):
-        raise ranges.refuse("seeds", f"seeds without those of the tuning, such as {min(used)}", text)
+        raise ranges.range_error("seeds", f"seeds without those of the tuning, such as {min(used)}", text)
     return seeds
 
 

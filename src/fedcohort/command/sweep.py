@@ -24,7 +24,7 @@ from fedcohort.host import slurm
 from fedcohort.host.lock import is_locked
 from fedcohort.jobs import cluster
 from fedcohort.jobs import status as sweep_status
-from fedcohort.ranges import did_you_mean, refuse
+from fedcohort.ranges import did_you_mean, range_error
 from fedcohort.record import sweep_folder
 from fedcohort.record.folder import status_of
 from fedcohort.record.sweep_folder import JobRecord, Plan
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str]) -> int:
     plan = sweep_folder.read_plan(folder)
     if plan is None:
         allowed = f"last, or one of those in {sweeps}: {', '.join(ids[-5:]) or 'there are none'}"
-        raise OptionError(f"{refuse('ID', allowed, name)}{did_you_mean(name, ['last', *ids])}")
+        raise OptionError(f"{range_error('ID', allowed, name)}{did_you_mean(name, ['last', *ids])}")
     text = print_status(folder, plan) if what == "status" else cancel_sweep(folder, plan, wait_s)
     sys.stdout.write(f"{text}\n")
     return 0

@@ -22,14 +22,9 @@ from pathlib import Path
 from fedcohort import ranges
 from fedcohort.command.arguments import read_options
 from fedcohort.errors import OptionError, TrackingError
-from fedcohort.tracking import server, view
+from fedcohort.tracking import runs, server, view
 
-DEFAULTS = {
-    "sweep": "last",
-    "experiment": "fedcohort",
-    "tracking_uri": "sqlite:///logs/mlflow.db",
-    "port": "5000",
-}
+DEFAULTS = {"sweep": "last", "experiment": "fedcohort", "tracking_uri": "sqlite:///logs/mlflow.db", "port": "5000"}
 HOST = "127.0.0.1"
 START_S = 300.0  # seconds that MLflow's server may take to start
 
@@ -38,7 +33,7 @@ def parse(arguments: Sequence[str]) -> dict[str, str]:
     """Return the typed options and the defaults of the others. Raises `OptionError`."""
     options = DEFAULTS | read_options(arguments, DEFAULTS)
     if not options["port"].isdigit() or not 0 < int(options["port"]) < 65_536:
-        raise ranges.refuse("port", "a whole number in [1, 65535]", options["port"])
+        raise ranges.range_error("port", "a whole number in [1, 65535]", options["port"])
     return options
 
 
@@ -47,21 +42,21 @@ def find_page(where: server.Place, sweep: str) -> str:
 
     Raises `OptionError` for an experiment or a sweep that is not there, `TrackingError` for a server that is gone.
     """
-    if where.database is not None and not where.database.exists():
-        raise ranges.refuse("tracking_uri", "a database that exists, or the address of a server", where.uri)
+    query = runs.Query(where.uri, where.experiment)
     try:
-        experiment = server.connect(where).get_experiment_by_name(where.experiment)
+        client = runs.connect(query)
+        experiment = client.get_experiment(runs.find_experiment(client, query))
     except server.expected_errors() as error:
         raise TrackingError(f"MLflow at {where.uri} can't be read ({server.root_cause(error)})") from error
-    if experiment is None:
-        raise ranges.refuse("experiment", f"an experiment at {where.uri}", where.experiment)
     sweeps = view.list_sweeps(experiment.tags)
     if sweep == "null" or (sweep == "last" and not sweeps):
         return view.page_of_runs(experiment.experiment_id)
     if sweep != "last" and sweep not in sweeps:
         ids = f"one of {', '.join(sweeps)}" if sweeps else "null: no sweep has a report"
         allowed = f"{ids} (`fedcohort compare sweep={sweep} report=true` makes one)"
-        raise OptionError(f"{ranges.refuse('sweep', allowed, sweep)}{ranges.did_you_mean(sweep, ['last', *sweeps])}")
+        raise OptionError(
+            f"{ranges.range_error('sweep', allowed, sweep)}{ranges.did_you_mean(sweep, ['last', *sweeps])}"
+        )
     return view.page_of_runs(experiment.experiment_id, sweeps[-1] if sweep == "last" else sweep)
 
 
@@ -69,7 +64,7 @@ def start_server(uri: str, port: int) -> "subprocess.Popen[bytes]":
     """Start MLflow's server for the database at `uri`, and return it once it answers. Raises `OptionError`."""
     with socket.socket() as probe:
         if probe.connect_ex((HOST, port)) == 0:
-            raise ranges.refuse("port", "a free port (another program listens there)", port)
+            raise ranges.range_error("port", "a free port (another program listens there)", port)
     arguments = ["server", "--backend-store-uri", uri, "--host", HOST, "--port", str(port), "--workers", "1"]
     process = subprocess.Popen(
         [sys.executable, "-m", "mlflow", *arguments],

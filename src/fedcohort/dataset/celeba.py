@@ -52,7 +52,7 @@ class Celeba(PeopleImages):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ranges.text("attribute", self.attribute, optional=True)
+        ranges.text("attribute", self.attribute, allow_null=True)
 
     def load(self, seed: int) -> Raw:
         """Return images [N, 3, 84, 84], 2 classes, natural clients; the test part is drawn. Raises `DataError`."""

@@ -32,7 +32,7 @@ from fedcohort.dataset.image_dataset import ImageLayout
 from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.source import TableDataset
 from fedcohort.errors import DataError
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
 MEAN, SD = 0.1307, 0.3081
@@ -66,7 +66,7 @@ class Cmnist(TableDataset):
         ranges.number("ai", self.ai, "[0, 1]")
         ranges.number("share", self.share, "[0.5, 1]")
         if self.ci + self.ai > 1:
-            raise ranges.refuse("ai", f"at most 1 - ci = {1 - self.ci:.6g}", self.ai)
+            raise ranges.range_error("ai", f"at most 1 - ci = {1 - self.ci:.6g}", self.ai)
 
     def load(self, seed: int) -> Raw:
         """Return float32 [N, 2, 28, 28], 2 classes, 2 attributes, and natural clients without test rows.
@@ -75,7 +75,7 @@ class Cmnist(TableDataset):
         """
         train, test = self.frames()
         y, test_y = ((DIGITS.read_labels(frame) >= 5).astype(np.int64) for frame in (train, test))
-        rng = generator(seed, "cmnist")
+        rng = new_generator(seed, "cmnist")
         counts = self.groups(np.bincount(y, minlength=2), rng)
         rows, owner, colours = draw_rows(y, counts, rng)
         test_counts = np.full((1, 2, 2), np.bincount(test_y, minlength=2).min() // 2)

@@ -13,7 +13,7 @@ from importlib.metadata import distribution
 import numpy as np
 
 from fedcohort.dataset.base import Dataset, Raw
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
 TEST_SHARE = 0.2
@@ -25,7 +25,7 @@ class Digits(Dataset):
         """Return float32 [N, 1, 8, 8] in [0, 1], 10 classes, no natural clients."""
         images, y = read_bundled()
         x = (images / 16).astype(np.float32)[:, None]
-        train, test = split_stratified(y, generator(seed, "digits"))
+        train, test = split_stratified(y, new_generator(seed, "digits"))
         return Raw("digits", x[train], y[train], x[test], y[test], n_classes=10)
 
 

@@ -13,7 +13,7 @@ from fedcohort.dataset.parquet import StoredTable, check_distinct, list_files
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.host import memory
-from fedcohort.paths import expand
+from fedcohort.paths import expand_home
 
 SUFFIXES = (".parquet", ".csv")
 
@@ -62,7 +62,9 @@ def release_memory() -> None:
 def read_part(path: str, part: str, option: str = "dataset.path") -> Frame:
     """Read the table `part` (train, test) of the folder `path`. Raises `DataError` if there is none."""
     if (file := find_part(path, part, option)) is None:
-        raise DataError(f"{option}={path} needs {part}.parquet or {part}.csv; it holds {list_folder(expand(path))}")
+        raise DataError(
+            f"{option}={path} needs {part}.parquet or {part}.csv; it holds {list_folder(expand_home(path))}"
+        )
     return read(file)
 
 
@@ -89,14 +91,14 @@ def find_part(path: str, part: str, option: str = "dataset.path") -> Path | None
 def check_folder(path: str, option: str = "dataset.path") -> Path:
     """Return the folder at a path that a user typed. Raises `DataError` if it is no folder, or can't be read."""
     try:
-        folder = expand(path)
+        folder = expand_home(path)
         is_folder = folder.is_dir()
         if is_folder:
             os.scandir(folder).close()
     except (OSError, RuntimeError, ValueError) as error:  # forbidden, too long, or the home of an unknown user
         raise DataError(f"{option}={path[:200]} can't be read: {getattr(error, 'strerror', None) or error}") from error
-    if not is_folder:
+    if not is_folder or not path.strip():
         missing = f"there is no such file or folder (from {Path.cwd()})"
-        fault = "this is no folder" if os.path.exists(folder) else missing
+        fault = "this is no folder (archives must be unpacked)" if path.strip() and os.path.exists(folder) else missing
         raise DataError(f"{option}={path[:200]}: {fault}")
     return folder

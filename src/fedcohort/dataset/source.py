@@ -40,8 +40,8 @@ class TableDataset(Dataset):
     columns: Columns | None
 
     def __post_init__(self) -> None:
-        ranges.text("path", self.path, optional=True)
-        ranges.text("hub", self.hub, optional=True)
+        ranges.text("path", self.path, allow_null=True)
+        ranges.text("hub", self.hub, allow_null=True)
         check_columns(self.columns, *self.column_names)
 
     def frames(self, parts: Sequence[str] = ("train", "test"), optional: Sequence[str] = ()) -> list[Frame]:
@@ -80,15 +80,14 @@ def check_columns(columns: Columns | None, *synonyms: Sequence[str]) -> None:
     names = list(dict.fromkeys(name for column_names in synonyms for name in column_names))
     if not isinstance(columns, Mapping) or not columns or set(columns) - set(names):
         allowed = f"null, or what the table calls one or more of {', '.join(names)}, as {{{names[0]}: other}}"
-        raise ranges.refuse("columns", allowed, columns)
+        raise ranges.range_error("columns", allowed, columns)
     for name, table_name in columns.items():
         ranges.text(f"columns.{name}", table_name)
-        if duplicates := [key for key in columns if key != name and columns[key] == table_name]:
-            raise ranges.refuse(f"columns.{name}", f"another column than columns.{duplicates[0]}", table_name)
+    ranges.check_distinct_columns({f"columns.{name}": table_name for name, table_name in columns.items()})
     for column_names in synonyms:
         if len(renamed := [name for name in column_names if name in columns]) > 1:
             allowed = f"a mapping with only one of {' and '.join(renamed)}, which are two names of the same column"
-            raise ranges.refuse("columns", allowed, dict(columns))
+            raise ranges.range_error("columns", allowed, dict(columns))
 
 
 def has_column(frame: Frame, name: str) -> bool:

@@ -34,7 +34,7 @@ from fedcohort.dataset.messages import difference
 from fedcohort.dataset.source import column_of
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
 IMAGE, LABEL, PLACE = ("image",), ("label", "breed"), ("place",)
@@ -65,7 +65,9 @@ class Spawrious(ImageTables):
             ranges.texts(option, chosen)
             least = 2 if option == "breeds" else 1
             if set(chosen) - set(names) or len(set(chosen)) < max(least, len(chosen)):
-                raise ranges.refuse(option, f"a list of {least} or more of {', '.join(names)}, each once", list(chosen))
+                raise ranges.range_error(
+                    option, f"a list of {least} or more of {', '.join(names)}, each once", list(chosen)
+                )
         ranges.integer("size", self.size, "[8, 1024]")
         ranges.number("test_share", self.test_share, "(0, 0.5]")
 
@@ -87,7 +89,7 @@ class Spawrious(ImageTables):
                 f"of test_share={self.test_share:g} of them"
             )
         quota = np.full(len(sizes), int(self.test_share * sizes.min()))
-        order = generator(seed, "spawrious").permutation(len(chosen_rows))
+        order = new_generator(seed, "spawrious").permutation(len(chosen_rows))
         is_test = rank_within_group(pair, order) < quota[pair]
         rows = (chosen_rows[~is_test], chosen_rows[is_test])
         image_format = ImageFormat((3, self.size, self.size), resize=True)

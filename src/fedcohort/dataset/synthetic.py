@@ -27,7 +27,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.data.group_ranks import rank_within_group
 from fedcohort.dataset.base import Dataset, Raw, check_generated_clients
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
 FEATURES, CLASSES = 60, 10
@@ -56,21 +56,23 @@ class Synthetic(Dataset):
         ranges.number("beta", self.beta, "[0, 1e9]")
         check_generated_clients(self.clients, 50)
         ranges.integer("min_samples", self.min_samples, "[5, inf)")
-        ranges.integer("max_samples", self.max_samples, "[5, inf)", optional=True)
+        ranges.integer("max_samples", self.max_samples, "[5, inf)", allow_null=True)
         if self.max_samples is not None and self.max_samples < self.min_samples:
-            raise ranges.refuse("max_samples", f"at least min_samples={self.min_samples}, or null", self.max_samples)
+            raise ranges.range_error(
+                "max_samples", f"at least min_samples={self.min_samples}, or null", self.max_samples
+            )
         expected = self.min_samples + MEAN_TAIL
         expected = expected if self.max_samples is None else min(expected, self.max_samples)
         if self.clients * expected > MAX_SAMPLES:
             allowed = f"such that {self.clients} clients of about {expected} samples come to {MAX_SAMPLES} at most"
-            raise ranges.refuse("min_samples", allowed, self.min_samples)
+            raise ranges.range_error("min_samples", allowed, self.min_samples)
 
     def load(self, seed: int) -> Raw:
         """Return float32 [N, 60] and 10 classes.
 
         A client's data depend on the seed and the client's number only, not on the number of clients.
         """
-        shards = [self.client(generator(seed, "synthetic", client=k)) for k in range(self.clients)]
+        shards = [self.client(new_generator(seed, "synthetic", client=k)) for k in range(self.clients)]
         x, y = (np.concatenate(arrays) for arrays in zip(*shards, strict=True))
         sizes = np.array([len(labels) for _, labels in shards])
         owner = np.repeat(np.arange(self.clients), sizes)

@@ -33,7 +33,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.component import EPOCHS, TIMED_DEVICE, Requirement
+from fedcohort.component import EPOCH_TRAINING, TIMED_DEVICE, Requirement
 from fedcohort.deadline.base import Deadline, PaceContext
 from fedcohort.maths.pace_control import PaceControl, Paced, PaceState, utility
 from fedcohort.types import Ids, Population, RoundOutcome, Values
@@ -87,11 +87,11 @@ class FedBalancer(Deadline[State]):
     partial_work: bool
 
     needs: ClassVar[frozenset[str]] = frozenset({"n_train", "loss_sum", "n_used", "loss_count"})
-    requirements: ClassVar[frozenset[Requirement]] = frozenset({TIMED_DEVICE, EPOCHS})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({TIMED_DEVICE, EPOCH_TRAINING})
 
     def __post_init__(self) -> None:
         _ = self.control  # checks the ranges
-        ranges.number("grid", self.grid, "(0, inf)", optional=True)
+        ranges.number("grid", self.grid, "(0, inf)", allow_null=True)
         ranges.flag("warmup", self.warmup)
         ranges.flag("partial_work", self.partial_work)
 

@@ -12,7 +12,7 @@ from fedcohort.component import Component
 from fedcohort.data.ragged import Ragged
 from fedcohort.data.row_hashes import row_hashes
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.rng import Draws, Rekeyed
+from fedcohort.rng import Draws, RekeyedGenerator
 
 Inputs = Float[np.ndarray, "samples *shape"]
 
@@ -69,7 +69,7 @@ def disturb_clients(noise: FeatureNoise, parts: Sequence[tuple[np.ndarray, Ragge
         IncompatibleConfig: the noise does not apply to these inputs.
     """
     levels = noise.levels(Draws(seed, len(parts[0][1])))
-    noisy_clients, rekeyed = np.flatnonzero(levels > 0).tolist(), Rekeyed()
+    noisy_clients, rekeyed = np.flatnonzero(levels > 0).tolist(), RekeyedGenerator()
     if not noisy_clients:
         return None
     first, _ = parts[0]

@@ -6,7 +6,7 @@ import torch
 
 from fedcohort.errors import OptionError
 from fedcohort.host import cores, task
-from fedcohort.ranges import refuse
+from fedcohort.ranges import range_error
 
 CLUSTER_VARIABLES = {"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "GROUP_RANK"}
 
@@ -33,9 +33,9 @@ def make_repeatable(accelerator: str) -> None:
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
 
 
-def list_untried(accelerator: str, num_nodes: int) -> list[str]:
+def list_untried(accelerator: str, devices: int, num_nodes: int) -> list[str]:
     """Return a notice about hardware on which fedcohort has not been run; [] for other hardware."""
-    untried = ["GPUs (trainer.accelerator=gpu)"] if accelerator == "gpu" else []
+    untried = [f"several GPUs (trainer.devices={devices})"] if accelerator == "gpu" and devices > 1 else []
     untried += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
     hint = "compare a short run with trainer=cpu before you rely on a long one"
     return [f"fedcohort has not been run on {' and '.join(untried)} yet: {hint}"] if untried else []
@@ -44,7 +44,7 @@ def list_untried(accelerator: str, num_nodes: int) -> list[str]:
 def check_processes(accelerator: str, devices: int, num_nodes: int) -> None:
     """Raise `OptionError` if there are too few GPUs, or if no launcher starts the right number of processes."""
     if num_nodes > 1 and not CLUSTER_VARIABLES & set(os.environ):
-        raise refuse("trainer.num_nodes", "1 where neither SLURM nor torchrun starts the processes", num_nodes)
+        raise range_error("trainer.num_nodes", "1 where neither SLURM nor torchrun starts the processes", num_nodes)
     launcher, repeats = task.count_repeated_launches()
     if num_nodes == 1 and repeats > 1:
         command = "srun --ntasks=1" if launcher == "srun" else "torchrun --nproc-per-node=1"
@@ -55,6 +55,6 @@ def check_processes(accelerator: str, devices: int, num_nodes: int) -> None:
     if num_nodes > 1 and task.count_cluster_processes() != devices * num_nodes:
         meaning_of_options = f"trainer.num_nodes={num_nodes} times trainer.devices={devices}"
         allowed = f"{devices * num_nodes}, {meaning_of_options}: srun --nodes={num_nodes} --ntasks-per-node={devices}"
-        raise refuse("the number of tasks that SLURM or torchrun started", allowed, task.count_cluster_processes())
+        raise range_error("the number of tasks that SLURM or torchrun started", allowed, task.count_cluster_processes())
     if accelerator == "gpu" and (n_gpus := torch.cuda.device_count()) < devices:
-        raise refuse("trainer.devices", f"at most the number of CUDA devices, which is {n_gpus}", devices)
+        raise range_error("trainer.devices", f"at most the number of CUDA devices, which is {n_gpus}", devices)

@@ -38,7 +38,7 @@ class Grid(Sweeper):
 
     def __init__(self, params: DictConfig | None, max_batch_size: int | None) -> None:
         """Take options that all jobs get, for `split_jobs`, and how many jobs the launcher gets at a time."""
-        ranges.integer("hydra.sweeper.max_batch_size", max_batch_size, "[1, inf)", optional=True)
+        ranges.integer("hydra.sweeper.max_batch_size", max_batch_size, "[1, inf)", allow_null=True)
         self.params, self.max_batch_size = params, max_batch_size
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:

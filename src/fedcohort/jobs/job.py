@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedcohort.errors import FedcohortError, OptionError, describe
+from fedcohort.errors import FedcohortError, OptionError, describe_unexpected_error
 from fedcohort.host import slurm
 from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, Stop, interrupts
 from fedcohort.jobs import gpus
@@ -77,7 +77,7 @@ def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobC
         expected = isinstance(error, FedcohortError)
         if context.prints_errors:
             log.error("%s", error if expected else traceback.format_exc().rstrip())
-        reason = f"{error if expected else describe(error)}{describe_log(job.folder)}"
+        reason = f"{error if expected else describe_unexpected_error(error)}{describe_log(job.folder)}"
         job.note("failed", reason=reason, kind=type(error).__name__)
         if context.search or metric is not None:
             raise
@@ -87,12 +87,7 @@ def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobC
 
 
 def run_checked(
-    composition: Composed,
-    job: SweepJob | None,
-    *,
-    search: bool = False,
-    share_gpus: bool = False,
-    last: bool = False,
+    composition: Composed, job: SweepJob | None, *, search: bool = False, share_gpus: bool = False, last: bool = False
 ) -> Path:
     """Check the options, run, and return the run's folder.
 

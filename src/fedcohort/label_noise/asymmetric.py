@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
-from fedcohort.component import CLASSES, Requirement
+from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
 from fedcohort.errors import OptionError
 from fedcohort.label_noise.base import LabelNoise
 from fedcohort.rng import Draws
@@ -41,13 +41,13 @@ class Asymmetric(LabelNoise):
     base: LabelNoise
     partners: Sequence[int]
 
-    requirements: ClassVar[frozenset[Requirement]] = frozenset({CLASSES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({ONE_CLASS_PER_SAMPLE})
 
     def __post_init__(self) -> None:
         ranges.integers("partners", self.partners, "[0, inf)")
         if isinstance(self.base, Asymmetric) or not hasattr(self.base, "rates"):
             allowed = "a label noise other than asymmetric, as in label_noise@label_noise.base=bimodal"
-            raise ranges.refuse("base", allowed, self.base)
+            raise ranges.range_error("base", allowed, self.base)
 
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
         """Draw each client's probability that a label is wrong, [n_clients]."""
@@ -58,5 +58,5 @@ class Asymmetric(LabelNoise):
         partner = np.array(self.partners or np.roll(np.arange(n_classes), -1))
         if len(partner) != n_classes or partner.max() >= n_classes:
             allowed = f"a list with one of the {n_classes} classes for each of them, or []"
-            raise OptionError(f"label_noise.{ranges.refuse('partners', allowed, list(self.partners))}")
+            raise OptionError(f"label_noise.{ranges.range_error('partners', allowed, list(self.partners))}")
         return np.where(rng.random(len(labels)) < rate, partner[labels], labels)

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
-from fedcohort.component import CLASSES, Requirement
+from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
 from fedcohort.label_noise.base import LabelNoise
 from fedcohort.rng import Draws
 
@@ -36,7 +36,7 @@ class Bimodal(LabelNoise):
     rate: float
     other: float
 
-    requirements: ClassVar[frozenset[Requirement]] = frozenset({CLASSES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({ONE_CLASS_PER_SAMPLE})
 
     def __post_init__(self) -> None:
         ranges.number("share", self.share, "[0, 1]")

@@ -7,7 +7,7 @@ import lightning.pytorch as pl
 from torch import Tensor
 
 from fedcohort.data.federation import Federation, Rows
-from fedcohort.ranks import rank, ranks
+from fedcohort.ranks import count_processes, rank_of_process
 from fedcohort.training.client_task import ClientTask
 
 EVAL_BATCH = 1000
@@ -55,10 +55,12 @@ class ServerData:
 
 def share_of_rank(rows: Rows, batch: int = EVAL_BATCH) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield this rank's samples in parts of at most `batch`; they may be empty."""
-    n, per_rank = len(rows.y), max(1, -(-len(rows.y) // (batch * ranks())))
-    parts = per_rank * ranks()
-    bounds = [min(i * batch, n) if ranks() == 1 else n * i // parts for i in range(parts + 1)]
-    for start, stop in itertools.pairwise(bounds[rank() * per_rank : (rank() + 1) * per_rank + 1]):
+    n, per_rank = len(rows.y), max(1, -(-len(rows.y) // (batch * count_processes())))
+    parts = per_rank * count_processes()
+    bounds = [min(i * batch, n) if count_processes() == 1 else n * i // parts for i in range(parts + 1)]
+    for start, stop in itertools.pairwise(
+        bounds[rank_of_process() * per_rank : (rank_of_process() + 1) * per_rank + 1]
+    ):
         yield rows.x[start:stop], rows.y[start:stop]
 
 

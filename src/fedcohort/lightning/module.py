@@ -10,7 +10,7 @@ from torchmetrics import MeanMetric, Metric, MetricCollection
 
 from fedcohort.data.targets import ONE_CLASS, Targets
 from fedcohort.host.stopwatch import Stopwatch
-from fedcohort.ranks import ranks, reduce_sum
+from fedcohort.ranks import count_processes, reduce_sum
 from fedcohort.round.collect import Collector
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.engines import Engine
@@ -106,7 +106,7 @@ def make_metrics() -> MetricCollection:
 
 def add_up(metrics: Sequence[Metric]) -> None:
     """Sum the metrics' states over ranks in one exchange, where torchmetrics needs two for each state."""
-    if ranks() == 1:
+    if count_processes() == 1:
         return
     states = [(metric, name, torch.as_tensor(v)) for metric in metrics for name, v in metric.metric_state.items()]
     summed = reduce_sum(torch.cat([value.double().flatten() for _, _, value in states]))

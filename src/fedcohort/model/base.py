@@ -61,4 +61,6 @@ def check_norm(norm: str, groups: int, channels: Iterable[int]) -> None:
     ranges.integer("groups", groups, "[1, inf)")
     widths = sorted(set(channels))
     if norm == "group" and any(width % groups for width in widths):
-        raise ranges.refuse("groups", f"a divisor of every layer's channels ({', '.join(map(str, widths))})", groups)
+        raise ranges.range_error(
+            "groups", f"a divisor of every layer's channels ({', '.join(map(str, widths))})", groups
+        )

@@ -32,7 +32,7 @@ class CnnTwoLayer(Model):
     def __post_init__(self) -> None:
         ranges.integers("channels", self.channels, "[1, inf)")
         if len(self.channels) != 2:
-            raise ranges.refuse("channels", "a list of two integers, as [32,64]", list(self.channels))
+            raise ranges.range_error("channels", "a list of two integers, as [32,64]", list(self.channels))
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
         from torch import nn  # noqa: PLC0415 - options are checked before torch is imported

@@ -45,9 +45,9 @@ class MobileNetV2(Model):
     def __post_init__(self) -> None:
         ranges.number("width", self.width, "(0, 10]")
         check_norm(self.norm, self.groups, {*self.widths, *(EXPANSION * w for w in self.widths[1:-2])})
-        ranges.text("weights", self.weights, optional=True)
+        ranges.text("weights", self.weights, allow_null=True)
         if self.weights is not None and not Path(self.weights).is_file():
-            raise ranges.refuse("weights", "the path of a file, or null", self.weights)
+            raise ranges.range_error("weights", "the path of a file, or null", self.weights)
 
     @property
     def widths(self) -> tuple[int, ...]:

@@ -61,12 +61,14 @@ class Module(Model):
         ranges.choice("inputs", self.inputs, "numbers", "tokens")
         ranges.choice("output", self.output, "sample", "position")
         if not isinstance(self.args, Mapping | None) or not all(isinstance(name, str) for name in self.args or ()):
-            raise ranges.refuse("args", "a mapping of parameter names to values, as {width: 16}, or null", self.args)
+            raise ranges.range_error(
+                "args", "a mapping of parameter names to values, as {width: 16}, or null", self.args
+            )
         if isinstance(self.head, bool) or not isinstance(self.head, int | str | None):
-            raise ranges.refuse("head", "an integer, a text or null", self.head)
+            raise ranges.range_error("head", "an integer, a text or null", self.head)
         names = self.path.split(".") if isinstance(self.path, str) else []
         if len(names) < 2 or not all(name.isidentifier() for name in names):
-            raise ranges.refuse(
+            raise ranges.range_error(
                 "path", "the dotted name of a class, as my_networks.Net for Net in my_networks.py", self.path
             )
         _require_module(self._module)
@@ -120,7 +122,9 @@ class Module(Model):
                 f"model.path={self.path}: {self.path}({spelled}) raises {_cause(error, self._module)}"
             ) from error
         if not isinstance(network, nn.Module):
-            raise ranges.refuse("model.path", "a class or function that makes an nn.Module", type(network).__name__)
+            raise ranges.range_error(
+                "model.path", "a class or function that makes an nn.Module", type(network).__name__
+            )
         if self.head is not None:
             network.register_forward_hook(_select_output(self.head))
         return network

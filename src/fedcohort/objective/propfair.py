@@ -51,12 +51,12 @@ class PropFair(Objective):
         ranges.choice("tail", self.tail, "huber", "ce")
         if isinstance(self.base, PropFair) or not hasattr(self.base, "per_sample"):
             allowed = "an objective other than propfair, as in objective@objective.base=gce"
-            raise ranges.refuse("base", allowed, self.base)
+            raise ranges.range_error("base", allowed, self.base)
         if self.epsilon > self.M:
-            raise ranges.refuse("M", f"at least epsilon = {self.epsilon:g}", self.M)
+            raise ranges.range_error("M", f"at least epsilon = {self.epsilon:g}", self.M)
         if self.reach >= self.M:
             allowed = f"above {self.reach:g}, what the bounded terms of objective.base can reach"
-            raise ranges.refuse("M", allowed, self.M)
+            raise ranges.range_error("M", allowed, self.M)
 
     @property
     def recommendations(self) -> frozenset[Requirement]:

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
-from fedcohort.component import CLASSES, Requirement
+from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import require_min_samples, require_samples_for_clients
@@ -92,7 +92,7 @@ class Dirichlet(Partition):
     alpha: float
     min_samples: int
 
-    requirements: ClassVar[frozenset[Requirement]] = frozenset({CLASSES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({ONE_CLASS_PER_SAMPLE})
 
     def __post_init__(self) -> None:
         ranges.number("alpha", self.alpha, "(0, inf)")

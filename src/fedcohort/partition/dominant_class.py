@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from fedcohort import ranges
-from fedcohort.component import CLASSES, Requirement
+from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import equal_sizes, require_samples_for_clients
@@ -111,7 +111,7 @@ class DominantClass(Partition):
     """
 
     takes_sizes: ClassVar[bool] = True
-    requirements: ClassVar[frozenset[Requirement]] = frozenset({CLASSES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({ONE_CLASS_PER_SAMPLE})
 
     fraction: float
     share: float

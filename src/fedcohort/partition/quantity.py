@@ -50,7 +50,7 @@ class Quantity(Partition):
         ranges.integer("min_samples", self.min_samples, "[1, inf)")
         if not getattr(self.base, "takes_sizes", False):
             allowed = "a partition that supports drawn sizes, as in partition@partition.base=dirichlet"
-            raise ranges.refuse("base", allowed, self.base)
+            raise ranges.range_error("base", allowed, self.base)
 
     @property
     def takes_all(self) -> bool:

@@ -15,7 +15,7 @@ from fedcohort.component import Component
 from fedcohort.data.federation import Federation
 from fedcohort.data.row_hashes import row_hashes
 from fedcohort.errors import DataError, OptionError
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 
 
 class Proxy(Component, Protocol):
@@ -51,7 +51,7 @@ def draw_inputs(x: Tensor, n: int | None, name: str, seed: int) -> Tensor:
         return x
     if n > len(x):
         raise OptionError(f"proxy.n must be at most {len(x)}, the number of {name}, or null for all of them, got {n}")
-    rows = np.sort(generator(seed, "proxy").choice(len(x), n, replace=False))
+    rows = np.sort(new_generator(seed, "proxy").choice(len(x), n, replace=False))
     return x[torch.from_numpy(rows)]
 
 

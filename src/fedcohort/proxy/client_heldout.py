@@ -25,7 +25,7 @@ class ClientHeldout(Proxy):
     n: int | None
 
     def __post_init__(self) -> None:
-        ranges.integer("n", self.n, "[1, inf)", optional=True)
+        ranges.integer("n", self.n, "[1, inf)", allow_null=True)
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
         if not len(federation.val.x):

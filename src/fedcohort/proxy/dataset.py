@@ -30,10 +30,10 @@ class OtherDataset(Proxy):
     n: int | None
 
     def __post_init__(self) -> None:
-        ranges.integer("n", self.n, "[1, inf)", optional=True)
+        ranges.integer("n", self.n, "[1, inf)", allow_null=True)
         if not hasattr(self.source, "load"):
             allowed = "a dataset without generated clients, as in dataset@proxy.source=digits"
-            raise ranges.refuse("source", allowed, self.source)
+            raise ranges.range_error("source", allowed, self.source)
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
         raw = check(self.source.load(seed))

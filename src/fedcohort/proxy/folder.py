@@ -50,10 +50,10 @@ class Folder(Proxy):
 
     def __post_init__(self) -> None:
         ranges.text("path", self.path)
-        ranges.text("features", self.features, optional=True)
+        ranges.text("features", self.features, allow_null=True)
         ranges.texts("leave_out", self.leave_out)
         ranges.number("scale", self.scale, "(0, inf)")
-        ranges.integer("n", self.n, "[1, inf)", optional=True)
+        ranges.integer("n", self.n, "[1, inf)", allow_null=True)
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
         frame = replace(read_part(self.path, "train", "proxy.path"), option="proxy.path")
@@ -80,7 +80,7 @@ class Folder(Proxy):
         """Return the images as bytes [n, channels, height, width], read as the images of a dataset."""
         if self.scale not in (1, 255):
             allowed = "1 or 255, which have the same effect if the run's inputs are images"
-            raise ranges.refuse("proxy.scale", allowed, self.scale)
+            raise ranges.range_error("proxy.scale", allowed, self.scale)
         channels, height, width = federation.server_test.x.shape[1:]
         if self.features is not None:
             column = self.features

@@ -14,7 +14,7 @@ from fedcohort import ranges
 from fedcohort.data.federation import Federation
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.proxy.base import Proxy
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Noise(Proxy):
                 "choose proxy=client_heldout"
             )
         pixels = server_inputs.double()
-        z = torch.from_numpy(generator(seed, "proxy").standard_normal((self.n, *pixels.shape[1:]))).to(pixels)
+        z = torch.from_numpy(new_generator(seed, "proxy").standard_normal((self.n, *pixels.shape[1:]))).to(pixels)
         noise_images = pixels.mean(0) + pixels.std(0, correction=0) * z
         return (
             noise_images.to(server_inputs.dtype)

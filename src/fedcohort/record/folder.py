@@ -19,7 +19,7 @@ from fedcohort.host import disk
 from fedcohort.host.disk import is_file
 from fedcohort.host.lock import try_to_lock
 from fedcohort.record import digest
-from fedcohort.roles import Identity, select_options
+from fedcohort.roles import RunIdentity, select_options
 from fedcohort.round.budget import Spending, Spent
 
 LAST_CKPT, PREVIOUS_CKPT = "last.ckpt", "previous.ckpt"
@@ -70,7 +70,7 @@ class RunFolder:
 
 def config_hash(config: Mapping[str, Any]) -> str:
     """Return eight hex digits over the options of `Identity.HASH`: those that decide results, without the seed."""
-    text = json.dumps(select_options(config, Identity.HASH), sort_keys=True, separators=(",", ":"))
+    text = json.dumps(select_options(config, RunIdentity.HASH), sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
 
 

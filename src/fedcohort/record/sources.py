@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fedcohort.paths import expand
-from fedcohort.roles import flat
+from fedcohort.paths import expand_home
+from fedcohort.roles import flatten_config
 
 PACKAGE = Path(__file__).parents[1]
 NO_RESULTS = (
@@ -60,7 +60,7 @@ def digest_sources(config: Mapping[str, Any], files: Mapping[str, bytes] | None 
 
 def _list_targets(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the dotted option name and the class of every component in the config."""
-    for name, value in flat(config):
+    for name, value in flatten_config(config):
         if name.split(".")[-1] == TARGET_KEY:
             yield name, str(value)
 
@@ -106,7 +106,9 @@ def digest_data(config: Mapping[str, Any]) -> dict[str, str]:
     covers data of the hub, which no option names, and the middle of large files.
     """
     paths = {
-        name: expand(value) for name, value in flat(config) if name.split(".")[-1] in FILES and isinstance(value, str)
+        name: expand_home(value)
+        for name, value in flatten_config(config)
+        if name.split(".")[-1] in FILES and isinstance(value, str)
     }
     return {name: _digest_path(path) for name, path in paths.items() if path.exists()}
 
@@ -116,7 +118,7 @@ def digest_user_code(config: Mapping[str, Any]) -> dict[str, str]:
 
     Files that such a file imports are not covered. Callbacks and loggers do not change results.
     """
-    options = {name: str(value) for name, value in flat(config) if not name.startswith(OBSERVER_GROUPS)}
+    options = {name: str(value) for name, value in flatten_config(config) if not name.startswith(OBSERVER_GROUPS)}
     digests = {}
     for name, value in options.items():
         node, _, key = name.rpartition(".")

@@ -14,7 +14,7 @@ from fedcohort.agg.base import Arrived
 from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
 from fedcohort.ledger import Charge
-from fedcohort.ranks import rank
+from fedcohort.ranks import rank_of_process
 from fedcohort.round import backoff
 from fedcohort.round.collected import Collected, fill_unsent, reweight
 from fedcohort.round.components import Components, ServerState
@@ -118,7 +118,7 @@ class ServerStep:
 
     def _warn_of_empty_round(self, finished: Finished) -> None:
         """Warn, once per run, that no client was in time, so that the model does not improve."""
-        if not self.has_warned and rank() == 0:
+        if not self.has_warned and rank_of_process() == 0:
             log.warning(
                 "round %d: none of the %d selected clients was done when the round closed after %.3g virtual seconds, "
                 "so that the model stays the same%s",

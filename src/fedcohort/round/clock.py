@@ -7,7 +7,7 @@ import numpy as np
 
 from fedcohort.availability.base import Availability
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.ranks import rank
+from fedcohort.ranks import rank_of_process
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
@@ -62,7 +62,7 @@ class Clock:
         shortest_wait = float(waits.min())
         if shortest_wait > 0 and not self.has_warned:
             self.has_warned = True
-            if rank() == 0:
+            if rank_of_process() == 0:
                 log.warning(
                     "round %d: no client is ready, so that the clock advances by %.4g virtual seconds until one is; "
                     "round/waited_s has the seconds of every round",

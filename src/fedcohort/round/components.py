@@ -30,7 +30,7 @@ from fedcohort.samples.base import LOSSES, Samples
 from fedcohort.selector.base import Selector
 from fedcohort.server.base import ServerOptimizer
 from fedcohort.signal.base import Static, find
-from fedcohort.state import pack, unpack
+from fedcohort.state import pack_state, unpack_state
 from fedcohort.types import Ids, Population, Signals, Values
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class ServerState:
         packed = {}
         for name, value in vars(self).items():
             try:
-                packed[name] = pack(value)
+                packed[name] = pack_state(value)
             except TypeError as error:
                 with name_part_in_errors(getattr(components, name, None)):
                     raise ComponentError(f"the state can't be saved in a checkpoint: {error}") from error
@@ -158,7 +158,7 @@ class ServerState:
                 f"the server's state has {sorted(vars(fresh))}, but the checkpoint has {sorted(payload)}: it is of "
                 "another version of fedcohort"
             )
-        return cls(**{name: unpack(payload[name], type(value)) for name, value in vars(fresh).items()})
+        return cls(**{name: unpack_state(payload[name], type(value)) for name, value in vars(fresh).items()})
 
 
 @dataclass(frozen=True)

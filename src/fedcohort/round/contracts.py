@@ -38,10 +38,10 @@ ROUNDING = 1 + 1e-9  # upper bound of probabilities that are sums
 
 def check_init(part: Part, state: State, *args: object) -> State:
     """Check that the initial state of a component can be saved in a checkpoint."""
-    from fedcohort.state import pack  # noqa: PLC0415 - options are checked before torch is imported
+    from fedcohort.state import pack_state  # noqa: PLC0415 - options are checked before torch is imported
 
     try:
-        pack(state)
+        pack_state(state)
     except TypeError as error:
         raise ComponentError(f"the state can't be saved in a checkpoint: {error}") from error
     return state
@@ -78,27 +78,27 @@ def check_selection(part: Part, result: Result, state: State, ctx: RoundContext,
         check_type(f"Selection.{name}", getattr(chosen, name), bool)
     for name in ("scores", "reward"):
         if (values := getattr(chosen, name)) is not None:
-            check_array(f"Selection.{name}", values, shape, "if", nan=True)
+            check_array(f"Selection.{name}", values, shape, "if", allow_nan=True)
     for name, values in check_type("Selection.score_terms", chosen.score_terms, Mapping).items():  # type: ignore[type-abstract]
-        check_array(f"Selection.score_terms[{name!r}]", values, shape, "if", nan=True)
+        check_array(f"Selection.score_terms[{name!r}]", values, shape, "if", allow_nan=True)
     if chosen.probability is not None:
-        check_array("Selection.probability", chosen.probability, shape, "if", 0, ROUNDING, nan=True)
+        check_array("Selection.probability", chosen.probability, shape, "if", 0, ROUNDING, allow_nan=True)
     if chosen.units is not None:
         check_array("Selection.units", chosen.units, shape, "i")
     if chosen.upload is not None:
-        check_array("Selection.upload", chosen.upload, shape, "f", nan=True)
+        check_array("Selection.upload", chosen.upload, shape, "f", allow_nan=True)
     return replace(chosen, clients=chosen.clients.copy()), next_state  # the selector may reuse its array
 
 
 def check_advice(part: Part, result: Result, state: State, outcome: RoundOutcome) -> Result:
-    advice, _ = check_result_and_state(result, Advice, state, optional=True)
+    advice, _ = check_result_and_state(result, Advice, state, allow_none=True)
     if advice is None:
         return result
     shape = (len(outcome.clients),)
     if advice.keep is not None:
         check_array("Advice.keep", advice.keep, shape, "b")
     if advice.weights is not None:
-        check_array("Advice.weights", advice.weights, shape, "if", low=0)
+        check_array("Advice.weights", advice.weights, shape, "if", min_value=0)
     check_type("Advice.absolute", advice.absolute, bool)
     return result
 
@@ -123,7 +123,7 @@ def check_broadcast(part: Part, result: Result, state: State) -> Result:
 
 
 def check_weights(part: Part, result: Result, n_used: Ids, n_train: Ids) -> Result:
-    check_array("the result", result, (len(n_used),), "if", low=0)
+    check_array("the result", result, (len(n_used),), "if", min_value=0)
     return result
 
 
@@ -134,7 +134,7 @@ def check_direction(part: Part, result: Result, state: State, arrived: Any) -> R
     direction = check_type("the first item of the result", first, Direction)
     check_tensor("Direction.displacement", direction.displacement, tuple(arrived.mean.shape))
     if direction.weights is not None:
-        check_array("Direction.weights", direction.weights, (len(arrived.outcome.clients),), "if", nan=True)
+        check_array("Direction.weights", direction.weights, (len(arrived.outcome.clients),), "if", allow_nan=True)
     return result
 
 
@@ -173,13 +173,13 @@ def check_cohort_size(part: Part, result: Result, cohort: int) -> Result:
 
 
 def check_seconds(part: Part, result: Result, *args: object) -> float:
-    return check_number("the result", result, 0.0, infinite=True)
+    return check_number("the result", result, 0.0, allow_infinite=True)
 
 
 def check_timing(part: Part, result: Result, clients: Ids, work: Workload, draws: Draws) -> Timing:
     timing = check_type("the result", result, Timing)
     for name in ("down", "infer", "unit", "up"):
-        check_array(f"Timing.{name}", getattr(timing, name), (len(clients),), "if", low=0)
+        check_array(f"Timing.{name}", getattr(timing, name), (len(clients),), "if", min_value=0)
     if part.timed and (work.load > 0).any() and not (timing.finish(1)[work.load > 0] > 0).all():
         raise contract_error("the seconds of a client with work", "above 0 where `timed` is true", timing.finish(1))
     return timing
@@ -195,9 +195,9 @@ def check_schedule(part: Part, result: Result, draws: Draws) -> Schedule | None:
         return None
     schedule, n = check_type("the result", result, Schedule), draws.n_clients
     starts = getattr(schedule.start, "shape", (0,))
-    check_array("Schedule.start", schedule.start, starts[:1], "if", low=0)
-    check_array("Schedule.end", schedule.end, starts[:1], "if", low=0)
-    check_array("Schedule.period", schedule.period, (n,), "if", low=0)
+    check_array("Schedule.start", schedule.start, starts[:1], "if", min_value=0)
+    check_array("Schedule.end", schedule.end, starts[:1], "if", min_value=0)
+    check_array("Schedule.period", schedule.period, (n,), "if", min_value=0)
     if not schedule.period.all():
         raise contract_error("Schedule.period", "above 0 for every client", schedule.period)
     for name in ("first", "stop"):
@@ -208,7 +208,7 @@ def check_schedule(part: Part, result: Result, draws: Draws) -> Schedule | None:
 
 
 def check_learning_rate(part: Part, result: Result, round: int) -> float:
-    return check_number("the result", result, 0.0, above=True)
+    return check_number("the result", result, 0.0, exclude_min=True)
 
 
 def check_optimizer(part: Part, result: Result, y: object, lr: float) -> Result:
@@ -223,7 +223,7 @@ def check_liars(part: Part, result: Result, n_clients: int, rng: object) -> Resu
 
 
 def check_reported_values(part: Part, result: Result, signal: str, values: np.ndarray) -> Result:
-    check_array("the result", result, values.shape, "if", nan=True)
+    check_array("the result", result, values.shape, "if", allow_nan=True)
     return result
 
 

@@ -79,7 +79,7 @@ class CostModel:
         passes_per_sample: Values | float = signal.passes  # type: ignore[assignment]  # a number if it isn't callable
         if callable(signal.passes):
             passes_per_sample = signal.passes(options, self.federation.label_counts[clients])
-            check_array("the forward passes of a signal", passes_per_sample, (len(clients),), "if", low=0)
+            check_array("the forward passes of a signal", passes_per_sample, (len(clients),), "if", min_value=0)
         samples: Values = np.diff(offsets)[clients] * passes_per_sample
         return samples
 

@@ -42,7 +42,7 @@ def check_shares(part: Part, result: Result, draws: Draws) -> Result:
 
 
 def check_noise_levels(part: Part, result: Result, draws: Draws) -> Result:
-    check_array("the result", result, (draws.n_clients,), "if", low=0)
+    check_array("the result", result, (draws.n_clients,), "if", min_value=0)
     return result
 
 

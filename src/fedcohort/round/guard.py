@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FunctionType, UnionType
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
-from fedcohort.component import RENAMED
+from fedcohort.component import NEW_NAMES_OF_DECLARATIONS
 from fedcohort.contracts import contract_error, describe_exception
 from fedcohort.errors import ComponentError, FedcohortError, UndeclaredSignal
 from fedcohort.round.contracts import CHECKS, Check
@@ -140,7 +140,7 @@ def _check_attributes(part: object, contract: type, component_name: str) -> None
             raise ComponentError(
                 f"{component_name}: {contract_error(name, str(getattr(kind, '__name__', kind)), value)}"
             )
-    for old, new in RENAMED.items():
+    for old, new in NEW_NAMES_OF_DECLARATIONS.items():
         if hasattr(part, old):
             raise ComponentError(f"{component_name}: {old} is called {new} now: rename it in {type(part).__qualname__}")
     for hook in getattr(part, "hooks", ()):

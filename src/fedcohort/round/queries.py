@@ -8,7 +8,7 @@ from fedcohort.attack.base import Answers, Attack
 from fedcohort.contracts import check_number
 from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.host.stopwatch import Stopwatch
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.round.workload import are_all_available
 from fedcohort.signal.base import Measured, Probed, ServerMeasured, check_answers, find
 from fedcohort.signal.lab import Lab
@@ -25,7 +25,7 @@ class ClientReports:
     def __init__(self, attack: Attack, seed: int, n_clients: int) -> None:
         self.attack = attack
         self.liars = np.zeros(n_clients, dtype=bool)
-        self.liars[attack.liars(n_clients, generator(seed, "attack"))] = True
+        self.liars[attack.liars(n_clients, new_generator(seed, "attack"))] = True
 
     def report(self, signal: str, clients: Ids, values: Answers) -> Answers:
         """Return the values of `signal` that `clients` report, [len(clients), ...]; attackers report other values."""
@@ -95,5 +95,6 @@ class Queries:
         with self.stopwatch.stage("probe"):
             values = {name: signal.measure(self.lab) for name, signal in self.server_signals.items()}
         return {
-            name: check_number(f"the signal {name!r}: the result", value, nan=True) for name, value in values.items()
+            name: check_number(f"the signal {name!r}: the result", value, allow_nan=True)
+            for name, value in values.items()
         }

@@ -32,7 +32,7 @@ def declared_reports(
 
 
 def _read(name: str, signal: Reported, update: ClientUpdate) -> float:
-    return check_number(f"the signal {name!r}: the result of read", signal.read(update), nan=True)
+    return check_number(f"the signal {name!r}: the result of read", signal.read(update), allow_nan=True)
 
 
 def derive(components: Components, lab: Lab, collected: Collected, plain: bool) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from fedcohort.data.federation import Federation
 from fedcohort.flat import Block, FlatModel
-from fedcohort.ranks import ranks, reduce_sum
-from fedcohort.rng import generator
+from fedcohort.ranks import count_processes, reduce_sum
+from fedcohort.rng import new_generator
 from fedcohort.training.chunks import count_at_once
 
 Counter = Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]
@@ -78,7 +78,9 @@ class RoundModels:
 
     def average_over_ranks(self, displacement: Tensor) -> Tensor:
         """Return the mean displacement over ranks, [P], as accelerators may differ in the last bits."""
-        return reduce_sum(displacement) / ranks() if self.any_network and ranks() > 1 else displacement
+        return (
+            reduce_sum(displacement) / count_processes() if self.any_network and count_processes() > 1 else displacement
+        )
 
     @torch.no_grad()
     def accuracy(self, network: nn.Module) -> float:
@@ -89,7 +91,7 @@ class RoundModels:
         return sum(int((network(x).argmax(1) == y).sum()) for x, y in pieces) / len(data.y)
 
     def rng(self, purpose: str) -> np.random.Generator:
-        return generator(self.seed, purpose, self.round)
+        return new_generator(self.seed, purpose, self.round)
 
 
 def _fill_tensors(tensors: dict[str, Tensor], blocks: tuple[Block, ...], vector: Tensor) -> None:

@@ -11,25 +11,25 @@ from typing import Any
 from fedcohort import ranges
 from fedcohort.round.budget import Budget
 
-Check = Callable[[str, Any], None]
+OptionCheck = Callable[[str, Any], None]
 
 
-def integer(interval: str, *, optional: bool = False) -> Check:
-    """Return a function that checks that an option is an integer in `interval`, or null if `optional`."""
-    return partial(ranges.integer, interval=interval, optional=optional)
+def integer_check(interval: str, *, allow_null: bool = False) -> OptionCheck:
+    """Return a function that checks that an option is an integer in `interval`, or null if `allow_null`."""
+    return partial(ranges.integer, interval=interval, allow_null=allow_null)
 
 
-def number(interval: str, *, optional: bool = False) -> Check:
-    """Return a function that checks that an option is a number in `interval`, or null if `optional`."""
-    return partial(ranges.number, interval=interval, optional=optional)
+def number_check(interval: str, *, allow_null: bool = False) -> OptionCheck:
+    """Return a function that checks that an option is a number in `interval`, or null if `allow_null`."""
+    return partial(ranges.number, interval=interval, allow_null=allow_null)
 
 
-def choice(*choices: str) -> Check:
+def choice_check(*choices: str) -> OptionCheck:
     """Return a function that checks that an option has one of these choices."""
     return lambda option, value: ranges.choice(option, value, *choices)
 
 
-def option(name: str, check: Check) -> Any:  # noqa: ANN401  as `dataclasses.field`, it is assigned to typed names
+def setting_field(name: str, check: OptionCheck) -> Any:  # noqa: ANN401  as `dataclasses.field`, it is assigned to typed names
     """Return a field of `Settings` with the dotted name of its option and its check."""
     return field(metadata={"option": name, "check": check})
 
@@ -43,25 +43,25 @@ class Settings:
     """
 
     config_hash: str
-    seed: int = option("seed", integer("[0, inf)"))
-    cohort: int = option("cohort", integer("[1, inf)"))
-    rounds: int = option("rounds", integer("[1, inf)"))
-    until_virtual_s: float | None = option("until.virtual_s", number("(0, inf)", optional=True))
-    until_bytes: float | None = option("until.bytes", number("(0, inf)", optional=True))
-    until_acc: float | None = option("until.acc", number("(0, 1]", optional=True))
-    eval_every: int = option("eval.every", integer("[1, inf)"))
-    clients_every: int = option("eval.clients_every", integer("[0, inf)"))
-    clients_sample: int | None = option("eval.clients_sample", integer("[1, inf)", optional=True))
-    window_s: float = option("deadline.window_s", number("[0, inf)"))
-    update_limit: float = option("update_limit", number("(0, inf)"))
-    store_limit_gb: float = option("client_store.limit_gb", number("[0, inf)"))
-    engine: str = option("engine.kind", choice("auto", "sequential", "vectorised", "debug"))
-    slices: int = option("engine.slices", integer("[1, 100000]"))
-    bn_var: str = option("engine.bn_var", choice("plain", "moments"))
-    closed_form: bool = option("engine.closed_form", ranges.flag)
-    channels_last: str = option("engine.channels_last", choice("auto", "yes", "no"))
-    chunk: int = option("engine.chunk", integer("[1, inf)"))
-    precision: str = option("engine.precision", choice("float32", "bf16"))
+    seed: int = setting_field("seed", integer_check("[0, inf)"))
+    cohort: int = setting_field("cohort", integer_check("[1, inf)"))
+    rounds: int = setting_field("rounds", integer_check("[1, inf)"))
+    until_virtual_s: float | None = setting_field("until.virtual_s", number_check("(0, inf)", allow_null=True))
+    until_bytes: float | None = setting_field("until.bytes", number_check("(0, inf)", allow_null=True))
+    until_acc: float | None = setting_field("until.acc", number_check("(0, 1]", allow_null=True))
+    eval_every: int = setting_field("eval.every", integer_check("[1, inf)"))
+    clients_every: int = setting_field("eval.clients_every", integer_check("[0, inf)"))
+    clients_sample: int | None = setting_field("eval.clients_sample", integer_check("[1, inf)", allow_null=True))
+    window_s: float = setting_field("deadline.window_s", number_check("[0, inf)"))
+    update_limit: float = setting_field("update_limit", number_check("(0, inf)"))
+    store_limit_gb: float = setting_field("client_store.limit_gb", number_check("[0, inf)"))
+    engine: str = setting_field("engine.kind", choice_check("auto", "sequential", "vectorised", "debug"))
+    slices: int = setting_field("engine.slices", integer_check("[1, 100000]"))
+    bn_var: str = setting_field("engine.bn_var", choice_check("plain", "moments"))
+    closed_form: bool = setting_field("engine.closed_form", ranges.flag)
+    channels_last: str = setting_field("engine.channels_last", choice_check("auto", "yes", "no"))
+    chunk: int = setting_field("engine.chunk", integer_check("[1, inf)"))
+    precision: str = setting_field("engine.precision", choice_check("float32", "bf16"))
 
     @property
     def budget(self) -> Budget:
@@ -71,14 +71,18 @@ class Settings:
     @classmethod
     def from_config(cls, config: Mapping[str, Any], config_hash: str) -> "Settings":
         """Read the settings of a composed config, whose options `startup/options.py` has checked."""
-        return cls(config_hash, **{name: _find(config, option) for name, option, _ in options()})
+        return cls(config_hash, **{name: _config_value(config, option) for name, option, _ in list_setting_checks()})
 
 
-def options() -> list[tuple[str, str, Check]]:
+def list_setting_checks() -> list[tuple[str, str, OptionCheck]]:
     """Return the field of `Settings`, the dotted option and the range check of each setting."""
-    return [(item.name, item.metadata["option"], item.metadata["check"]) for item in fields(Settings) if item.metadata]
+    return [
+        (setting.name, setting.metadata["option"], setting.metadata["check"])
+        for setting in fields(Settings)
+        if setting.metadata
+    ]
 
 
-def _find(config: Mapping[str, Any], option: str) -> Any:  # noqa: ANN401  the option's type, which its check ensures
-    node, _, last = option.rpartition(".")
-    return (config[node] if node else config)[last]
+def _config_value(config: Mapping[str, Any], option: str) -> Any:  # noqa: ANN401  the option's type, which its check ensures
+    group, _, option_in_group = option.rpartition(".")
+    return (config[group] if group else config)[option_in_group]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from fedcohort.hook import averaged_uploads
-from fedcohort.ranks import positions_of_rank, rank, ranks
+from fedcohort.ranks import count_processes, positions_of_rank, rank_of_process
 from fedcohort.rng import Draws
 from fedcohort.round.aggregate import longest_update
 from fedcohort.round.collect import CollectOptions, Collector
@@ -22,7 +22,7 @@ def make_tasks(setup: Setup, finished: Finished, samples_state: object) -> list[
         samples_state: state of the sample selection.
     """
     jobs = finished.arrived
-    share = positions_of_rank(rank(), ranks(), jobs.client, finished.samples)
+    share = positions_of_rank(rank_of_process(), count_processes(), jobs.client, finished.samples)
     return list(setup.engine.group_tasks([_make_task(setup, finished, i, samples_state) for i in share]))
 
 
@@ -61,4 +61,6 @@ def make_collector(setup: Setup, finished: Finished) -> Collector:
         longest=longest_update(server, setup.settings.update_limit),
         dtype=server.w.dtype,
     )
-    return Collector(server.layout, finished.arrived.client, finished.weights, options, ranks(), server.w.device)
+    return Collector(
+        server.layout, finished.arrived.client, finished.weights, options, count_processes(), server.w.device
+    )

@@ -26,7 +26,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.component import EPOCHS, Requirement
+from fedcohort.component import EPOCH_TRAINING, Requirement
 from fedcohort.samples.base import SampleRequest
 from fedcohort.samples.threshold import LossThreshold, State, draw_around_threshold
 from fedcohort.types import Ids
@@ -36,7 +36,7 @@ from fedcohort.types import Ids
 class FedBalancer(LossThreshold):
     """FedBalancer, a sample selection; its options are those of `LossThreshold`."""
 
-    requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {EPOCHS}
+    requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {EPOCH_TRAINING}
 
     def choose(self, state: State, request: SampleRequest) -> Ids:
         """Return the positions of the samples to train on, by Algorithm 1: mainly those above the loss threshold."""

@@ -97,7 +97,7 @@ class LossThreshold(Samples[State]):
         _ = self.control  # checks the ranges
         ranges.number("p", self.p, "[0, 1]")
         ranges.number("noise", self.noise, "[0, inf)")
-        ranges.number("clip", self.clip, "(0, inf)", optional=True)
+        ranges.number("clip", self.clip, "(0, inf)", allow_null=True)
         ranges.flag("as_released", self.as_released)
 
     @property

@@ -25,7 +25,7 @@ class Candidates:
     candidate: str
 
     def __post_init__(self) -> None:
-        ranges.integer("candidates", self.candidates, "[1, inf)", optional=True)
+        ranges.integer("candidates", self.candidates, "[1, inf)", allow_null=True)
         ranges.choice("candidate", self.candidate, "size", "uniform")
 
     def check(self, population: Population) -> None:
@@ -33,7 +33,7 @@ class Candidates:
         m, K = population.cohort, population.n_clients
         if self.candidates is not None and not m <= self.candidates <= K:
             allowed = f"an integer in [{m}, {K}], from the cohort to all clients, or null"
-            raise ranges.refuse("candidates", allowed, self.candidates)
+            raise ranges.range_error("candidates", allowed, self.candidates)
 
     def signals_to_read(self, signal: str) -> frozenset[str]:
         """Return the signals that the selector reads: `signal`, and n_train where candidates are drawn by size."""

@@ -106,7 +106,7 @@ class Clustered(Selector[State]):
         K = population.n_clients
         if self.criterion == "similarity" and self.limit < K:
             allowed = f"an integer of at least {K}, the number of clients, whose updates are compared in every round"
-            raise ranges.refuse("limit", allowed, self.limit)
+            raise ranges.range_error("limit", allowed, self.limit)
         n_rows = 0 if self.criterion == "size" else K
         return State(np.zeros(K, np.int64), np.zeros((K, 0), np.float32), np.zeros((n_rows, n_rows)))
 

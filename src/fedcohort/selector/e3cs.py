@@ -68,7 +68,7 @@ class E3cs(Selector[State]):
     def __post_init__(self) -> None:
         ranges.number("eta", self.eta, "(0, inf)")
         ranges.number("quota", self.quota, "[0, 1]")
-        ranges.integer("uniform_from", self.uniform_from, "[0, inf)", optional=True)
+        ranges.integer("uniform_from", self.uniform_from, "[0, inf)", allow_null=True)
         ranges.choice("draw", self.draw, "exact", "multinomial")
 
     def init(self, population: Population) -> State:

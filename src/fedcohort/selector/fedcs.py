@@ -58,7 +58,7 @@ class FedCs(StatelessSelector):
     def __post_init__(self) -> None:
         ranges.number("limit", self.limit, "(0, inf)")
         ranges.choice("limit_in", self.limit_in, "jobs", "seconds")
-        ranges.integer("candidates", self.candidates, "[1, inf)", optional=True)
+        ranges.integer("candidates", self.candidates, "[1, inf)", allow_null=True)
 
     def shortlist(self, cohort: int) -> int:
         return self.candidates or cohort

@@ -42,7 +42,7 @@ class Foresight(Selector[Stateless]):
         clients = population.n_clients
         if clients > self.limit:
             allowed = f"an integer of at least {clients}, the number of clients, which all train in every round"
-            raise ranges.refuse("limit", allowed, self.limit)
+            raise ranges.range_error("limit", allowed, self.limit)
         return Stateless()
 
     def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:

@@ -42,7 +42,7 @@ from jaxtyping import Bool, Float64
 from fedcohort import ranges
 from fedcohort.component import Facts, Requirement
 from fedcohort.maths import kmeans, sketch, strata
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.selector.base import Selector, describe_full_first_round, draw, find_answers
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -92,11 +92,11 @@ class HcsFed(Selector[State]):
 
     def __post_init__(self) -> None:
         ranges.choice("variant", self.variant, *STRATA)
-        ranges.integer("strata", self.strata, "[1, inf)", optional=True)
+        ranges.integer("strata", self.strata, "[1, inf)", allow_null=True)
         ranges.number("rate", self.rate, "(0, 1]")
         ranges.choice("compress", self.compress, *sketch.KINDS)
         ranges.choice("agg", self.agg, "fedavg", "stratified")
-        ranges.integer("recluster", self.recluster, "[1, inf)", optional=True)
+        ranges.integer("recluster", self.recluster, "[1, inf)", allow_null=True)
 
     @property
     def probes(self) -> bool:
@@ -160,7 +160,9 @@ class HcsFed(Selector[State]):
         if self.probes or not len(unqueried_ids):
             return advice, state
         delta = outcome.signals["update"][unqueried_ids]
-        rows = [sketch.sketch_gradient(row, self.rate, self.compress, generator(KEY, "signal/sketch")) for row in delta]
+        rows = [
+            sketch.sketch_gradient(row, self.rate, self.compress, new_generator(KEY, "signal/sketch")) for row in delta
+        ]
         return advice, store_sketches(state, outcome.clients[unqueried_ids], np.stack(rows))
 
     def is_reclustering_due(self, round: int) -> bool:

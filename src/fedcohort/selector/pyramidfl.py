@@ -107,9 +107,9 @@ class PyramidFl(Ranking, Selector[State]):
         ranges.number("low", self.low, "[0, 1)")
         ranges.number("high", self.high, "[0, 1)")
         if self.high < self.low:
-            raise ranges.refuse("high", f"a number in [low, 1), with low={self.low:g}", self.high)
+            raise ranges.range_error("high", f"a number in [low, 1), with low={self.low:g}", self.high)
         ranges.number("beta", self.beta, "[0, 1]")
-        ranges.integer("passes", self.passes, "[1, inf)", optional=True)
+        ranges.integer("passes", self.passes, "[1, inf)", allow_null=True)
         ranges.flag("per_step", self.per_step)
         ranges.choice("drop_agg", self.drop_agg, "per_tensor", "zeros")
         super().__post_init__()

@@ -75,13 +75,13 @@ class Ranking:
         ranges.number("preferred", self.preferred, "(0, inf)")
         ranges.choice("preferred_in", self.preferred_in, "percentile", "seconds")
         if self.preferred_in == "percentile" and self.preferred > 100:
-            raise ranges.refuse("preferred", "a number in (0, 100] with preferred_in=percentile", self.preferred)
+            raise ranges.range_error("preferred", "a number in (0, 100] with preferred_in=percentile", self.preferred)
         ranges.number("penalty", self.penalty, "[0, inf)")
         ranges.choice("pacer", self.pacer, "paper", "code", "none")
         ranges.integer("window", self.window, "[1, inf)")
         ranges.number("step", self.step, "(0, inf)")
         ranges.choice("explore", self.explore, "speed", "size")
-        ranges.integer("cap", self.cap, "[1, inf)", optional=True)
+        ranges.integer("cap", self.cap, "[1, inf)", allow_null=True)
 
     @property
     def needs(self) -> frozenset[str]:

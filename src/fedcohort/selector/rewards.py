@@ -32,12 +32,12 @@ SIGNALS_OF_REWARD: Mapping[str, frozenset[str]] = {
 def check_reward_options(reward: str, credit: str, scale: str, bandit: str) -> None:
     """Raise `OptionError` for combinations of reward, credit, scale and bandit that are not defined."""
     if reward == "progress" and credit != "causal":
-        raise ranges.refuse("credit", "causal with reward=progress, which the cohort shares", credit)
+        raise ranges.range_error("credit", "causal with reward=progress, which the cohort shares", credit)
     if credit == "answered" and reward != "client":
-        raise ranges.refuse("reward", "client with credit=answered, which learns from each client's loss", reward)
+        raise ranges.range_error("reward", "client with credit=answered, which learns from each client's loss", reward)
     if bandit == "calibrated" and scale == "none":
         allowed = "running or first_round with bandit=calibrated, whose prior noise of 1 assumes rewards of mean size 1"
-        raise ranges.refuse("scale", allowed, scale)
+        raise ranges.range_error("scale", allowed, scale)
 
 
 def mean_loss_decrease(loss_decrease: Values, p: Values) -> Values:

@@ -230,7 +230,7 @@ def check_answers(name: str, values: object, n: int) -> np.ndarray:
         ComponentError: the answers have another shape.
     """
     shape = (n, *getattr(values, "shape", ())[1:2])
-    check_array(f"the signal {name!r}: the result", values, shape, "if", nan=True)
+    check_array(f"the signal {name!r}: the result", values, shape, "if", allow_nan=True)
     return np.asarray(values)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Int64
 
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.signal.base import Computed
 from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
@@ -32,7 +32,7 @@ def mini_batch_losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, 
     for i, client in enumerate(clients):
         x, y = lab.samples(int(client))
         if len(y):
-            draws = generator(options["key"], "signal/batch_loss", round, int(client))
+            draws = new_generator(options["key"], "signal/batch_loss", round, int(client))
             rows = torch.from_numpy(np.sort(draws.permutation(len(y))[: options["batch"]])).to(y.device)
             out[i] = float(lab.loss(network, x[rows], y[rows]))
     return out

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort.maths.sketch import sketch_gradient
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.signal.base import Computed
 from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids
@@ -24,7 +24,7 @@ def sketch_gradients(lab: Lab, round: int, clients: Ids, options: Mapping[str, A
     for k in clients:
         gradient = lab.gradient(int(k)).double().cpu().numpy()
         rows.append(
-            sketch_gradient(gradient, options["rate"], options["way"], generator(options["key"], "signal/sketch"))
+            sketch_gradient(gradient, options["rate"], options["way"], new_generator(options["key"], "signal/sketch"))
         )
     return np.stack(rows)
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64
 
-from fedcohort.component import CLASSES
+from fedcohort.component import ONE_CLASS_PER_SAMPLE
 from fedcohort.data import skew
-from fedcohort.rng import generator, torch_scope
+from fedcohort.rng import new_generator, seeded_torch
 from fedcohort.signal.base import Computed
 from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
@@ -33,8 +33,8 @@ def estimate_triplets(lab: Lab, round: int, clients: Ids, options: Mapping[str, 
     estimate_options = EstimateOptions(**{name: options[name] for name in ("q", "epochs", "lr", "batch")})
     out = np.empty((len(clients), 3))
     for row, k in zip(out, clients.tolist(), strict=True):
-        order_rng = generator(options["seed"], "dht", round, k)
-        with torch_scope(options["seed"], "dht_dropout", round, k):
+        order_rng = new_generator(options["seed"], "dht", round, k)
+        with seeded_torch(options["seed"], "dht_dropout", round, k):
             row[:] = skew.triplet(estimate_group_counts(lab.copy, *lab.samples(k), estimate_options, order_rng))
     return out
 
@@ -58,5 +58,5 @@ signal = Computed(
     bytes_up=4,
     passes=passes,
     compute=estimate_triplets,
-    requirement=CLASSES,
+    requirement=ONE_CLASS_PER_SAMPLE,
 )

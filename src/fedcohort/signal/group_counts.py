@@ -4,13 +4,13 @@ Columns are ordered class by class. It exists where the data have attributes. Cl
 their samples, so that only oracles and ablations read it. Labels include label noise.
 """
 
-from fedcohort.component import ATTRIBUTES
+from fedcohort.component import SAMPLE_ATTRIBUTES
 from fedcohort.signal.base import Static
 
 signal = Static(
     reveals="how many training samples of each class and attribute a client has",
     bytes_up=4,
     fact="group_counts",
-    requirement=ATTRIBUTES,
+    requirement=SAMPLE_ATTRIBUTES,
     knowable=False,
 )

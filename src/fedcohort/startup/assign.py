@@ -21,7 +21,7 @@ from fedcohort.feature_noise.base import FeatureNoise
 from fedcohort.host import memory
 from fedcohort.label_noise.base import LabelNoise
 from fedcohort.partition.base import Partition, Stock
-from fedcohort.rng import Draws, Rekeyed, generator
+from fedcohort.rng import Draws, RekeyedGenerator, new_generator
 from fedcohort.types import Ids, Values
 
 MIN_SAMPLES = 3  # of a client: one to train on, two in V_k
@@ -83,7 +83,7 @@ class Assignment:
 def assign_samples(raw: Raw, options: SplitOptions) -> Assignment:
     """Assign training samples to the server and to clients, and draw the labels that clients see."""
     seed = options.seed
-    server = draw_server_rows(raw, options.server_val, generator(seed, "server_val"))
+    server = draw_server_rows(raw, options.server_val, new_generator(seed, "server_val"))
     memory.return_free_memory()
     clients = _partition(raw, server, options)
     digest = _hash_holders(clients, server, len(raw.train_y))
@@ -109,7 +109,7 @@ def thin_samples(raw: Raw, limit: int | None, seed: int) -> Raw:
     groups = raw.train_class if raw.train_owner is None else raw.train_owner
     sizes = np.bincount(groups)
     quota = np.maximum(np.floor(sizes * (limit / len(groups)) + 0.5), MIN_SAMPLES)
-    order = generator(seed, "limit").permutation(len(groups))
+    order = new_generator(seed, "limit").permutation(len(groups))
     rows = np.flatnonzero(rank_within_group(groups, order) < quota[groups])
     return replace(
         raw,
@@ -142,9 +142,8 @@ def draw_server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
     in_class = (first[y] + rank_in_class) / sizes[y]
     if raw.train_owner is not None:
         in_class[rank_within_group(raw.train_owner, rng.permutation(len(y))) < MIN_SAMPLES] = np.inf
-    rows = np.flatnonzero(
-        in_class <= np.partition(in_class, size - 1)[size - 1]
-    )  # more than `size` where keys are equal
+    # more than `size` where keys are equal
+    rows = np.flatnonzero(in_class <= np.partition(in_class, size - 1)[size - 1])
     rows = rows[np.argsort(in_class[rows], kind="stable")[:size]]
     if raw.train_owner is not None:
         rows = keep_first(rows, y, np.ceil(share * sizes).astype(np.int64) + EXTRA_ROWS)
@@ -177,7 +176,7 @@ def _partition(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
         "reduce dataset.n_classes or clients",
     )
     try:
-        split = options.partition.split(stock, clients, generator(options.seed, "partition"))
+        split = options.partition.split(stock, clients, new_generator(options.seed, "partition"))
     except FedcohortError as error:
         raise type(error)(f"dataset={raw.name}: {error}") from error
     del stock
@@ -194,7 +193,7 @@ def _partition(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
 
 def _shuffle(clients: Ragged, seed: int) -> None:
     """Shuffle the positions of each client in place, with a generator per client."""
-    generators, offsets = Rekeyed(), clients.offsets.tolist()
+    generators, offsets = RekeyedGenerator(), clients.offsets.tolist()
     for k, (start, stop) in enumerate(pairwise(offsets)):
         generators.rekey(seed, "client_split", client=k).shuffle(clients.rows[start:stop])
 
@@ -216,7 +215,7 @@ def _flip_labels(
     if not noisy_clients:
         return None
     labels: Labels = true_y[clients.rows]
-    generators = Rekeyed()
+    generators = RekeyedGenerator()
     for k in noisy_clients:
         rows = slice(clients.offsets[k], clients.offsets[k + 1])
         rng = generators.rekey(seed, "label_flip", client=k)
@@ -228,6 +227,5 @@ def _hash_holders(clients: Ragged, server: Ids, n: int) -> str:
     """Return a hash of the holder of each of n training samples: a client's id, -2 for the server, -1 for none."""
     holder = np.full(n, -1, dtype="<i8")
     holder[server] = -2
-    for k, (start, stop) in enumerate(pairwise(clients.offsets.tolist())):
-        holder[clients.rows[start:stop]] = k
+    holder[clients.rows] = np.repeat(np.arange(len(clients)), clients.sizes)
     return hashlib.blake2b(holder.data, digest_size=8).hexdigest()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import memory
 from fedcohort.record import folder
-from fedcohort.rng import torch_scope
+from fedcohort.rng import seeded_torch
 from fedcohort.round.guard import name_component_in_errors, name_of
 from fedcohort.startup.compose import Composed
 
@@ -44,9 +44,9 @@ def build_network(composition: Composed, model: "Model", federation: "Federation
     shape, n_classes = tuple(federation.server_test.x.shape[1:]), federation.n_classes
     requirements.check_model(model, choice, federation)
     try:
-        with torch_scope(config["seed"], "weights"):
+        with seeded_torch(config["seed"], "weights"):
             check_network_memory(model, choice, shape, n_classes)
-        with torch_scope(config["seed"], "weights"):
+        with seeded_torch(config["seed"], "weights"):
             network: nn.Module = model.build(shape, n_classes)
     except (MemoryError, RuntimeError) as error:  # torch raises RuntimeError where an allocation fails
         if "alloc" not in str(error):
@@ -96,14 +96,14 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
     from fedcohort.startup import requirements
 
     config, components, federation = composition.config, facts.components, facts.federation
-    accelerator = config["trainer"]["accelerator"]
+    accelerator, devices, num_nodes = (config["trainer"][name] for name in ("accelerator", "devices", "num_nodes"))
     facts = replace(facts, layout=Layout.of(network), batch_norm=keeps_statistics(network))
     if accelerator == "cpu":
         check_memory(facts, keeps_updates=keeps_updates(components))
     for line in (
         *requirements.list_notices(composition.choices, facts, composition.overrides),
         *federation.notices(),
-        *processes.list_untried(accelerator, config["trainer"]["num_nodes"]),
+        *processes.list_untried(accelerator, processes.count_training_processes(accelerator, devices), num_nodes),
         *requirements.list_unmeasured(config),
     ):
         log.warning("%s", line)

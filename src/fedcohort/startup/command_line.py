@@ -13,14 +13,13 @@ from pathlib import Path
 
 from fedcohort.errors import OptionError
 from fedcohort.host import secrets
-from fedcohort.ranges import refuse
+from fedcohort.ranges import range_error
 from fedcohort.startup import hydra_errors
 from fedcohort.startup.options import CHECKS
 
 TRACEBACK_VARIABLE = "HYDRA_FULL_ERROR"
-_ENCLOSING: list[
-    str | None
-] = []  # the value of TRACEBACK_VARIABLE before each active call of `run_with_one_line_errors`
+# the value of TRACEBACK_VARIABLE before each active call of `run_with_one_line_errors`
+_ENCLOSING: list[str | None] = []
 PLUGINS = {  # launchers and sweepers that are plugins, and a package that each requires
     "hydra/launcher=joblib": "hydra_plugins.hydra_joblib_launcher",
     "hydra/launcher=slurm": "submitit",
@@ -147,7 +146,7 @@ def check_hydra_options(arguments: Sequence[str]) -> None:
                 f"{instead}; the options of Hydra that may be typed are {', '.join(HYDRA_OPTIONS)}"
             )
         if name == SWEEP_DIR and not is_inside(value, logs):
-            raise refuse(SWEEP_DIR, f"a folder inside paths.logs, such as '{LOGS}/sweeps/NAME'", value)
+            raise range_error(SWEEP_DIR, f"a folder inside paths.logs, such as '{LOGS}/sweeps/NAME'", value)
 
 
 def _is_below(name: str, option: str) -> bool:
@@ -183,6 +182,6 @@ def check_sweep(arguments: Sequence[str]) -> None:
                 f"{argument} needs SLURM's sbatch and srun on the PATH: run it on a machine where jobs are submitted"
             )
         if name == "hydra.launcher.n_jobs" and value != "-1" and not re.fullmatch("[1-9][0-9]*", value):
-            raise refuse(name, "an integer in [1, inf), or -1 for as many as there are cores", value)
+            raise range_error(name, "an integer in [1, inf), or -1 for as many as there are cores", value)
         if name == "paths.logs":
             CHECKS[name](name, value)

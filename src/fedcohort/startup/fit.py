@@ -20,7 +20,7 @@ from fedcohort.lightning import trainer
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.tasks import Tasks
 from fedcohort.record import folder, manifest, provenance
-from fedcohort.roles import Identity, select_options
+from fedcohort.roles import RunIdentity, select_options
 from fedcohort.round.guard import find_faulty_component, owners_of
 from fedcohort.startup.check import count_processes
 from fedcohort.startup.compose import Composed
@@ -62,7 +62,7 @@ def fit(
     messages.quiet_lightning()
     config = composition.config
     processes = count_processes(config)
-    identity = {**select_options(config, Identity.FORCED), **{f"trainer.{k}": v for k, v in processes.items()}}
+    identity = {**select_options(config, RunIdentity.FORCED), **{f"trainer.{k}": v for k, v in processes.items()}}
     origin = provenance.current_start(config, identity, loop.federation.checksum)
     beginning = tasks.agree(lambda: _begin(home, loop, config, origin))
     if beginning is None:

@@ -15,9 +15,8 @@ from fedcohort.startup.command_line import is_inside
 from fedcohort.startup.components import CALLBACK, Instance
 from fedcohort.startup.compose import Composed
 
-FOLDER_OPTIONS = frozenset(
-    {"dirpath", "save_dir", "root_dir", "logs"}
-)  # options of callbacks and trackers that are folders
+# options of callbacks and trackers that are folders
+FOLDER_OPTIONS = frozenset({"dirpath", "save_dir", "root_dir", "logs"})
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def make_observers(composition: Composed) -> RunObservers:
     watchers = dict[str, Instance]()
     for where, node in nodes.items():
         if not isinstance(node, Mapping) or "_target_" not in node:
-            raise ranges.refuse(where, "null, or a class in _target_ with its options", node)
+            raise ranges.range_error(where, "null, or a class in _target_ with its options", node)
         watchers[where] = components.build(node, where, where, CALLBACK)
     callbacks = {where: item for where, item in watchers.items() if not isinstance(item, Observer)}
     _check_monitors(callbacks)
@@ -65,10 +64,10 @@ def _check_folders(nodes: Mapping[str, object], logs: str) -> None:
             folder = options[option]
             if folder is not None and folder != logs and not is_inside(str(folder), logs):
                 allowed = f"null, or a folder inside paths.logs={logs}, the only folder that a run writes to"
-                raise ranges.refuse(f"{where}.{option}", allowed, folder)
+                raise ranges.range_error(f"{where}.{option}", allowed, folder)
         name = options.get("filename")
         if name is not None and Path(str(name)).name != name:
-            raise ranges.refuse(f"{where}.filename", "null, or a file's name without a folder", name)
+            raise ranges.range_error(f"{where}.filename", "null, or a file's name without a folder", name)
 
 
 def _check_monitors(callbacks: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from fedcohort import ranges
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.host import cores, processor
-from fedcohort.round.settings import Check, choice, integer, number, options
+from fedcohort.round.settings import OptionCheck, choice_check, integer_check, list_setting_checks, number_check
 
 PER_CORE = 8  # processes or threads per core, at most: several can be useful to test that results do not depend on it
 
@@ -18,7 +18,7 @@ PER_CORE = 8  # processes or threads per core, at most: several can be useful to
 def check_run_name(option: str, value: object) -> None:
     """Check the option that begins the name of the run's folder."""
     if value is not None and not (isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", value)):
-        raise ranges.refuse(option, "letters, digits, '.', '_' and '-', as in a file's name, or null", value)
+        raise ranges.range_error(option, "letters, digits, '.', '_' and '-', as in a file's name, or null", value)
 
 
 def check_count_per_core(option: str, value: object, *, auto: bool = False) -> None:
@@ -32,7 +32,7 @@ def check_count_per_core(option: str, value: object, *, auto: bool = False) -> N
     except OptionError as error:
         allowed = f"an integer in {interval}{' or auto' if auto else ''}"
         reason = f"{PER_CORE} for each of the {n_cores} cores that this process may use"
-        raise ranges.refuse(option, f"{allowed} ({reason})", value) from error
+        raise ranges.range_error(option, f"{allowed} ({reason})", value) from error
 
 
 def check_threads_of_forks(trainer: Mapping[str, Any]) -> None:
@@ -41,7 +41,7 @@ def check_threads_of_forks(trainer: Mapping[str, Any]) -> None:
     forked = trainer["accelerator"] == "cpu" and trainer["num_nodes"] == 1 and devices > 1
     if forked and trainer["threads"] > 1:
         allowed = f"1 where trainer.devices={trainer['devices']} forks {devices} processes on one machine"
-        raise ranges.refuse("trainer.threads", allowed, trainer["threads"])
+        raise ranges.range_error("trainer.threads", allowed, trainer["threads"])
 
 
 def check_precision(engine: Mapping[str, Any], accelerator: str) -> None:
@@ -49,13 +49,13 @@ def check_precision(engine: Mapping[str, Any], accelerator: str) -> None:
     emulated = engine["precision"] == "bf16" and accelerator == "cpu" and processor.has_bf16() is False
     if emulated and not engine["force"]:
         allowed = "float32 on this processor, which lacks bf16 instructions and is some 8 times slower with bf16"
-        raise ranges.refuse("engine.precision", f"{allowed} (engine.force=true overrides)", "bf16")
+        raise ranges.range_error("engine.precision", f"{allowed} (engine.force=true overrides)", "bf16")
 
 
 def check_resume(option: str, value: object) -> None:
     """Check the option that decides how a run resumes."""
     if not isinstance(value, bool) and value not in ("previous", "force"):
-        raise ranges.refuse(option, "true, false, previous or force", value)
+        raise ranges.range_error(option, "true, false, previous or force", value)
 
 
 def check_objective_metric(option: str, value: object) -> None:
@@ -79,26 +79,26 @@ def check_writable_folder(option: str, value: object) -> None:
         raise OptionError(f"{option} must be a folder that can be written, got {value!r} ({error.strerror})") from error
 
 
-CHECKS: Mapping[str, Check] = {  # `round/settings.py` has the options that rounds read
-    **{option: check for _, option, check in options()},
+CHECKS: Mapping[str, OptionCheck] = {  # `round/settings.py` has the options that rounds read
+    **{option: check for _, option, check in list_setting_checks()},
     "name": check_run_name,
-    "data_seed": integer("[0, inf)", optional=True),
-    "clients": integer("[1, inf)", optional=True),
+    "data_seed": integer_check("[0, inf)", allow_null=True),
+    "clients": integer_check("[1, inf)", allow_null=True),
     "resume": check_resume,
     "objective_metric": check_objective_metric,
-    "split.server_val": number("(0, 0.5]"),
-    "split.client_val": number("[0, 0.5]"),
-    "split.limit": integer("[1, inf)", optional=True),
-    "checkpoint.every": integer("[1, inf)"),
-    "checkpoint.every_s": number("[0, inf)"),
+    "split.server_val": number_check("(0, 0.5]"),
+    "split.client_val": number_check("[0, 0.5]"),
+    "split.limit": integer_check("[1, inf)", allow_null=True),
+    "checkpoint.every": integer_check("[1, inf)"),
+    "checkpoint.every_s": number_check("[0, inf)"),
     "engine.force": ranges.flag,
     "sweep.report": ranges.flag,
     "sweep.skip_refused": ranges.flag,
     "sweep.wait": ranges.flag,
     "paths.logs": check_writable_folder,
-    "trainer.accelerator": choice("cpu", "gpu"),
+    "trainer.accelerator": choice_check("cpu", "gpu"),
     "trainer.devices": partial(check_count_per_core, auto=True),
-    "trainer.num_nodes": integer("[1, inf)"),
+    "trainer.num_nodes": integer_check("[1, inf)"),
     "trainer.threads": check_count_per_core,
 }
 
@@ -139,7 +139,7 @@ def check(config: Mapping[str, Any]) -> None:
     for node in dict.fromkeys(option.split(".")[0] for option in CHECKS if "." in option):
         names, content = list_node_options(node), config.get(node)
         if not isinstance(content, Mapping):
-            raise ranges.refuse(
+            raise ranges.range_error(
                 node, f"set option by option ({', '.join(f'{node}.{name}' for name in names)})", content
             )
         for option in content if "_target_" not in content else ():  # a component's constructor checks its options

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.component import CLASSES, PROXY, Component, Facts, Requirement
+from fedcohort.component import ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, Component, Facts, Requirement
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.round.components import Populations
 from fedcohort.round.guard import name_part_in_errors
@@ -23,15 +23,7 @@ if TYPE_CHECKING:
 
 # Groups whose components may have requirements, in the order of the messages, and groups whose components read signals
 GROUPS_WITH_REQUIREMENTS = (
-    "selector",
-    "agg",
-    "codec",
-    "objective",
-    "availability",
-    "samples",
-    "deadline",
-    "device",
-    "augmentation",
+    *("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device", "augmentation"),
 )
 SIGNAL_READERS = ("selector", "agg", "samples", "deadline")
 EVALUATIONS = {"every": "", "clients_every": " on the clients"}  # options of the node `eval`, and where they evaluate
@@ -97,8 +89,8 @@ def check_targets(components: Mapping[str, Component], choices: Mapping[str, str
     components: those that are applied to the data, by group.
     """
     for group, component in components.items():
-        if CLASSES in component.requirements and not raw.targets.single:
-            raise IncompatibleConfig(requirement_message(CLASSES, f"{group}={choices[group]}", choices))
+        if ONE_CLASS_PER_SAMPLE in component.requirements and not raw.targets.single:
+            raise IncompatibleConfig(requirement_message(ONE_CLASS_PER_SAMPLE, f"{group}={choices[group]}", choices))
 
 
 def check_population(choices: Mapping[str, str], facts: Facts) -> None:
@@ -204,7 +196,7 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
         lines.append(
             f"attack={choices['attack']} has no effect: neither the selector nor the aggregator reads {signals}"
         )
-    if components.proxy.has_inputs and PROXY not in components.agg.requirements:
+    if components.proxy.has_inputs and PROXY_INPUTS not in components.agg.requirements:
         lines.append(f"proxy={choices['proxy']} has no effect: agg={choices['agg']} doesn't read it")
     return lines
 

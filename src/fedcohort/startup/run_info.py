@@ -10,7 +10,7 @@ from hydra.utils import get_object
 
 from fedcohort.record import folder, provenance
 from fedcohort.record.observer import Observer, RunInfo
-from fedcohort.roles import Identity, flat, role_of, select_options
+from fedcohort.roles import RunIdentity, flatten_config, role_of, select_options
 from fedcohort.signal.base import unknowable_signals
 from fedcohort.startup.compose import PRESET, Composed, read_yaml
 from fedcohort.startup.options import spell_value
@@ -30,7 +30,7 @@ TARGET = "_target_"
 CALLBACK = "callback"  # the group of observers and of Lightning's callbacks
 MAX_RUNS = 50  # the newest runs that are compared: each has a config of 200 lines to read
 MAX_DIFFERENCES = 4  # in the message
-IDENTITY = (Identity.HASH, Identity.SEED)
+IDENTITY = (RunIdentity.HASH, RunIdentity.SEED)
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where libyaml is installed
 
 
@@ -121,7 +121,7 @@ def list_changed(composition: Composed) -> dict[str, str]:
         defaults |= {f"{group}.{name}": value for name, value in options.items()}
     typed = {override.lstrip("+~").partition("=")[0].partition("@")[0] for override in composition.overrides}
     typed |= _read_options(configs, "experiment", choices.get("experiment", "")).keys()
-    for option, value in flat(config):
+    for option, value in flatten_config(config):
         if option.endswith(TARGET) or not role_of(option).tracked:
             continue
         has_default = option in defaults and "${" not in str(defaults[option])
@@ -129,14 +129,9 @@ def list_changed(composition: Composed) -> dict[str, str]:
         if value != defaults[option] if has_default else is_inside or option in typed:
             changed[option] = spell_value(value)
     for name, node in config[CALLBACK].items():
-        if node and not _is_observer(node):
-            changed |= {option: spell_value(value) for option, value in flat(node, f"{CALLBACK}.{name}.")}
+        if node and not issubclass(get_object(node[TARGET]), Observer):
+            changed |= {option: spell_value(value) for option, value in flatten_config(node, f"{CALLBACK}.{name}.")}
     return changed
-
-
-def _is_observer(node: Mapping[str, Any]) -> bool:
-    target: object = get_object(node[TARGET])
-    return isinstance(target, type) and issubclass(target, Observer)
 
 
 @cache
@@ -149,14 +144,18 @@ def _read_defaults(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
     for line in preset.get("defaults", ()):
         overridden = {key.removeprefix("override /"): choice for key, choice in line.items()}
         choices |= {group: choice for group, choice in overridden.items() if group in PRESET_GROUPS}
-    return choices, {name: value for name, value in flat(content) if not name.startswith("hydra.")}
+    return choices, {name: value for name, value in flatten_config(content) if not name.startswith("hydra.")}
 
 
 @cache
 def _read_options(configs: Path, group: str, choice: str) -> dict[str, Any]:
     """Return the options in the yaml of a choice; {} if it has none, because the data determine the choice."""
     content = _load(configs / group / f"{choice}.yaml")
-    return {name: value for name, value in flat(content.get(group, content)) if name.partition(".")[0] != "defaults"}
+    return {
+        name: value
+        for name, value in flatten_config(content.get(group, content))
+        if name.partition(".")[0] != "defaults"
+    }
 
 
 @cache

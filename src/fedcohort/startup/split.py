@@ -31,7 +31,7 @@ from fedcohort.dataset.checksum import checksum_of
 from fedcohort.errors import DataError
 from fedcohort.feature_noise.base import disturb_clients
 from fedcohort.host import memory
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 from fedcohort.startup.assign import SplitOptions, assign_samples, thin_samples
 from fedcohort.types import Ids
 
@@ -112,7 +112,7 @@ def _test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, see
     if raw.pooled_test:
         return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(n_clients, dtype=np.int64))
     if owners is None or raw.test_owner is None:
-        return split_by_class(raw.test_class, counts, generator(seed, "test_shards"))
+        return split_by_class(raw.test_class, counts, new_generator(seed, "test_shards"))
     test = split_by_owner(raw.test_owner, owners)
     if not len(test.rows):
         raise DataError(

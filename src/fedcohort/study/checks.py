@@ -43,7 +43,7 @@ def check_option_names(
 def read_mapping(option: str, value: object) -> dict[str, Any]:
     """Return the options of a yaml node by name. Raises `OptionError` for a list or a single value."""
     if not isinstance(value, Mapping):
-        raise ranges.refuse(option, "options by name", value)
+        raise ranges.range_error(option, "options by name", value)
     return {str(key): inner for key, inner in value.items()}
 
 
@@ -69,7 +69,7 @@ def read_target(option: str, value: object, metric: str, at_baseline: Target) ->
     if value is None or value == BASELINE:
         return at_baseline if value else None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ranges.refuse(option, f"a number, {BASELINE} or null", value)
+        raise ranges.range_error(option, f"a number, {BASELINE} or null", value)
     ranges.number(option, value, "[0, 1]" if is_share(metric) else "(-inf, inf)")
     return replace(at_baseline, value=float(value))
 
@@ -90,7 +90,7 @@ def read_seeds(option: str, value: object) -> tuple[int, ...]:
     ranges.integers(option, value, "[0, inf)")
     seeds: Any = value
     if not seeds or len(set(seeds)) < len(seeds):
-        raise ranges.refuse(option, "a list of one or more seeds, none twice", value)
+        raise ranges.range_error(option, "a list of one or more seeds, none twice", value)
     return tuple(seeds)
 
 
@@ -110,7 +110,7 @@ def read_variants(value: object, methods: Sequence[str]) -> dict[str, tuple[str,
     for name, group in variants.items():
         ranges.words(f"variants.{name}", group, *methods)
         if len(group) == 1 or grouped & set(group):
-            raise ranges.refuse(f"variants.{name}", "a list of two methods or more, each in one list", group)
+            raise ranges.range_error(f"variants.{name}", "a list of two methods or more, each in one list", group)
         grouped |= set(group)
     return {name: tuple(group) for name, group in variants.items()}
 
@@ -122,7 +122,7 @@ def read_overrides(option: str, value: object) -> tuple[str, ...]:
     for override in overrides:
         key, equals, _ = override.partition("=")
         if not equals or not key:
-            raise ranges.refuse(option, "a list of overrides name=value, typed as for train.py", override)
+            raise ranges.range_error(option, "a list of overrides name=value, typed as for train.py", override)
         if TARGET in override:
             raise OptionError(
                 f"{option}: {override} names code, and a study is data: write the class into "

@@ -83,7 +83,7 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
         ranges.text(key, node[key])
     ranges.texts("notes", node["notes"])
     ranges.choice("result", node["result"], *KINDS)
-    ranges.integer("horizon", node["horizon"], "[1, inf)", optional=True)
+    ranges.integer("horizon", node["horizon"], "[1, inf)", allow_null=True)
     common = checks.read_overrides("common", node["common"])
     _check_metric(node["metric"], common)
     overrides, roles = _read_methods(node)
@@ -114,7 +114,7 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
 
 def _check_metric(metric: str, common: Overrides) -> None:
     if lower_is_better(metric):
-        raise ranges.refuse("metric", "one of which more is better", metric)
+        raise ranges.range_error("metric", "one of which more is better", metric)
     if metric.startswith("clients/") and not any(override.startswith(CLIENTS_EVERY) for override in common):
         raise OptionError(
             f"metric={metric} needs {CLIENTS_EVERY}1 or more in common: runs of a study have 0, which is no round"
@@ -136,7 +136,7 @@ def _read_methods(node: Mapping[str, Any]) -> tuple[dict[str, Overrides], dict[s
     for key, role in (("selectors", METHOD), ("yardsticks", ORACLE), ("beside", REFERENCE)):
         methods = node[key]
         if not isinstance(methods, Sequence) or isinstance(methods, str):
-            raise ranges.refuse(key, METHOD_LIST, methods)
+            raise ranges.range_error(key, METHOD_LIST, methods)
         for method in methods:
             name, method_overrides = _read_method(key, method, METHOD_LIST)
             if name in overrides:
@@ -149,7 +149,7 @@ def _read_method(key: str, value: object, allowed: str) -> tuple[str, Overrides]
     if isinstance(value, str) and value:
         value = {value: [f"selector={value}"]}
     if not isinstance(value, Mapping) or len(value) != 1:
-        raise ranges.refuse(key, allowed, value)
+        raise ranges.range_error(key, allowed, value)
     ((name, overrides),) = checks.read_named_mapping(key, value).items()
     return name, checks.read_overrides(f"{key}.{name}", overrides)
 
@@ -160,13 +160,13 @@ def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
     target, cells = read_target("target", node["target"]), checks.read_named_mapping("cells", node["cells"])
     settings = {name: _read_setting(name, value, target, read_target) for name, value in cells.items()}
     if not settings:
-        raise ranges.refuse("cells", "one cell or more", cells)
+        raise ranges.range_error("cells", "one cell or more", cells)
     if node["level"] is not None and not any(setting.target == at_baseline for setting in settings.values()):
         raise OptionError(f"level={node['level']} has no effect without target: baseline. Set it, or leave level out")
     labels = Counter(setting.label for setting in settings.values())
     for name, setting in settings.items():
         if labels[setting.label] > 1:
-            raise ranges.refuse(f"cells.{name}.label", "a text that no other cell has", setting.label)
+            raise ranges.range_error(f"cells.{name}.label", "a text that no other cell has", setting.label)
     return settings
 
 
@@ -174,7 +174,7 @@ def _read_setting(name: str, value: object, target: Target | None, read_target: 
     where, node = f"cells.{name}", checks.read_mapping(f"cells.{name}", value)
     checks.check_option_names(where, node, SETTING_OPTIONS, ("words",))
     for key in ("label", "axis", "family"):
-        ranges.text(f"{where}.{key}", node.get(key), optional=True)
+        ranges.text(f"{where}.{key}", node.get(key), allow_null=True)
     bounds = checks.read_named_mapping(f"{where}.bounds", node.get("bounds") or {})
     return Setting(
         name,

@@ -113,9 +113,9 @@ def _check_alike(option: str, study: Study, first: Study) -> None:
     for name in ("baseline", "result", "horizon"):
         if getattr(study, name) != getattr(first, name):
             allowed = f"with {name}={getattr(first, name)}, as {first.name} is"
-            raise ranges.refuse(option, f"a study {allowed}", f"{name}={getattr(study, name)}")
+            raise ranges.range_error(option, f"a study {allowed}", f"{name}={getattr(study, name)}")
     if unit_of(study.metric) != unit_of(first.metric):
-        raise ranges.refuse(option, f"a study with the unit of {first.metric}, as {first.name} is", study.metric)
+        raise ranges.range_error(option, f"a study with the unit of {first.metric}, as {first.name} is", study.metric)
 
 
 def _read_options(folder: Path) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def _read_options(folder: Path) -> dict[str, Any]:
         for name, label in labels.items():
             ranges.text(f"of.{name}", label)
         if not labels:
-            raise ranges.refuse("of", "one study or more, as {regimes_digits: digits}", options["of"])
+            raise ranges.range_error("of", "one study or more, as {regimes_digits: digits}", options["of"])
         return {**options, "of": labels, "win": read_rules(options.get("win") or {})}
 
 

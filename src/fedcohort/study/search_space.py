@@ -139,14 +139,14 @@ def read_search_space(value: object, settings: Collection[str], seeds: Collectio
     ranges.integer("tune.trials", node["trials"], "[1, inf)")
     tuning_seeds, metric = read_seeds("tune.seeds", node["seeds"]), node.get("metric", METRIC)
     if common := sorted(set(tuning_seeds) & set(seeds)):
-        raise ranges.refuse("tune.seeds", f"seeds without those of the study, such as {common[0]}", node["seeds"])
+        raise ranges.range_error("tune.seeds", f"seeds without those of the study, such as {common[0]}", node["seeds"])
     ranges.words("tune.cells", node["cells"], *settings)
     ranges.choice("tune.metric", metric, METRIC)
     methods = dict[str, dict[str, Range]]()
     for method, options in read_mapping("tune.space", node["space"]).items():
         where = f"tune.space.{method}"
         if not (options := read_mapping(where, options)):
-            raise ranges.refuse(where, "one option or more", {})
+            raise ranges.range_error(where, "one option or more", {})
         methods[method] = {name: _read_range(f"{where}.{name}", value) for name, value in options.items()}
     return SearchSpace(node["trials"], tuning_seeds, tuple(node["cells"]), metric, methods)
 
@@ -159,13 +159,15 @@ def _read_range(where: str, value: Any) -> Range:  # noqa: ANN401 - any value of
         ranges.number(f"{where}.high", high, "(-inf, inf)")
         ranges.flag(f"{where}.log", log)
         if not low < high or (log and low <= 0):
-            raise ranges.refuse(where, f"an interval with low < high{', low > 0' if log else ''}", dict(value))
+            raise ranges.range_error(where, f"an interval with low < high{', low > 0' if log else ''}", dict(value))
         return Interval(low, high, log)
     is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
     is_plain = is_list and all(item is None or isinstance(item, str | int | float) for item in value)
     if is_plain and len(set(map(spell_value, value))) == len(value):
         return Choice(tuple(value))
-    raise ranges.refuse(where, "a list of two values or more, none twice, or {low: 0.1, high: 10, log: true}", value)
+    raise ranges.range_error(
+        where, "a list of two values or more, none twice, or {low: 0.1, high: 10, log: true}", value
+    )
 
 
 def load_tuned(folder: Path) -> dict[str, Tuned]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fedcohort.host.commands import fedcohort_command
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.tags import BUDGET
-from fedcohort.roles import Identity, role_of
+from fedcohort.roles import RunIdentity, role_of
 from fedcohort.tracking import identity, record, server
 
 BASELINES = {"selector": "random", "agg": "fedavg"}  # groups that are compared first, with their baselines
@@ -57,7 +57,7 @@ def _list_swept(runs: Sequence[SweptRun]) -> dict[str, list[str]]:
     keys = dict.fromkeys(word.lstrip("+").partition("=")[0].split("@")[-1] for _, words in runs for word in words)
     params = [record.params(info) for info, _ in runs]
     values = {key: list(dict.fromkeys(of_run[key] for of_run in params if key in of_run)) for key in keys}
-    return {key: x for key, x in values.items() if len(x) > 1 and role_of(key).identity is not Identity.SEED}
+    return {key: x for key, x in values.items() if len(x) > 1 and role_of(key).identity is not RunIdentity.SEED}
 
 
 def _condition(key: str, value: str) -> str:

@@ -10,7 +10,7 @@ from fedcohort.record import provenance
 from fedcohort.record.heterogeneity import name_heterogeneity
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.tags import BUDGET, COMMITS, DONE, FOLDER, FORCED, SEPARATOR
-from fedcohort.roles import flat, role_of
+from fedcohort.roles import flatten_config, role_of
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
@@ -59,7 +59,7 @@ def params(info: RunInfo) -> dict[str, str]:
     """Return the choice of each group, and every scalar of the config under its dotted name."""
     options = {
         key: value
-        for key, value in flat(info.config)
+        for key, value in flatten_config(info.config)
         if role_of(key).tracked and not isinstance(value, Mapping) and not str(value).startswith(PACKAGE)
     }
     facts = {**options, **_choices(info), "n_params": info.n_params, "n_clients": len(info.n_train)}

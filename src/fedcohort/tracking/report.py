@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.record.tags import SWEEPS
-from fedcohort.roles import Identity, role_of
+from fedcohort.roles import RunIdentity, role_of
 from fedcohort.tracking import server, sweep_tags, view
 from fedcohort.tracking.record import LONGEST_TAG, REPORT
 from fedcohort.tracking.server import Place, connect, retry_while_locked
@@ -103,7 +103,7 @@ def _list_swept(params: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
     names = dict.fromkeys(name for run in params for name in run)
     values = {name: list(dict.fromkeys(run[name] for run in params if name in run)) for name in names}
     roles = {name: role_of(name) for name in names if len(values[name]) > 1 and name != "n_params"}
-    swept = [name for name, role in roles.items() if role.tracked and role.identity is not Identity.SEED]
+    swept = [name for name, role in roles.items() if role.tracked and role.identity is not RunIdentity.SEED]
     return {name: values[name] for name in swept if "." not in name or name.split(".")[0] not in swept}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.errors import OptionError, TrackingError
-from fedcohort.ranges import did_you_mean, refuse
+from fedcohort.ranges import did_you_mean, range_error
 from fedcohort.record import folder, history, metadata
 from fedcohort.record.tags import BUDGET, DONE, ENDED_BY, ROUNDS, SWEEPS
 from fedcohort.results.frame import AXES, COSTS
@@ -58,7 +58,7 @@ def connect(query: Query) -> "MlflowClient":
     """Return a client. Raises `OptionError` for a database that does not exist, which MLflow would create."""
     where = server.place(query.tracking_uri, query.experiment, Path("logs"))
     if where.database is not None and not where.database.exists():
-        raise refuse("tracking_uri", "a database that exists, or the address of a server", query.tracking_uri)
+        raise range_error("tracking_uri", "a database that exists, or the address of a server", query.tracking_uri)
     return server.connect(where)
 
 
@@ -69,10 +69,10 @@ def resolve(client: "MlflowClient", query: Query) -> Query:
     """
     if query.sweep != LAST:
         return query
-    tracked = server.search_runs(client, _find_experiment(client, query), f"tags.{SWEEPS} LIKE '%'")
+    tracked = server.search_runs(client, find_experiment(client, query), f"tags.{SWEEPS} LIKE '%'")
     newest = name_newest([_read(run) for run in tracked if record.REPORT not in run.data.tags])
     if newest is None:
-        raise refuse("sweep", f"null: experiment {query.experiment!r} has none", query.sweep)
+        raise range_error("sweep", f"null: experiment {query.experiment!r} has none", query.sweep)
     return replace(query, sweep=newest)
 
 
@@ -80,7 +80,7 @@ def read_runs(client: "MlflowClient", query: Query) -> list[Run]:
     """Return the runs of the query, oldest first. Raises `TrackingError` if there are none."""
     from mlflow.exceptions import MlflowException
 
-    experiment = _find_experiment(client, query)
+    experiment = find_experiment(client, query)
     try:
         tracked = server.search_runs(client, experiment, query.conditions)
         selected = [run for run in tracked if query.matches(run.data.tags)]
@@ -93,19 +93,19 @@ def read_runs(client: "MlflowClient", query: Query) -> list[Run]:
         ids = sorted({sweep for tag in tags for sweep in parse_sweeps(tag)})
         if query.sweep not in ids:
             allowed = f"one of {', '.join(ids)}" if ids else f"null: experiment {query.experiment!r} has none"
-            raise OptionError(f"{refuse('sweep', allowed, query.sweep)}{did_you_mean(query.sweep, [LAST, *ids])}")
+            raise OptionError(f"{range_error('sweep', allowed, query.sweep)}{did_you_mean(query.sweep, [LAST, *ids])}")
     if not selected:
         condition = f" with {query.conditions}" if query.conditions else ""
         raise TrackingError(f"no runs in experiment {query.experiment!r}{condition} at {query.tracking_uri}")
     return sorted(map(_read, selected), key=lambda run: (run.started_ms, run.name))
 
 
-def _find_experiment(client: "MlflowClient", query: Query) -> str:
+def find_experiment(client: "MlflowClient", query: Query) -> str:
     """Return the id of the experiment."""
     experiment = client.get_experiment_by_name(query.experiment)
     if experiment is None:
         names = sorted(experiment.name for experiment in client.search_experiments())
-        raise refuse("experiment", f"one of {', '.join(names)}", query.experiment)
+        raise range_error("experiment", f"one of {', '.join(names)}", query.experiment)
     return str(experiment.experiment_id)
 
 

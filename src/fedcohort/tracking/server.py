@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from fedcohort.errors import TrackingError
 from fedcohort.host.lock import exclusive_lock
 from fedcohort.host.secrets import has_password, password_error
-from fedcohort.ranges import refuse
+from fedcohort.ranges import range_error
 from fedcohort.tracking import view
 from fedcohort.tracking.compat import is_locked
 
@@ -72,13 +72,13 @@ def place(uri: str | None, experiment: str, logs: Path) -> Place:
         raise password_error("tracking_uri", uri)
     if uri.startswith("file:") or ("://" not in uri and uri != "databricks"):
         allowed = "null, sqlite:///<file>, or the address of a server (MLflow >= 3.13 rejects folders of files)"
-        raise refuse("tracking_uri", allowed, uri)
+        raise range_error("tracking_uri", allowed, uri)
     if not isinstance(experiment, str) or not experiment:
-        raise refuse("experiment", "a text that is not empty", experiment)
+        raise range_error("experiment", "a text that is not empty", experiment)
     if uri.startswith(SQLITE):
         file = Path(uri.removeprefix(SQLITE)).absolute()
         if file.is_dir():
-            raise refuse("tracking_uri", "the path of a file, not of a folder (remove or rename it)", uri)
+            raise range_error("tracking_uri", "the path of a file, not of a folder (remove or rename it)", uri)
         return Place(f"{SQLITE}{file}", experiment, (file.parent / "mlartifacts").as_uri())
     served = uri.startswith(("http:", "https:", "databricks"))
     return Place(uri, experiment, None if served else (logs.absolute() / "mlartifacts").as_uri())

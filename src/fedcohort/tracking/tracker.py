@@ -75,7 +75,7 @@ class MlflowTracker(Observer):
     def __init__(self, *, tracking_uri: str | None, experiment: str, every_s: float, wait_s: float, logs: str) -> None:
         ranges.number("every_s", every_s, "[0, inf)")
         ranges.number("wait_s", wait_s, "(0, inf)")
-        ranges.text("tracking_uri", tracking_uri, optional=True)
+        ranges.text("tracking_uri", tracking_uri, allow_null=True)
         ranges.text("logs", logs)
         self._every_s, self._wait_s = every_s, wait_s
         self._place = server.place(tracking_uri, experiment, Path(logs))

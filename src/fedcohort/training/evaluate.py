@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.flat import FlatModel, has_batch_norm, keeps_statistics
-from fedcohort.ranks import positions_of_rank, rank, ranks, reduce_sum
-from fedcohort.rng import generator
+from fedcohort.ranks import count_processes, positions_of_rank, rank_of_process, reduce_sum
+from fedcohort.rng import new_generator
 from fedcohort.training.chunks import count_at_once
 from fedcohort.training.memory_layout import gather
 from fedcohort.types import ClientUpdate, Ids, Values
@@ -88,7 +88,9 @@ def over_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shard, PerS
     """
     table = torch.zeros((len(evaluations), len(clients)), dtype=torch.float64)
     for row, (shard, function) in zip(table, evaluations, strict=True):
-        share = positions_of_rank(rank(), ranks(), clients, np.diff(shard.offsets)[clients].astype(np.float64))
+        share = positions_of_rank(
+            rank_of_process(), count_processes(), clients, np.diff(shard.offsets)[clients].astype(np.float64)
+        )
         indices = np.sort(np.array(share, dtype=np.int64))
         (values,) = mean_over_samples(network, shard, clients[indices], [function])
         row[torch.from_numpy(indices)] = torch.from_numpy(values)
@@ -211,7 +213,7 @@ def choose_evaluated_clients(n_clients: int, sample: int | None, seed: int) -> I
     """Return the sorted ids of the clients that are evaluated: all, or `sample` of them, drawn once per seed."""
     if sample is None or sample >= n_clients:
         return np.arange(n_clients)
-    return np.sort(generator(seed, "scored_clients").choice(n_clients, sample, replace=False))
+    return np.sort(new_generator(seed, "scored_clients").choice(n_clients, sample, replace=False))
 
 
 def client_metrics(

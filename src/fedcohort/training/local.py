@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
 from fedcohort.hook import ClientContext, Correction, begin_all, find_weigher, finish_all
-from fedcohort.rng import Rekeyed, generator, torch_scope
+from fedcohort.rng import RekeyedGenerator, new_generator, seeded_torch
 from fedcohort.training.chain import Chain, find_chain
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.evaluate import cross_entropy, mean_over_samples
@@ -60,7 +60,7 @@ class LocalTrainer:
         closed_form &= federation.targets.single and not (federation.is_symbolic or worker.bf16 or self.weighs)
         self.chain = find_chain(worker, federation.scale) if closed_form else None
         self.response = Response(method.client, method.regularisers)
-        self.rng = Rekeyed()
+        self.rng = RekeyedGenerator()
         self.watch: Callable[[Step], Step] = lambda step: step
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
@@ -90,7 +90,7 @@ class LocalTrainer:
             reference = self.reference(x) if self.objective.uses_reference else None
             corrections = self.begin(task, down)
             # The generator is set for every network, as a user's module may draw random numbers.
-            with torch_scope(self.seed, "dropout", task.round, task.client):
+            with seeded_torch(self.seed, "dropout", task.round, task.client):
                 losses = self._fit(task, (x, y, reference), corrections, [(next(indices), p) for _, p in passes])
             yield [self.result(task, self.worker.w - self.server.w, passes, losses, corrections)]
 
@@ -102,7 +102,7 @@ class LocalTrainer:
         return begin_all(hooks, self.server.w, down, task.stored, ctx)
 
     def _rng_of(self, task: ClientTask, purpose: str) -> np.random.Generator:
-        return generator(self.seed, purpose, task.round, task.client)
+        return new_generator(self.seed, purpose, task.round, task.client)
 
     def update_of(self, round: int, client: int, rows: Ids | None = None) -> ClientUpdate:
         """Return the update that the client would send if it completed its whole job in this round.

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from fedcohort.data.federation import Federation, Rows, Shard
-from fedcohort.ranges import refuse
+from fedcohort.ranges import range_error
 
 SAFE_CHANNELS = 8  # input channels from which on a strided 1x1 convolution is safe
 
@@ -43,7 +43,7 @@ def check(choice: str, network: nn.Module, accelerator: str) -> None:
     """Raise `OptionError` if `engine.channels_last=yes` would make torch write out of bounds; choice: the option."""
     if choice == "yes" and accelerator == "cpu" and (faulty := find_faulty(network)) is not None:
         allowed = f"auto or no for this network, as torch writes out of bounds on CPUs in {faulty}"
-        raise refuse("engine.channels_last", allowed, choice)
+        raise range_error("engine.channels_last", allowed, choice)
 
 
 def lay_out(federation: Federation) -> None:

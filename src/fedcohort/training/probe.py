@@ -17,7 +17,7 @@ from fedcohort.contracts import check_tensor, contract_error
 from fedcohort.data.federation import Federation
 from fedcohort.errors import ComponentError
 from fedcohort.objective.base import Objective
-from fedcohort.rng import torch_scope
+from fedcohort.rng import seeded_torch
 from fedcohort.training.positions import adapt_objective
 
 
@@ -104,7 +104,7 @@ def _restore_generators() -> Iterator[None]:
     """Restore the global generators of Python, numpy and torch at the end."""
     saved = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
-        with torch_scope(0, "probe"):
+        with seeded_torch(0, "probe"):
             yield
     finally:
         random.setstate(saved[0])

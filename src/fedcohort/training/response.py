@@ -15,7 +15,7 @@ import torch
 from fedcohort.client.base import Client
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import ClientContext, ClientHook
-from fedcohort.rng import generator
+from fedcohort.rng import new_generator
 
 SCALAR = Layout((Block("x", (1,), 0),), (), ())
 
@@ -51,7 +51,7 @@ class Response:
         optimizer = self.client.optimizer(x, lr)
         for group in optimizer.param_groups:
             group["weight_decay"] = 0.0
-        ctx = ClientContext(0, 0, SCALAR, lambda purpose: generator(0, purpose))
+        ctx = ClientContext(0, 0, SCALAR, lambda purpose: new_generator(0, purpose))
         corrections = [hook.begin(torch.zeros_like(g), {}, {}, ctx) for hook in self.hooks]
         while True:
             g.fill_(1.0)

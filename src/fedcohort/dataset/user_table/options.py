@@ -62,14 +62,14 @@ class TableOptions:
     def __post_init__(self) -> None:
         ranges.text("path", self.path)
         ranges.text("label", self.label)
-        ranges.text("client", self.client, optional=True)
-        ranges.text("series", self.series, optional=True)
+        ranges.text("client", self.client, allow_null=True)
+        ranges.text("series", self.series, allow_null=True)
         self._check_columns()
         ranges.choice("decimal", self.decimal, "auto", "point", "comma")
-        ranges.integer("window", self.window, "[2, inf)", optional=True)
+        ranges.integer("window", self.window, "[2, inf)", allow_null=True)
         if self.window is not None and self.lists:
-            raise ranges.refuse("window", "null where features names columns of lists", self.window)
-        ranges.integer("n_classes", self.n_classes, f"[2, {MAX_CLASSES}]", optional=True)
+            raise ranges.range_error("window", "null where features names columns of lists", self.window)
+        ranges.integer("n_classes", self.n_classes, f"[2, {MAX_CLASSES}]", allow_null=True)
         ranges.numbers("shape", self.shape, "[1, inf)")
         for size in self.shape:
             ranges.integer("each of shape", size, "[1, inf)")
@@ -77,19 +77,19 @@ class TableOptions:
         if not isinstance(self.standardise, bool):
             ranges.choice("standardise", self.standardise, "none", "train")
         if self.standardises and self.scale != 1:
-            raise ranges.refuse("scale", "1 where standardise=train undoes it", self.scale)
+            raise ranges.range_error("scale", "1 where standardise=train undoes it", self.scale)
         ranges.choice("missing", self.missing, "error", "drop", "mean")
-        ranges.number("test_share", self.test_share, "(0, 0.5]", optional=True)
+        ranges.number("test_share", self.test_share, "(0, 0.5]", allow_null=True)
         ranges.choice("test", self.test, "clients", "server")
         ranges.choice("valid", self.valid, "server", "none")
-        ranges.integer("min_client_samples", self.min_client_samples, "[3, inf)", optional=True)
+        ranges.integer("min_client_samples", self.min_client_samples, "[3, inf)", allow_null=True)
         ranges.flag("pool_small", self.pool_small)
         if self.pool_small and self.min_client_samples is None:
-            raise ranges.refuse("min_client_samples", "an integer in [3, inf) where pool_small=true", None)
+            raise ranges.range_error("min_client_samples", "an integer in [3, inf) where pool_small=true", None)
         ranges.choice("pixels", self.pixels, "auto", "float32", "uint8")
         if self.pixels == "uint8" and not (self.lists and self.scale == 255 and not self.standardises):
             allowed = "auto or float32, where features is no column of images, scale isn't 255 or they are standardised"
-            raise ranges.refuse("pixels", allowed, self.pixels)
+            raise ranges.range_error("pixels", allowed, self.pixels)
 
     @property
     def lists(self) -> tuple[str, ...]:
@@ -106,17 +106,16 @@ class TableOptions:
         if self.features is not None:
             ranges.texts("features", self.lists)
             if not self.lists or not all(name.strip() for name in self.lists):
-                raise ranges.refuse("features", "text, a list of texts, or null", self.features)
+                raise ranges.range_error("features", "text, a list of texts, or null", self.features)
         for option in ("categories", "dates"):
             if getattr(self, option) != AUTO:
                 ranges.texts(option, getattr(self, option))
         ranges.texts("leave_out", self.leave_out)
-        for option, names in (("client", (self.client,)), ("features", self.lists), ("series", (self.series,))):
-            if self.label in names:
-                raise ranges.refuse(option, "another column than label", self.label)
-        if self.client is not None and self.client in self.lists:
-            raise ranges.refuse("client", "another column than features", self.client)
         if self.leave_out and self.lists:
-            raise ranges.refuse("leave_out", "[] where features names one column", self.leave_out)
-        if {self.label, self.client} & set(self.leave_out):
-            raise ranges.refuse("leave_out", "columns besides label and client, which are no inputs", self.leave_out)
+            raise ranges.range_error("leave_out", "[] where features names one column", self.leave_out)
+        keys = {"label": self.label, "client": self.client}
+        ranges.check_distinct_columns(keys)
+        ranges.check_distinct_columns({"label": self.label, "series": self.series})  # a series may be a client
+        for option, names in (("features", self.lists), ("leave_out", self.leave_out)):
+            for name in names:
+                ranges.check_distinct_columns({**keys, option: name})

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedcohort.ranges import refuse
+from fedcohort.ranges import range_error
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import style
-from fedcohort.report.figure.labels import label_of
+from fedcohort.report.figure.selector_state import label_of
 from fedcohort.report.scored_round import (
     ARRIVED,
     AWAY,
@@ -51,7 +51,7 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
         allowed = f"left out, as selector={info.choices.get('selector')} gives neither scores nor probabilities"
         if steps:
             allowed = f"one of the rounds that selected by scores or probabilities, {list_steps(steps)}"
-        raise refuse("round", allowed, step)
+        raise range_error("round", allowed, step)
     if not steps:
         return None
     round = load_scored_round(history, steps[-1] if step is None else step)
@@ -114,8 +114,7 @@ def _draw_bars(axes: "Axes", round: ScoredRound, rows: Ids, layers: Layers) -> N
         axes.text(0.01, float(i), text, transform=axes.get_yaxis_transform(), **look)
     axes.axvline(0, color=style.GREY, linewidth=0.6)
     axes.use_sticky_edges = False  # bars end inside the frame
-    style.format_axes(axes)
-    axes.grid(False, axis="y")
+    style.format_axes(axes, "x")
     axes.tick_params(axis="y", length=0)
 
 

@@ -10,20 +10,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fedcohort.errors import TrackingError
-from fedcohort.ranges import refuse
+from fedcohort.ranges import range_error
 from fedcohort.record.tags import BUDGET, ROUNDS
 from fedcohort.results.compare import Cell
-from fedcohort.results.matching.cells import (
+from fedcohort.results.matching.run import (
+    SEED,
     Cells,
+    OptionValues,
+    Run,
     describe_runs,
+    differences,
     find_minorities,
     find_oracles,
     follows_from_choice,
     format_cell,
     format_values,
+    label,
     natural_sort_key,
+    result_options,
 )
-from fedcohort.results.matching.run import SEED, OptionValues, Run, differences, label, result_options
 
 ALL = ""  # prefix of every option
 IMPLIED = {  # prefixes of options that a group or option may set in addition to its own: reported, but comparable
@@ -204,11 +209,11 @@ def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str, basel
         if name is not None and all(run.fact(name) is None for run in runs):
             counts = Counter(key for key, _ in {item for run in runs for item in run.params.items()})
             names = sorted(key for key, n_values in counts.items() if n_values > 1) or sorted(counts)
-            raise refuse(option, f"a parameter or tag of the runs ({', '.join(names)} and more)", name)
+            raise range_error(option, f"a parameter or tag of the runs ({', '.join(names)} and more)", name)
     logged = sorted({key for run in runs for key in run.metrics})
     for metric in metrics:
         if metric not in logged:
-            raise refuse("metric", f"one of {', '.join(logged) or 'none (the runs have no metrics)'}", metric)
+            raise range_error("metric", f"one of {', '.join(logged) or 'none (the runs have no metrics)'}", metric)
     matcher = _Matcher(rows, cols, metrics[0])
     assigned = matcher.assign(runs)
     if not assigned:
@@ -216,7 +221,7 @@ def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str, basel
     row_values, column_values = (sorted({key[i] for key in assigned}, key=natural_sort_key) for i in range(2))
     if baseline is not None and baseline not in (*row_values, *column_values):
         columns = f" or {cols} ({', '.join(column_values)})" if cols else ""
-        raise refuse("baseline", f"a value of {rows} ({', '.join(row_values)}){columns}", baseline)
+        raise range_error("baseline", f"a value of {rows} ({', '.join(row_values)}){columns}", baseline)
     common = Counter(
         federation
         for cell_runs in assigned.values()
