@@ -176,5 +176,5 @@ def test_resuming_a_finished_run_sends_missing_rounds_to_mlflow(
 
 
 def test_the_functions_at_which_runs_are_killed_exist() -> None:
-    """`make hostile KIND=kills` takes hours, runs outside the suite, and finds these functions by their names."""
+    """`make hostile KIND=kills` runs outside the suite, and finds these functions by their names."""
     assert [point for point, (owner, name) in POINTS.items() if not callable(getattr(owner, name, None))] == []
