@@ -1,7 +1,7 @@
 """SIGKILL anywhere: the resumed run ends with the uninterrupted run's bits, and MLflow has each round once.
 
-Twenty points, drawn with a seed over the moments that matter, in children forked after the imports; then the
-real `python train.py`, killed from outside.
+Ten points: a drawn call of each moment that matters, in children forked after the imports; then the real
+`python train.py`, killed from outside.
 """
 
 import json
@@ -24,6 +24,7 @@ from fedcohort.record import client_table, history, journal
 from fedcohort.tracking.tracker import MlflowTracker
 from fedcohort.training.local import LocalTrainer
 from forked_follower import fork_followers
+from hostile.kills import POINTS
 from known import known
 from run_harness import FinishedRun, go, same_bits
 from tracking.databases import template
@@ -47,8 +48,8 @@ def points() -> list[tuple[str, int, bool]]:
     rng = np.random.default_rng(20)
     kill_points = []
     for moment, (_, _, calls) in MOMENTS.items():
-        for when in rng.choice(calls, 2, replace=False):
-            kill_points += [(moment, int(when) + 1, True), (moment, int(when) + 1, False)]
+        when = int(rng.integers(calls))
+        kill_points += [(moment, when + 1, True), (moment, when + 1, False)]
     return kill_points
 
 
@@ -172,3 +173,8 @@ def test_resuming_a_finished_run_sends_missing_rounds_to_mlflow(
     go(tmp_path, *untracked, *QUIET)
     assert go(tmp_path, *WORDS, *QUIET, "resume=true").reports == []
     assert tracked(tmp_path) == uninterrupted[1]
+
+
+def test_the_functions_at_which_runs_are_killed_exist() -> None:
+    """`make hostile KIND=kills` runs outside the suite, and finds these functions by their names."""
+    assert [point for point, (owner, name) in POINTS.items() if not callable(getattr(owner, name, None))] == []

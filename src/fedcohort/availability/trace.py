@@ -22,7 +22,7 @@ availability=phones sets the columns of a table of 723 phones over five days.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -30,11 +30,14 @@ from fedcohort import ranges
 from fedcohort.availability.base import Availability
 from fedcohort.availability.schedule import Schedule
 from fedcohort.component import ADVANCING_CLOCK, Requirement
-from fedcohort.data.columns import Columns, check_path
+from fedcohort.dataset import trace_table
 from fedcohort.errors import DataError, OptionError
 from fedcohort.ranks import rank_of_process
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
+
+if TYPE_CHECKING:
+    from fedcohort.dataset.table import Frame
 
 CELL_RANGE, MAX_S = "[0, 1e11]", 1e9  # range of a table's cells, and of the seconds after its first interval begins
 MIN_UNIX_S = 1e8  # a table whose first interval begins later counts from another origin, as UNIX time does
@@ -75,7 +78,7 @@ class Trace(Availability):
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({ADVANCING_CLOCK})
 
     def __post_init__(self) -> None:
-        check_path(self.path)
+        trace_table.check_path(self.path)
         for option in ("client", "start", "end"):
             ranges.text(option, getattr(self, option))
         for option in ("state", "period"):
@@ -106,13 +109,16 @@ class Trace(Availability):
         Raises:
             DataError: the table has an error.
         """
-        table = Columns.read("availability", self.path)
-        order, counts = table.sort("client", self.client)
+        columns = {option: getattr(self, option) for option in ("client", "start", "end", "state", "period")}
+        table = trace_table.read_table("availability", self.path, columns)
+        order, counts, (complete, missing) = trace_table.sort_by_name(table, self.client)
         start, end = (seconds[order] for seconds in self._read_intervals(table))
         device = np.repeat(np.arange(len(counts)), counts)
         self._check_order(order, device, start, end)
         period = self._read_periods(table, order, device, end)
-        ready = np.ones(len(order), dtype=bool) if self.state is None else table.flags("state", self.state)[order]
+        ready = (
+            np.ones(len(order), dtype=bool) if self.state is None else trace_table.read_flags(table, self.state)[order]
+        )
         if not ready.any():
             raise DataError(
                 f"availability.path: {self.path} has no client that is ever available: check start and end of intervals"
@@ -120,13 +126,12 @@ class Trace(Availability):
         start, end, device = _merge_intervals(start[ready], end[ready], device[ready])
         stop = np.cumsum(np.bincount(device, minlength=len(counts)))
         first = np.concatenate([[0], stop[:-1]])
-        complete, missing = table.find_gap("client", self.client)
         if self.assign == "by_id" and draws.n_clients > complete:
             raise DataError(f"{missing}, or set availability.assign=drawn, which draws one for each client")
         assigned = self._assign_devices(first, stop, draws)
         return Schedule(start, end, first[assigned], stop[assigned], period[assigned])
 
-    def _read_intervals(self, table: Columns) -> tuple[Values, Values]:
+    def _read_intervals(self, table: "Frame") -> tuple[Values, Values]:
         """Return the seconds at which each row's interval begins and ends, [rows] each.
 
         Times that count from another origin, as UNIX time does, are shifted to second 0 of the virtual clock.
@@ -134,15 +139,13 @@ class Trace(Availability):
         Raises:
             DataError: a step is not an integer, or a row ends later than the clock is designed to run.
         """
-        start = table.numbers("start", self.start, CELL_RANGE, UNIT_HINT)
+        start = trace_table.read_numbers(table, self.start, CELL_RANGE, UNIT_HINT)
         if self.step_s is None:
-            end = table.numbers("end", self.end, CELL_RANGE, UNIT_HINT)
+            end = trace_table.read_numbers(table, self.end, CELL_RANGE, UNIT_HINT)
         else:
-            if (fractional := start != np.floor(start)).any():
-                row = int(fractional.argmax())
-                what = f"holds {start[row]:g}: expected an integer number of steps of availability.step_s seconds"
-                raise DataError(f"availability.start: {self.path}: column {self.start!r}, row {row} {what}")
-            if self.end in table.arrays:
+            allowed = "expected an integer number of steps of availability.step_s seconds"
+            table.check_cells(self.start, start != np.floor(start), lambda row: f"holds {start[row]:g}: {allowed}")
+            if self.end in table.names:
                 _warn(
                     f"availability.step_s={self.step_s:g}: each row of {self.path} lasts one step, and its column "
                     f"{self.end!r} is not read (availability.step_s=null reads it)"
@@ -181,7 +184,7 @@ class Trace(Availability):
             remedy = "the intervals of a client must be in order and apart"
             raise self._row_error("start", int(order[i + 1]), f"{what}: {remedy}")
 
-    def _read_periods(self, table: Columns, order: Ids, device: Ids, end: Values) -> Values:
+    def _read_periods(self, table: "Frame", order: Ids, device: Ids, end: Values) -> Values:
         """Return the seconds after which each device repeats, [devices].
 
         Raises:
@@ -189,7 +192,7 @@ class Trace(Availability):
         """
         option, periods = "period_s", np.full(len(order), end.max() if self.period_s is None else float(self.period_s))
         if self.period is not None:
-            option, periods = "period", table.numbers("period", self.period, "[1e-3, 1e9]", "seconds")[order]
+            option, periods = "period", trace_table.read_numbers(table, self.period, "[1e-3, 1e9]", "seconds")[order]
         if (differs_from_previous := (device[1:] == device[:-1]) & (periods[1:] != periods[:-1])).any():
             i = int(differs_from_previous.argmax())
             what = f"has a period of {periods[i + 1]:g} seconds, and row {order[i]} of the same client {periods[i]:g}"

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns
+from fedcohort.dataset.clients import name_chunks
 from fedcohort.dataset.messages import Problems, list_names
 from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
@@ -67,12 +68,12 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
     are_texts = [values.dtype.kind == "U" for values in columns]
     if (all(are_texts) and _are_class_numbers(np.concatenate(columns), n_classes)) or len(set(are_texts)) > 1:
         columns = [_parse_numbers(values) for values in columns]
-    kinds = ["texts" if values.dtype.kind == "U" else "whole numbers" for values in columns]
-    for frame, kind in zip(frames, kinds, strict=True):
-        if kind != kinds[0]:
-            what = f": column {name!r} holds {kind}, and that of {frames[0].where} {kinds[0]}"
+    are_texts = [values.dtype.kind == "U" for values in columns]
+    for frame, is_text in zip(frames, are_texts, strict=True):
+        if is_text != are_texts[0]:
+            what = f": column {name!r} mixes texts and numbers with that of {frames[0].where}"
             raise frame.column_error(name, what)
-    labels = _number_texts if kinds[0] == "texts" else _check_numbers
+    labels = _number_texts if are_texts[0] else _check_numbers
     return labels(frames, name, columns, n_classes)
 
 
@@ -131,27 +132,16 @@ def _check_classes(frames: Sequence[Frame], name: str, parts: Sequence[Ids], nam
 
 def _read_column(frame: Frame, name: str) -> np.ndarray:
     """Return the column's integers, or texts where there are any (dtype U)."""
-    column = frame.require_full(name)
-    if arrow_columns.is_text(column.type):
-        is_whole = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER))
-        if 2 * is_whole.sum() >= len(is_whole):
-            allowed = "among whole numbers: all labels must be of one kind"
-            frame.check_cells(
-                name, ~is_whole, lambda row: f"holds {column[row].as_py()[: arrow_columns.MAX_CELL]!r} {allowed}"
-            )
-        return np.array(column.to_pylist(), dtype=np.str_)
-    if pa.types.is_boolean(column.type):
-        return np.asarray(column.cast(pa.int8()))
-    if pa.types.is_integer(column.type):
-        return np.asarray(column)
-    if not arrow_columns.is_number(column.type):
-        what = f": column {name!r} must hold labels 0, 1, 2, ... or texts, it holds {column.type}"
-        raise frame.column_error(name, what)
-    values = np.asarray(column.cast(pa.float64()))
-    wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
-    allowed = "labels are texts, or whole numbers from 0 on"
-    frame.check_cells(name, wrong, lambda row: f"has label {values[row]:g}; {allowed}")
-    return values.astype(np.int64)
+    column = _read_names(frame, name)
+    if not arrow_columns.is_text(column.type):
+        return np.asarray(column).astype(np.int64)
+    is_whole = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER))
+    if 2 * is_whole.sum() >= len(is_whole):
+        allowed = "among whole numbers: all labels must be of one kind"
+        frame.check_cells(
+            name, ~is_whole, lambda row: f"holds {column[row].as_py()[: arrow_columns.MAX_CELL]!r} {allowed}"
+        )
+    return np.array(column.to_pylist(), dtype=np.str_)
 
 
 def _parse_numbers(values: np.ndarray) -> np.ndarray:
@@ -179,20 +169,22 @@ def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     Raises:
         DataError: a label is no class; the message names the row.
     """
-    column = frame.require_full(name)
+    column = _read_names(frame, name)
     if arrow_columns.is_text(column.type):
         numbers = pc.index_in(column, value_set=pa.array(classes, column.type))
-        allowed = f"labels are {list_names(classes)}, or their numbers"
-        unknown = np.asarray(numbers.is_null())
+        unknown, allowed = np.asarray(numbers.is_null()), f"labels are {list_names(classes)}, or their numbers"
         frame.check_cells(name, unknown, lambda row: f"has label {column[row].as_py()!r}; {allowed}")
         return np.asarray(numbers, dtype=np.int64)
-    if not arrow_columns.is_number(column.type):
-        raise frame.column_error(name, f": column {name!r} must hold labels, numbers or texts, it holds {column.type}")
-    values = arrow_columns.numbers(column)
-    wrong = ~np.isfinite(values) | (values != np.floor(values)) | (values < 0) | (values >= len(classes))
-    allowed = f"labels must be whole, at least 0 and at most {len(classes) - 1}"
-    frame.check_cells(name, wrong, lambda row: f"has label {column[row].as_py()}; {allowed}")
-    return _map_numbers(frame, name, classes)[values.astype(np.int64)]
+    values = np.asarray(column).astype(np.int64)
+    wrong, allowed = (values < 0) | (values >= len(classes)), f"at least 0 and at most {len(classes) - 1}"
+    frame.check_cells(name, wrong, lambda row: f"has label {values[row]}; labels must be whole, {allowed}")
+    return _map_numbers(frame, name, classes)[values]
+
+
+def _read_names(frame: Frame, name: str) -> pa.ChunkedArray:
+    """Return a column of texts, whole numbers or booleans. Raises `DataError` for other cells, by row."""
+    frame.require_full(name)
+    return pa.chunked_array(list(name_chunks(frame, name, "label")))
 
 
 def _map_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:

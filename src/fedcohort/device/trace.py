@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.data.columns import Columns, check_path
+from fedcohort.dataset import trace_table
 from fedcohort.device.base import Device, Timing, Workload
 from fedcohort.device.measured import MIN_SPEED, Link, Speeds
 from fedcohort.errors import DataError
@@ -64,7 +64,7 @@ class Trace(Device):
     draw: bool
 
     def __post_init__(self) -> None:
-        check_path(self.path)
+        trace_table.check_path(self.path)
         for option in (CLIENT, *MEANS):
             ranges.text(option, getattr(self, option))
         for option in DEVIATIONS:
@@ -83,15 +83,16 @@ class Trace(Device):
         Raises:
             DataError: the table has an error.
         """
-        return self._speeds.take(self._rows(clients, draws)).expect(work)
+        return self._table[0].take(self._rows(clients, draws)).expect(work)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Return the seconds of each phase of the work in one round, with the random speeds of `draws`."""
-        return self._speeds.take(self._rows(clients, draws)).sample(clients, work, draws)
+        return self._table[0].take(self._rows(clients, draws)).sample(clients, work, draws)
 
     def _rows(self, clients: Ids, draws: Draws) -> Ids:
         """Return the row of the device that stands for each client, in the order of device names, [len(clients)]."""
-        n_rows = len(self._speeds.mean)
+        speeds, (complete, missing) = self._table
+        n_rows = len(speeds.mean)
         if self.draw:
             rows: Ids = (n_rows * draws.once().uniform("device")[clients]).astype(np.int64)
             return rows
@@ -100,7 +101,6 @@ class Trace(Device):
                 f"device.path: {self.path} has {n_rows} rows, too few for {draws.n_clients} clients: device.draw=true "
                 "draws one for each"
             )
-        complete, missing = self._gap_in_names
         if draws.n_clients > complete:
             raise DataError(f"{missing}, or set device.draw=true, which draws a row for each client")
         return clients
@@ -112,18 +112,14 @@ class Trace(Device):
         return (SECONDS, "seconds") if option == "seconds" else (SPEEDS, self.unit)
 
     @cached_property
-    def _gap_in_names(self) -> tuple[float, str]:
-        return self._table.find_gap(CLIENT, self.client)
+    def _table(self) -> tuple[Speeds, tuple[float, str]]:
+        """Read the speeds of each device in the order of names, and the first missing number of a device.
 
-    @cached_property
-    def _table(self) -> Columns:
-        return Columns.read("device", self.path)
-
-    @cached_property
-    def _speeds(self) -> Speeds:
-        """Return the speeds of each device in the order of names; expectations are computed once."""
-        table = self._table
-        order, counts = table.sort(CLIENT, self.client)
+        Expectations are computed once.
+        """
+        columns_of_options = {option: getattr(self, option) for option in (CLIENT, *DEVIATIONS, *MEANS)}
+        table = trace_table.read_table("device", self.path, columns_of_options)
+        order, counts, gap = trace_table.sort_by_name(table, self.client)
         if (counts > 1).any():
             first, repeated_row = order[np.cumsum(counts)[counts.argmax()] - counts.max() :][:2]
             raise DataError(f"device.{CLIENT}: {self.path}: row {repeated_row} has the name of row {first}")
@@ -132,10 +128,10 @@ class Trace(Device):
             column = getattr(self, option)
             columns[option] = np.zeros(len(order))
             if column is not None:
-                columns[option] = table.numbers(option, column, *self._column_range(option))[order]
+                columns[option] = trace_table.read_numbers(table, column, *self._column_range(option))[order]
         mean, unit_bytes = columns["seconds"] / (self.batch or 1), UNIT_BYTES[self.unit]
         down, up = (
             Link.from_moments(columns[link] * unit_bytes, columns[f"{link}_cv"] * (columns[link] * unit_bytes))
             for link in ("down", "up")
         )
-        return Speeds.from_moments(mean, columns["seconds_cv"] * mean, MIN_SPEED * mean, down, up)
+        return Speeds.from_moments(mean, columns["seconds_cv"] * mean, MIN_SPEED * mean, down, up), gap

@@ -87,12 +87,7 @@ def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobC
 
 
 def run_checked(
-    composition: Composed,
-    job: SweepJob | None,
-    *,
-    search: bool = False,
-    share_gpus: bool = False,
-    last: bool = False,
+    composition: Composed, job: SweepJob | None, *, search: bool = False, share_gpus: bool = False, last: bool = False
 ) -> Path:
     """Check the options, run, and return the run's folder.
 

@@ -20,16 +20,7 @@ from fedcohort.record.overview import list_run_facts
 from fedcohort.record.summary import read_summary
 from fedcohort.record.tags import SWEEPS
 from fedcohort.report import scored_round
-from fedcohort.report.figure import (
-    curves,
-    one_round,
-    pace,
-    partition,
-    selection,
-    selector_state,
-    style,
-    timeline,
-)
+from fedcohort.report.figure import curves, one_round, partition, selection, selector_state, style, timeline
 from fedcohort.report.figure.timeline import list_timed_rounds
 from fedcohort.report.render import Picture, render
 from fedcohort.report.table import Table
@@ -118,7 +109,7 @@ def draw(info: RunInfo, status: str | None = None, formats: Sequence[str] = PNG)
         "round": one_round.draw(info, history),
         "belief": selector_state.draw(info, history),
         "following": selector_state.draw_correlations(info, history),
-        "pace": pace.draw(info, history),
+        "pace": curves.draw_pace(info, history),
         "timeline": timeline.draw(info, history),
     }
     files = _save(figures, folder, formats)

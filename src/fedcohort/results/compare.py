@@ -13,13 +13,12 @@ from typing import TypeVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.results.correction import IN_SETTING, adjust_for_claim
 from fedcohort.results.difference import Difference, Mean, mean_of, paired_difference
 from fedcohort.results.frame import AXES, CLOCK, Frames
 from fedcohort.results.power import Power, count_seeds, measure_power
 from fedcohort.results.run import KINDS, Evaluations, Kind, late_slope, late_window, measure_run
 from fedcohort.results.target import SpeedUp
-from fedcohort.results.verdict import Rules, judge_difference
+from fedcohort.results.verdict import Rules, adjust_families, judge_difference
 
 T = TypeVar("T")
 Cell = tuple[str, str]  # setting, condition
@@ -107,12 +106,9 @@ class Comparison:
 
     def in_setting(self, setting: str) -> dict[str, Entry]:
         """Return the entries of a setting by condition: the best mean first, diverged conditions last."""
-
-        def rank(entry: Entry) -> float:
-            return -self.options.sign * entry.mean.mean if math.isfinite(entry.mean.mean) else math.inf
-
-        entries = {condition: entry for (name, condition), entry in self.entries.items() if name == setting}
-        return dict(sorted(entries.items(), key=lambda item: rank(item[1])))
+        entries = [(condition, entry) for (name, condition), entry in self.entries.items() if name == setting]
+        means = {condition: self.options.sign * entry.mean.mean for condition, entry in entries}
+        return dict(sorted(entries, key=lambda item: -means[item[0]] if math.isfinite(means[item[0]]) else math.inf))
 
 
 def compare(frames: Frames, options: Options, unpaired: Collection[Cell] = ()) -> Comparison:
@@ -214,7 +210,7 @@ def correct_in_setting(
         rules: number of seeds below which a test is in no family.
     """
     in_family = {c: test.p if test.n >= rules.seeds else math.nan for c, test in tests.items() if c not in untested}
-    return {cell: test.p for cell, test in tests.items()} | adjust_for_claim(in_family, IN_SETTING)
+    return {cell: test.p for cell, test in tests.items()} | adjust_families(in_family, lambda cell: cell[0])
 
 
 def _find_window(runs: Runs, options: Options) -> tuple[int, int]:

@@ -169,16 +169,13 @@ def _targets(runs: Runs, options: Options, target: Target) -> dict[str, dict[int
         raise ranges.range_error("target", "a number or best_of: without a baseline", BASELINE)
     targets: dict[str, dict[int, float]] = {}
     for setting in dict.fromkeys(setting for setting, _ in results):
+        named = [results.get((setting, name), {}) for name in target.best_of or conditions]
+        seeds, best = sorted({seed for values in named for seed in values}), max if options.sign > 0 else min
         if target.best_of:
-            named = [results.get((setting, name), {}) for name in target.best_of]
-            seeds = sorted({seed for values in named for seed in values})
-            by_seed = {seed: [options.sign * values.get(seed, math.nan) for values in named] for seed in seeds}
-            targets[setting] = {
-                seed: options.sign * max(values) for seed, values in by_seed.items() if all(map(math.isfinite, values))
-            }
+            by_seed = {seed: [values.get(seed, math.nan) for values in named] for seed in seeds}
+            targets[setting] = {seed: best(row) for seed, row in by_seed.items() if all(map(math.isfinite, row))}
         else:
             value = target_value(runs.get((setting, str(options.baseline)), {}).values(), options, target)
-            seeds = sorted({seed for (name, _), values in results.items() if name == setting for seed in values})
             targets[setting] = dict.fromkeys(seeds, value) if math.isfinite(value) else {}
     return targets
 

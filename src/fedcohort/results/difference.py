@@ -23,6 +23,8 @@ from jaxtyping import Float64
 
 LEVEL = 0.95
 ROUNDING = 1e-6  # of the values: a smaller spread is the rounding of curves in single precision
+MAX_SKEW = -0.35  # of a method that collapses
+MIN_SETTINGS, MIN_SEEDS = 10, 10  # for an estimate of the skew
 
 
 @dataclass(frozen=True)
@@ -101,10 +103,8 @@ def t_test(values: Float64[np.ndarray, "*tests n"]) -> tuple[np.ndarray, np.ndar
 def mean_of(values: Sequence[float]) -> Mean:
     """Return the mean of `values` with its interval; a value that is not finite makes all of it NaN or infinite."""
     x = np.asarray(values, dtype=float)
-    if len(x) < 2:
+    if len(x) < 2 or not np.isfinite(x).all():
         return Mean(float(x.mean()) if len(x) else math.nan, math.nan, len(x), math.nan)
-    if not np.isfinite(x).all():
-        return Mean(float(x.mean()), math.nan, len(x), math.nan)
     if not np.ptp(x):  # a spread of 1e-17 would be rounding
         return Mean(float(x[0]), 0.0, len(x), 0.0)
     return Mean(float(x.mean()), float(x.std(ddof=1)), len(x), float(t_test(x)[0]))
@@ -146,10 +146,6 @@ def summarise_differences(by_seed: Mapping[int, float], scale: float | None = No
         reason = f"same on all {n} seeds"
     half, p = (nan, nan) if reason else map(float, t_test(x))
     return Difference(mean, std, n, half, p, dict(by_seed), diverged, reason)
-
-
-MAX_SKEW = -0.35  # of a method that collapses
-MIN_SETTINGS, MIN_SEEDS = 10, 10  # for an estimate of the skew
 
 
 def residual_skewness(differences: Iterable[Difference]) -> float:

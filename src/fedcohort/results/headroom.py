@@ -24,6 +24,8 @@ from jaxtyping import Float64
 
 from fedcohort.results.difference import LEVEL, Difference, summarise_differences
 
+MIN_SEEDS = 5  # seeds
+
 
 @dataclass(frozen=True)
 class ShareClosed:
@@ -61,22 +63,17 @@ def share_closed(
     return ShareClosed(float(a.mean() / b.mean()), float(middle - root) / square, float(middle + root) / square)
 
 
-MIN_SEEDS = 5  # seeds
-
-
 @dataclass(frozen=True)
 class Winner:
     """The best of several methods.
 
     Attributes:
         index: row of the method.
-        naive: mean difference of the method.
         left_out: difference of the chosen method on each seed that was left out; None for fewer than five seeds.
         picked: share of the folds that chose the named method; NaN for fewer than five seeds.
     """
 
     index: int
-    naive: float
     left_out: Difference | None
     picked: float
 
@@ -86,10 +83,9 @@ def cross_fit(differences: Float64[np.ndarray, "methods seeds"]) -> Winner:
     x = np.asarray(differences, dtype=float)
     n = x.shape[1]
     index = int(x.mean(axis=1).argmax())
-    naive = float(x[index].mean())
     if n < MIN_SEEDS:
-        return Winner(index, naive, None, math.nan)
+        return Winner(index, None, math.nan)
     means = (x.sum(axis=1, keepdims=True) - x) / (n - 1)  # over the other seeds
     chosen = np.round(means, 12).argmax(axis=0)
     left_out = summarise_differences(dict(enumerate(x[chosen, np.arange(n)].tolist())))
-    return Winner(index, naive, left_out, float((chosen == index).mean()))
+    return Winner(index, left_out, float((chosen == index).mean()))

@@ -115,9 +115,7 @@ def measure_run(run: Evaluations, kind: Kind = "late", horizon: int | None = Non
     """
     if kind == "late" and run.has_clock and len(run.steps):
         return mean_over_time(run.spent["virtual_s"], run.values, run.clock_s)
-    if kind == "best":
-        return sign * run_result(run.steps, sign * run.values, "best", horizon)
-    return run_result(run.steps, run.values, kind, horizon)
+    return sign * run_result(run.steps, sign * run.values, kind, horizon)
 
 
 def count_averaged(run: Evaluations, horizon: int | None = None) -> int:

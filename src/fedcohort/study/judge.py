@@ -13,13 +13,13 @@ from dataclasses import replace
 import numpy as np
 
 from fedcohort.results.compare import Entry, compare_results
-from fedcohort.results.correction import ANYWHERE, adjust_families, adjust_for_claim
 from fedcohort.results.difference import NO_DIFFERENCE, Difference, collapses, summarise_differences
 from fedcohort.results.frame import clock_of_budget
 from fedcohort.results.headroom import ShareClosed, Winner, cross_fit, share_closed
 from fedcohort.results.overall import rank_values
 from fedcohort.results.power import measure_power
 from fedcohort.results.target import Cost, median_cost
+from fedcohort.results.verdict import adjust_families
 from fedcohort.study.definition import METHOD, ORACLE, Pair, Study, list_conditions
 from fedcohort.study.ranking import (
     RANKED_ROLES,
@@ -68,13 +68,17 @@ def judge_settings(study: Study, results: Results) -> Verdict:
 def adjust_all(study: Study, entries: Mapping[Pair, Entry]) -> dict[Pair, PValues]:
     """Correct the p-values of methods for each claim; those of other roles stay as they are.
 
-    Variants of one idea share the family of their settings.
+    Variants of one idea share the family of their settings. A method with too few seeds for a verdict is in no family.
     """
     ps = {pair: entry.difference.p if entry.difference else math.nan for pair, entry in entries.items()}
-    tested = {pair: p for pair, p in ps.items() if not entries[pair].untested}
+    tested = {
+        pair: entry.difference.p
+        for pair, entry in entries.items()
+        if not entry.untested and entry.difference and entry.difference.n >= study.rules.seeds
+    }
     variants = {method: name for name, methods in study.variants.items() for method in methods}
     of_method = ps | adjust_families(tested, lambda pair: variants.get(pair[1], pair[1]))
-    anywhere = adjust_for_claim(tested, ANYWHERE)
+    anywhere = adjust_families(tested, lambda _: "")
     return {pair: PValues(entry.p, of_method[pair], anywhere.get(pair, math.nan)) for pair, entry in entries.items()}
 
 

@@ -13,7 +13,7 @@ from fedcohort.errors import OptionError
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.render import render
 from fedcohort.report.table import EMPTY
-from fedcohort.results.correction import adjust
+from fedcohort.results.verdict import adjust
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import METHOD, STUDY_FILE, Study

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from fedcohort import units
-from fedcohort.results.correction import ANYWHERE, adjust_for_claim
 from fedcohort.results.target import judge_speed
-from fedcohort.results.verdict import FASTER
+from fedcohort.results.verdict import FASTER, adjust_families
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, METHOD, ORACLE, REFERENCE, Study, clock_limit, display_name
-from fedcohort.study.formats import count_noun, number_range
+from fedcohort.study.formats import number_range
 from fedcohort.study.measure import ROUNDS
 from fedcohort.study.ranking import Ranks
 from fedcohort.study.result_files import DONE, Row
@@ -129,7 +128,7 @@ def _count_faster(study: Study, speed_ups_by_axis: Speeds) -> dict[str, int] | N
     counts = {"settings": len({setting for by_pair in speed_ups_by_axis.values() for setting, _ in by_pair})}
     for axis, by_pair in speed_ups_by_axis.items():
         speed_ups = {pair: speed.speed_up for pair, speed in by_pair.items() if study.role_of(pair[1]) == METHOD}
-        ps = adjust_for_claim({pair: up.p for pair, up in speed_ups.items()}, ANYWHERE)
+        ps = adjust_families({pair: up.p for pair, up in speed_ups.items()}, lambda _: "")
         faster = {pair for pair, up in speed_ups.items() if judge_speed(up, ps[pair], study.rules) == FASTER}
         counts[axis] = len({setting for setting, _ in faster})
     return counts
@@ -171,37 +170,33 @@ def describe_origin(runs: Sequence[Row]) -> dict[str, object]:
     return {"runs": len(runs), "hours": sum(row["wall_s"] for row in runs) / 3600, "commits": commits}
 
 
-def list_missing(study: Study, verdict: Verdict) -> list[str]:
-    """Return the runs that the study requests and does not have, in one line for methods that lack the same."""
-    methods_by_text: dict[str, list[str]] = {}
+def find_missing(study: Study, verdict: Verdict) -> dict[tuple[tuple[int, int, str], ...], list[str]]:
+    """Return the methods that lack the same runs of the study, by these: (missing seeds, requested seeds, settings)."""
+    methods_by_gaps: dict[tuple[tuple[int, int, str], ...], list[str]] = {}
     for method in dict.fromkeys(method for _, method in verdict.missing):
-        n_seeds = len(study.seeds_of(method))
         missing = {setting: n for (setting, name), n in verdict.missing.items() if name == method}
-        texts = []
-        for n in sorted(set(missing.values()), reverse=True):
-            settings = _name_settings(study, method, [setting for setting in missing if missing[setting] == n])
-            texts.append(f"{'all' if n == n_seeds else n} of {n_seeds} seeds in {settings}")
-        methods_by_text.setdefault("; ".join(texts), []).append(display_name(method))
-    return [f"{text}: {', '.join(methods)}" for text, methods in methods_by_text.items()]
+        settings = {n: [setting for setting in missing if missing[setting] == n] for n in missing.values()}
+        requested = len(study.seeds_of(method))
+        gaps = tuple((n, requested, _name_settings(study, method, settings[n])) for n in sorted(settings, reverse=True))
+        methods_by_gaps.setdefault(gaps, []).append(display_name(method))
+    return methods_by_gaps
 
 
-def list_changed(study: Study, results: Results) -> list[str]:
-    """Return one line on the runs that are left out because their configuration changed; none without such runs."""
-    if not results.changed:
-        return []
-    settings = dict[str, dict[str, None]]()
+def find_changed(study: Study, results: Results) -> dict[str, dict[str, Any]]:
+    """Return the runs that are left out because their configuration changed, under the study's name; {} without any.
+
+    Returns:
+        runs: their number.
+        methods: their methods, by the settings.
+        own: user's own methods among them, which have to be named to run again.
+    """
+    settings, methods = dict[str, dict[str, None]](), dict[str, list[str]]()
     for setting, method, _ in sorted(results.changed):
         settings.setdefault(method, {})[setting] = None
-    methods_by_text: dict[str, list[str]] = {}
     for method, names in settings.items():
-        methods_by_text.setdefault(_name_settings(study, method, list(names)), []).append(display_name(method))
-    what = "; ".join(f"{', '.join(methods)} in {text}" for text, methods in methods_by_text.items())
-    own_methods = [method for method in settings if study.is_user_method(method) and method not in study.overrides]
-    hint = f" (own methods: add `selectors={','.join(own_methods)}`)" if own_methods else ""
-    return [
-        f"{count_noun(len(results.changed), 'run')} left out, since the configuration has changed or is rejected now: "
-        f"{what}; `fedcohort study run {study.name}` runs them again{hint}"
-    ]
+        methods.setdefault(_name_settings(study, method, list(names)), []).append(display_name(method))
+    own = [method for method in settings if study.is_user_method(method) and method not in study.overrides]
+    return {study.name: {"runs": len(results.changed), "methods": methods, "own": own}} if settings else {}
 
 
 def list_rejected(study: Study, results: Results) -> list[tuple[str, Iterable[str]]]:

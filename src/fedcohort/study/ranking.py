@@ -18,10 +18,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fedcohort.results.correction import adjust
 from fedcohort.results.difference import Difference
 from fedcohort.results.overall import MeanRank, SettingResults, over_families, over_seeds, rank_methods, worst_decile
-from fedcohort.results.verdict import Rules, name_verdict, sign_of
+from fedcohort.results.verdict import Rules, adjust, name_verdict, sign_of
 from fedcohort.study.definition import BASELINE, BOUND_PREFIX, METHOD, Pair, Study
 from fedcohort.study.result_files import Row
 from fedcohort.study.results import Results

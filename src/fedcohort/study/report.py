@@ -10,7 +10,7 @@ import numpy as np
 from fedcohort.host import disk
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.comparison.tables import show_p
-from fedcohort.report.figure.study_map import SettingMap, draw_map, draw_ranks
+from fedcohort.report.figure.methods import SettingMap, draw_map, draw_ranks
 from fedcohort.report.render import document, render
 from fedcohort.report.table import Table
 from fedcohort.results.method_names import ORACLES, REFERENCES, describe_method
@@ -56,7 +56,10 @@ def write(study: Study, results: Results) -> list[Path]:
         "differences": differences,
         "speeds": [(AXES[axis], title, table) for axis, title, table in faster],
         "setting_tables": setting_tables,
-        "missing": [*page_data.list_missing(study, verdict), *page_data.list_changed(study, results)],
+        "missing": {
+            "gaps": page_data.find_missing(study, verdict),
+            "changed": page_data.find_changed(study, results),
+        },
         "rejected": page_data.list_rejected(study, results),
         "origin": page_data.describe_origin(drop_repeated_runs(row for _, row in results.done_runs())),
     }

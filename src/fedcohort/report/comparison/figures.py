@@ -9,8 +9,8 @@ import numpy as np
 
 from fedcohort.report.comparison.mean_curves import ROUNDS, MeanCurve, mean_curve, mean_difference
 from fedcohort.report.comparison.tables import ordered_cells
-from fedcohort.report.figure import intervals, style
-from fedcohort.report.figure.intervals import LOOKS, Row
+from fedcohort.report.figure import style
+from fedcohort.report.figure.methods import LOOKS, Row, draw_intervals
 from fedcohort.results.compare import Cell, Entry, Runs, runs_by_cell
 from fedcohort.results.difference import Mean
 from fedcohort.results.matching.question import Answer
@@ -75,7 +75,7 @@ def _draw_intervals(answer: Answer, out: Path) -> list[Path]:
         rows.append(Row(f"{_name(answer, cell[1])} (n={value.n})", group, value.mean * unit.factor, low, high, *look))
     title = f"{metric}: paired difference to {baseline}" if compared else f"{metric}: mean and 95 % interval"
     label = f"better than {baseline}, {unit.difference}" if compared else f"{metric}, {unit.name}"
-    canvas = intervals.draw(rows, title, _note(answer), label.rstrip(", "), 0.0 if compared else None)
+    canvas = draw_intervals(rows, title, _note(answer), label.rstrip(", "), 0.0 if compared else None)
     return style.save(canvas, out / f"{name}.png", style.FORMATS)
 
 
@@ -176,16 +176,14 @@ def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -
 
 def _columns(curves: Runs) -> dict[str, tuple[float, str]]:
     """Return factor and label of each axis that all runs logged."""
-    last = {
-        axis: [float(run.spent[axis][-1]) for by_seed in curves.values() for run in by_seed.values()]
-        for axis in ("virtual_s", "bytes")
-    }
+    runs = [run.spent for by_seed in curves.values() for run in by_seed.values()]
+    seconds, n_bytes = ([float(spent[axis][-1]) for spent in runs] for axis in ("virtual_s", "bytes"))
     columns = {ROUNDS: (1.0, "communication round")} if curves else {}
-    if last["virtual_s"] and min(last["virtual_s"]) > 0:
-        size, name = style.virtual_unit(last["virtual_s"])
+    if min(seconds, default=0.0) > 0:
+        size, name = style.virtual_unit(seconds)
         columns["virtual_s"] = (1 / size, f"virtual time, {name}")
-    if last["bytes"] and min(last["bytes"]) > 0:
-        unit = unit_of("comm/down_bytes", max(last["bytes"]))
+    if min(n_bytes, default=0.0) > 0:
+        unit = unit_of("comm/down_bytes", max(n_bytes))
         columns["bytes"] = (unit.factor, f"bytes, {unit.name}")
     return columns
 
