@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from agg_harness import make_update
-from fedcohort.attack.loss_inflation import LOSSES
+from fedcohort.attack.loss_inflation import LOSS_SIGNALS
 from fedcohort.rng import new_generator
 from fedcohort.round.queries import ClientReports
-from fedcohort.signal.base import Computed, Measured, Reported, find, list_signals
+from fedcohort.signal.base import Computed, Measured, Reported, find_signal, list_signals
 from run_harness import FinishedRun, go, make_components, same_bits
 from signal_kinds import find_reported
 from yaml_words import make
@@ -61,9 +61,11 @@ def test_inflating_each_sample_inflates_the_sums() -> None:
 def test_every_reader_of_reported_losses_can_be_attacked() -> None:
     """All loss signals can be falsified, by any reader; a standard deviation and a number of samples cannot."""
     reported_signals = {
-        word for word in list_signals() if "loss" in word and isinstance(find(word), Measured | Computed | Reported)
+        word
+        for word in list_signals()
+        if "loss" in word and isinstance(find_signal(word), Measured | Computed | Reported)
     }
-    assert set(LOSSES) == reported_signals - {"train_loss_std", "loss_count"}
+    assert set(LOSS_SIGNALS) == reported_signals - {"train_loss_std", "loss_count"}
     for word in ("oort", "pyramidfl"):
         assert make_components(f"selector={word}").selector.needs & make("attack", "loss_inflation").about
 

@@ -10,7 +10,7 @@ import pytest
 
 from fedcohort.deadline.base import compute_outcome
 from fedcohort.device.base import Timing, Workload
-from fedcohort.device.phones import BATCH_TIMES, LINKS, Phones
+from fedcohort.device.phones import BATCH_TIMES, LINK_SPEEDS, Phones
 from fedcohort.errors import OptionError
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
@@ -122,7 +122,7 @@ def test_phones_and_links_follow_the_proportions() -> None:
     p = np.array(COUNTS[::-1]) / sum(COUNTS)
     assert (np.abs(counts / 20_000 - p) < 5 * np.sqrt(p * (1 - p) / 20_000)).all()
     links, people = np.unique(np.round(timing.down, 9), return_counts=True)
-    assert len(links) == len(np.unique(np.round(timing.up, 9))) == len(LINKS) == 19
+    assert len(links) == len(np.unique(np.round(timing.up, 9))) == len(LINK_SPEEDS) == 19
     assert (np.abs(people - 20_000 / 19) < 5 * np.sqrt(20_000 / 19)).all()
     slow = timing.unit > 16
     assert timing.down[slow].mean() == pytest.approx(timing.down.mean(), rel=0.05)  # drawn independently
@@ -150,8 +150,10 @@ def test_rounds_vary_by_the_measured_amounts() -> None:
 def test_no_link_is_slower_than_a_tenth_of_its_mean() -> None:
     clients = np.arange(20_000)
     timing = phones().sample(clients, job(clients, 1024.0), Draws(0, 20_000, 0))
-    assert timing.down.max() <= 10 / LINKS[:, 0].min() + 1e-12
-    assert timing.up.max() == pytest.approx(10 / LINKS[:, 2].min())  # seven in a thousand of that one's are cut off
+    assert timing.down.max() <= 10 / LINK_SPEEDS[:, 0].min() + 1e-12
+    assert timing.up.max() == pytest.approx(
+        10 / LINK_SPEEDS[:, 2].min()
+    )  # seven in a thousand of that one's are cut off
 
 
 @pytest.mark.skipif(

@@ -77,14 +77,14 @@ def test_the_garbage_of_a_run_is_collected_if_it_is_large(
     """A reference cycle that holds data is freed explicitly; automatic collections follow the number of objects."""
     gc.collect()
     memory.return_free_memory()
-    monkeypatch.setitem(memory._RESIDENT, "after collection", memory.resident_bytes())
+    monkeypatch.setitem(memory._RESIDENT_BYTES, "after collection", memory.resident_bytes())
     collected, collect = list[int](), gc.collect
     monkeypatch.setattr(gc, "collect", lambda: collected.append(collect()))
     cycle: list[Any] = [bytes([1]) * (megabytes * 10**6)]
     cycle.append(cycle)
     del cycle
     held = memory.resident_bytes()
-    memory.end_run()
+    memory.collect_after_run()
     assert len(collected) == passes
     assert held - memory.resident_bytes() >= 0.9 * megabytes * 10**6 * passes - 50_000, "other objects take some pages"
 

@@ -41,4 +41,4 @@ def test_a_process_started_by_hand_watches_no_parent(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(multiprocessing, "parent_process", lambda: None)
     monkeypatch.setattr(orphan, "_WATCHING", [])
     orphan.end_when_parent_ends()
-    assert not orphan._WATCHING
+    assert not orphan._WATCHING_PIDS

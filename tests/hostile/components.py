@@ -212,5 +212,5 @@ def _run(words: Sequence[str], folder: Path) -> None:
     from run_harness import compose_words  # noqa: PLC0415
 
     sys.path.insert(0, str(folder))
-    messages.to_terminal()
+    messages.log_to_terminal()
     run(compose_words(*words))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fedcohort.availability.schedule import Schedule
+from fedcohort.availability.schedule import ReadySchedule
 from fedcohort.deadline.base import compute_outcome
 from fedcohort.device.base import Timing
 from fedcohort.rng import Draws
@@ -42,8 +42,8 @@ def clock_of(availability: Any, seed: int = 0) -> Clock:
     return Clock(availability, Draws(seed, K), 0.0)
 
 
-def scheduled(availability: Any) -> Schedule:
-    schedule: Schedule | None = availability.schedule(Draws(0, K))
+def scheduled(availability: Any) -> ReadySchedule:
+    schedule: ReadySchedule | None = availability.schedule(Draws(0, K))
     return schedule or pytest.skip("no clock decides")
 
 

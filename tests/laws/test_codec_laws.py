@@ -13,7 +13,7 @@ from codec_harness import BYTES_PER_S, begin_round, draw_normal, make_generator_
 from engine_toy import SEED, federation_of, network_of, task_of
 from fedcohort.flat import FlatModel, Layout
 from fedcohort.hook import find_weigher
-from fedcohort.training.engines import choose
+from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.local_method import LocalMethod
 from fedcohort.types import ClientUpdate
@@ -191,7 +191,7 @@ def trainer_of(codec: Any, *extra: nn.Module, other_hooks: tuple[Any, ...] = (),
 
 
 def trained(codec: Any, kind: str) -> list[ClientUpdate]:
-    engine, _ = choose(kind, trainer_of(codec, momentum=0.5), 3)
+    engine, _ = choose_engine(kind, trainer_of(codec, momentum=0.5), 3)
     return list(engine.updates([task_of(k) for k in range(3)], {}))
 
 

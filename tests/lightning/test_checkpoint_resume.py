@@ -129,7 +129,7 @@ def test_another_config_is_another_run(copied: Path, tmp_path: Path) -> None:
 
 def test_the_checkpoint_is_plain_data(uninterrupted: FinishedRun) -> None:
     saved = torch.load(uninterrupted.folder / "last.ckpt", weights_only=True)
-    assert saved["fedcohort"]["format"] == checkpoint.FORMAT
+    assert saved["fedcohort"]["format"] == checkpoint.CHECKPOINT_FORMAT
     network = {k.removeprefix("network."): v for k, v in saved["state_dict"].items()}
     final = torch.load(uninterrupted.folder / "weights.pt", weights_only=True)
     assert network.keys() == final.keys()

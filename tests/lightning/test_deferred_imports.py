@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.lightning import deferred_imports
-from fedcohort.lightning.deferred_imports import deferred
+from fedcohort.lightning.deferred_imports import defer_slow_imports
 from yaml_words import ROOT
 
 WHOLE_RUN = """
@@ -60,14 +60,14 @@ def _stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_stand_in_has_the_names_that_are_read_and_ends_with_the_block() -> None:
-    with deferred():
+    with defer_slow_imports():
         assert import_module(NAME).BaseHandler == "stand-in"
     assert NAME not in sys.modules
     assert isinstance(import_module(NAME).BaseHandler, type)
 
 
 def test_any_other_name_imports_the_module() -> None:
-    with deferred():
+    with defer_slow_imports():
         module = import_module(NAME)
         assert not hasattr(module, "__file__"), "inspect reads it of every module"
         assert "wsgiref.util" not in sys.modules
@@ -79,6 +79,6 @@ def test_any_other_name_imports_the_module() -> None:
 
 def test_a_module_that_is_there_stays() -> None:
     module = import_module(NAME)
-    with deferred():
+    with defer_slow_imports():
         assert sys.modules[NAME] is module
     assert sys.modules[NAME] is module

@@ -44,7 +44,7 @@ def child(tmp_path: Path, *words: str) -> tuple[int, str]:
     pid = os.fork()
     if pid == 0:
         signal.signal(INT, signal.default_int_handler)  # a test run in the background ignores it
-        messages.to_terminal()
+        messages.log_to_terminal()
         handler = logging.FileHandler(tmp_path / "said")
         logging.getLogger("fedcohort").addHandler(handler)
         try:
@@ -89,7 +89,7 @@ def only(logs: Path) -> tuple[Path, dict[str, Any]]:
 
 MOMENTS = [
     (claim, "_make_folder", INT),  # the folder is there before anybody knows of it
-    (trainer.Training, "trainer", TERM),
+    (trainer.TrainingRun, "trainer", TERM),
     (Collect, "start", INT),
     (Collect, "observe", TERM),  # step 0
 ]

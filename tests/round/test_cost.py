@@ -10,8 +10,8 @@ from cost_toy import CODECS, DRAWS, FIXED, MODEL, VECTOR, Link, N, cost_model, i
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.round.clock import Clock
 from fedcohort.round.cost import CostModel
-from fedcohort.round.rates import Rates
-from fedcohort.signal.base import find
+from fedcohort.round.rates import JobRates
+from fedcohort.signal.base import find_signal
 from fedcohort.types import Probe
 from round.test_clock import Listed
 from yaml_words import make
@@ -21,13 +21,13 @@ def test_a_plain_round_only_reads_signals_for_the_selector() -> None:
     """SCAFFOLD's vectors, and a fair aggregator's loss, are of rounds that are not plain."""
     scaffold = cost_model(("loss_post",), "scaffold")
     assert scaffold.rates(plain=False).extra_bytes == FIXED + VECTOR + 4
-    assert scaffold.rates(plain=True) == Rates(3.0, {}, 1.0, MODEL, FIXED + 4)
+    assert scaffold.rates(plain=True) == JobRates(3.0, {}, 1.0, MODEL, FIXED + 4)
     fair = cost_model((), make("agg", "fedmaba", loss="loss_post"))
     assert (fair.rates(plain=False).passes_after, fair.rates(plain=True).passes_after) == (1.0, 0.0)
     assert fair.rates(plain=False).extra_bytes == fair.rates(plain=True).extra_bytes + 4
     assert set(cost_model((), "fedmaba").rates(plain=False).probed) == {"loss"}
     assert not cost_model((), "fedmaba").rates(plain=True).probed
-    assert cost_model(("loss_post",), "scaffold").query_rates == Rates(3.0, {}, 0.0, MODEL, FIXED)
+    assert cost_model(("loss_post",), "scaffold").query_rates == JobRates(3.0, {}, 0.0, MODEL, FIXED)
 
 
 def test_the_training_samples_are_counted() -> None:
@@ -75,7 +75,7 @@ def test_clients_receive_a_deadline_if_they_use_it(
     ],
 )
 def test_the_samples_of_a_query_are_counted(word: str, options: dict[str, Any], samples: list[float]) -> None:
-    assert cost_model().query_passes(find(word), ids(0, 2), options) == pytest.approx(samples)  # type: ignore[arg-type]
+    assert cost_model().query_passes(find_signal(word), ids(0, 2), options) == pytest.approx(samples)  # type: ignore[arg-type]
 
 
 def test_passes_without_training_are_counted() -> None:

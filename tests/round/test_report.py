@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedcohort.deadline.base import DeadlineOutcome
-from fedcohort.round.report import MAX_COLUMNS, client_columns, data_metrics, deadline_metrics, spread_columns
+from fedcohort.round.report import MAX_SIGNAL_COLUMNS, client_columns, data_metrics, deadline_metrics, spread_columns
 from fedcohort.types import ProbeResult, Selection
 
 NAN = float("nan")
@@ -78,9 +78,9 @@ def test_the_times_of_a_round_are_reported() -> None:
 def test_vectors_become_columns_unless_they_are_long() -> None:
     """By the length of a row, however many rows there are."""
     assert list(spread_columns("x", np.zeros(3))) == ["signal_x"]
-    assert len(spread_columns("x", np.zeros((1, MAX_COLUMNS)))) == MAX_COLUMNS
-    assert spread_columns("x", np.zeros((1, MAX_COLUMNS + 1))) == {}
-    assert len(spread_columns("x", np.zeros((MAX_COLUMNS + 1, 2)))) == 2
+    assert len(spread_columns("x", np.zeros((1, MAX_SIGNAL_COLUMNS)))) == MAX_SIGNAL_COLUMNS
+    assert spread_columns("x", np.zeros((1, MAX_SIGNAL_COLUMNS + 1))) == {}
+    assert len(spread_columns("x", np.zeros((MAX_SIGNAL_COLUMNS + 1, 2)))) == 2
 
 
 def federation(counts: np.ndarray, single: bool = True) -> Any:

@@ -180,7 +180,7 @@ def test_the_squared_exponential_kernel_avoids_correlated_clients_too() -> None:
     selector = cor(warmup=1, dim=6, gamma=1.0, update_mean=False, kernel="se")
     selection, after = selector.select(state, context(2, 3, K), {})
     assert sorted(selection.clients // 4) == [0, 1, 2]
-    sigma = gaussian.SquaredExponential(0.0, 1.0).covariance(known(after.X), after.f)
+    sigma = gaussian.SquaredExponentialKernel(0.0, 1.0).covariance(known(after.X), after.f)
     same_group = np.repeat(np.arange(3), 4)[:, None] == np.repeat(np.arange(3), 4)
     assert after.f != 1.0
     assert sigma[same_group].min() > 0.9 * after.f**2 > 2 * sigma[~same_group].max()

@@ -16,7 +16,7 @@ from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.round.collected import Collected
 from fedcohort.training.chain import ChainedNetwork
 from fedcohort.training.dual import Dual
-from fedcohort.training.engines import choose
+from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
 from fedcohort.types import ClientUpdate
 from yaml_words import make
@@ -78,7 +78,9 @@ def collected(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate], stac
     clients = np.array([update.client for update in updates])
     weights = np.array([float(update.n_used) for update in updates])
     layout, device = local_trainer.server.layout, torch.device("cpu")
-    collector = Collector(layout, clients, weights, CollectOptions(stacked=stacked, longest=1e6), device=device)
+    collector = Collector(
+        layout, clients, weights, CollectOptions(keeps_matrix=stacked, max_update_norm=1e6), device=device
+    )
     for update in updates:
         collector.add(update)
     return collector.finish(lambda tensor: tensor, lambda tensor: tensor)
@@ -150,7 +152,7 @@ def test_one_step_in_closed_form() -> None:
 
 
 def test_it_is_taken_where_it_fits() -> None:
-    assert isinstance(choose("auto", trainer(torch.float32, batch=4), 4)[0], Dual)
+    assert isinstance(choose_engine("auto", trainer(torch.float32, batch=4), 4)[0], Dual)
     for options in ({"momentum": 0.9}, {"clip": 1.0}, {"word": "adam"}):
         assert not Dual.fits(trainer(torch.float32, batch=4, **options)), options
     federation = federation_of()

@@ -12,7 +12,7 @@ from typing import Any
 
 from fedcohort.errors import FedcohortError, OptionError, describe_unexpected_error
 from fedcohort.host import slurm
-from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, Stop, interrupts
+from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, StopSignal, interrupts
 from fedcohort.jobs import gpus
 from fedcohort.record import history
 from fedcohort.record.folder import describe_log
@@ -87,12 +87,7 @@ def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobC
 
 
 def run_checked(
-    composition: Composed,
-    job: SweepJob | None,
-    *,
-    search: bool = False,
-    share_gpus: bool = False,
-    last: bool = False,
+    composition: Composed, job: SweepJob | None, *, search: bool = False, share_gpus: bool = False, last: bool = False
 ) -> Path:
     """Check the options, run, and return the run's folder.
 
@@ -162,7 +157,7 @@ def handle_job_signals() -> Iterator[None]:
                     with interrupts.delay_signals():  # the requeue itself sends another signal
                         slurm.requeue_if_preempted()
                 raise
-    except Stop as stop:
+    except StopSignal as stop:
         if not outermost:
             raise
         log.warning("%s", STOPPED_BEFORE_TRAINING)

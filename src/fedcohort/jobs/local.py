@@ -29,13 +29,7 @@ from fedcohort.record.sweep_folder import SweepJob
 WORKER_DIED = "WorkerDied"  # the kind of failure in the record of a job whose process died
 LIBRARIES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")  # which limit threads
 QUIET = "ignore:resource_tracker:UserWarning"  # a sweep that a signal ends leaves semaphores, which that cleans up
-IMPORTED = (
-    "fedcohort.jobs.fork_server",
-    "fedcohort.jobs.job",
-    "fedcohort.startup.fit",
-    "pandas",
-    "pyarrow.parquet",
-)
+IMPORTED = ("fedcohort.jobs.fork_server", "fedcohort.jobs.job", "fedcohort.startup.fit", "pandas", "pyarrow.parquet")
 HAS_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
 CONTEXT: Any = multiprocessing.get_context("forkserver" if HAS_SERVER else "spawn")
 
@@ -170,7 +164,7 @@ def _run_worker(connection: Connection, context: JobContext) -> None:
             with path.open("ab") as output:
                 for descriptor in (1, 2):
                     os.dup2(output.fileno(), descriptor)
-            messages.to_terminal()
+            messages.log_to_terminal()
             with handle_job_signals(), suppress(Exception):  # the record has its error
                 context.run(number, words)
             sys.stdout.flush()

@@ -46,12 +46,12 @@ from typing import ClassVar
 
 from fedcohort.component import CLEAN_LABELS, Requirement
 from fedcohort.selector.base import Selector
-from fedcohort.selector.ranking import Ranking, State
+from fedcohort.selector.ranking import RankingOptions, State
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
 
 @dataclass(frozen=True)
-class Oort(Ranking, Selector[State]):
+class Oort(RankingOptions, Selector[State]):
     """Oort, a client selector; its options are those of `Ranking`."""
 
     backs_off: ClassVar[bool] = True

@@ -15,11 +15,11 @@ Departures from the paper: its G is the equally weighted mean of the updates (ag
 
 from dataclasses import dataclass
 
-from fedcohort.server.moments import Adaptive, Vector, adagrad_moment
+from fedcohort.server.moments import AdaptiveOptimizer, Vector, adagrad_moment
 
 
 @dataclass(frozen=True)
-class Adagrad(Adaptive):
+class Adagrad(AdaptiveOptimizer):
     """FedAdagrad, a server optimizer; its options are those of `Adaptive`."""
 
     def second_moment(self, v: Vector, direction: Vector) -> Vector:

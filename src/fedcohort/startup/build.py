@@ -54,7 +54,7 @@ def build_network(composition: Composed, model: "Model", federation: "Federation
         raise OptionError(f"model={choice}: not enough memory for a network of this size") from error
     if federation.scale is not None:
         federation.scale.attach(network)
-    memory_layout.check(config["engine"]["channels_last"], network, config["trainer"]["accelerator"])
+    memory_layout.check_channels_last(config["engine"]["channels_last"], network, config["trainer"]["accelerator"])
     requirements.check_batches(network, config["client"]["batch"], federation)
     return network
 

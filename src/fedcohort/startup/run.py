@@ -42,7 +42,7 @@ def run(composition: Composed, job: SweepJob | None = None, *, last: bool = Fals
             return _run(composition, job)
         finally:
             if not last:
-                memory.end_run()  # a process may execute hundreds of runs
+                memory.collect_after_run()  # a process may execute hundreds of runs
 
 
 def _run(composition: Composed, job: SweepJob | None) -> Path:
@@ -64,11 +64,11 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     build.probe(composition, objects["model"], network, facts)
     loop = build.build_loop(composition, facts, network)
     # Step 5: fit, in the folder of the run
-    from fedcohort.lightning.tasks import Tasks
+    from fedcohort.lightning.tasks import ProgramTasks
     from fedcohort.startup.fit import fit
 
     memory.end_imports()
-    tasks, logs = Tasks(num_nodes), Path(config["paths"]["logs"])
+    tasks, logs = ProgramTasks(num_nodes), Path(config["paths"]["logs"])
     restarted = slurm.find_restarted_job()
     if tasks.follows:
         with tasks.together():

@@ -9,7 +9,7 @@ import numpy as np
 from fedcohort import units
 from fedcohort.report.table import EMPTY, Table
 from fedcohort.results.verdict import judge_difference, sign_of
-from fedcohort.round.score_correlation import FACTS
+from fedcohort.round.score_correlation import CLIENT_FACTS
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, ORACLE, Study
 from fedcohort.study.formats import SIGNS, Format, join_first, write_p, write_rank, write_share
 from fedcohort.study.ranking import Ranks
@@ -217,7 +217,7 @@ def correlation_table(study: Study, results: Results) -> dict[str, Table]:
     columns = {
         f"{part}_{fact}": f"{SCORE_NAMES[part]}: {FACT_NAMES[fact]}"
         for part in SCORE_NAMES
-        for fact in FACTS
+        for fact in CLIENT_FACTS
         if f"{part}_{fact}" in measured
     }
     order = [*study.overrides, *sorted({method for _, method in runs} - set(study.overrides))]

@@ -32,4 +32,4 @@ def test_a_run_without_correlations_has_no_such_figure(tmp_path: Path) -> None:
     writer.start(facts)
     writer.observe(report(0))
     assert correlations.draw(facts, read(facts.folder)) is None
-    assert set(correlations.FACTS) == set(score_correlation.FACTS), "the names that a run logs"
+    assert set(correlations.FACTS) == set(score_correlation.CLIENT_FACTS), "the names that a run logs"
