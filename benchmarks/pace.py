@@ -139,7 +139,7 @@ def time_sample_choice(cohort: int = COHORT) -> tuple[float, float]:
     milliseconds = []
     for t in range(ROUNDS):
         milliseconds.append(-1000 * time.perf_counter())
-        chooser.choose(state, jobs, {}, Draws(0, cohort, t))
+        chooser.choose_samples(state, jobs, {}, Draws(0, cohort, t))
         milliseconds[-1] += 1000 * time.perf_counter()
     return statistics.median(milliseconds[WARM_UP:]), max(milliseconds[WARM_UP:])
 

@@ -72,7 +72,7 @@ class Loop(FederatedLoop):
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Replace the engine's generator once the loop has made it."""
         super().on_fit_start(trainer, pl_module)
-        engine: Any = self.rounds.setup.engine
+        engine: Any = self.round_runner.setup.engine
         getattr(engine, "trainer", engine).rng = StoredOrder()
 
 
@@ -163,7 +163,7 @@ def run(
     make_repeatable(accelerator)
     loop, clock = Loop(components, settings, federation), Clock(workload)
     loop.observers = [clock]
-    loop.lay_out(network)
+    loop.choose_memory_layout(network)
     trainer = pl.Trainer(
         accelerator=accelerator,
         strategy=make_strategy(accelerator, processes, 1),

@@ -96,8 +96,8 @@ def test_only_attackers_reports_are_inflated() -> None:
     )
     clients = np.arange(4)
     true = np.array([1.0, 2.0, 3.0, 4.0])
-    factor = np.where(claims.liars, 10.0, 1.0)
-    assert claims.liars.sum() == 2
+    factor = np.where(claims.is_attacker, 10.0, 1.0)
+    assert claims.is_attacker.sum() == 2
     np.testing.assert_array_equal(claims.report("loss", clients, true), true * factor)
     np.testing.assert_array_equal(true, [1, 2, 3, 4])  # what was measured stays
     subset = clients[::-1][:3]
@@ -114,8 +114,8 @@ def test_reports_pass_through_the_client_that_sends_them() -> None:
     steps = claims.apply_attack_to("steps", find_reported("steps").read)
     for k in range(4):
         update = make_update(k, [0.0], steps=1, batch_loss=np.array([2.0]), loss_after=1.5)
-        assert read(update) == (20.0 if claims.liars[k] else 2.0)
-        assert after(update) == (15.0 if claims.liars[k] else 1.5)
+        assert read(update) == (20.0 if claims.is_attacker[k] else 2.0)
+        assert after(update) == (15.0 if claims.is_attacker[k] else 1.5)
         assert steps(update) == 1.0
 
 

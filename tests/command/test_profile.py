@@ -18,9 +18,9 @@ def test_a_nested_stage_counts_only_in_itself(monkeypatch: pytest.MonkeyPatch) -
     watch = Stopwatch()
     with watch.stage("select"), watch.stage("probe"):
         pass
-    spent = watch.lap()
+    spent = watch.lap_seconds()
     assert (spent["select"], spent["probe"]) == (1.0 + 5.0, 3.0)
-    assert set(watch.lap().values()) == {0.0}
+    assert set(watch.lap_seconds().values()) == {0.0}
 
 
 @pytest.mark.parametrize("processes", [1, 2])

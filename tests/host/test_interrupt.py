@@ -49,19 +49,19 @@ def test_a_signal_to_one_worker_does_not_reach_the_others() -> None:
         os.read(read, 1)  # until the parent watches its signals
         with interrupts.handle_signals():
             interrupts.record_exit_code(143)
-            os._exit(interrupts.code)
+            os._exit(interrupts.exit_code)
     with interrupts.handle_signals():
         os.write(write, b"1")
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 143
-        assert interrupts.code == 0
+        assert interrupts.exit_code == 0
     os.close(read)
     os.close(write)
 
 
 def test_in_a_round_the_first_signal_waits_and_the_second_aborts(interrupts: InterruptHandler) -> None:
-    interrupts.enter(RunPhase.ROUNDS)
+    interrupts.enter_phase(RunPhase.ROUNDS)
     signal.raise_signal(INT)
-    assert interrupts.code == 130
+    assert interrupts.exit_code == 130
     with pytest.raises(StopSignal) as caught:
         signal.raise_signal(TERM)
     assert caught.value.code == 130, "the first one counts"
@@ -69,7 +69,7 @@ def test_in_a_round_the_first_signal_waits_and_the_second_aborts(interrupts: Int
 
 
 def test_while_files_are_written_each_further_signal_skips_one(interrupts: InterruptHandler) -> None:
-    interrupts.enter(RunPhase.FILES)
+    interrupts.enter_phase(RunPhase.FILES)
     signal.raise_signal(TERM)
     for _ in range(2):
         with pytest.raises(StopSignal):
@@ -90,14 +90,14 @@ def test_a_held_signal_waits_for_the_next_check(interrupts: InterruptHandler) ->
     with interrupts.delay_signals():
         signal.raise_signal(TERM)
     with pytest.raises(StopSignal):
-        interrupts.check()
+        interrupts.raise_if_interrupted()
 
 
 def test_a_swallowed_signal_is_found_by_the_next_check(interrupts: InterruptHandler) -> None:
     with suppress(BaseException):
         signal.raise_signal(INT)
     with pytest.raises(StopSignal):
-        interrupts.check()
+        interrupts.raise_if_interrupted()
 
 
 def test_a_nested_handler_changes_nothing(interrupts: InterruptHandler) -> None:
@@ -111,7 +111,7 @@ def test_ignored_signals_stay_ignored() -> None:
     before = signal.signal(INT, signal.SIG_IGN)
     interrupts = InterruptHandler()
     with interrupts.handle_signals():
-        interrupts.listen()
+        interrupts.begin_listening()
         assert signal.getsignal(INT) is signal.SIG_IGN
     signal.signal(INT, before)
 
@@ -122,28 +122,28 @@ def test_a_forked_process_holds_its_signal_until_all_processes_have_it(interrupt
     def child(work: str) -> None:
         pid = os.fork()
         if pid == 0:
-            interrupts.enter(RunPhase.ROUNDS)
+            interrupts.enter_phase(RunPhase.ROUNDS)
             signal.raise_signal(TERM)
             if work == "heard":
-                interrupts.record_exit_code(interrupts.code)
-            os._exit(0 if interrupts.code == 143 else 1)
+                interrupts.record_exit_code(interrupts.exit_code)
+            os._exit(0 if interrupts.exit_code == 143 else 1)
         assert os.waitpid(pid, 0)[1] == 0
 
     child("alone")
-    assert interrupts.code == 0
+    assert interrupts.exit_code == 0
     child("heard")
-    assert interrupts.code == 143
+    assert interrupts.exit_code == 143
 
 
 @pytest.mark.parametrize(("phase", "ends"), [(RunPhase.START, True), (RunPhase.ROUNDS, False), (RunPhase.FILES, False)])
 def test_a_closed_pipe_counts_as_the_first_signal(interrupts: InterruptHandler, phase: RunPhase, ends: bool) -> None:
-    interrupts.enter(phase)
+    interrupts.enter_phase(phase)
     if ends:
         with pytest.raises(StopSignal):
             interrupts.note_closed_pipe()
     else:
         interrupts.note_closed_pipe()
-    assert interrupts.code == CLOSED_PIPE_CODE == 141
+    assert interrupts.exit_code == CLOSED_PIPE_CODE == 141
 
 
 def test_a_closed_pipe_ends_a_program_without_a_handler() -> None:

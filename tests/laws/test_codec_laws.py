@@ -218,7 +218,7 @@ def test_a_plain_round_is_trained_for_its_upload(confining: Any) -> None:
     only_codec, task = trainer_of(confining), replace(task_of(0), plain=True)
     weighers = [agg.hooks for agg in (make("agg", word) for word in list_options("agg")) if find_weigher(agg.hooks)]
     with_weigher = trainer_of(confining, other_hooks=weighers[0])
-    assert with_weigher.weighs
+    assert with_weigher.weighs_samples
     torch.testing.assert_close(
         with_weigher.train(task, {}).delta, only_codec.train(task_of(0), {}).delta, atol=1e-6, rtol=0
     )

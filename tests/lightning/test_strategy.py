@@ -53,7 +53,7 @@ def listening() -> set[str]:
 
 def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has the threads that were asked for, not Lightning's part of the cores; the first alone speaks."""
-    begin = LocalTrainer.begin
+    begin = LocalTrainer.begin_hooks
 
     def watched(self: LocalTrainer, task: ClientTask, down: Any) -> Any:
         with (tmp_path / f"rank-{torch.distributed.get_rank()}").open("a") as file:
@@ -99,7 +99,7 @@ def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
 
 def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uninterrupted = go(tmp_path / "whole", "agg=scaffold", "rounds=4").weights()
-    begin = LocalTrainer.begin
+    begin = LocalTrainer.begin_hooks
 
     def mortal(self: LocalTrainer, task: ClientTask, down: Any) -> Any:
         if torch.distributed.get_rank() == 1 and task.round == 2:

@@ -30,7 +30,7 @@ def test_rows_exist_for_selected_queried_or_measured_clients() -> None:
 @pytest.mark.parametrize("concerned", [[1, 4], [0, 1, 2, 3, 4, 5]])
 def test_rows_agree_with_the_full_columns(concerned: list[int]) -> None:
     client_facts = facts(units=(np.array([1, 4]), np.array([3.0, 5.0])), loss=(None, np.arange(6.0)))
-    for name, column in client_facts.rows(np.array(concerned)).items():
+    for name, column in client_facts.rows_of_clients(np.array(concerned)).items():
         np.testing.assert_array_equal(column, client_facts[name][concerned], err_msg=name)
 
 

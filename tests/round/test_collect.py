@@ -43,7 +43,7 @@ def test_two_ranks_give_the_sums_of_one_process() -> None:
             g.add(update)
         halves.append(g)
     other_rank = halves[1]
-    tensors = iter([torch.from_numpy(other_rank.table), other_rank.buffers, other_rank.sum])
+    tensors = iter([torch.from_numpy(other_rank.arrival_table), other_rank.buffer_sum, other_rank.update_sum])
     joined = halves[0].finish(lambda t: t + next(tensors), lambda t: t)
     torch.testing.assert_close(joined.mean, one_process.mean, atol=1e-12, rtol=0)
     torch.testing.assert_close(joined.buffers, one_process.buffers, atol=1e-6, rtol=0)
@@ -141,15 +141,15 @@ def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
     other_rank = parts[1]
     other_tensors = iter(
         [
-            torch.from_numpy(other_rank.table),
-            other_rank.buffers,
-            other_rank.sum,
-            other_rank.totals["a"],
-            other_rank.totals["b"],
+            torch.from_numpy(other_rank.arrival_table),
+            other_rank.buffer_sum,
+            other_rank.update_sum,
+            other_rank.upload_sums["a"],
+            other_rank.upload_sums["b"],
         ]
     )
     rows = torch.zeros((2, 3))
-    rows[1] = other_rank.stored[5]["x"]
+    rows[1] = other_rank.stored_by_client[5]["x"]
     done = parts[0].finish(lambda tensor: tensor + next(other_tensors, rows), lambda tensor: tensor)
     assert float(done.totals["a"]) == 7.0
     assert float(done.totals["b"]) == 12.0
@@ -168,8 +168,8 @@ def test_rows_that_other_ranks_fill_are_zero(monkeypatch: pytest.MonkeyPatch) ->
         make_layout(1), np.array([0, 1]), np.ones(2), CollectOptions(upload_names=["a"], keeps_matrix=True), 2
     )
     part.add(make_update(1, [3.0], uploads={"a": torch.tensor([5.0])}))
-    assert part.matrix is not None
-    assert part.matrix.tolist() == [[0.0], [3.0]]
+    assert part.update_matrix is not None
+    assert part.update_matrix.tolist() == [[0.0], [3.0]]
     assert part.client_uploads["a"].tolist() == [[0.0], [5.0]]
 
 
@@ -218,4 +218,4 @@ def test_an_update_of_no_parameters_is_added_on_any_device() -> None:
     """Away from a CPU an update is one piece, of one number at least. A meta tensor has a device and no numbers."""
     part = Collector(make_layout(0), np.array([0]), np.ones(1), CollectOptions(), 1, torch.device("meta"))
     part.add(make_update(0, []))
-    assert part.table[0].tolist() == [1.0, 1.0]
+    assert part.arrival_table[0].tolist() == [1.0, 1.0]

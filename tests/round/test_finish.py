@@ -70,4 +70,4 @@ def test_losses_that_are_measured_until_the_round_closes_are_kept() -> None:
     assert (finished.arrived.client.tolist(), finished.dropped.client.tolist()) == ([0], [2, 5])
     assert len(finished.in_flight) == 0
     assert finished.charge == Charge(up_bytes=8.0, client_flops=37.0, virtual_s=3.75)
-    assert (finished.samples.tolist(), finished.weights.tolist()) == ([4], [0.4])
+    assert (finished.processed_samples.tolist(), finished.weights.tolist()) == ([4], [0.4])

@@ -45,7 +45,7 @@ class Dice:
 def order(selector: FedDiverse, delta: np.ndarray, m: int, *u: float, turn: int = 0) -> list[int]:
     K = len(delta)
     ctx = RoundContext(1, m, K, np.arange(K), {}, Dice(*u))  # type: ignore[arg-type]
-    return selector.order(delta, np.ones(K, bool), ctx, turn)
+    return selector.order_cohort(delta, np.ones(K, bool), ctx, turn)
 
 
 def state(delta: np.ndarray, turn: int = 0) -> State:

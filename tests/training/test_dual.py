@@ -51,7 +51,7 @@ def tasks(client: dict[str, Any]) -> list[Any]:
 def test_dual_is_sgd(objective: str, client: dict[str, Any]) -> None:
     primal, dual = (trainer(torch.float64, objective, **client) for _ in range(2))
     engine = Dual(dual, 3)
-    assert any(engine._shape(task) is not None for task in tasks(client)), "everybody fell back: nothing is compared"
+    assert any(engine._shape_of_task(task) is not None for task in tasks(client)), "everybody fell back: nothing is compared"
     results = zip(primal.updates(tasks(client), {}), engine.updates(tasks(client), {}), strict=True)
     for a, b in results:
         assert (a.client, a.steps, a.n_used) == (b.client, b.steps, b.n_used)
@@ -117,7 +117,7 @@ def test_a_client_that_diverged_is_left_out_of_the_sum() -> None:
     train = local_trainer.federation.train
     train.x[int(train.offsets[2])] = float("nan")
     results = collected(local_trainer, list(Dual(local_trainer, 6).updates([task_of(k) for k in range(6)], {})))
-    assert results.dropped.tolist() == [2]
+    assert results.dropped_ids.tolist() == [2]
     other_updates = [
         update for update in local_trainer.updates([task_of(k) for k in range(6)], {}) if update.client != 2
     ]
@@ -154,20 +154,20 @@ def test_one_step_in_closed_form() -> None:
 def test_it_is_taken_where_it_fits() -> None:
     assert isinstance(choose_engine("auto", trainer(torch.float32, batch=4), 4)[0], Dual)
     for options in ({"momentum": 0.9}, {"clip": 1.0}, {"word": "adam"}):
-        assert not Dual.fits(trainer(torch.float32, batch=4, **options)), options
+        assert not Dual.supports(trainer(torch.float32, batch=4, **options)), options
     federation = federation_of()
-    assert not Dual.fits(trainer_of(federation, nn.Linear(5, 3), hooks=make("regulariser", "prox", mu=0.5).hooks))
-    assert not Dual.fits(trainer_of(federation, nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))))
+    assert not Dual.supports(trainer_of(federation, nn.Linear(5, 3), hooks=make("regulariser", "prox", mu=0.5).hooks))
+    assert not Dual.supports(trainer_of(federation, nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))))
 
 
 def test_many_samples_go_the_plain_way() -> None:
     """The Gram matrix grows with the square of the samples; epochs make it pay."""
     local_trainer = trainer(torch.float32, batch=4)
-    local_trainer.count = lambda task: 5000  # type: ignore[method-assign]
-    assert Dual(local_trainer, 4)._shape(task_of(0, units=1)) is None
-    assert Dual(local_trainer, 4)._shape(task_of(0, units=0)) is None
-    local_trainer.count = lambda task: 20  # type: ignore[method-assign]
-    assert Dual(local_trainer, 4)._shape(task_of(0, units=1)) is not None
+    local_trainer.count_samples = lambda task: 5000  # type: ignore[method-assign]
+    assert Dual(local_trainer, 4)._shape_of_task(task_of(0, units=1)) is None
+    assert Dual(local_trainer, 4)._shape_of_task(task_of(0, units=0)) is None
+    local_trainer.count_samples = lambda task: 20  # type: ignore[method-assign]
+    assert Dual(local_trainer, 4)._shape_of_task(task_of(0, units=1)) is not None
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_up_to_how_many_samples_it_pays(
 
     def shape(n: int) -> Any:
         local_trainer.count = lambda task: n
-        return Dual(local_trainer, 4)._shape(task_of(0, units=units))
+        return Dual(local_trainer, 4)._shape_of_task(task_of(0, units=units))
 
     results = shape(max_samples)
     assert shape(max_samples + 1) is None

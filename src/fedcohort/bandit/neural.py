@@ -159,7 +159,7 @@ def predict_with_bonus(network: NetworkBelief, X: ContextMatrix) -> tuple[Values
     mean_rewards, bonuses = np.full(len(X), np.nan), np.full(len(X), np.nan)
     contexts = standardise_contexts(network, X[is_valid])
     mean_rewards[is_valid] = network_outputs(network.theta, contexts)
-    bonuses[is_valid] = exploration_bonus(network.Z, output_gradients(network.theta, contexts), network.width())
+    bonuses[is_valid] = exploration_bonus(network.Z, output_gradients(network.theta, contexts), network.hidden_width())
     return mean_rewards, bonuses, network
 
 
@@ -167,7 +167,7 @@ def add_selected_gradients(network: NetworkBelief, X: ContextMatrix) -> NetworkB
     """Return the network after a selection: the gradients of the selected contexts X are added to its matrix Z."""
     gradients = output_gradients(network.theta, standardise_contexts(network, X[find_valid_rows(X)]))
     gradient_products = gradients.T @ gradients if network.Z.ndim == 2 else (gradients**2).sum(axis=0)
-    return replace(network, Z=network.Z + gradient_products / network.width())
+    return replace(network, Z=network.Z + gradient_products / network.hidden_width())
 
 
 def add_rewards_and_fit(

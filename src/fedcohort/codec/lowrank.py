@@ -94,7 +94,7 @@ class ColumnSpaceHook:
     def begin(
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
-        basis_by_block = self.codec.bases(ctx.layout, draw_seed(ctx.rng("codec")))
+        basis_by_block = self.codec.draw_column_bases(ctx.layout, draw_seed(ctx.rng("codec")))
         return _ColumnSpaceCorrection([(block, A.to(w)) for block, A in basis_by_block.items()])
 
 

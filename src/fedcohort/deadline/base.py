@@ -195,12 +195,12 @@ def _units_in_time(
     Bisection finds them: the completion time does not decrease with the units.
     """
     feasible_units, infeasible_units = (
-        np.zeros(len(timing.unit), dtype=np.int64),
-        np.zeros(len(timing.unit), dtype=np.int64) + units_asked + 1,
+        np.zeros(len(timing.unit_s), dtype=np.int64),
+        np.zeros(len(timing.unit_s), dtype=np.int64) + units_asked + 1,
     )
     while (infeasible_units - feasible_units > 1).any():
         tried_units = (feasible_units + infeasible_units) // 2
-        is_in_time = wall_time(timing.finish(tried_units)) <= close_s + 1e-9 * timing.unit
+        is_in_time = wall_time(timing.finish_s(tried_units)) <= close_s + 1e-9 * timing.unit_s
         feasible_units, infeasible_units = (
             np.where(is_in_time, tried_units, feasible_units),
             np.where(is_in_time, infeasible_units, np.maximum(tried_units, feasible_units + 1)),

@@ -113,13 +113,13 @@ class FedBalancer(Deadline[State]):
         n_arrived = int(np.isfinite(state.over).sum())
         if self.warmup and 2 * n_arrived <= len(state.over) and n_arrived <= MAX_WARMUP_CLIENTS:
             return mean_job_seconds(ctx)
-        n_train, samples_above_threshold = state.n_train[ctx.selected], state.over[ctx.selected]
+        n_train, samples_above_threshold = state.n_train[ctx.selected_ids], state.over[ctx.selected_ids]
         epoch_s = (
-            ctx.expected.unit
+            ctx.expected.unit_s
             * np.maximum(np.where(np.isnan(samples_above_threshold), n_train, samples_above_threshold), 1)
             / n_train
         )
-        transfer_s = ctx.expected.probe() + ctx.expected.up
+        transfer_s = ctx.expected.query_s() + ctx.expected.up_s
         shortest_s, longest_s = sorted(
             most_efficient_deadline(transfer_s + n_train * epoch_s, self.grid) for n_train in (1, ctx.units)
         )
@@ -149,8 +149,8 @@ def mean_job_seconds(ctx: PaceContext) -> float:
     These passes are the queries of an aggregator, which every job has, and first losses, which only some of the
     selected clients compute.
     """
-    job_s = float((ctx.expected_all.finish(ctx.units) - ctx.expected_all.infer).mean())
-    return job_s + float(ctx.expected.infer.mean()) if len(ctx.selected) else job_s
+    job_s = float((ctx.expected_all.finish_s(ctx.units) - ctx.expected_all.infer_s).mean())
+    return job_s + float(ctx.expected.infer_s.mean()) if len(ctx.selected_ids) else job_s
 
 
 def most_efficient_deadline(finish_s: Values, grid_s: float | None = None) -> float:

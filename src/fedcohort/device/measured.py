@@ -105,7 +105,7 @@ class DeviceSpeeds:
             self.min_s[rows],
             self.expected_s[rows],
         )
-        return DeviceSpeeds(mean_s, deviation_s, min_s, expected_s, self.downlink.take(rows), self.uplink.take(rows))
+        return DeviceSpeeds(mean_s, deviation_s, min_s, expected_s, self.downlink.select_rows(rows), self.uplink.select_rows(rows))
 
     def expect(self, work: Workload) -> Timing:
         """Return the seconds of each phase of the work, as means over rounds."""
@@ -129,7 +129,7 @@ class DeviceSpeeds:
 
     def _timing(self, work: Workload, seconds_per_sample: Values, down_s: Values, up_s: Values) -> Timing:
         sample_s = work.epochs * seconds_per_sample  # of a sample-time
-        return Timing(down_s=down_s, infer_s=work.infer_load * sample_s, unit_s=work.load * sample_s, up_s=up_s)
+        return Timing(down_s=down_s, infer_s=work.infer_load * sample_s, unit_s=work.unit_load * sample_s, up_s=up_s)
 
 
 def bounded_normal_moment(deviation: Values, lower_bound: Values, power: int) -> Values:

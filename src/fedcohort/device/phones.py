@@ -60,7 +60,7 @@ BATCH_TIMES: Mapping[str, BatchTime] = {
     "celeba": BatchTime(10, ((5392.0, 982.5), (1355.0, 54.6), (561.0, 20.3))),
     "reddit": BatchTime(10, ((2596.0, 335.5), (916.0, 20.6), (527.7, 49.0))),
     "shakespeare": BatchTime(100, ((28621.0, 1720.7), (13579.0, 104.6), (10681.0, 125.6))),
-    "har": BatchTime(10, tuple((HAR_RATIO * mean, HAR_RATIO * deviation) for mean, deviation in FEMNIST_TIME.ms)),
+    "har": BatchTime(10, tuple((HAR_RATIO * mean, HAR_RATIO * deviation) for mean, deviation in FEMNIST_TIME.phone_ms)),
 }
 
 LINK_SPEEDS = np.array(  # of nineteen people, KiB a second: mean and deviation down, mean and deviation up
@@ -130,8 +130,8 @@ class Phones(Device):
             cumulative_proportions / cumulative_proportions[-1], run_draws.uniform("phone")[clients], side="right"
         )
         link_index = (len(LINK_SPEEDS) * run_draws.uniform("link")[clients]).astype(np.int64)
-        mean_s, deviation_s = (self.scale / (1000 * batch_time.batch) * np.array(batch_time.ms)[phone_class]).T
-        min_s = np.full(len(clients), MIN_BATCH_MS * self.scale / (1000 * batch_time.batch))
+        mean_s, deviation_s = (self.scale / (1000 * batch_time.batch_size) * np.array(batch_time.phone_ms)[phone_class]).T
+        min_s = np.full(len(clients), MIN_BATCH_MS * self.scale / (1000 * batch_time.batch_size))
         return DeviceSpeeds.from_moments(
-            mean_s, deviation_s, min_s, DOWNLINKS.take(link_index), UPLINKS.take(link_index)
+            mean_s, deviation_s, min_s, DOWNLINKS.select_rows(link_index), UPLINKS.select_rows(link_index)
         )

@@ -89,15 +89,15 @@ class Trace(Device):
         Raises:
             DataError: the table has an error.
         """
-        return self._speeds.take(self._rows_of_clients(clients, draws)).expect(work)
+        return self._speeds.select_rows(self._rows_of_clients(clients, draws)).expect(work)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Return the seconds of each phase of the work in one round, with the random speeds of `draws`."""
-        return self._speeds.take(self._rows_of_clients(clients, draws)).sample(clients, work, draws)
+        return self._speeds.select_rows(self._rows_of_clients(clients, draws)).sample(clients, work, draws)
 
     def _rows_of_clients(self, clients: Ids, draws: Draws) -> Ids:
         """Return the row of the device that stands for each client, in the order of device names, [len(clients)]."""
-        n_rows = len(self._speeds.mean)
+        n_rows = len(self._speeds.mean_s)
         if self.draw:
             device_rows: Ids = (n_rows * draws.once().uniform("device")[clients]).astype(np.int64)
             return device_rows

@@ -216,7 +216,7 @@ def run_main(run_program: Callable[[], int], message: str = STOPPED_BEFORE_TRAIN
         run_program: the program.
         message: printed where a signal ended it.
     """
-    interrupts.start()
+    interrupts.install_handlers()
     try:
         code = run_program()
         sys.stdout.flush()
@@ -225,13 +225,13 @@ def run_main(run_program: Callable[[], int], message: str = STOPPED_BEFORE_TRAIN
         if isinstance(error, BrokenPipeError) and is_output_closed():
             discard_output()
             interrupts.record_exit_code(CLOSED_PIPE_CODE)
-        if not interrupts.code or (isinstance(error, SystemExit) and error.code != interrupts.code):
+        if not interrupts.exit_code or (isinstance(error, SystemExit) and error.code != interrupts.exit_code):
             raise
-        if not isinstance(error, SystemExit) and interrupts.code != CLOSED_PIPE_CODE:
+        if not isinstance(error, SystemExit) and interrupts.exit_code != CLOSED_PIPE_CODE:
             sys.stderr.write(f"{message}\n")
     finally:
-        interrupts.stop()
+        interrupts.remove_handlers()
         gc.freeze()  # the interpreter's exit would collect garbage for a second, in memory that is freed anyway
     with suppress(OSError):
         sys.stdout.flush()
-    os._exit(interrupts.code)  # the interpreter's exit can take seconds, and may raise after an incomplete import
+    os._exit(interrupts.exit_code)  # the interpreter's exit can take seconds, and may raise after an incomplete import

@@ -75,7 +75,7 @@ class FederatedLoop(pl.Callback):
         self.round_runner = RoundRunner(setup, self.stopwatch)
         self._data_module(trainer).federation = self.federation
         module.stopwatch, module.targets = self.stopwatch, self.federation.targets
-        module.engine, self.engine_reason = setup.engine, setup.reason
+        module.engine, self.engine_reason = setup.engine, setup.engine_reason
         if self._restored_state is not None:
             self.round_runner.restore(self._restored_state["server"], self._restored_state["clients"])
             self.is_halted = self._restored_state.get("halted_by") == list(self.ends_early)
@@ -97,7 +97,7 @@ class FederatedLoop(pl.Callback):
         module = self._client_module(pl_module)
         module.evaluated = {}
         tasks, module.collector = self.round_runner.begin(trainer.current_epoch)
-        self._data_module(trainer).slices.deal(tasks)
+        self._data_module(trainer).slices.distribute(tasks)
         broadcast = self.components.agg.broadcast(self.round_runner.state.agg)
         module.down = {name: vector.to(module.device) for name, vector in broadcast.items()}
 
@@ -121,7 +121,7 @@ class FederatedLoop(pl.Callback):
         """Decide whether the run ends with this round; `should_stop` is set if a callback has ended it."""
         is_done = bool(self.settings.budget.list_reached(self.spending.now))
         exit_code, ends, halted = reduce_max(
-            torch.tensor([interrupts.code, int(is_done), int(trainer.should_stop)])
+            torch.tensor([interrupts.exit_code, int(is_done), int(trainer.should_stop)])
         ).tolist()  # the same on all ranks, whichever rank received a signal
         interrupts.record_exit_code(exit_code)
         self.asked_to_stop, self.is_halted = exit_code > 0, halted > 0
@@ -138,7 +138,7 @@ class FederatedLoop(pl.Callback):
 
     # --- end -----------------------------------------------------------------------------------------------------
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self.shared_state.verify(self.federation)
+        self.shared_state.verify_unchanged(self.federation)
         self._finish_observers(
             report_end(trainer, self.settings.budget, self.spending.now, self.asked_to_stop and not self.is_halted)
         )

@@ -23,20 +23,20 @@ class GracefulStop(pl.Callback):
     """
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.enter(RunPhase.START)
-        interrupts.check()
+        interrupts.enter_phase(RunPhase.START)
+        interrupts.raise_if_interrupted()
 
     def on_sanity_check_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.listen()
-        interrupts.check()
+        interrupts.begin_listening()
+        interrupts.raise_if_interrupted()
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.listen()
-        interrupts.check()
-        interrupts.enter(RunPhase.ROUNDS)
+        interrupts.begin_listening()
+        interrupts.raise_if_interrupted()
+        interrupts.enter_phase(RunPhase.ROUNDS)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.enter(RunPhase.FILES)
+        interrupts.enter_phase(RunPhase.FILES)
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         """Note that the run ends, so that further signals do not interrupt the callbacks that follow."""
@@ -44,7 +44,7 @@ class GracefulStop(pl.Callback):
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Note that only files remain, as a run that is resumed after its last round calls no `on_train_end`."""
-        interrupts.enter(RunPhase.FILES)
+        interrupts.enter_phase(RunPhase.FILES)
 
 
 class EndOfRound(Checkpoint):
@@ -79,7 +79,7 @@ def find_stopper(trainer: pl.Trainer) -> str:
 def report_end(trainer: pl.Trainer, budget: Budget, spent: Spent, asked_to_stop: bool) -> str:
     """Return the status at the end of `fit`: finished by its budget or a callback, or interrupted by a signal."""
     is_done = bool(budget.list_reached(spent))
-    reason = budget.describe(spent) or (find_stopper(trainer) if not is_done and not asked_to_stop else "")
+    reason = budget.describe_reached(spent) or (find_stopper(trainer) if not is_done and not asked_to_stop else "")
     if reason and trainer.is_global_zero:
         log.info("ended after round %d of %d. %s", spent.rounds, budget.rounds, reason)
     return "finished" if is_done or not asked_to_stop else "interrupted"

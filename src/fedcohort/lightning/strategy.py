@@ -51,7 +51,7 @@ class CohortLauncher(MultiProcessingLauncher):
 
         share_with_children()
         with tempfile.TemporaryDirectory(prefix="fedcohort-") as folder:
-            self._strategy.meeting = Path(folder) / "ranks"
+            self._strategy.meeting_file = Path(folder) / "ranks"
             return super().launch(work, *args, trainer=trainer, **kwargs)
 
 

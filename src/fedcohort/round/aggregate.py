@@ -71,12 +71,12 @@ class ServerStep:
         A round without arrivals does not change the model, the aggregator and the server optimizer. Virtual time
         passes, and the deadline observes that clients were late.
         """
-        if len(collected.dropped):
+        if len(collected.dropped_ids):
             log.warning(
                 "round %d: the updates of clients %s are not finite, or longer than update_limit allows, "
                 "and were excluded",
                 finished.round + 1,
-                collected.dropped.tolist(),
+                collected.dropped_ids.tolist(),
             )
         state = _count_round(finished, collected, state)
         for client, losses in finished.first_losses.items():
@@ -89,7 +89,7 @@ class ServerStep:
             mask_by_client = dict(zip(finished.arrived.client.tolist(), finished.arrived.tensor_mask, strict=True))
             collected = fill_unsent(collected, mask_by_client, self.server.layout)
         derived_signals = derive_signals(self.components, self.lab, collected, finished.selection.plain)
-        collected = replace(collected, derived=derived_signals)
+        collected = replace(collected, derived_signals=derived_signals)
         advice, state = self._observe(finished, collected, state)
         weighed_updates = apply_advice(collected, advice)
         if weighed_updates.mean is not None:

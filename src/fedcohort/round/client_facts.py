@@ -51,7 +51,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
         """Return these facts with further whole columns, each [n_clients]."""
         new = ClientFacts.from_columns(columns)
         return ClientFacts(
-            self.n_clients or new.n_clients, self.ids_by_flag | new.flags, self.numeric_columns | new.numbers
+            self.n_clients or new.n_clients, self.ids_by_flag | new.ids_by_flag, self.numeric_columns | new.numeric_columns
         )
 
     @property

@@ -72,7 +72,7 @@ class Collector:
         def zeros(*size: int) -> Tensor:
             return torch.zeros(size, dtype=torch.float64, device=device)
 
-        upload_names, keeps_matrix, report_readers = options.uploads, options.stacked, options.reports
+        upload_names, keeps_matrix, report_readers = options.upload_names, options.keeps_matrix, options.report_readers
         self.cohort, self.weights, self.options, self.ranks = cohort, weights, options, ranks
         self.row_of_client = {int(client): row for row, client in enumerate(cohort)}
         self.update_sum = zeros(layout.n_params)
@@ -92,7 +92,7 @@ class Collector:
         self.arrival_table = np.zeros((len(cohort), 2 + len(report_readers)))  # whether it arrived, samples, reports
         self.group_weights: dict[int, float | None] = {}  # of an incomplete group; None for an excluded client
         self.stored_by_client: dict[int, Mapping[str, Tensor]] = {}
-        means, variances = layout.batch_norm() if options.moments else (torch.empty(0, dtype=torch.int64),) * 2
+        means, variances = layout.batch_norm() if options.uses_moments else (torch.empty(0, dtype=torch.int64),) * 2
         self.means, self.variances = means.to(device), variances.to(device)
 
     def add(self, update: ClientUpdate) -> None:
@@ -108,11 +108,11 @@ class Collector:
         if not is_sound:
             return
         self.arrival_table[row, 0], self.arrival_table[row, 1] = 1.0, update.n_used
-        self.arrival_table[row, 2:] = [read(update) for read in self.options.reports.values()]
+        self.arrival_table[row, 2:] = [read(update) for read in self.options.report_readers.values()]
         for name, target_sum in self.upload_sums.items():
             matrix_row = self.client_uploads[name][row] if name in self.client_uploads else None
             self._add_vector(
-                target_sum, update.uploads[name], weight if name in self.options.averaged else 1.0, matrix_row
+                target_sum, update.uploads[name], weight if name in self.options.averaged_uploads else 1.0, matrix_row
             )
         if len(self.buffer_sum):
             buffers = update.buffers.to(torch.float64, copy=True)  # the update's buffers must not change
@@ -150,7 +150,7 @@ class Collector:
 
     def _is_sound(self, update: ClientUpdate) -> bool:
         """Return whether all vectors are finite and the update is not too long; norms show both without a mask."""
-        return update.norms[0] <= self.options.longest and all(map(math.isfinite, update.norms))
+        return update.norms[0] <= self.options.max_update_norm and all(map(math.isfinite, update.norms))
 
     def finish(self, reduce: ReduceFunction, reduce_max: ReduceFunction) -> Collected:
         """Return the sums over all ranks, which are the same on every rank.
@@ -183,7 +183,7 @@ class Collector:
             updates=self._select_rows(reduce(self.update_matrix), arrived_rows)
             if self.update_matrix is not None
             else None,
-            reports={word: table[has_arrived, 2 + i].copy() for i, word in enumerate(self.options.reports)},
+            reports={word: table[has_arrived, 2 + i].copy() for i, word in enumerate(self.options.report_readers)},
             stored=self._gather_stored(reduce),
             per_client=self._gather_per_client(table[has_arrived, 1].copy(), arrived_rows, reduce, reduce_max),
         )
@@ -199,7 +199,7 @@ class Collector:
             self._select_rows(reduce(self.client_buffers), rows),
             self._select_rows(reduce_max(self.client_counters), rows),
             {name: self._select_rows(reduce(matrix), rows) for name, matrix in self.client_uploads.items()},
-            self.options.averaged,
+            self.options.averaged_uploads,
             self.means,
             self.variances,
         )
@@ -209,18 +209,18 @@ class Collector:
         return matrix if len(rows) == len(matrix) else matrix[rows.to(matrix.device)]
 
     def _average_if_declared(self, name: str, vector: Tensor, weights: float) -> Tensor:
-        return vector / weights if name in self.options.averaged and weights > 0 else vector
+        return vector / weights if name in self.options.averaged_uploads and weights > 0 else vector
 
     def _gather_stored(self, reduce: ReduceFunction) -> Mapping[int, Mapping[str, Tensor]]:
         """Return the vectors that all clients keep, on every rank: another rank may train the client in the next round.
 
         A row that begins with NaN means that the client does not keep this vector, as in the store.
         """
-        if self.ranks == 1 or not self.options.remembers:
+        if self.ranks == 1 or not self.options.stored_sizes:
             return self.stored_by_client
         stored_matrices = {}
-        for name, size in self.options.remembers.items():
-            matrix = torch.zeros((len(self.cohort), size), dtype=self.options.dtype, device=self.update_sum.device)
+        for name, size in self.options.stored_sizes.items():
+            matrix = torch.zeros((len(self.cohort), size), dtype=self.options.stored_dtype, device=self.update_sum.device)
             for client, vectors in self.stored_by_client.items():
                 row = matrix[self.row_of_client[client]]
                 if name in vectors:

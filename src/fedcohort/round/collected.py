@@ -95,7 +95,7 @@ def reweight(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: 
         return replace(collected, mean=None, buffers=None, counters=None, weights=np.zeros(len(weights)))
     normalised = weights if absolute else weights / weights.sum()
     p, client_vectors = torch.from_numpy(normalised).to(collected.updates), collected.per_client
-    totals = dict(collected.totals) | {name: p @ client_vectors.uploads[name] for name in client_vectors.averaged}
+    totals = dict(collected.totals) | {name: p @ client_vectors.uploads[name] for name in client_vectors.averaged_uploads}
     reweighted = replace(collected, mean=p @ collected.updates, totals=totals, weights=normalised)
     if (weights > 0).all():
         return reweighted
@@ -103,7 +103,7 @@ def reweight(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: 
     totals |= {
         name: matrix[has_weight].sum(0)
         for name, matrix in client_vectors.uploads.items()
-        if name not in client_vectors.averaged
+        if name not in client_vectors.averaged_uploads
     }
     buffers, counters = client_vectors.mean_buffers(has_weight), client_vectors.counters[has_weight].amax(0)
     return replace(reweighted, totals=totals, buffers=buffers, counters=counters)

@@ -130,7 +130,7 @@ class ServerState:
             samples=components.samples.init(population.for_reader(components.samples.needs, "the sample selection")),
             deadline=components.deadline.init(population.for_reader(components.deadline.needs, "the deadline")),
             times_selected=np.zeros(population.n_clients, dtype=np.int64),
-            uniform=UniformReference.fresh(population.n_clients),
+            uniform=UniformReference.before_first_round(population.n_clients),
         )
 
     def pack(self, components: Components | None = None) -> dict[str, Any]:

@@ -184,7 +184,7 @@ def check_timing(component: AnyComponent, result: Result, clients: Ids, work: Wo
     timing = check_type("the result", result, Timing)
     for name in ("down", "infer", "unit", "up"):
         check_array(f"Timing.{name}", getattr(timing, name), (len(clients),), "if", min_value=0)
-    if component.timed and (work.unit_load > 0).any() and not (timing.finish_s(1)[work.load > 0] > 0).all():
+    if component.timed and (work.unit_load > 0).any() and not (timing.finish_s(1)[work.unit_load > 0] > 0).all():
         raise contract_error("the seconds of a client with work", "above 0 where `timed` is true", timing.finish_s(1))
     return timing
 

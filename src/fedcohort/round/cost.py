@@ -105,7 +105,7 @@ class CostModel:
         They serve queries of the aggregator, and reports. answered: queries of the selector, which it does not repeat.
         """
         passes: Values = rates.passes_after * self.federation.n_train[clients]
-        for word, signal in rates.probed.items():
+        for word, signal in rates.queried_signals.items():
             passes = passes + np.where(find_answering(word, clients, answered), 0.0, self.query_passes(signal, clients))
         return passes
 
@@ -168,7 +168,7 @@ class CostModel:
             signal, clients = find_signal(probe.signal), probe.clients
             if isinstance(signal, QueriedSignal):
                 trained_samples = self.training_passes(signal, clients, probe.options, draws)
-                work.trained[clients] += trained_samples
+                work.training_samples[clients] += trained_samples
                 passes = work.passes_after if trained_samples.any() else work.passes
                 passes[clients] += self.query_passes(signal, clients, probe.options)
         return work
@@ -182,8 +182,8 @@ class CostModel:
         not resume the query later. If some clients train for a signal, the others wait for their encoded updates,
         without buffers. Then all receive the model of these updates and run their forward passes.
         """
-        up = np.where(work.trained > 0, self.update_bytes, 0.0)
-        first_s, has_left = self._time_slowest(work.passes + work.trained, up, draws, clock.wall_time(start_s))
+        up = np.where(work.training_samples > 0, self.update_bytes, 0.0)
+        first_s, has_left = self._time_slowest(work.passes + work.training_samples, up, draws, clock.wall_time(start_s))
         second_s, left_after = self._time_slowest(
             work.passes_after, 0.0 * up, draws, clock.wall_time(start_s + first_s)
         )
@@ -246,7 +246,7 @@ class CostModel:
         answer_bytes = sum(find_signal(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
         answered = list_answered(probes, results)
         answer_bytes += sum(
-            s.bytes_up * int((~find_answering(w, ids, answered)).sum()) for w, s in rates.probed.items()
+            s.bytes_up * int((~find_answering(w, ids, answered)).sum()) for w, s in rates.queried_signals.items()
         )
         answer_bytes += self.update_bytes * sum(np.isin(w, results[p.signal].clients).sum() for p, w in simulations)
         query_passes = self.query_work(probes, draws).total.sum()

@@ -105,7 +105,7 @@ class Dispatcher:
     @property
     def client_reports(self) -> ClientReports:
         """The values that clients report under the run's attack."""
-        return self.queries.claims
+        return self.queries.client_reports
 
     def dispatch(self, round: int, state: ServerState) -> Dispatch:
         """Return the decisions of round t: ready clients, queries with their answers, the cohort, and its jobs."""
@@ -128,7 +128,7 @@ class Dispatcher:
         selection, selector_state = selector.select(state.selector, ctx, queried.answers_to(concurrent=False))
         with name_component_of_errors(selector):
             verify_selection(selection, ctx.available, self.cohort, self.federation.n_clients, self.components.codec)
-        rates = self.cost_model.rates(selection.plain)
+        rates = self.cost_model.rates_of_round(selection.plain)
         jobs = assign_work(
             selection,
             self.cost_model.units,
@@ -149,7 +149,7 @@ class Dispatcher:
         selector, cost_model = self.components.selector, self.cost_model
         probes = list(selector.plan(selector_state, ctx)) if len(ctx.ready) else []
         with name_component_of_errors(selector):
-            answers = self.queries.ask_all(probes, ctx.ready, ctx.round)
+            answers = self.queries.answer_probes(probes, ctx.ready, ctx.round)
         blocking_work, concurrent_work = (
             cost_model.query_work([p for p in probes if p.concurrent == is_concurrent], draws)
             for is_concurrent in (False, True)
@@ -175,18 +175,18 @@ class Dispatcher:
         )
         has_model = queried.has_model[clients]
         measuring_ids = self.samples.find_clients_without_losses(state.samples, clients)
-        forward_passes = cost_model.count_forward_passes(clients, rates, queried.answering)
+        forward_passes = cost_model.count_forward_passes(clients, rates, queried.answered_probes)
         forward_passes = forward_passes + np.where(np.isin(clients, measuring_ids), n_train[clients], 0)
-        work = cost_model.work(n_train[clients], forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
+        work = cost_model.job_workload(n_train[clients], forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
         expected = components.device.expect(clients, work, draws.once())
         context = PaceContext(draws.round, clients, cost_model.units, self._expect_all(rates), expected)
         announced_s = components.deadline.announce(state.deadline, context)
         jobs = replace(jobs, expected=expected, announced_s=np.full(len(jobs), announced_s))
         with self.queries.stopwatch.stage("probe"):
-            first_losses = self.samples.measure(measuring_ids)
-        jobs = self.samples.choose(state.samples, jobs, first_losses, draws)
+            first_losses = self.samples.measure_losses(measuring_ids)
+        jobs = self.samples.choose_samples(state.samples, jobs, first_losses, draws)
         n_used = cost_model.count_used(clients, jobs.rows)
-        work = cost_model.work(n_used, forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
+        work = cost_model.job_workload(n_used, forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
         timing = components.device.sample(clients, work, draws)
         duration_s = self.clock.wall_time(jobs.start_s)(clients, timing.finish_s(jobs.assigned))
         return replace(jobs, timing=timing, duration_s=duration_s), first_losses
@@ -194,10 +194,10 @@ class Dispatcher:
     def _expect_all(self, rates: JobRates) -> Timing:
         """Return the expected times of every client's whole job, computed once for each kind of round."""
         if id(rates) not in self.timing_by_rates:
-            cost_model, all_client_ids = self.cost_model, self.clock.everyone
+            cost_model, all_client_ids = self.cost_model, self.clock.all_client_ids
             draws = Draws(self.settings.seed, self.federation.n_clients)
             bytes_up = cost_model.update_bytes + rates.extra_bytes
             forward_passes = cost_model.count_forward_passes(all_client_ids, rates)
-            work = cost_model.work(self.federation.n_train, forward_passes, rates, bytes_up)
+            work = cost_model.job_workload(self.federation.n_train, forward_passes, rates, bytes_up)
             self.timing_by_rates[id(rates)] = self.components.device.expect(all_client_ids, work, draws)
         return self.timing_by_rates[id(rates)]

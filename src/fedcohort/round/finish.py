@@ -61,7 +61,7 @@ def close_round(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState
     """Close the round: determine which jobs arrive, and add up the cost of the round."""
     components, cost_model, n_train = dispatcher.components, dispatcher.cost_model, dispatcher.federation.n_train
     jobs, selection, queried = dispatched.jobs, dispatched.selection, dispatched.queried
-    rates, wall_time = cost_model.rates(selection.plain), partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
+    rates, wall_time = cost_model.rates_of_round(selection.plain), partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
     # The deadline closes the round: jobs that end later are dropped, or reduced to the units that are done by then.
     announced_s = float(jobs.announced_s[0]) if len(jobs) else np.inf
     closes_s = components.deadline.close(state.deadline, jobs.duration_s, announced_s) if len(jobs) else 0.0
@@ -69,11 +69,11 @@ def close_round(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState
         jobs.timing, jobs.assigned, closes_s, components.deadline.partial_work, announced_s, wall_time
     )
     ended_jobs = replace(jobs, units=closing.units_done, duration_s=closing.finish_s)
-    arrived = ended_jobs.take(closing.is_in_time)
+    arrived = ended_jobs.select_jobs(closing.is_in_time)
     n_used = cost_model.count_used(arrived.client, arrived.rows)
     draws = Draws(dispatcher.settings.seed, dispatcher.federation.n_clients, dispatched.round)
     # The charge includes first measurements of all samples, which the cost model's `round` does not know.
-    charge = cost_model.round(queried.probes, queried.answers, jobs, closing, selection.plain, draws)
+    charge = cost_model.charge_round(queried.probes, queried.answers, jobs, closing, selection.plain, draws)
     measuring_ids = np.array(list(dispatched.first_losses), dtype=np.int64)
     train_s = closing.train_s if len(jobs) else 0.0
     charge += Charge(
@@ -85,14 +85,14 @@ def close_round(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState
         dispatched,
         closing,
         arrived,
-        in_flight=ended_jobs.take(np.zeros(len(jobs), dtype=bool)),
-        dropped=ended_jobs.take(~closing.is_in_time),
+        in_flight=ended_jobs.select_jobs(np.zeros(len(jobs), dtype=bool)),
+        dropped=ended_jobs.select_jobs(~closing.is_in_time),
         processed_samples=cost_model.count_processed(n_used, arrived.units),
         weights=n_used.astype(np.float64)
         if selection.plain
         else components.agg.weights(n_used, n_train[arrived.client]),
-        agg_answers={w: dispatcher.queries.ask_measured(w, s, arrived.client) for w, s in rates.probed.items()},
+        agg_answers={w: dispatcher.queries.report_measured(w, s, arrived.client) for w, s in rates.queried_signals.items()},
         first_losses={k: losses for k, losses in dispatched.first_losses.items() if k in ids_in_time},
-        queried_ids=list_queried(queried.probes, selection.clients if rates.probed else selection.clients[:0]),
+        queried_ids=list_queried(queried.probes, selection.clients if rates.queried_signals else selection.clients[:0]),
         charge=charge,
     )

@@ -51,7 +51,7 @@ class JobRates:
         vector_bytes = BYTES_PER_NUMBER * layout.n_params
         return cls(
             step_passes=3.0 + (weigher.passes if (weigher := find_weigher(hooks)) else 0.0),
-            probed={w: s for w in sorted(agg_signals) if isinstance(s := find_signal(w), Measured)},
+            queried_signals={w: s for w in sorted(agg_signals) if isinstance(s := find_signal(w), Measured)},
             passes_after=float(sum(s.passes for s in reports)),
             down_bytes=buffer_bytes + extra_down_bytes + vector_bytes * (1 + sum(len(h.downloads) for h in hooks)),
             extra_bytes=buffer_bytes

@@ -53,8 +53,8 @@ def outcome_for(component: Any, reader_name: str, finished: Finished, collected:
     is_included = np.isin(finished.arrived.client, collected.clients)
     values: dict[str, Any] = {
         **collected.reports,
-        **{name: measured[is_included] for name, measured in finished.measured.items()},
-        **collected.derived,
+        **{name: measured[is_included] for name, measured in finished.agg_answers.items()},
+        **collected.derived_signals,
     }
     needs: frozenset[str] = component.needs
     if collected.updates is not None:

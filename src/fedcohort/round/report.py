@@ -64,8 +64,8 @@ def make_report(
             with stopwatch.stage("evaluate"):
                 metrics["test/acc_worst_group"] = worst_group_accuracy(network, federation.server_test, attribute)
         metrics["test/acc_best"] = state.best_acc = best_accuracy(state.best_acc, metrics["test/acc"])
-    metrics |= data_metrics(federation, collected, setup.dispatcher.claims.liars)
-    metrics |= {**setup.components.describe(state), **progress_metrics(step, finished, collected, state)}
+    metrics |= data_metrics(federation, collected, setup.dispatcher.client_reports.is_attacker)
+    metrics |= {**setup.components.state_metrics(state), **progress_metrics(step, finished, collected, state)}
     return RoundReport(
         step,
         cohort=NO_CLIENTS if finished is None else finished.selection.clients,
@@ -74,7 +74,7 @@ def make_report(
         clients=client_table,
         trace=setup.components.selector.trace(state.selector),
         fingerprint=f"{state.choices or '-'}:{weights_hash(setup.server)}",
-        wall_s=stopwatch.lap(),
+        wall_s=stopwatch.lap_seconds(),
     )
 
 
@@ -105,7 +105,7 @@ def client_columns(finished: Finished, collected: Collected, n_clients: int) -> 
     is_done = finished.closing.units_done > 0
     ids_by_flag = {
         "available": finished.dispatched.ready,
-        "queried": finished.queried,
+        "queried": finished.queried_ids,
         "selected": selection.clients,
         "arrived": arrived_ids,
     }
@@ -123,7 +123,7 @@ def client_columns(finished: Finished, collected: Collected, n_clients: int) -> 
     ranking_columns |= {"reward": selection.reward, "probability": selection.probability}
     table |= {name: (None, values) for name, values in ranking_columns.items() if values is not None}
     signals = {name: (arrived_ids, values) for name, values in collected.reports.items() if name != "train_loss"}
-    derived_signals = collected.derived.items()
+    derived_signals = collected.derived_signals.items()
     signals |= {name: (arrived_ids, values) for name, values in derived_signals if isinstance(values, np.ndarray)}
     signals |= {name: (answer.clients, answer.values) for name, answer in finished.dispatched.queried.answers.items()}
     for signal, (ids, values) in signals.items():
@@ -141,7 +141,7 @@ def deadline_metrics(finished: Finished) -> Mapping[str, float]:
     closing = finished.closing
     if not len(finished.selection.clients):
         return {}
-    announced_metric = {"round/announced_s": float(closing.announced_s)} if np.isfinite(closing.announced) else {}
+    announced_metric = {"round/announced_s": float(closing.announced_s)} if np.isfinite(closing.announced_s) else {}
     return {**announced_metric, "round/closed_s": float(closing.train_s)}
 
 
@@ -199,7 +199,7 @@ def progress_metrics(
         "round/cohort": float(len(finished.selection.clients)),
         "round/arrived": float(len(collected.clients)),
         "round/waited_s": finished.dispatched.waited_s,
-        "round/dropped_nonfinite": float(len(collected.dropped)),
+        "round/dropped_nonfinite": float(len(collected.dropped_ids)),
         "round/dropped_step": float(collected.step_dropped),
         "select/share_max": float(state.times_selected.max() / step),
         "select/share_min": float(state.times_selected.min() / step),

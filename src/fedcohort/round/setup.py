@@ -86,13 +86,13 @@ class Setup:
 
     def fresh_state(self) -> ServerState:
         """Return the server's state before round 0, charged with the signals that clients send when they register."""
-        state = ServerState.fresh(self.components, self.dispatcher.populations, self.server.layout.n_params)
+        state = ServerState.initial_state(self.components, self.dispatcher.populations, self.server.layout.n_params)
         state.spent = self.cost_model.charge_registration(self.dispatcher.populations)
         return state
 
     def stored_sizes(self, plain: bool) -> dict[str, int]:
         """Return the number of floats of each vector that a client keeps between rounds, by name."""
-        return self.components.remembers(plain, self.server.layout, int(self.federation.n_train.max()))
+        return self.components.stored_sizes(plain, self.server.layout, int(self.federation.n_train.max()))
 
     def _make_trainer(self, worker: FlatModel, hooks: Sequence[ClientHook]) -> LocalTrainer:
         run_components, settings = self.components, self.settings

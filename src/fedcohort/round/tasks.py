@@ -22,7 +22,7 @@ def make_tasks(setup: Setup, finished: Finished, samples_state: object) -> list[
         samples_state: state of the sample selection.
     """
     jobs = finished.arrived
-    rank_positions = positions_of_rank(rank_of_process(), count_processes(), jobs.client, finished.samples)
+    rank_positions = positions_of_rank(rank_of_process(), count_processes(), jobs.client, finished.processed_samples)
     return list(
         setup.engine.group_tasks([_make_task(setup, finished, job_row, samples_state) for job_row in rank_positions])
     )
@@ -44,8 +44,8 @@ def _make_task(setup: Setup, finished: Finished, job_row: int, samples_state: ob
         stored=setup.store.get(client),
         plain=plain,
         tensor_mask=jobs.tensor_mask[job_row],
-        loss_after=setup.cost_model.rates(plain).passes_after > 0,
-        remember=setup.samples.remember(samples_state, jobs, job_row, draws),
+        loss_after=setup.cost_model.rates_of_round(plain).passes_after > 0,
+        remember=setup.samples.loss_updater(samples_state, jobs, job_row, draws),
     )
 
 
@@ -57,7 +57,7 @@ def make_collector(setup: Setup, finished: Finished) -> Collector:
         upload_names=[name for hook in hooks for name in hook.uploads],
         averaged_uploads=averaged_uploads(hooks),
         stored_sizes=setup.stored_sizes(plain),
-        report_readers=declared_reports(setup.components, setup.dispatcher.claims, plain),
+        report_readers=declared_reports(setup.components, setup.dispatcher.client_reports, plain),
         keeps_matrix=keeps_updates(setup.components),
         uses_moments=setup.settings.bn_var == "moments",
         max_update_norm=longest_update(server, setup.settings.update_limit),

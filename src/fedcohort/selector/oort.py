@@ -61,7 +61,7 @@ class Oort(RankingOptions, Selector[State]):
         return self.start(population)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        return self.rank(state, ctx)
+        return self.select_by_score(state, ctx)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        return None, self.learn(state, outcome)
+        return None, self.store_reports(state, outcome)

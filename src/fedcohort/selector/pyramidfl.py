@@ -139,7 +139,7 @@ class PyramidFl(RankingOptions, Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         shortlist_ctx = replace(ctx, cohort=self.shortlist(ctx.cohort))
-        ranking_selection, ranked = self.rank(state.ranked, shortlist_ctx)
+        ranking_selection, ranked = self.select_by_score(state.ranked, shortlist_ctx)
         chosen_ids = top(-ctx.signals["expected_s"], ranking_selection.clients, ctx.cohort, ctx.rng)
         drop_rates_of_clients, multipliers = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
         drop_rates_of_clients[chosen_ids] = drop_rates(state.importance[chosen_ids], self.low, self.high, ctx.cohort)
@@ -169,7 +169,7 @@ class PyramidFl(RankingOptions, Selector[State]):
             "loss_squares": signals["loss_squares"],
             "duration": state.ranked.seconds[clients],
         }
-        return None, State(self.learn(state.ranked, replace(outcome, signals=ranking_signals)), importance)
+        return None, State(self.store_reports(state.ranked, replace(outcome, signals=ranking_signals)), importance)
 
     def _local_units(self, ctx: RoundContext, multipliers: Values) -> Ids:
         """Return the units of local work of each client, [n_clients]: M_k E, rounded, limited by the option `passes`.

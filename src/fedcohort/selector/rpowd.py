@@ -88,7 +88,7 @@ class RPowD(CandidateOptions, Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         clients = self._choose(state, ctx)
         candidate_weights, first_probability = (
-            self.weights(ctx),
+            self.candidate_weights(ctx),
             np.zeros(ctx.n_clients),
         )  # of being the first candidate drawn
         first_probability[ctx.available] = candidate_weights[ctx.available] / max(

@@ -64,7 +64,7 @@ def fit(
     processes = count_processes(config)
     identity = {**select_options(config, RunIdentity.FORCED), **{f"trainer.{k}": v for k, v in processes.items()}}
     origin = provenance.current_start(config, identity, loop.federation.checksum)
-    beginning = tasks.agree(lambda: _begin(home, loop, config, origin))
+    beginning = tasks.run_on_first(lambda: _begin(home, loop, config, origin))
     if beginning is None:
         return None
     path, is_new, restart = beginning
@@ -72,19 +72,19 @@ def fit(
     make_repeatable(config["trainer"]["accelerator"])
     loop.observers, loop.spending = run_observers.observers, restart.spending
     loop.ends_early = run_observers.ends_early
-    loop.info = partial(describe_run, composition, loop, network, sweep, path, restart)
+    loop.make_run_info = partial(describe_run, composition, loop, network, sweep, path, restart)
     loop.folder, loop.new_folder = path, is_new
-    loop.lay_out(network)
+    loop.choose_memory_layout(network)
     to_file = nullcontext() if home is None else messages.log_to_file(path)
-    loop.owners = _owners(composition, loop, network)
-    ending = _report_ending(path, _resume_command(composition, sweep), loop.owners)
+    loop.component_by_module = _owners(composition, loop, network)
+    ending = _report_ending(path, _resume_command(composition, sweep), loop.component_by_module)
     with to_file, _threads(config["trainer"]["threads"]), ending:
         if not is_new:
             where = f"after round {done}" if done else "from the start: no round was saved"
             log.info("resuming %s %s", path, where)
         training = trainer.TrainingRun(config, path, loop, run_observers.callbacks, processes, origin)
-        lightnings = training.trainer(is_new_run=not done)
-        interrupts.enter(RunPhase.FORKED)  # `GracefulStop` reverts this in the process that trains
+        lightnings = training.make_trainer(is_new_run=not done)
+        interrupts.enter_phase(RunPhase.FORKED)  # `GracefulStop` reverts this in the process that trains
         training.fit(lightnings, network, path / folder.LAST_CKPT if done else None)
         if home is not None:
             manifest.write_manifest(path, folder.MANIFEST_FILES)
@@ -110,7 +110,7 @@ def _begin(
     done, rounds = restart.rounds, config["rounds"]
     if done > rounds:
         raise OptionError(f"rounds must be at least {done}, as many as {home.path} has already, got {rounds}")
-    loop.settings.budget.check(restart.spending, home.path)
+    loop.settings.budget.check_not_exceeded(restart.spending, home.path)
     manifest.remove_manifest(home.path)  # the files change from here on
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
     start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
@@ -145,21 +145,21 @@ def _report_ending(path: Path, resume_command: str, owners: Mapping[str, str]) -
             raise explained from error
         rank_died = trainer.is_process_death(error)
         stopped = rank_died or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
-        if rank_died and not interrupts.code:
+        if rank_died and not interrupts.exit_code:
             raise FedcohortError(trainer.describe_rank_death(error)) from error
-        if not interrupts.code or not stopped:
+        if not interrupts.exit_code or not stopped:
             raise
     finally:
-        interrupts.enter(RunPhase.START)
-        interrupts.listen()
-    if interrupts.code:
+        interrupts.enter_phase(RunPhase.START)
+        interrupts.begin_listening()
+    if interrupts.exit_code:
         status = folder.status_of(path)
         done = status.get("rounds_done")
         if done and status["status"] != "finished":
             log.warning("stopped after round %d; resume with: %s", done, resume_command)
-        elif not done and interrupts.code != CLOSED_PIPE_CODE:
+        elif not done and interrupts.exit_code != CLOSED_PIPE_CODE:
             log.warning("%s", STOPPED_BEFORE_TRAINING)
-        raise StoppedRun(interrupts.code, path) if done else SystemExit(interrupts.code)
+        raise StoppedRun(interrupts.exit_code, path) if done else SystemExit(interrupts.exit_code)
 
 
 def _resume_command(composition: Composed, sweep: str | None) -> str:

@@ -70,8 +70,8 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     memory.end_imports()
     tasks, logs = ProgramTasks(num_nodes), Path(config["paths"]["logs"])
     restarted = slurm.find_restarted_job()
-    if tasks.follows:
-        with tasks.together():
+    if tasks.is_following:
+        with tasks.run_together():
             return fit(composition, loop, network, run_observers, tasks, sweep, None) or logs
     if restarted:
         log.info("SLURM has restarted job %s: it resumes its run, as with resume=true", restarted)
@@ -79,7 +79,7 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     digest, budget = folder.config_hash(config), Budget.from_config(config)
     request = claim.Request(digest, config["seed"], budget, run_observers.ends_early, restarted, siblings)
     resume = bool(config["resume"]) or restarted is not None
-    with tasks.together(), _claim(logs.absolute(), _name(composition), request, resume) as home:
+    with tasks.run_together(), _claim(logs.absolute(), _name(composition), request, resume) as home:
         if home.finished:
             _reuse(home.path, budget, run_observers, job)
             return home.path
@@ -117,11 +117,11 @@ def _reuse(path: Path, budget: Budget, run_observers: RunObservers, job: SweepJo
 @contextmanager
 def _claim(logs: Path, name: str, request: claim.Request, resume: bool) -> Iterator[folder.RunFolder]:
     """Lock the run's folder until the end of the context. A new folder is removed where nothing is written into it."""
-    interrupts.check()
+    interrupts.raise_if_interrupted()
     with interrupts.delay_signals(), disk.disk_errors_in_one_line(logs):
         home = claim.claim_folder(logs, name, request, resume)
     try:
-        interrupts.check()
+        interrupts.raise_if_interrupted()
         with disk.disk_errors_in_one_line(home.path):
             yield home
     except BaseException as error:

@@ -28,7 +28,7 @@ def lock_study(logs: Path, print_line: Callable[[str], None]) -> Iterator[None]:
             yield
         except (KeyboardInterrupt, SystemExit):
             print_line("stopped; the same command continues")
-            raise SystemExit(interrupts.code or 1) from None
+            raise SystemExit(interrupts.exit_code or 1) from None
 
 
 @contextmanager

@@ -19,7 +19,7 @@ class DebugEngine:
     def __init__(self, trainer: LocalTrainer) -> None:
         self.trainer = trainer
         trainer.chain = None
-        trainer.watch = self._watch_step
+        trainer.wrap_step = self._watch_step
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield groups of one task."""

@@ -119,7 +119,7 @@ class Dual:
         """Yield groups of consecutive tasks with their shape, which is None for clients that are trained one by one."""
         for shape, adjacent_tasks in itertools.groupby(tasks, self._shape_of_task):
             same_shape = list(adjacent_tasks)
-            group_size = len(same_shape) if shape is None else min(self.chunk, MAX_GRAM_ENTRIES // shape.rows**2)
+            group_size = len(same_shape) if shape is None else min(self.chunk, MAX_GRAM_ENTRIES // shape.n_rows**2)
             for first_task in range(0, len(same_shape), group_size):
                 yield shape, same_shape[first_task : first_task + group_size]
 
@@ -141,7 +141,7 @@ class Dual:
     def _shape_of_task(self, task: ClientTask) -> GroupShape | None:
         """Return the shape of a task; None if plain steps are faster because the client has too many samples."""
         trainer = self.trainer
-        n_samples, batch = trainer.count(task), trainer.client.batch
+        n_samples, batch = trainer.count_samples(task), trainer.client.batch
         steps = -(-n_samples // (batch or n_samples))
         width = batch if batch is not None and steps > 1 else -(-n_samples // 8) * 8
         passes = task.units if trainer.client.steps is None else task.units / steps
@@ -150,15 +150,15 @@ class Dual:
         plain_s = passes * (n_products / FLOPS_PER_SECOND + steps * STEP_OVERHEAD_S)
         dual_s = (n_products + 2.0 * n_samples * n_samples * (n_inputs + passes * n_classes)) / FLOPS_PER_SECOND
         shape = GroupShape(steps, width, task.units)
-        return shape if dual_s < plain_s and shape.rows**2 <= MAX_GRAM_ENTRIES and task.units else None
+        return shape if dual_s < plain_s and shape.n_rows**2 <= MAX_GRAM_ENTRIES and task.units else None
 
     def _plan_group(self, tasks: Sequence[ClientTask], shape: GroupShape) -> GroupPlan:
         all_passes = [self.trainer.passes(task) for task in tasks]
-        row_orders = np.tile(np.arange(shape.rows), (len(all_passes[0]), len(tasks), 1))
+        row_orders = np.tile(np.arange(shape.n_rows), (len(all_passes[0]), len(tasks), 1))
         for client_row, passes in enumerate(all_passes):
             for pass_row, (order, _) in enumerate(passes):
                 row_orders[pass_row, client_row, : len(order)] = order
-        sample_counts = np.array([self.trainer.count(task) for task in tasks])
+        sample_counts = np.array([self.trainer.count_samples(task) for task in tasks])
         chosen_rows = [task.rows for task in tasks if task.rows is not None]
         return GroupPlan(tasks, shape, all_passes, [row_orders, sample_counts, *chosen_rows])
 
@@ -176,9 +176,9 @@ class Dual:
             a_indices = order[:, :, None].expand_as(a)
             a_in_order = a.gather(1, a_indices)
             steps = len(plan.passes[0][p][1])
-            tables.append(self._train_pass(group.reorder(order), a_in_order, plan.shape.width, steps, plan.tasks[0].lr))
+            tables.append(self._train_pass(group.reorder(order), a_in_order, plan.shape.batch_width, steps, plan.tasks[0].lr))
             a.scatter_(1, a_indices, a_in_order)
-        update_group = self._group_updates(plan.tasks, group.gram, a, inputs)
+        update_group = self._group_updates(plan.tasks, group.gram_matrices, a, inputs)
         results = []
         for k, (task, x, passes) in enumerate(zip(plan.tasks, inputs, plan.passes, strict=True)):
             make = partial(self._primal_update, a[k, : len(x)], x, task.lr)
@@ -216,7 +216,7 @@ class Dual:
         self, samples: Sequence[tuple[Tensor, Tensor]], shape: GroupShape, counts: Tensor
     ) -> PaddedClients:
         """Compute the logits and the Gram matrix of each client's samples, with padding; counts: samples of each."""
-        weight, bias, rows, k = self.layer.weight, self.layer.bias, shape.rows, len(samples)
+        weight, bias, rows, k = self.layer.weight, self.layer.bias, shape.n_rows, len(samples)
         logits, gram = weight.new_zeros(k, rows, len(bias)), weight.new_zeros(k, rows, rows)
         y = torch.zeros(k, rows, dtype=torch.int64, device=weight.device)
         for i, (x, client_labels) in enumerate(samples):
@@ -224,15 +224,15 @@ class Dual:
             torch.addmm(bias, x, self.layer.transposed_weight, out=logits[i, :n])
             torch.mm(x, x.t(), out=gram[i, :n, :n])
             y[i, :n] = client_labels
-        last_batch_row, row = (shape.steps - 1) * shape.width, torch.arange(rows, device=weight.device)
-        share = torch.where(row < last_batch_row, 1.0 / shape.width, 1.0 / (counts[:, None] - last_batch_row).double())
+        last_batch_row, row = (shape.steps - 1) * shape.batch_width, torch.arange(rows, device=weight.device)
+        share = torch.where(row < last_batch_row, 1.0 / shape.batch_width, 1.0 / (counts[:, None] - last_batch_row).double())
         return PaddedClients(logits, gram.add_(1.0), y, (share * (row < counts[:, None])).to(weight))
 
     def _train_pass(self, group: PaddedClients, a: Tensor, width: int, steps: int, lr: float) -> Float[Tensor, "k s"]:
         """Make one pass in the order of the rows, which changes `a`; return cross-entropies, [k, steps * width]."""
         objective, losses_by_step = self.trainer.objective, []
         reference_probs = group.logits.softmax(2) if objective.uses_reference else group.logits
-        tensors = (group.logits, group.gram, a, group.share, reference_probs, group.y)
+        tensors = (group.logits, group.gram_matrices, a, group.sample_shares, reference_probs, group.y)
         batch_parts = zip(*(torch.split(tensor, width, 1) for tensor in tensors), strict=True)
         for logits, gram, a_batch, share, z, y in itertools.islice(batch_parts, steps):
             current_logits = torch.baddbmm(logits, gram, a, alpha=-lr)

@@ -33,7 +33,7 @@ def choose_engine(engine_kind: str, trainer: LocalTrainer, clients_at_once: int)
     worker = trainer.worker
     if engine_kind == "debug":
         return DebugEngine(trainer), "debug, as requested"
-    if trainer.weighs:
+    if trainer.weighs_samples:
         return trainer, "sequential: the aggregator weighs samples step by step, one client at a time through autograd"
     if trainer.augmentation is not None:
         return trainer, "sequential: the augmentation changes samples in every pass, one client at a time"
@@ -41,7 +41,7 @@ def choose_engine(engine_kind: str, trainer: LocalTrainer, clients_at_once: int)
     mixing_layer = "recurrent layers" if worker.has_recurrence else mixing_layer
     if engine_kind == "vectorised" and mixing_layer:
         return trainer, f"sequential: the vectorised engine does not support {mixing_layer}"
-    if engine_kind != "sequential" and Dual.fits(trainer):
+    if engine_kind != "sequential" and Dual.supports(trainer):
         return Dual(
             trainer, clients_at_once
         ), f"vectorised: a linear model in its dual, up to {clients_at_once} clients at a time"

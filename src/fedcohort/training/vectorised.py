@@ -207,23 +207,23 @@ class VectorisedEngine:
         """Train the clients of a plan; the last three arguments are its arrays on the device."""
         trainer, data = self.trainer, self.trainer.federation.train
         trainer.worker.load(trainer.server)
-        corrections = [trainer.begin(task, down) for task in plan.tasks]
-        models = StackedModels(trainer, [corrections[i] for i in np.argsort(plan.columns)], plan.tasks[0].lr)
+        corrections = [trainer.begin_hooks(task, down) for task in plan.tasks]
+        models = StackedModels(trainer, [corrections[i] for i in np.argsort(plan.row_of_client)], plan.tasks[0].lr)
         is_sample = torch.arange(rows.shape[2], device=rows.device) < counts[:, :, None]
         shares = is_sample / counts[:, :, None].clamp(min=1).to(models.w)
         losses = torch.zeros_like(shares)
-        for step, k in enumerate((plan.counts > 0).sum(1).tolist()):
+        for step, k in enumerate((plan.batch_sizes > 0).sum(1).tolist()):
             index = rows[step, :k].flatten()
             x, y, reference = gather_rows(data.x, index), data.y.index_select(0, index), None
             if trainer.objective.uses_reference:
                 reference = trainer.reference(x).unflatten(0, (k, -1))
             trainer.worker.network.train()
             x, y = x.unflatten(0, (k, -1)), y.unflatten(0, (k, -1))
-            losses[step, :k] = models.step(x, y, reference, shares[step, :k])
-        deltas, by_client = models.deltas(), plan.counts.sum(0)[plan.columns].tolist()
+            losses[step, :k] = models.train_step(x, y, reference, shares[step, :k])
+        deltas, by_client = models.deltas(), plan.batch_sizes.sum(0)[plan.row_of_client].tolist()
         results = []
         for i, used_losses in enumerate(losses.flatten().index_select(0, used).split(by_client)):
-            delta = deltas[plan.columns[i]]
+            delta = deltas[plan.row_of_client[i]]
             torch.add(trainer.server.w, delta, out=trainer.worker.w)
             results.append(trainer.result(plan.tasks[i], delta, plan.passes[i], used_losses, corrections[i]))
         return results
