@@ -95,13 +95,13 @@ def probes() -> dict[str, Any]:
 def schedules() -> dict[str, Any]:
     return {
         "must be a Schedule": [],
-        "Schedule.start": replace(INTERVALS, start=np.array([-1.0, 2.0])),
-        "Schedule.end must be a numeric": replace(INTERVALS, end=np.ones(3)),
-        "Schedule.period must be a numeric": replace(INTERVALS, period=np.full(3, 9.0)),
-        "Schedule.period must be above 0": replace(INTERVALS, period=np.array([9.0, 0.0])),
-        "Schedule.first": replace(INTERVALS, first=np.array([0, 3])),
-        "Schedule.stop": replace(INTERVALS, stop=np.array([1, 5])),
-        "Schedule.end must be at least": replace(INTERVALS, end=np.array([1.0, 1.0])),
+        "ReadySchedule.start_s": replace(INTERVALS, start_s=np.array([-1.0, 2.0])),
+        "ReadySchedule.end_s must be a numeric": replace(INTERVALS, end_s=np.ones(3)),
+        "ReadySchedule.period_s must be a numeric": replace(INTERVALS, period_s=np.full(3, 9.0)),
+        "ReadySchedule.period_s must be above 0": replace(INTERVALS, period_s=np.array([9.0, 0.0])),
+        "ReadySchedule.first_interval": replace(INTERVALS, first_interval=np.array([0, 3])),
+        "ReadySchedule.stop_interval": replace(INTERVALS, stop_interval=np.array([1, 5])),
+        "ReadySchedule.end_s must be at least": replace(INTERVALS, end_s=np.array([1.0, 1.0])),
     }
 
 

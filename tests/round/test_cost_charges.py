@@ -79,7 +79,8 @@ def test_a_client_answers_a_query_once(probe: Probe, again: tuple[int, ...]) -> 
     """FedMABA asks 0 and 2 for their loss of w_t: a pass over 10 and 40 samples, and 4 bytes of each."""
     fair, base = cost_model((), "fedmaba"), cost_model()
     charge, base_cost = (
-        model.charge_round([probe], answered(probe), JOBS, closing([2, 3]), plain=False, draws=DRAWS) for model in (fair, base)
+        model.charge_round([probe], answered(probe), JOBS, closing([2, 3]), plain=False, draws=DRAWS)
+        for model in (fair, base)
     )
     passes = sum({0: 10, 2: 40}[k] for k in again)
     answers = 4.0 * len(again)
@@ -109,5 +110,7 @@ def test_a_model_trained_for_a_query_uses_the_training_samples() -> None:
 
 def test_weighted_samples_take_more_passes_except_in_a_plain_round() -> None:
     heavy = cost_model((), "fedbio")
-    costs = [heavy.charge_round([], {}, JOBS, closing([2, 3]), plain=p, draws=DRAWS).client_flops for p in (False, True)]
+    costs = [
+        heavy.charge_round([], {}, JOBS, closing([2, 3]), plain=p, draws=DRAWS).client_flops for p in (False, True)
+    ]
     assert costs == [30.0 * 9 * (20 + 120), 30.0 * 3 * (20 + 120)]

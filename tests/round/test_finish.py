@@ -43,10 +43,10 @@ def dispatcher(closes_s: float) -> Any:
     """Return a server that closes each round after `closes_s` seconds; a client's losses cost 1 FLOP per sample."""
     deadline = SimpleNamespace(close=lambda state, duration_s, announced: closes_s, partial_work=False)
     cost_model = SimpleNamespace(
-        rates=lambda plain: SimpleNamespace(probed={}),
+        rates_of_round=lambda plain: SimpleNamespace(queried_signals={}),
         count_used=lambda clients, rows: np.full(len(clients), 4),
         count_processed=lambda used, units: 1.0 * used * units,
-        round=lambda *args: Charge(up_bytes=8.0),
+        charge_round=lambda *args: Charge(up_bytes=8.0),
         flops=1.0,
     )
     return SimpleNamespace(

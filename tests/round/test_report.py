@@ -32,7 +32,7 @@ def finished() -> Any:
     closing = DeadlineOutcome(ids(2, 0, 1), arrived, np.array([3.0, NAN, 7.0]), 8.0, phases, ids(2, 2, 2), 9.0)
     answers = {"loss": ProbeResult(ids(0, 1), np.array([2.0, 3.0]))}
     dispatched = SimpleNamespace(ready=ids(0, 1, 2, 4), queried=SimpleNamespace(answers=answers))
-    return SimpleNamespace(dispatched=dispatched, selection=selection, closing=closing, queried=ids(0, 1, 2))
+    return SimpleNamespace(dispatched=dispatched, selection=selection, closing=closing, queried_ids=ids(0, 1, 2))
 
 
 def test_there_is_a_column_for_each_known_fact() -> None:
@@ -69,7 +69,7 @@ def test_the_times_of_a_round_are_reported() -> None:
     """9 s are announced, and the round closes at 8 s; without a deadline or a cohort these metrics are absent."""
     timing = finished()
     assert deadline_metrics(timing) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
-    timing.closing = replace(timing.closing, announced=np.inf)
+    timing.closing = replace(timing.closing, announced_s=np.inf)
     assert deadline_metrics(timing) == {"round/closed_s": 8.0}
     timing.selection = Selection(ids(), timing.selection.scores, {})
     assert deadline_metrics(timing) == {}

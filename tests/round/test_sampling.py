@@ -55,7 +55,8 @@ def test_a_job_has_the_chosen_samples_and_none_where_these_are_all() -> None:
         announced_s=np.full(2, np.inf),
         expected=Timing(two, two, two, two),
     )
-    chosen = sampling.SampleSelection(part, federation, None, MemoryStore(), None).choose_samples(None, jobs, {}, Draws(0, 3))  # type: ignore[arg-type]
+    selection = sampling.SampleSelection(part, federation, None, MemoryStore(), None)  # type: ignore[arg-type]
+    chosen = selection.choose_samples(None, jobs, {}, Draws(0, 3))
     assert chosen.rows[0] is None
     assert known(chosen.rows[1]).tolist() == [0]
 

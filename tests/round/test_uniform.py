@@ -52,7 +52,12 @@ def test_the_reference_cohort_of_a_round_by_hand() -> None:
 
 def test_rounds_without_a_cohort_do_not_count() -> None:
     nobody = np.empty(0, dtype=np.int64)
-    assert UniformReference.before_first_round(3).with_round(nobody, np.arange(3), nobody).metrics(np.zeros(3, dtype=np.int64)) == {}
+    assert (
+        UniformReference.before_first_round(3)
+        .with_round(nobody, np.arange(3), nobody)
+        .metrics(np.zeros(3, dtype=np.int64))
+        == {}
+    )
     reference = UniformReference.before_first_round(3).with_round(np.array([2]), np.arange(3), np.array([2]))
     metrics = reference.with_round(nobody, nobody, nobody).metrics(np.array([0, 0, 1]))
     assert "select/uniform_overlap" not in metrics

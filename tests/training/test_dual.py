@@ -51,7 +51,9 @@ def tasks(client: dict[str, Any]) -> list[Any]:
 def test_dual_is_sgd(objective: str, client: dict[str, Any]) -> None:
     primal, dual = (trainer(torch.float64, objective, **client) for _ in range(2))
     engine = Dual(dual, 3)
-    assert any(engine._shape_of_task(task) is not None for task in tasks(client)), "everybody fell back: nothing is compared"
+    assert any(engine._shape_of_task(task) is not None for task in tasks(client)), (
+        "everybody fell back: nothing is compared"
+    )
     results = zip(primal.updates(tasks(client), {}), engine.updates(tasks(client), {}), strict=True)
     for a, b in results:
         assert (a.client, a.steps, a.n_used) == (b.client, b.steps, b.n_used)

@@ -34,7 +34,11 @@ def test_a_sample_is_the_mean_of_its_places_by_themselves(objective: Any) -> Non
     logits, reference = torch.randn(3, 4, 5, generator=draws), torch.randn(3, 4, 5, generator=draws).softmax(2)
     y = torch.tensor([[0, 1, 2, 3], [4, UNLABELLED, 2, UNLABELLED], [UNLABELLED, UNLABELLED, UNLABELLED, 1]])
     adapted = adapt_objective(PLACES, objective)
-    assert (adapted.plain, adapted.uses_reference, adapted.max_bounded_loss) == (False, objective.uses_reference, objective.reach)
+    assert (adapted.plain, adapted.uses_reference, adapted.max_bounded_loss) == (
+        False,
+        objective.uses_reference,
+        objective.reach,
+    )
     assert adapted.minimises_mean == objective.minimises_mean
     value, plain = adapted.per_sample(logits, y, reference if adapted.uses_reference else None)
     for j in range(3):

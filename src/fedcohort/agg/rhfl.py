@@ -83,7 +83,7 @@ class Rhfl(Aggregator[State]):
     beta: float
     lr: float
     batch: int
-    draw_batches: int | None
+    batches: int | None
     fresh_adam: bool
 
     needs: ClassVar[frozenset[str]] = frozenset({"sce_loss"})

@@ -129,13 +129,13 @@ class TerminalBar:
     """A progress bar on a terminal, with metrics, elapsed time and time left."""
 
     def __init__(self, out: "Console", total_rounds: int, rounds_done: int) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich import progress
 
-        self._bar = Progress(
-            TextColumn("round"),
-            MofNCompleteColumn(),
-            BarColumn(bar_width=8),
-            TextColumn("{task.fields[facts]}"),
+        self._bar = progress.Progress(
+            progress.TextColumn("round"),
+            progress.MofNCompleteColumn(),
+            progress.BarColumn(bar_width=8),
+            progress.TextColumn("{task.fields[facts]}"),
             console=out,
             refresh_per_second=4,  # a higher rate would take time from short rounds
         )

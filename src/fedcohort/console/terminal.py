@@ -36,13 +36,15 @@ def console() -> "Console":
     """Return a Rich console on the standard output. A closed pipe (`| head`) ends the run as a signal does."""
     from rich.console import Console
 
-    class Output(Console):
+    class StandardOutput(Console):
         def on_broken_pipe(self) -> None:
             discard_output()
             interrupts.note_closed_pipe()
 
-    output = StandardOutput(highlight=False)
-    return output if output.is_terminal else StandardOutput(highlight=False, width=UNWRAPPED_LINE_WIDTH)
+    standard_output = StandardOutput(highlight=False)
+    return (
+        standard_output if standard_output.is_terminal else StandardOutput(highlight=False, width=UNWRAPPED_LINE_WIDTH)
+    )
 
 
 def print_for_each(folders: Sequence[Path], describe: Callable[[Path], str]) -> int:

@@ -105,7 +105,9 @@ class DeviceSpeeds:
             self.min_s[rows],
             self.expected_s[rows],
         )
-        return DeviceSpeeds(mean_s, deviation_s, min_s, expected_s, self.downlink.select_rows(rows), self.uplink.select_rows(rows))
+        return DeviceSpeeds(
+            mean_s, deviation_s, min_s, expected_s, self.downlink.select_rows(rows), self.uplink.select_rows(rows)
+        )
 
     def expect(self, work: Workload) -> Timing:
         """Return the seconds of each phase of the work, as means over rounds."""

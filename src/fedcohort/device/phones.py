@@ -130,7 +130,9 @@ class Phones(Device):
             cumulative_proportions / cumulative_proportions[-1], run_draws.uniform("phone")[clients], side="right"
         )
         link_index = (len(LINK_SPEEDS) * run_draws.uniform("link")[clients]).astype(np.int64)
-        mean_s, deviation_s = (self.scale / (1000 * batch_time.batch_size) * np.array(batch_time.phone_ms)[phone_class]).T
+        mean_s, deviation_s = (
+            self.scale / (1000 * batch_time.batch_size) * np.array(batch_time.phone_ms)[phone_class]
+        ).T
         min_s = np.full(len(clients), MIN_BATCH_MS * self.scale / (1000 * batch_time.batch_size))
         return DeviceSpeeds.from_moments(
             mean_s, deviation_s, min_s, DOWNLINKS.select_rows(link_index), UPLINKS.select_rows(link_index)

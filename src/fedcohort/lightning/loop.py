@@ -95,11 +95,11 @@ class FederatedLoop(pl.Callback):
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Dispatch and finish the round's virtual time, and distribute this process's tasks over its slices."""
         module = self._client_module(pl_module)
-        module.evaluated = {}
+        module.server_metrics = {}
         tasks, module.collector = self.round_runner.begin(trainer.current_epoch)
         self._data_module(trainer).slices.distribute(tasks)
         broadcast = self.components.agg.broadcast(self.round_runner.state.agg)
-        module.down = {name: vector.to(module.device) for name, vector in broadcast.items()}
+        module.broadcast_vectors = {name: vector.to(module.device) for name, vector in broadcast.items()}
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: object, batch_idx: int
@@ -128,7 +128,7 @@ class FederatedLoop(pl.Callback):
         trainer.should_stop = self.asked_to_stop or ends > 0 or self.is_halted
 
     def _report_round(self, trainer: pl.Trainer, module: ClientModule, step: int) -> None:
-        report = self.round_runner.report(step, module.evaluated)
+        report = self.round_runner.report(step, module.server_metrics)
         self.last_reported = step
         self.spending = self.spending.after_round(step, report.metrics)
         if trainer.is_global_zero:

@@ -51,7 +51,9 @@ class ClientFacts(Mapping[str, np.ndarray]):
         """Return these facts with further whole columns, each [n_clients]."""
         new = ClientFacts.from_columns(columns)
         return ClientFacts(
-            self.n_clients or new.n_clients, self.ids_by_flag | new.ids_by_flag, self.numeric_columns | new.numeric_columns
+            self.n_clients or new.n_clients,
+            self.ids_by_flag | new.ids_by_flag,
+            self.numeric_columns | new.numeric_columns,
         )
 
     @property

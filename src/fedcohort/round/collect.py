@@ -220,7 +220,9 @@ class Collector:
             return self.stored_by_client
         stored_matrices = {}
         for name, size in self.options.stored_sizes.items():
-            matrix = torch.zeros((len(self.cohort), size), dtype=self.options.stored_dtype, device=self.update_sum.device)
+            matrix = torch.zeros(
+                (len(self.cohort), size), dtype=self.options.stored_dtype, device=self.update_sum.device
+            )
             for client, vectors in self.stored_by_client.items():
                 row = matrix[self.row_of_client[client]]
                 if name in vectors:

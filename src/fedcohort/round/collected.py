@@ -95,7 +95,9 @@ def reweight(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: 
         return replace(collected, mean=None, buffers=None, counters=None, weights=np.zeros(len(weights)))
     normalised = weights if absolute else weights / weights.sum()
     p, client_vectors = torch.from_numpy(normalised).to(collected.updates), collected.per_client
-    totals = dict(collected.totals) | {name: p @ client_vectors.uploads[name] for name in client_vectors.averaged_uploads}
+    totals = dict(collected.totals) | {
+        name: p @ client_vectors.uploads[name] for name in client_vectors.averaged_uploads
+    }
     reweighted = replace(collected, mean=p @ collected.updates, totals=totals, weights=normalised)
     if (weights > 0).all():
         return reweighted

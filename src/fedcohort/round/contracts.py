@@ -182,7 +182,7 @@ def check_seconds(component: AnyComponent, result: Result, *args: object) -> flo
 
 def check_timing(component: AnyComponent, result: Result, clients: Ids, work: Workload, draws: Draws) -> Timing:
     timing = check_type("the result", result, Timing)
-    for name in ("down", "infer", "unit", "up"):
+    for name in ("down_s", "infer_s", "unit_s", "up_s"):
         check_array(f"Timing.{name}", getattr(timing, name), (len(clients),), "if", min_value=0)
     if component.timed and (work.unit_load > 0).any() and not (timing.finish_s(1)[work.unit_load > 0] > 0).all():
         raise contract_error("the seconds of a client with work", "above 0 where `timed` is true", timing.finish_s(1))
@@ -199,15 +199,15 @@ def check_schedule(component: AnyComponent, result: Result, draws: Draws) -> Rea
         return None
     schedule, n_clients = check_type("the result", result, ReadySchedule), draws.n_clients
     starts_shape = getattr(schedule.start_s, "shape", (0,))
-    check_array("Schedule.start", schedule.start_s, starts_shape[:1], "if", min_value=0)
-    check_array("Schedule.end", schedule.end_s, starts_shape[:1], "if", min_value=0)
-    check_array("Schedule.period", schedule.period_s, (n_clients,), "if", min_value=0)
+    check_array("ReadySchedule.start_s", schedule.start_s, starts_shape[:1], "if", min_value=0)
+    check_array("ReadySchedule.end_s", schedule.end_s, starts_shape[:1], "if", min_value=0)
+    check_array("ReadySchedule.period_s", schedule.period_s, (n_clients,), "if", min_value=0)
     if not schedule.period_s.all():
-        raise contract_error("Schedule.period", "above 0 for every client", schedule.period_s)
-    for name in ("first", "stop"):
-        check_array(f"Schedule.{name}", getattr(schedule, name), (n_clients,), "i", 0, len(schedule.start_s))
+        raise contract_error("ReadySchedule.period_s", "above 0 for every client", schedule.period_s)
+    for name in ("first_interval", "stop_interval"):
+        check_array(f"ReadySchedule.{name}", getattr(schedule, name), (n_clients,), "i", 0, len(schedule.start_s))
     if (schedule.end_s < schedule.start_s).any():
-        raise contract_error("Schedule.end", "at least the start of each interval", schedule.end_s)
+        raise contract_error("ReadySchedule.end_s", "at least the start of each interval", schedule.end_s)
     return schedule
 
 

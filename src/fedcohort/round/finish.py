@@ -61,7 +61,10 @@ def close_round(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState
     """Close the round: determine which jobs arrive, and add up the cost of the round."""
     components, cost_model, n_train = dispatcher.components, dispatcher.cost_model, dispatcher.federation.n_train
     jobs, selection, queried = dispatched.jobs, dispatched.selection, dispatched.queried
-    rates, wall_time = cost_model.rates_of_round(selection.plain), partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
+    rates, wall_time = (
+        cost_model.rates_of_round(selection.plain),
+        partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client),
+    )
     # The deadline closes the round: jobs that end later are dropped, or reduced to the units that are done by then.
     announced_s = float(jobs.announced_s[0]) if len(jobs) else np.inf
     closes_s = components.deadline.close(state.deadline, jobs.duration_s, announced_s) if len(jobs) else 0.0
@@ -91,7 +94,9 @@ def close_round(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState
         weights=n_used.astype(np.float64)
         if selection.plain
         else components.agg.weights(n_used, n_train[arrived.client]),
-        agg_answers={w: dispatcher.queries.report_measured(w, s, arrived.client) for w, s in rates.queried_signals.items()},
+        agg_answers={
+            w: dispatcher.queries.report_measured(w, s, arrived.client) for w, s in rates.queried_signals.items()
+        },
         first_losses={k: losses for k, losses in dispatched.first_losses.items() if k in ids_in_time},
         queried_ids=list_queried(queried.probes, selection.clients if rates.queried_signals else selection.clients[:0]),
         charge=charge,

@@ -36,7 +36,7 @@ class JobRates:
         hooks: Sequence[ClientHook],
         layout: Layout,
         extra_down_bytes: int = 0,
-    ) -> "Rates":
+    ) -> "JobRates":
         """Return the costs of a client's job, added up over the signals that are read and the active hooks.
 
         Args:

@@ -16,6 +16,7 @@ from fedcohort.round.jobs import Jobs
 from fedcohort.round.store import ClientStore
 from fedcohort.samples.base import LOSS_LIST_NAME, SampleRequest, Samples
 from fedcohort.signal.lab import Lab
+from fedcohort.training.client_task import RememberLosses
 from fedcohort.types import Ids, Values
 
 NO_LOSSES = np.empty(0)

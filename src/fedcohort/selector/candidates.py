@@ -70,7 +70,7 @@ class PowerOfChoice(CandidateOptions, Selector[Stateless]):
         return {}
 
     def init(self, population: Population) -> Stateless:
-        self.check(population)
+        self.check_candidates(population)
         return Stateless()
 
     def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:

@@ -58,7 +58,7 @@ class Oort(RankingOptions, Selector[State]):
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS})
 
     def init(self, population: Population) -> State:
-        return self.start(population)
+        return self.initial_state(population)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         return self.select_by_score(state, ctx)

@@ -134,7 +134,7 @@ class PyramidFl(RankingOptions, Selector[State]):
 
     def init(self, population: Population) -> State:
         seconds = population.signals["expected_s"].astype(np.float64)
-        ranked = replace(self.start(population), seconds=seconds)
+        ranked = replace(self.initial_state(population), seconds=seconds)
         return State(ranked, population.signals["n_train"].astype(np.float64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:

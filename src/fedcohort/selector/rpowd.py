@@ -72,7 +72,7 @@ class RPowD(CandidateOptions, Selector[State]):
         Raises:
             OptionError: d is below the cohort m or above the number of clients K.
         """
-        self.check(population)
+        self.check_candidates(population)
         return State(np.full(population.n_clients, np.inf))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:

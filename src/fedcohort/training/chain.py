@@ -165,7 +165,7 @@ class ChainPass:
 
     @torch.no_grad()
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, batch_ranges: Sequence[BatchRange]) -> Tensor:
-        """See `step.Pass`."""
+        """See `step.TrainingPass`."""
         stop, sizes = batch_ranges[-1][1], [end - start for start, end in batch_ranges]
         input_batches = torch.split(x[:stop].flatten(1) if self.front is None else x[:stop], sizes)
         ones = self.w.new_ones(max(sizes))

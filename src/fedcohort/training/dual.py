@@ -176,7 +176,9 @@ class Dual:
             a_indices = order[:, :, None].expand_as(a)
             a_in_order = a.gather(1, a_indices)
             steps = len(plan.passes[0][p][1])
-            tables.append(self._train_pass(group.reorder(order), a_in_order, plan.shape.batch_width, steps, plan.tasks[0].lr))
+            tables.append(
+                self._train_pass(group.reorder(order), a_in_order, plan.shape.batch_width, steps, plan.tasks[0].lr)
+            )
             a.scatter_(1, a_indices, a_in_order)
         update_group = self._group_updates(plan.tasks, group.gram_matrices, a, inputs)
         results = []
@@ -225,7 +227,9 @@ class Dual:
             torch.mm(x, x.t(), out=gram[i, :n, :n])
             y[i, :n] = client_labels
         last_batch_row, row = (shape.steps - 1) * shape.batch_width, torch.arange(rows, device=weight.device)
-        share = torch.where(row < last_batch_row, 1.0 / shape.batch_width, 1.0 / (counts[:, None] - last_batch_row).double())
+        share = torch.where(
+            row < last_batch_row, 1.0 / shape.batch_width, 1.0 / (counts[:, None] - last_batch_row).double()
+        )
         return PaddedClients(logits, gram.add_(1.0), y, (share * (row < counts[:, None])).to(weight))
 
     def _train_pass(self, group: PaddedClients, a: Tensor, width: int, steps: int, lr: float) -> Float[Tensor, "k s"]:

@@ -26,7 +26,9 @@ class TrainingStep(Protocol):
 
 
 class TrainingPass(Protocol):
-    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[tuple[int, int]]) -> Tensor:
+    def __call__(
+        self, x: Tensor, y: Tensor, reference: Tensor | None, batch_ranges: Sequence[tuple[int, int]]
+    ) -> Tensor:
         """Make one step for each mini-batch [start, stop) of the samples; the mini-batches are contiguous from 0.
 
         Returns:
@@ -41,11 +43,13 @@ class StepwisePass:
     def __init__(self, step: TrainingStep) -> None:
         self.step = step
 
-    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[tuple[int, int]]) -> Tensor:
+    def __call__(
+        self, x: Tensor, y: Tensor, reference: Tensor | None, batch_ranges: Sequence[tuple[int, int]]
+    ) -> Tensor:
         return torch.cat(
             [
                 self.step(x[start:end], y[start:end], None if reference is None else reference[start:end])
-                for start, end in pieces
+                for start, end in batch_ranges
             ]
         )
 
