@@ -21,20 +21,18 @@ from typing import Any
 class _ModuleStandIn(ModuleType):
     """A module with a few given names. Any other name is read from the module itself, which is then imported.
 
-    Other modules may keep a stand-in. Once it is withdrawn, it reads all names from the module itself.
+    Other modules may keep a stand-in. Once the stand-in is removed, it reads all names from the module itself.
     """
 
     def __init__(self, name: str, attribute_by_name: dict[str, Any]) -> None:
         super().__init__(name)
-        self._stand_in_names, module_spec = (
-            dict(attribute_by_name),
-            find_spec(name),
-        )  # the latter imports the parent package only
+        self._stand_in_names = dict(attribute_by_name)
+        module_spec = find_spec(name)  # imports the parent package only
         self.__path__ = list(module_spec.submodule_search_locations or ()) if module_spec else []
         sys.modules[name] = self
         package_name, _, attribute_name = name.rpartition(".")
         if isinstance(parent := sys.modules.get(package_name), _ModuleStandIn):
-            parent._given[attribute_name] = self
+            parent._stand_in_names[attribute_name] = self
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - attributes of any type
         if name.startswith("__"):  # `inspect` looks for them in all modules
@@ -44,7 +42,7 @@ class _ModuleStandIn(ModuleType):
         package = self.__name__.partition(".")[0]
         for module in list(sys.modules.values()):
             if isinstance(module, _ModuleStandIn) and module.__name__.partition(".")[0] == package:
-                module.withdraw()
+                module.remove()
         return getattr(import_module(self.__name__), name)
 
     def remove(self) -> None:
@@ -115,4 +113,4 @@ def defer_slow_imports() -> Iterator[None]:
         yield
     finally:
         for stand_in in stand_ins:
-            stand_in.withdraw()
+            stand_in.remove()

@@ -33,7 +33,7 @@ AnyComponent = Any  # a component of the check's group
 Result = Any
 State = Any
 ResultCheck = Callable[..., Result]
-MAX_PROBABILITY = 1 + 1e-9  # upper bound of probabilities that are sums
+MAX_SHARE = 1 + 1e-9  # upper bound of probabilities that are sums
 
 
 def check_init(component: AnyComponent, state: State, *args: object) -> State:
@@ -71,27 +71,23 @@ def check_probes(component: AnyComponent, result: Result, state: State, ctx: Rou
 
 def check_selection(component: AnyComponent, result: Result, state: State, ctx: RoundContext, *args: object) -> Result:
     selection, next_state = check_result_and_state(result, Selection, state)
-    checked_selection = check_type("the first item of the result", selection, Selection)
+    selected = check_type("the first item of the result", selection, Selection)
     shape = (ctx.n_clients,)
-    check_ids("Selection.clients", checked_selection.clients, ctx.n_clients)
+    check_ids("Selection.clients", selected.clients, ctx.n_clients)
     for name in ("uncapped", "plain", "zero_fill"):
-        check_type(f"Selection.{name}", getattr(checked_selection, name), bool)
+        check_type(f"Selection.{name}", getattr(selected, name), bool)
     for name in ("scores", "reward"):
-        if (values := getattr(checked_selection, name)) is not None:
+        if (values := getattr(selected, name)) is not None:
             check_array(f"Selection.{name}", values, shape, "if", allow_nan=True)
-    for name, values in check_type("Selection.score_terms", checked_selection.score_terms, Mapping).items():  # type: ignore[type-abstract]
+    for name, values in check_type("Selection.score_terms", selected.score_terms, Mapping).items():  # type: ignore[type-abstract]
         check_array(f"Selection.score_terms[{name!r}]", values, shape, "if", allow_nan=True)
-    if checked_selection.probability is not None:
-        check_array(
-            "Selection.probability", checked_selection.probability, shape, "if", 0, MAX_PROBABILITY, allow_nan=True
-        )
-    if checked_selection.units is not None:
-        check_array("Selection.units", checked_selection.units, shape, "i")
-    if checked_selection.upload is not None:
-        check_array("Selection.upload", checked_selection.upload, shape, "f", allow_nan=True)
-    return replace(
-        checked_selection, clients=checked_selection.clients.copy()
-    ), next_state  # the selector may reuse its array
+    if selected.probability is not None:
+        check_array("Selection.probability", selected.probability, shape, "if", 0, MAX_SHARE, allow_nan=True)
+    if selected.units is not None:
+        check_array("Selection.units", selected.units, shape, "i")
+    if selected.upload is not None:
+        check_array("Selection.upload", selected.upload, shape, "f", allow_nan=True)
+    return replace(selected, clients=selected.clients.copy()), next_state  # the selector may reuse its array
 
 
 def check_advice(component: AnyComponent, result: Result, state: State, outcome: RoundOutcome) -> Result:
@@ -248,6 +244,6 @@ CHECKS_BY_GROUP: Mapping[str, Mapping[str, ResultCheck]] = {
     "device": {"expect": check_timing, "sample": check_timing},
     "availability": {"ready": check_ready, "schedule": check_schedule},
     "client": {"lr_at": check_learning_rate, "optimizer": check_optimizer},
-    "attack": {"liars": check_attacker_ids, "claim": check_reported_values},
+    "attack": {"attacker_ids": check_attacker_ids, "falsify": check_reported_values},
     **DATA_CHECKS,
 }

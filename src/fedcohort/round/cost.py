@@ -1,7 +1,6 @@
 """The costs of a round: bytes of messages, samples of jobs, forward passes of queries, and the charges for them."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from fedcohort.round.jobs import Jobs
 from fedcohort.round.rates import JobRates, QueryWork
 from fedcohort.round.sampling import foresee_samples
 from fedcohort.round.workload import find_answering, list_answered, list_queried
-from fedcohort.signal.base import Computed, QueriedSignal, Static, find_signal
+from fedcohort.signal.base import NO_OPTIONS, Computed, QueriedSignal, Static, find_signal
 from fedcohort.training.passes import count_batches, count_processed
 from fedcohort.types import Ids, Probe, ProbeResult, Values
 
@@ -50,9 +49,8 @@ class CostModel:
         client = components.client
         self.units = client.epochs if client.steps is None else client.steps
         extra_bytes = components.samples.bytes_down + BYTES_PER_NUMBER * components.announces_deadline
-        self.usual_rates = JobRates.from_signals(
-            components.needs(), components.agg.needs, components.hooks, layout, extra_bytes
-        )
+        needs, agg_needs, hooks = components.needs(), components.agg.needs, components.hooks
+        self.usual_rates = JobRates.from_signals(needs, agg_needs, hooks, layout, extra_bytes)
         hooks, needs = components.hooks_in(plain=True), components.needs(plain=True)
         self.plain_rates = JobRates.from_signals(needs, (), hooks, layout, extra_bytes)
         self.query_rates = JobRates.from_signals((), (), (), layout)
@@ -75,17 +73,14 @@ class CostModel:
             return np.asarray(n_used * units, dtype=np.float64)
         return count_processed(n_used, client.batch, self.merge_last, units).astype(np.float64)
 
-    def query_passes(
-        self, signal: QueriedSignal, clients: Ids, options: Mapping[str, Any] = MappingProxyType({})
-    ) -> Values:
+    def query_passes(self, signal: QueriedSignal, clients: Ids, options: Mapping[str, Any] = NO_OPTIONS) -> Values:
         """Return the forward passes of a signal at each client, in samples, [len(clients)]."""
         offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
         passes_per_sample: Values | float = signal.passes  # type: ignore[assignment]  # a number if it isn't callable
         if callable(signal.passes):
             passes_per_sample = signal.passes(options, self.federation.label_counts[clients])
             check_array("the forward passes of a signal", passes_per_sample, (len(clients),), "if", min_value=0)
-        samples: Values = np.diff(offsets)[clients] * passes_per_sample
-        return samples
+        return np.asarray(np.diff(offsets)[clients] * passes_per_sample)
 
     def training_passes(self, signal: QueriedSignal, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
         """Return the training that a signal needs of each client, in samples' forward passes, [len(clients)]."""
@@ -96,8 +91,7 @@ class CostModel:
             foresee_samples(self.components.samples, k, int(n[k]), draws) if trains else None
             for k, trains in zip(clients.tolist(), is_trainer.tolist(), strict=True)
         ]
-        samples: Values = 3 * is_trainer * self.count_processed(self.count_used(clients, rows), self.units)
-        return samples
+        return np.asarray(3 * is_trainer * self.count_processed(self.count_used(clients, rows), self.units))
 
     def count_forward_passes(self, clients: Ids, rates: JobRates, answered: Sequence[Probe] = ()) -> Values:
         """Return the forward passes of a job before and after its training, in samples, [len(clients)].
@@ -144,11 +138,10 @@ class CostModel:
         )
 
     def device_facts(self, draws: Draws) -> dict[str, Values]:
-        """Return the expected times of every client's whole job, [n_clients] each, by the names in `TIMED`."""
+        """Return the expected times of every client's whole job, [n_clients] each, by the names in `TIMED_FACTS`."""
         n_train, client = self.federation.n_train, self.components.client
-        work = self.job_workload(
-            n_train, np.zeros(len(n_train)), self.usual_rates, self.update_bytes + self.usual_rates.extra_bytes
-        )
+        up_bytes = self.update_bytes + self.usual_rates.extra_bytes
+        work = self.job_workload(n_train, np.zeros(len(n_train)), self.usual_rates, up_bytes)
         timing = self.components.device.expect(np.arange(self.federation.n_clients), work, draws)
         if self.components.device.timed:
             check_job_durations(timing.finish_s(self.units), n_train)
@@ -184,9 +177,8 @@ class CostModel:
         """
         up = np.where(work.training_samples > 0, self.update_bytes, 0.0)
         first_s, has_left = self._time_slowest(work.passes + work.training_samples, up, draws, clock.wall_time(start_s))
-        second_s, left_after = self._time_slowest(
-            work.passes_after, 0.0 * up, draws, clock.wall_time(start_s + first_s)
-        )
+        wall_time = clock.wall_time(start_s + first_s)
+        second_s, left_after = self._time_slowest(work.passes_after, 0.0 * up, draws, wall_time)
         return first_s + second_s, has_left | left_after
 
     def _time_slowest(
@@ -208,7 +200,6 @@ class CostModel:
         has_left[ids] = wall_time(ids, query_s) > query_s + ROUNDING_S
         return float(query_s.max()), has_left
 
-    # --- charges ---------------------------------------------------------------------------------------------------
     def charge_registration(self, populations: Populations) -> Charge:
         """Return the charge of the signals that clients send when they register."""
         signal_by_name = {w: s for w in self.components.needs() if isinstance(s := find_signal(w), Static)}
@@ -225,9 +216,8 @@ class CostModel:
     ) -> Charge:
         """Return the bytes and FLOPs that a round costs.
 
-        Each client gets w_t once. A late client is charged for its full computation, but not for an upload. An update
-        that arrives and is excluded is charged for. An update for a signal is encoded as any other. A client that left
-        before its answers were done is charged for them, too.
+        Each client gets w_t once. A late client is charged for its full computation, but not for an upload. Excluded
+        updates, updates for a signal and answers of clients that left before they were done are charged for, too.
 
         Args:
             probes: the selector's queries.
@@ -238,19 +228,18 @@ class CostModel:
             draws: random numbers of the round.
         """
         ids, rates, model_bytes = jobs.client, self.rates_of_round(plain), self.query_rates.down_bytes
-        extra_bytes = len(np.setdiff1d(list_queried(probes), ids)) * model_bytes
-        simulations = [
-            (p, s.jobs(p.options)) for p in probes if isinstance(s := find_signal(p.signal), Computed) and s.jobs
-        ]
-        extra_bytes += sum(len(p.clients) for p, _ in simulations) * model_bytes
+        computed = [(p, s) for p in probes if isinstance(s := find_signal(p.signal), Computed)]
+        simulations = [(probe, signal.jobs(probe.options)) for probe, signal in computed if signal.jobs]
+        n_models = len(np.setdiff1d(list_queried(probes), ids)) + sum(len(probe.clients) for probe, _ in simulations)
+        extra_bytes = n_models * model_bytes
         answer_bytes = sum(find_signal(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
         answered = list_answered(probes, results)
-        answer_bytes += sum(
-            s.bytes_up * int((~find_answering(w, ids, answered)).sum()) for w, s in rates.queried_signals.items()
-        )
+        for name, signal in rates.queried_signals.items():
+            answer_bytes += signal.bytes_up * int((~find_answering(name, ids, answered)).sum())
         answer_bytes += self.update_bytes * sum(np.isin(w, results[p.signal].clients).sum() for p, w in simulations)
-        query_passes = self.query_work(probes, draws).total.sum()
-        passes = float(self.count_forward_passes(ids, rates, answered).sum() + query_passes)
+        passes = float(
+            self.count_forward_passes(ids, rates, answered).sum() + self.query_work(probes, draws).total.sum()
+        )
         units_done = np.where(closing.is_in_time, closing.units_done, jobs.assigned)
         trained_samples = float(self.count_processed(self.count_used(ids, jobs.rows), units_done).sum())
         return Charge(

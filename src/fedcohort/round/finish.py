@@ -61,16 +61,14 @@ def close_round(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState
     """Close the round: determine which jobs arrive, and add up the cost of the round."""
     components, cost_model, n_train = dispatcher.components, dispatcher.cost_model, dispatcher.federation.n_train
     jobs, selection, queried = dispatched.jobs, dispatched.selection, dispatched.queried
-    rates, wall_time = (
+    rates, wall = (
         cost_model.rates_of_round(selection.plain),
         partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client),
     )
     # The deadline closes the round: jobs that end later are dropped, or reduced to the units that are done by then.
     announced_s = float(jobs.announced_s[0]) if len(jobs) else np.inf
     closes_s = components.deadline.close(state.deadline, jobs.duration_s, announced_s) if len(jobs) else 0.0
-    closing = compute_outcome(
-        jobs.timing, jobs.assigned, closes_s, components.deadline.partial_work, announced_s, wall_time
-    )
+    closing = compute_outcome(jobs.timing, jobs.assigned, closes_s, components.deadline.partial_work, announced_s, wall)
     ended_jobs = replace(jobs, units=closing.units_done, duration_s=closing.finish_s)
     arrived = ended_jobs.select_jobs(closing.is_in_time)
     n_used = cost_model.count_used(arrived.client, arrived.rows)
@@ -83,7 +81,7 @@ def close_round(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState
         client_flops=cost_model.flops * int(n_train[measuring_ids].sum()),
         virtual_s=dispatched.before_s + queried.blocking_s + max(train_s, queried.concurrent_s),
     )
-    ids_in_time = set(jobs.client[wall_time(jobs.timing.query_s()) <= closes_s].tolist())
+    ids_in_time = set(jobs.client[wall(jobs.timing.query_s()) <= closes_s].tolist())
     return Finished(
         dispatched,
         closing,

@@ -105,10 +105,8 @@ class Clustered(Selector[State]):
         """
         K = population.n_clients
         if self.criterion == "similarity" and self.limit < K:
-            allowed_text = (
-                f"an integer of at least {K}, the number of clients, whose updates are compared in every round"
-            )
-            raise ranges.range_error("limit", allowed_text, self.limit)
+            allowed = f"an integer of at least {K}, the number of clients, whose updates are compared in every round"
+            raise ranges.range_error("limit", allowed, self.limit)
         n_rows = 0 if self.criterion == "size" else K
         return State(np.zeros(K, np.int64), np.zeros((K, 0), np.float32), np.zeros((n_rows, n_rows)))
 
@@ -188,26 +186,21 @@ def urns_by_similarity(n_train: Ids, n_urns: int, tree: Float64[np.ndarray, "mer
     )  # distributions without other clients, and the mass left over
     cluster = cut_ward_tree(mass_left, tree, capacity)
     members = np.flatnonzero(mass_left)
-    cluster_mass = np.bincount(cluster, weights=mass_left, minlength=len(cluster)).astype(np.int64)
-    lowest_member = np.full(len(cluster_mass), len(n_train))
+    total = np.bincount(cluster, weights=mass_left, minlength=len(cluster)).astype(np.int64)
+    lowest_member = np.full(len(total), len(n_train))
     np.minimum.at(lowest_member, cluster[members], members)
     clusters = np.unique(cluster[members])
-    clusters = clusters[np.lexsort((lowest_member[clusters], cluster_mass[clusters]))]
+    clusters = clusters[np.lexsort((lowest_member[clusters], total[clusters]))]
     n_filled = len(clusters) - (
         n_urns - int(n_single.sum())
     )  # clusters whose clients fill up the distributions of the others
-    cluster_rank = np.empty(len(cluster_mass), np.int64)
-    cluster_rank[clusters] = np.arange(len(clusters))
-    member_order = members[np.lexsort((members, cluster_rank[cluster[members]]))]
-    heavy_ids, light_ids = (
-        member_order[cluster_rank[cluster[member_order]] >= n_filled],
-        member_order[cluster_rank[cluster[member_order]] < n_filled],
-    )
-    spilled_items, spill_urn, spill_mass = pour_into_urns(
-        mass_left[light_ids], capacity - cluster_mass[clusters[n_filled:]]
-    )
+    rank = np.empty(len(total), np.int64)
+    rank[clusters] = np.arange(len(clusters))
+    order = members[np.lexsort((members, rank[cluster[members]]))]
+    heavy_ids, light_ids = (order[rank[cluster[order]] >= n_filled], order[rank[cluster[order]] < n_filled])
+    spilled_items, spill_urn, spill_mass = pour_into_urns(mass_left[light_ids], capacity - total[clusters[n_filled:]])
     position = np.concatenate([np.repeat(np.arange(len(n_train)), n_single), heavy_ids, light_ids[spilled_items]])
-    heavy_urn = cluster_rank[cluster[heavy_ids]] - n_filled
+    heavy_urn = rank[cluster[heavy_ids]] - n_filled
     urn = np.concatenate([np.arange(n_single.sum()), n_single.sum() + heavy_urn, n_single.sum() + spill_urn])
     mass = np.concatenate([np.full(n_single.sum(), capacity), mass_left[heavy_ids], spill_mass])
     urn_order = np.argsort(urn, kind="stable")

@@ -31,8 +31,7 @@ Departures from the paper:
 - source=known_dht (Table IV) uses the true triplets, and is charged for the matrices that they follow from.
 - source=known_matrix draws without replacement in proportion to w = argmin Var(sum_k w_k N^k), w >= 0, sum w = 1. The
   last constraint is not printed, but w = 0 is optimal without it. Clients of weight zero fill the cohort.
-- A client that failed three times in a row is withheld for some rounds (`round/backoff.py`), as k_c and k_r are often
-  the same clients.
+- A client that failed three times in a row is withheld for some rounds (`round/backoff.py`): k_c and k_r rarely change.
 
 A selection's probability is that of its first draw. Its part `role` is 0 for a k_p, 1 for a k_c and 2 for a k_r.
 """
@@ -178,20 +177,20 @@ class FedDiverse(Selector[State]):
         """
         D = normalise_triplets(delta)
         chosen_ids: list[int] = []
-        remaining_ids = ctx.available
-        while len(chosen_ids) < ctx.cohort and len(remaining_ids):
+        ids_left = ctx.available
+        while len(chosen_ids) < ctx.cohort and len(ids_left):
             position = len(chosen_ids) % 3
             if position == 0:
                 k = draw_one_client(
-                    draw_probabilities(delta[:, DRAW_ORDER[turn % 3]], is_known, remaining_ids), ctx.rng.random()
+                    draw_probabilities(delta[:, DRAW_ORDER[turn % 3]], is_known, ids_left), ctx.rng.random()
                 )
                 turn += 1
             else:
                 p, c = chosen_ids[-1 - (position - 1)], chosen_ids[-1]
                 scores = -(D @ D[p]) if position == 1 else self._cross_scores(D @ np.cross(D[p], D[c]))
-                k = int(top(np.where(is_known, scores, -np.inf), remaining_ids, 1, ctx.rng, self.tie)[0])
+                k = int(top(np.where(is_known, scores, -np.inf), ids_left, 1, ctx.rng, self.tie)[0])
             chosen_ids.append(k)
-            remaining_ids = remaining_ids[remaining_ids != k]
+            ids_left = ids_left[ids_left != k]
         return chosen_ids
 
     def _cross_scores(self, cross_products: Values) -> Values:
@@ -231,19 +230,16 @@ def normalise_triplets(delta: Triplets) -> Triplets:
     return np.where(triplet_sums > MIN_SUM, delta / np.where(triplet_sums > MIN_SUM, triplet_sums, 1.0), 1 / 3)
 
 
-def draw_probabilities(weights: Values, is_known: Bool[np.ndarray, "_n"], remaining_ids: Ids) -> Values:
-    """Return each client's probability to be drawn out of `remaining_ids` in proportion to `weights`, [K].
+def draw_probabilities(weights: Values, is_known: Bool[np.ndarray, "_n"], ids_left: Ids) -> Values:
+    """Return each client's probability to be drawn out of `ids_left` in proportion to `weights`, [K].
 
-    Where all weights are zero, the clients with a known triplet have equal probabilities; where none is known, all
-    have.
+    Where all weights are zero, the clients with a known triplet have equal probabilities, or all if none is known.
     """
-    draw_weights = weights[remaining_ids]
-    if draw_weights.sum() < MIN_SUM:
-        draw_weights = (
-            is_known[remaining_ids].astype(np.float64) if is_known[remaining_ids].any() else np.ones(len(remaining_ids))
-        )
+    shares = weights[ids_left]
+    if shares.sum() < MIN_SUM:
+        shares = is_known[ids_left].astype(np.float64) if is_known[ids_left].any() else np.ones(len(ids_left))
     probabilities = np.zeros(len(weights))
-    probabilities[remaining_ids] = draw_weights / draw_weights.sum()
+    probabilities[ids_left] = shares / shares.sum()
     return probabilities
 
 

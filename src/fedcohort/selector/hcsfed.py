@@ -48,7 +48,7 @@ from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundCo
 
 UNCLUSTERED = -1  # the stratum of clients without a sketch
 MAX_SKETCH_VALUE = 1e12
-SKETCH_KEY = 0  # all clients compress with the same random numbers, in all rounds and runs
+KEY = 0  # all clients compress with the same random numbers, in all rounds and runs
 TOO_MANY_STRATA = (
     "{option} has more strata than the cohort has clients: the same strata are drawn from in every round, and clients "
     "of the others never train. Set selector.strata=null"
@@ -139,9 +139,7 @@ class HcsFed(Selector[State]):
         unqueried_ids = ctx.ready if self.is_reclustering_due(ctx.round) else ctx.ready[~state.asked[ctx.ready]]
         if not self.queries_sketches or not len(unqueried_ids):
             return ()
-        return (
-            Probe("compressed_gradient", unqueried_ids, {"rate": self.rate, "way": self.compress, "key": SKETCH_KEY}),
-        )
+        return (Probe("compressed_gradient", unqueried_ids, {"rate": self.rate, "way": self.compress, "key": KEY}),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.is_reclustering_due(ctx.round):
@@ -161,10 +159,9 @@ class HcsFed(Selector[State]):
         unqueried_ids = np.flatnonzero(~state.asked[outcome.clients])
         if self.queries_sketches or not len(unqueried_ids):
             return advice, state
-        new_updates = outcome.signals["update"][unqueried_ids]
+        delta = outcome.signals["update"][unqueried_ids]
         sketches = [
-            sketch.sketch_gradient(row, self.rate, self.compress, new_generator(SKETCH_KEY, "signal/sketch"))
-            for row in new_updates
+            sketch.sketch_gradient(row, self.rate, self.compress, new_generator(KEY, "signal/sketch")) for row in delta
         ]
         return advice, store_sketches(state, outcome.clients[unqueried_ids], np.stack(sketches))
 
@@ -188,26 +185,22 @@ class HcsFed(Selector[State]):
         available, stratum = ctx.available, state.stratum
         m, H = min(ctx.cohort, len(available)), int(stratum.max(initial=UNCLUSTERED)) + 1
         others = available[stratum[available] == UNCLUSTERED]
-        sketch_norms = np.linalg.norm(state.X, axis=1) if state.X.shape[1] else np.full(ctx.n_clients, np.nan)
+        norm = np.linalg.norm(state.X, axis=1) if state.X.shape[1] else np.full(ctx.n_clients, np.nan)
         n_others = self._unclustered_draws(others, m, ctx)
         available_members = np.array([(stratum[available] == h).sum() for h in range(H)], dtype=np.int64)
-        stratum_draws = self.draws_per_stratum(state, H, available_members, m - n_others)
+        draws = self.draws_per_stratum(state, H, available_members, m - n_others)
         probability, clients = np.zeros(ctx.n_clients), np.empty(0, np.int64)
         for h in range(H):
-            member_ids = available[stratum[available] == h]
-            draw_weights = (
-                sketch_norms if self.queries_sketches and sketch_norms[member_ids].sum() > 0 else np.ones(ctx.n_clients)
-            )
-            clients = np.append(clients, draw(draw_weights, member_ids, int(stratum_draws[h]), ctx.rng))
-            if stratum_draws[h]:
-                probability[member_ids] = (
-                    stratum_draws[h] / m * draw_weights[member_ids] / draw_weights[member_ids].sum()
-                )
+            members = available[stratum[available] == h]
+            weight = norm if self.queries_sketches and norm[members].sum() > 0 else np.ones(ctx.n_clients)
+            clients = np.append(clients, draw(weight, members, int(draws[h]), ctx.rng))
+            if draws[h]:
+                probability[members] = draws[h] / m * weight[members] / weight[members].sum()
         if m > len(clients):
             probability[others] = (m - len(clients)) / m / len(others)
             clients = np.append(clients, draw(np.ones(ctx.n_clients), others, m - len(clients), ctx.rng))
         stratum_or_nan = np.where(stratum == UNCLUSTERED, np.nan, stratum.astype(np.float64))
-        return Selection(np.sort(clients), probability, {"stratum": stratum_or_nan, "norm": sketch_norms}, probability)
+        return Selection(np.sort(clients), probability, {"stratum": stratum_or_nan, "norm": norm}, probability)
 
     def _unclustered_draws(self, unclustered: Ids, m: int, ctx: RoundContext) -> int:
         """Return the number of draws among unclustered clients, m N / K on average; 0 if sketches are queried."""
@@ -249,10 +242,8 @@ def stratum_weights(stratum_of_client: Ids, clients: Ids) -> Values:
         stratum_of_client: stratum of every client, [K]; N_h of them are in stratum h.
         clients: ids of the clients that arrived.
     """
-    stratum_sizes, arrivals_per_stratum = (
-        np.bincount(stratum_of_client + 1),
-        np.bincount(stratum_of_client[clients] + 1, minlength=1),
-    )
+    stratum_sizes = np.bincount(stratum_of_client + 1)
+    n_arrived = np.bincount(stratum_of_client[clients] + 1, minlength=1)
     client_stratum = stratum_of_client[clients] + 1
-    weights: Values = stratum_sizes[client_stratum] / len(stratum_of_client) / arrivals_per_stratum[client_stratum]
+    weights: Values = stratum_sizes[client_stratum] / len(stratum_of_client) / n_arrived[client_stratum]
     return weights

@@ -16,6 +16,7 @@ import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -172,6 +173,7 @@ class Reported:
 
 Signal = Static | Measured | Computed | Reported | RawUpdate | Derived | ServerMeasured
 QueriedSignal = Measured | Computed
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})  # of a signal that is queried without options
 
 
 def list_signals() -> list[str]:

@@ -26,10 +26,8 @@ from fedcohort.training.passes import PassOrders
 from fedcohort.training.transfer import Results, finish_in_blocks, to_device
 from fedcohort.types import ClientUpdate, UpdateGroup
 
-FLOPS_PER_SECOND = (
-    5e10  # FLOPs per second of a small matrix product; RATE and STEP_S only decide between dual and plain steps
-)
-STEP_OVERHEAD_S = 6e-5  # seconds of a mini-batch step apart from its matrix products
+# Of small matrix products, and of a mini-batch step apart from them; they only decide between dual and plain steps.
+FLOPS_PER_SECOND, STEP_OVERHEAD_S = 5e10, 6e-5
 MAX_GRAM_ENTRIES = 2**20  # largest number of entries of all Gram matrices in memory
 
 
@@ -88,12 +86,9 @@ class PaddedClients:
         """Return the samples in another order, with the same mini-batches of rows."""
         row_index, column_index = order[:, :, None], order[:, None, :]
         gram = self.gram_matrices.gather(1, row_index.expand_as(self.gram_matrices))
-        return PaddedClients(
-            self.logits.gather(1, row_index.expand_as(self.logits)),
-            gram.gather(2, column_index.expand_as(gram)),
-            self.y.gather(1, order),
-            self.sample_shares,
-        )
+        gram = gram.gather(2, column_index.expand_as(gram))
+        logits = self.logits.gather(1, row_index.expand_as(self.logits))
+        return PaddedClients(logits, gram, self.y.gather(1, order), self.sample_shares)
 
 
 class Dual:
@@ -107,8 +102,7 @@ class Dual:
     @staticmethod
     def supports(trainer: LocalTrainer) -> bool:
         """Return whether the model is a single Linear layer and clients train by plain SGD without hooks."""
-        linear = trainer.chain is not None and trainer.chain.is_linear
-        return linear and trainer.client.plain and not trainer.hooks
+        return trainer.chain is not None and trainer.chain.is_linear and trainer.client.plain and not trainer.hooks
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield groups of consecutive tasks of one shape; a client's update does not depend on its group."""
@@ -176,9 +170,8 @@ class Dual:
             a_indices = order[:, :, None].expand_as(a)
             a_in_order = a.gather(1, a_indices)
             steps = len(plan.passes[0][p][1])
-            tables.append(
-                self._train_pass(group.reorder(order), a_in_order, plan.shape.batch_width, steps, plan.tasks[0].lr)
-            )
+            width, lr = plan.shape.batch_width, plan.tasks[0].lr
+            tables.append(self._train_pass(group.reorder(order), a_in_order, width, steps, lr))
             a.scatter_(1, a_indices, a_in_order)
         update_group = self._group_updates(plan.tasks, group.gram_matrices, a, inputs)
         results = []
@@ -226,10 +219,8 @@ class Dual:
             torch.addmm(bias, x, self.layer.transposed_weight, out=logits[i, :n])
             torch.mm(x, x.t(), out=gram[i, :n, :n])
             y[i, :n] = client_labels
-        last_batch_row, row = (shape.steps - 1) * shape.batch_width, torch.arange(rows, device=weight.device)
-        share = torch.where(
-            row < last_batch_row, 1.0 / shape.batch_width, 1.0 / (counts[:, None] - last_batch_row).double()
-        )
+        last_row, row = (shape.steps - 1) * shape.batch_width, torch.arange(rows, device=weight.device)
+        share = torch.where(row < last_row, 1.0 / shape.batch_width, 1.0 / (counts[:, None] - last_row).double())
         return PaddedClients(logits, gram.add_(1.0), y, (share * (row < counts[:, None])).to(weight))
 
     def _train_pass(self, group: PaddedClients, a: Tensor, width: int, steps: int, lr: float) -> Float[Tensor, "k s"]:
@@ -239,10 +230,9 @@ class Dual:
         tensors = (group.logits, group.gram_matrices, a, group.sample_shares, reference_probs, group.y)
         batch_parts = zip(*(torch.split(tensor, width, 1) for tensor in tensors), strict=True)
         for logits, gram, a_batch, share, z, y in itertools.islice(batch_parts, steps):
-            current_logits = torch.baddbmm(logits, gram, a, alpha=-lr)
-            gradient, cross_entropies = output_gradient_and_losses(
-                objective, current_logits, y, z if objective.uses_reference else None, share
-            )
+            logits_now = torch.baddbmm(logits, gram, a, alpha=-lr)
+            reference = z if objective.uses_reference else None
+            gradient, cross_entropies = output_gradient_and_losses(objective, logits_now, y, reference, share)
             a_batch.add_(gradient)
             losses_by_step.append(cross_entropies)
         return torch.cat(losses_by_step, 1)

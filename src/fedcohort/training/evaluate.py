@@ -24,39 +24,33 @@ GRADIENT_BATCH = 256  # samples of a backward pass of `SignalMeasurer.gradient`
 
 def sample_rows(offsets: Ids, clients: Ids) -> Ids:
     """Return the row numbers of the clients' samples, client by client."""
-    return np.concatenate(
-        [np.arange(offsets[client], offsets[client + 1]) for client in clients] or [np.empty(0, np.int64)]
-    )
+    return np.concatenate([np.arange(offsets[k], offsets[k + 1]) for k in clients] or [np.empty(0, np.int64)])
 
 
 @torch.no_grad()
 def mean_over_samples(
-    network: nn.Module, client_samples: Shard, clients: Ids, functions: Sequence[SampleFunction]
+    network: nn.Module, shard: Shard, clients: Ids, functions: Sequence[SampleFunction]
 ) -> list[Float64[np.ndarray, "n"]]:
     """Return for each function its mean over each client's samples, [n]; NaN for a client without samples.
 
     Args:
         network: the model.
-        client_samples: samples of all clients.
+        shard: samples of all clients.
         clients: ids of the n clients.
         functions: functions (log_probs [B, C], labels [B]) -> [B] of single targets; if samples have several targets,
             their mean is taken first (`data.targets`).
     """
     was_training = network.training
     network.eval()
-    all_clients = np.array_equal(clients, np.arange(len(client_samples.offsets) - 1))
-    rows = (
-        None
-        if all_clients
-        else torch.from_numpy(sample_rows(client_samples.offsets, clients)).to(client_samples.y.device)
-    )
-    sample_counts = np.diff(client_samples.offsets)[clients]
+    all_clients = np.array_equal(clients, np.arange(len(shard.offsets) - 1))
+    rows = None if all_clients else torch.from_numpy(sample_rows(shard.offsets, clients)).to(shard.y.device)
+    sample_counts = np.diff(shard.offsets)[clients]
     values_by_function: list[list[Tensor]] = [[] for _ in functions]
-    for start, stop in pairwise(_batch_bounds(network, client_samples, sample_counts)):
-        x, y = _samples_between(client_samples, rows, start, stop)
+    for start, stop in pairwise(_batch_bounds(network, shard, sample_counts)):
+        x, y = _samples_between(shard, rows, start, stop)
         log_probs = F.log_softmax(network(x), -1)
         for function_values, function in zip(values_by_function, functions, strict=True):
-            function_values.append(client_samples.targets.per_sample(function)(log_probs, y).double())
+            function_values.append(shard.targets.per_sample(function)(log_probs, y).double())
     network.train(was_training)
     client_of_sample = np.repeat(np.arange(len(clients)), sample_counts)
     return [_segment_mean(function_values, client_of_sample, sample_counts) for function_values in values_by_function]
@@ -94,10 +88,10 @@ def over_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shard, Samp
     """
     value_table = torch.zeros((len(evaluations), len(clients)), dtype=torch.float64)
     for row, (shard, function) in zip(value_table, evaluations, strict=True):
-        rank_positions = positions_of_rank(
+        share = positions_of_rank(
             rank_of_process(), count_processes(), clients, np.diff(shard.offsets)[clients].astype(np.float64)
         )
-        client_rows = np.sort(np.array(rank_positions, dtype=np.int64))
+        client_rows = np.sort(np.array(share, dtype=np.int64))
         (values,) = mean_over_samples(network, shard, clients[client_rows], [function])
         row[torch.from_numpy(client_rows)] = torch.from_numpy(values)
     return list(reduce_sum(value_table).numpy())

@@ -32,6 +32,7 @@ from fedcohort.training.weighted import WeightedStep, validation_batches
 from fedcohort.types import ClientUpdate, Ids, UpdateGroup
 
 Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
+OrderedPass = tuple[Tensor, BatchRanges]  # order of the samples, on their device, and mini-batches of a pass
 
 
 class LocalTrainer:
@@ -137,26 +138,19 @@ class LocalTrainer:
         return draw_passes(rng, n_samples, batch_ranges, steps)
 
     def _run_passes(
-        self,
-        task: ClientTask,
-        data: Data,
-        corrections: Sequence[Correction],
-        passes: Sequence[tuple[Tensor, BatchRanges]],
+        self, task: ClientTask, data: Data, corrections: Sequence[Correction], orders: Sequence[OrderedPass]
     ) -> Tensor:
-        """Train `worker` on the task, and return the samples' losses before each step, [samples of all steps].
-
-        passes: order of the samples, on their device, and mini-batches of each pass.
-        """
+        """Train `worker` on the task, and return the samples' losses before each step, [samples of all steps]."""
         x, y, reference_probs = data
         use_eval = self.worker.has_batch_norm and len(y) == 1  # batch statistics of a single sample are undefined
         if self.worker.network.training == use_eval:
             self.worker.network.train(not use_eval)
         run_pass, losses = self._make_pass(task, corrections), [self.worker.w.new_empty(0)]
-        augmentation_rng = self._rng_of(task, "augmentation") if self.augmentation is not None else None
-        for rows, pieces in passes:
+        change_rng = self._rng_of(task, "augmentation") if self.augmentation is not None else None
+        for rows, pieces in orders:
             # A pass gathers its samples once; its mini-batches are views of them.
             reference = None if reference_probs is None else reference_probs.index_select(0, rows)
-            inputs = self._augment_inputs(gather_rows(x, rows), augmentation_rng)
+            inputs = self._augment_inputs(gather_rows(x, rows), change_rng)
             losses.append(run_pass(inputs, y.index_select(0, rows), reference, pieces))
         return torch.cat(losses)
 
@@ -210,15 +204,12 @@ class LocalTrainer:
             group: sum of the updates of clients that were trained at once and the norm of `delta`; None to compute it.
         """
         worker, steps = self.worker, sum(len(pieces) for _, pieces in passes)
-        hooks = self.codec.hooks if task.plain else self.hooks
-        results = finish_all(hooks, corrections, worker.w, steps, task.lr)
+        results = finish_all(self.codec.hooks if task.plain else self.hooks, corrections, worker.w, steps, task.lr)
         if not self.sends_all(task):
-            draws = partial(self._rng_of, task, "codec")
-            delta = transmit_update(
-                self.codec, worker.layout, task.tensor_mask, delta() if callable(delta) else delta, draws
-            )
+            update, draws = delta() if callable(delta) else delta, partial(self._rng_of, task, "codec")
+            delta = transmit_update(self.codec, worker.layout, task.tensor_mask, update, draws)
         buffers = worker.buffers.clone() if len(worker.buffers) else worker.buffers
-        uploads = {name: upload for hook_result in results for name, upload in hook_result.uploads.items()}
+        uploads = {name: upload for part in results for name, upload in part.uploads.items()}
         vectors = [*uploads.values(), *([buffers] if len(buffers) else [])]
         update_norm = torch.linalg.vector_norm(delta() if callable(delta) else delta) if group is None else group[1]
         make_update = partial(
@@ -239,11 +230,10 @@ class LocalTrainer:
             group=None if group is None else group[0],
         )
         norms = [update_norm, *map(torch.linalg.vector_norm, vectors)]
-        stored = {name: vector for hook_result in results for name, vector in hook_result.stored.items()}
+        stored = {name: vector for part in results for name, vector in part.stored.items()}
         n_bytes = worker.w.nbytes * (1 + len(uploads))
-        return TrainingResult(
-            self.count_samples(task), passes, losses, norms, stored, task.remember, n_bytes, make_update
-        )
+        n_used = self.count_samples(task)
+        return TrainingResult(n_used, passes, losses, norms, stored, task.remember, n_bytes, make_update)
 
     def _loss_after(self, task: ClientTask) -> float:
         """Return the mean cross-entropy of `worker` on all of T_k, in nats; NaN if the task does not ask for it."""
