@@ -31,23 +31,23 @@ def arrivals(ran: FinishedRun) -> set[int]:
 @pytest.mark.parametrize(("fraction", "clients", "count"), [(0.1, 12, 2), (0.07, 100, 7), (0.25, 12, 3), (1.0, 5, 5)])
 def test_the_number_of_attackers(fraction: float, clients: int, count: int) -> None:
     # ceil(fraction K), although .07 * 100 is 7.000000000000001
-    attackers = make("attack", "loss_inflation", fraction=fraction).liars(clients, new_generator(0, "attack"))
+    attackers = make("attack", "loss_inflation", fraction=fraction).attacker_ids(clients, new_generator(0, "attack"))
     assert len(attackers) == len(set(attackers.tolist())) == count
     assert sorted(attackers.tolist()) == attackers.tolist()
 
 
 def test_the_seed_determines_the_attackers() -> None:
     attack = make("attack", "loss_inflation")
-    drawn = [tuple(attack.liars(50, new_generator(seed, "attack")).tolist()) for seed in (0, 0, 1, 2, 3)]
+    drawn = [tuple(attack.attacker_ids(50, new_generator(seed, "attack")).tolist()) for seed in (0, 0, 1, 2, 3)]
     assert drawn[0] == drawn[1]
     assert len(set(drawn)) > 2
 
 
 def test_attackers_report_inflated_losses() -> None:
     attack = make("attack", "loss_inflation", factor=3, shift=-1, signals=["loss"])
-    assert attack.claim("loss", np.array([1.0, 2.0])).tolist() == [2.0, 5.0]
-    assert attack.claim("train_loss", np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
-    assert attack.about == {"loss"}
+    assert attack.falsify("loss", np.array([1.0, 2.0])).tolist() == [2.0, 5.0]
+    assert attack.falsify("train_loss", np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
+    assert attack.falsified_signals == {"loss"}
 
 
 def test_inflating_each_sample_inflates_the_sums() -> None:
@@ -55,7 +55,7 @@ def test_inflating_each_sample_inflates_the_sums() -> None:
     attack = make("attack", "loss_inflation", factor=3, signals=["loss_sum", "loss_squares", "loss_high"])
     x = np.array([1.0, 2.0, 3.0])
     for word, true, inflated in (("loss_sum", x.sum(), 18), ("loss_squares", x @ x, 9 * 14), ("loss_high", x.max(), 9)):
-        assert attack.claim(word, np.array([true])).tolist() == [inflated]
+        assert attack.falsify(word, np.array([true])).tolist() == [inflated]
 
 
 def test_every_reader_of_reported_losses_can_be_attacked() -> None:
@@ -67,7 +67,7 @@ def test_every_reader_of_reported_losses_can_be_attacked() -> None:
     }
     assert set(LOSS_SIGNALS) == reported_signals - {"train_loss_std", "loss_count"}
     for word in ("oort", "pyramidfl"):
-        assert make_components(f"selector={word}").selector.needs & make("attack", "loss_inflation").about
+        assert make_components(f"selector={word}").selector.needs & make("attack", "loss_inflation").falsified_signals
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_every_reader_of_reported_losses_can_be_attacked() -> None:
 )
 def test_an_attack_without_effect_is_reported(options: dict[str, float], about: set[str]) -> None:
     attack = make("attack", "loss_inflation", signals=["loss", "loss_sum"], **options)
-    assert attack.about == about
+    assert attack.falsified_signals == about
     notice = ["attack=lie has no effect: attack.factor=1 attack.shift=0 leaves loss, loss_sum as measured"]
     assert list(attack.notices("lie")) == ([] if about else notice)
 

@@ -101,7 +101,7 @@ def test_local_training_sees_each_pass_changed() -> None:
 
         return noted
 
-    trainer.watch = watch
+    trainer.wrap_step = watch
     trainer.train(task_of(1, units=2, round=4), {})
     x, _ = trainer.federation.train.samples_of(1)
     draws, expected = new_generator(SEED, "augmentation", 4, 1), []

@@ -37,7 +37,7 @@ def test_a_sample_is_the_mean_of_its_places_by_themselves(objective: Any) -> Non
     assert (adapted.plain, adapted.uses_reference, adapted.max_bounded_loss) == (
         False,
         objective.uses_reference,
-        objective.reach,
+        objective.max_bounded_loss,
     )
     assert adapted.minimises_mean == objective.minimises_mean
     value, plain = adapted.per_sample(logits, y, reference if adapted.uses_reference else None)

@@ -164,7 +164,7 @@ def _measure_store(facts: "Facts") -> float:
     It is 0 if too few rounds are run for that, and above `client_store.limit_gb`, where the store is in files.
     """
     config, K = facts.config, facts.federation.n_clients
-    numbers = sum(facts.components.remembers(False, facts.layout, int(facts.federation.n_train.max())).values())
+    numbers = sum(facts.components.stored_sizes(False, facts.layout, int(facts.federation.n_train.max())).values())
     needed = float(STORED_BYTES * K * numbers)
     in_files = needed > 1e9 * config["client_store"]["limit_gb"]
     return 0.0 if in_files or config["rounds"] * config["cohort"] < K else needed

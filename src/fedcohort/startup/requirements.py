@@ -199,8 +199,8 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
         )
     elif components.deadline.partial_work and units == 1:
         lines.append(f"deadline.partial_work=true has no effect with client.{name}=1, which can't be done in part")
-    if components.attack.about and not components.attack.about & components.needs():
-        signals = ", ".join(sorted(components.attack.about))
+    if components.attack.falsified_signals and not components.attack.falsified_signals & components.needs():
+        signals = ", ".join(sorted(components.attack.falsified_signals))
         lines.append(
             f"attack={choices['attack']} has no effect: neither the selector nor the aggregator reads {signals}"
         )
