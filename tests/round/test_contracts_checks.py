@@ -94,7 +94,7 @@ def probes() -> dict[str, Any]:
 
 def schedules() -> dict[str, Any]:
     return {
-        "must be a Schedule": [],
+        "must be a ReadySchedule": [],
         "ReadySchedule.start_s": replace(INTERVALS, start_s=np.array([-1.0, 2.0])),
         "ReadySchedule.end_s must be a numeric": replace(INTERVALS, end_s=np.ones(3)),
         "ReadySchedule.period_s must be a numeric": replace(INTERVALS, period_s=np.full(3, 9.0)),
@@ -120,7 +120,7 @@ TIMING = Case(
     TIMES,
     {
         "must be a Timing": TWO,
-        **{f"Timing.{name}": replace(TIMES, **{name: -TWO}) for name in ("down", "infer", "unit", "up")},
+        **{f"Timing.{name}": replace(TIMES, **{name: -TWO}) for name in ("down_s", "infer_s", "unit_s", "up_s")},
         "above 0 where `timed`": Timing(*(np.zeros(2) for _ in range(4))),
     },
 )
@@ -169,8 +169,8 @@ CASES: Mapping[tuple[str, str], Case] = {
     ("availability", "schedule"): Case((DRAWS,), INTERVALS, schedules()),
     ("client", "lr_at"): Case((0,), 0.1, {"above 0": 0.0, "finite": float("inf")}),
     ("client", "optimizer"): Case((VECTOR, 0.1), torch.optim.SGD([nn.Parameter(VECTOR)], lr=0.1), {"Optimizer": 0.1}),
-    ("attack", "liars"): Case((2, None), IDS, {"in \\[0, 1\\]": np.array([2])}),
-    ("attack", "claim"): Case(("loss", TWO), NAN, {"array \\[2\\]": THREE}),
+    ("attack", "attacker_ids"): Case((2, None), IDS, {"in \\[0, 1\\]": np.array([2])}),
+    ("attack", "falsify"): Case(("loss", TWO), NAN, {"array \\[2\\]": THREE}),
     ("partition", "split"): SPLIT,
     ("partition", "deal"): SPLIT,
     ("label_noise", "rates"): Case((DRAWS,), TWO, {"in \\[0, 1\\]": 2 * TWO}),
