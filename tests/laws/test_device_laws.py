@@ -17,7 +17,7 @@ from remedies import remedy
 from yaml_words import list_options, make, node
 
 K = 40
-PHASES = ("down", "infer", "unit", "up")
+PHASES = ("down_s", "infer_s", "unit_s", "up_s")
 
 
 @pytest.fixture(params=list_options("device"))

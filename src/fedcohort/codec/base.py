@@ -27,7 +27,7 @@ class Codec(Component, Protocol):
 
     Attributes:
         hooks: its part of local training, where the update is restricted to what can be sent; () where it encodes
-            finished updates. Aggregators that need unrestricted updates require `component.FREE_UPDATE`.
+            finished updates. Aggregators that need unrestricted updates require `component.UNRESTRICTED_UPDATE`.
         identity: whether every update arrives unchanged.
     """
 

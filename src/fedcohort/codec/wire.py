@@ -87,7 +87,7 @@ def gather_sent_numbers(delta: Vector, rho: float, layout: Layout, seed: np.ndar
 
 
 def scatter_sent_numbers(sent_arrays: SentArrays, rho: float, layout: Layout, unbiased: bool) -> Float32Vector:
-    """Return the inverse of `gather_sent`, with 0 if nothing was sent, [P].
+    """Return the inverse of `gather_sent_numbers`, with 0 if nothing was sent, [P].
 
     Args:
         sent_arrays: seed and numbers.

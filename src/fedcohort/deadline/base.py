@@ -124,7 +124,7 @@ class DeadlineOutcome(ReadOnly):
         is_in_time: whether each client is in time.
         finish_s: seconds until each has answered with these units.
         train_s: seconds until the round closed.
-        phase_s: seconds of each of `PHASES` of a client's job, by name; for a late client those of the whole job.
+        phase_s: seconds of each of `JOB_PHASES` of a client's job, by name; for a late client those of the whole job.
         units_asked: units of local work requested of each client.
         announced_s: the announced deadline in seconds; inf without one.
     """
@@ -179,7 +179,7 @@ def compute_outcome(
 
 
 def _phase_seconds(timing: Timing, units_done: Ids, wall_time: Callable[[Values], Values]) -> dict[str, Values]:
-    """Return the seconds of each of `PHASES`, including those in which the client was away."""
+    """Return the seconds of each of `JOB_PHASES`, including those in which the client was away."""
     work_end_s = np.cumsum([timing.down_s, timing.infer_s, units_done * timing.unit_s, timing.up_s], axis=0)
     phase_ends_s = np.array([np.zeros(len(units_done)), *(wall_time(end_s) for end_s in work_end_s)])
     with np.errstate(invalid="ignore"):  # a client that never returns has one infinite phase and none after it

@@ -152,7 +152,7 @@ class InterruptHandler:
             self._phase = before
 
     def raise_if_interrupted(self) -> None:
-        """Raise `Stop` for a signal that had to wait, or whose exception was suppressed."""
+        """Raise `StopSignal` for a signal that had to wait, or whose exception was suppressed."""
         if self.exit_code and self._phase is RunPhase.START:
             raise StopSignal(self.exit_code)
 

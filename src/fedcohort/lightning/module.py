@@ -24,7 +24,8 @@ class ClientModule(pl.LightningModule):
 
     Attributes:
         network: the global network, from inputs [B, ...] to logits (`data.targets`).
-        watched: whether callbacks of Lightning may read `MONITORED`; logging takes as long as evaluating a small model.
+        watched: whether callbacks of Lightning may read `MONITORED_METRICS`; logging takes as long as evaluating a
+            small model.
         server_metrics: the server's metrics after the latest validation, over all ranks; NaN for a diverged model's
             loss.
         engine: trains clients; set by the loop, like the following attributes.
@@ -75,7 +76,7 @@ class ClientModule(pl.LightningModule):
     def on_validation_epoch_end(self) -> None:
         """Compute the metrics over all ranks by one exchange.
 
-        Callbacks can only read `MONITORED`, so that none of them selects a model by `test/*`.
+        Callbacks can only read `MONITORED_METRICS`, so that none of them selects a model by `test/*`.
         """
         with self.stopwatch.stage("evaluate"):
             sum_metrics_over_ranks([metric for collection in self._loader_metrics for metric in collection.values()])
@@ -106,7 +107,7 @@ def accuracy_and_loss(targets: Targets, logits: Tensor, y: Tensor) -> tuple[Tens
 
 
 def make_metrics() -> MetricCollection:
-    """Return metrics of accuracy and mean cross-entropy, NaN for a diverged model; `add_up` sums them over ranks."""
+    """Return metrics of accuracy and mean cross-entropy, NaN for a diverged model, not yet summed over the ranks."""
     means = {name: MeanMetric("disable", sync_on_compute=False) for name in ("acc", "loss")}
     return MetricCollection(dict(means), compute_groups=False)
 

@@ -66,7 +66,7 @@ def cluster_inertia(X: PointMatrix, cluster_of_row: Int64[np.ndarray, "_n"]) -> 
 
 
 def _run_lloyd(X: PointMatrix, n_clusters: int, rng: np.random.Generator) -> tuple[float, Int64[np.ndarray, "_n"]]:
-    """Run at most `MAX_STEPS` steps; return the inertia and each point's nearest centre.
+    """Run at most `MAX_LLOYD_STEPS` steps; return the inertia and each point's nearest centre.
 
     A step without improvement ends the run, also if it is worse by rounding, so that runs do not oscillate.
     """

@@ -79,7 +79,7 @@ class Budget:
 
     @property
     def limits(self) -> tuple[float | None, ...]:
-        """The value of each limit (rounds, virtual seconds, bytes, accuracy), in the order of `OPTIONS`."""
+        """The value of each limit (rounds, virtual seconds, bytes, accuracy), in the order of `BUDGET_OPTIONS`."""
         return self.rounds, self.virtual_s, self.bytes, self.acc
 
     @classmethod

@@ -60,8 +60,8 @@ class ClientFacts(Mapping[str, np.ndarray]):
     def clients_with_rows(self) -> Ids:
         """Sorted ids of the clients that have a row in the per-client table.
 
-        These clients have a flag other than `available`, or a value that is not a rank, or are among the `MAX_RANKED`
-        highest-ranked ones.
+        These clients have a flag other than `available`, or a value that is not a rank, or are among the
+        `MAX_RANKED_CLIENTS` highest-ranked ones.
         """
         id_groups = [ids for name, ids in self.ids_by_flag.items() if name != "available"]
         for name, (ids, values) in self.numeric_columns.items():
@@ -85,7 +85,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
         return np.asarray(flag[clients])
 
     def _highest_ranked(self) -> Ids:
-        """Return the ids of the `MAX_RANKED` clients that the selector ranked highest.
+        """Return the ids of the `MAX_RANKED_CLIENTS` clients that the selector ranked highest.
 
         Clients with a score, a probability or a part of a score are ranked by the first of these that has values.
         """

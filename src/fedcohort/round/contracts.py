@@ -1,4 +1,4 @@
-"""Checks of the results of components' methods in every round: `CHECKS` has a function for each group and method.
+"""Checks of the results of components' methods in every round: `CHECKS_BY_GROUP` names one for each group and method.
 
 A check gets the component, the result and the arguments of the call. It returns the result that the round uses.
 """

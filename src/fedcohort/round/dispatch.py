@@ -100,7 +100,7 @@ class Dispatcher:
         self.clock = Clock(components.availability, draws, settings.window_s)
         self.cohort = components.deadline.cohort_size(settings.cohort)
         self.populations = Populations.from_federation(federation, settings.cohort, cost_model.device_facts(draws))
-        self.timing_by_rates: dict[int, Timing] = {}  # by the id of a `Rates` object; the cost model has two
+        self.timing_by_rates: dict[int, Timing] = {}  # by the id of a `JobRates` object; the cost model has two
 
     @property
     def client_reports(self) -> ClientReports:

@@ -28,7 +28,7 @@ def name_of(component: object, option: str) -> str:
 
 
 def guard(component: P, group: str, option: str, contract: type) -> P:
-    """Return the part with each method of `CHECKS` wrapped by its check.
+    """Return the part with each method of `CHECKS_BY_GROUP` wrapped by its check.
 
     Args:
         component: the component.

@@ -148,8 +148,8 @@ def deadline_metrics(finished: Finished) -> Mapping[str, float]:
 def spread_columns(signal: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
     """Return the columns of a signal by name: `signal_<name>`, or `signal_<name>.0`, `.1`, ... if values are [n, d].
 
-    There are none if d is above `MAX_COLUMNS`, as a compressed gradient can be as long as the model. A signal of pairs
-    of clients has as many columns as the round has clients; the columns of larger rounds are null here.
+    There are none if d is above `MAX_SIGNAL_COLUMNS`, as a compressed gradient can be as long as the model. A signal of
+    pairs of clients has as many columns as the round has clients; the columns of larger rounds are null here.
     """
     if values.ndim == 1:
         return {f"signal_{signal}": values}

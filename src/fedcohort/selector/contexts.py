@@ -122,7 +122,7 @@ class Measurements:
         return replace(self, r=rewards, r_unit=self.r_unit.after(np.abs(new_rewards), scale_rule))
 
     def contexts(self) -> ContextMatrix:
-        """Return the context x(i) of each client, [n_clients, 4], in the order of `FEATURES`.
+        """Return the context x(i) of each client, [n_clients, 4], in the order of `FEATURE_NAMES`.
 
         NaN for one not finite.
         """

@@ -148,7 +148,7 @@ class Flash(Selector[State]):
 
     @property
     def used_features(self) -> tuple[str, ...]:
-        """Return the names of the context's features in use, in the order of `FEATURES`."""
+        """Return the names of the context's features in use, in the order of `FEATURE_NAMES`."""
         return tuple(name for name in FEATURE_NAMES if name in self.features)
 
     @property

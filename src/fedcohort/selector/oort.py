@@ -52,7 +52,7 @@ from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome,
 
 @dataclass(frozen=True)
 class Oort(RankingOptions, Selector[State]):
-    """Oort, a client selector; its options are those of `Ranking`."""
+    """Oort, a client selector; its options are those of `RankingOptions`."""
 
     backs_off: ClassVar[bool] = True
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS})

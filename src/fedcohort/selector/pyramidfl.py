@@ -80,7 +80,7 @@ class State:
 
 @dataclass(frozen=True)
 class PyramidFl(RankingOptions, Selector[State]):
-    """PyramidFL, a client selector; further options are those of `Ranking`.
+    """PyramidFL, a client selector; further options are those of `RankingOptions`.
 
     Attributes:
         overcommit: size of the ranking's cohort over m.

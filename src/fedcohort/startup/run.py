@@ -35,7 +35,7 @@ def run(composition: Composed, job: SweepJob | None = None, *, last: bool = Fals
 
     Raises:
         FedcohortError: if the run is rejected or fails.
-        SystemExit: with the code of the signal that stopped it; `interrupt.Stop` before training has begun.
+        SystemExit: with the code of the signal that stopped it; `interrupt.StopSignal` before training has begun.
     """
     with interrupts.handle_signals():
         try:

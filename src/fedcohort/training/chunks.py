@@ -16,7 +16,7 @@ _widest_output_by_network: "WeakKeyDictionary[nn.Module, dict[torch.Size, int]]"
 
 
 def count_at_once(network: nn.Module, x: Tensor) -> int:
-    """Return the number of samples of a forward pass, at least `LEAST`; x: inputs of the shape of the samples.
+    """Return the number of samples of a forward pass, at least `MIN_SAMPLES_AT_ONCE`; x: the inputs of the samples.
 
     The widest output of the network is measured once for each shape, by a forward pass of one sample in eval mode.
     """
