@@ -181,7 +181,7 @@ class HcsFed(Selector[State]):
         return stratum
 
     def _draw_cohort(self, state: State, ctx: RoundContext) -> Selection:
-        """Return the cohort, drawn stratum by stratum; `draws_per_stratum` gives the number of clients of each stratum."""
+        """Return the cohort, drawn stratum by stratum; `draws_per_stratum` gives their numbers."""
         available, stratum = ctx.available, state.stratum
         m, H = min(ctx.cohort, len(available)), int(stratum.max(initial=UNCLUSTERED)) + 1
         others = available[stratum[available] == UNCLUSTERED]
