@@ -90,12 +90,18 @@ def test_clients_are_drawn_with_assign_drawn(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"client": [30, 10, None, 10, 20]}, r"availability.client: .*: row 2 holds .* but a name must be"),
-        ({"client": [30.5, 10, 20, 10, 20]}, r"availability.client: .*: row 0 holds 30.5, but a name"),
+        ({"client": [30, 10, None, 10, 20]}, r"availability.client: .*, row 2 is empty"),
+        (
+            {"client": [30.5, 10, 20, 10, 20]},
+            r"availability.client: .*, row 0 has name 30.5; names are texts, or whole numbers",
+        ),
         ({"start_s": [0, 10, 0, 40, None]}, r"availability.start: .*: column 'start_s', row 4 is empty"),
-        ({"start_s": [0, float("nan"), 0, 40, 20]}, r"column 'start_s', row 1 holds nan: expected a number"),
-        ({"start_s": [-1, 10, 0, 40, 20]}, r"column 'start_s', row 0 holds -1, which must be in \[0, 1e11\], seconds"),
-        ({"end_s": [60, 20, "late", 50, 30]}, r"availability.end: .*, row 2 holds 'late': expected a number"),
+        ({"start_s": [0, float("nan"), 0, 40, 20]}, r"column 'start_s', row 1 has a value that is NaN or infinite"),
+        (
+            {"start_s": [-1, 10, 0, 40, 20]},
+            r"column 'start_s', row 0 holds -1.0, which must be in \[0, 1e11\], seconds",
+        ),
+        ({"end_s": [60, 20, "late", 50, 30]}, r"availability.end: .*, row 2 holds 'late', which is not a number"),
         ({"end_s": [60, 20, 20, 50, 20]}, r"row 4 begins at 20 and ends at 20: an interval must be at least"),
         ({"end_s": [60, 5, 20, 50, 30]}, r"row 1 begins at 10 and ends at 5: an interval must be at least"),
         ({"end_s": [60, 45, 20, 50, 30]}, r"row 3 begins at 40, before row 1 of the same client ends at 45"),
@@ -103,11 +109,14 @@ def test_clients_are_drawn_with_assign_drawn(tmp_path: Path) -> None:
             {"start_s": [0, 45, 0, 10, 20], "end_s": [60, 50, 20, 20, 30]},
             r"row 3 begins at 10, before row 1 .* in order",
         ),
-        ({"state": [1, 1, "no", 1, 0]}, r"availability.state: .*: column 'state', row 0 holds '1': expected 1"),
+        (
+            {"state": [1, 1, "no", 1, 0]},
+            r"availability.state: .*: column 'state', row 2 holds 'no', which is not a number",
+        ),
         ({"state": [1, 1, 2, 1, 0]}, r"availability.state: .*: column 'state', row 2 holds 2: expected 1, 0, or -1"),
         (
             {"end_s": [60, 20, 20, 50, 1e308]},
-            r"availability.end: .*, row 4 holds 1e\+308, which must be in \[0, 1e11\]",
+            r"availability.end: .*, row 4 holds 1e\+308, which float32 can't hold",
         ),
         ({"end_s": [60, 20, 20, 50, 2e9]}, r"availability.end: .*: row 4 ends 2e\+09 seconds after the table begins"),
         ({"start_s": [1e-7, 10, 0, 40, 20], "end_s": [2e-7, 20, 20, 50, 30]}, r"row 0 .* interval must be at least"),
@@ -166,7 +175,7 @@ def test_a_pickle_is_rejected(tmp_path: Path) -> None:
     pickled.write_bytes(pickle.dumps(TABLE))
     with pytest.raises(OptionError, match=r"path must be a file that ends in .parquet or .csv, got .*ready.pkl"):
         replace(trace("ready.csv"), path=str(pickled))
-    with pytest.raises(DataError, match=r"availability.path: .* can't be read as a .parquet file"):
+    with pytest.raises(DataError, match=r"availability.path: .* can't be read, it is truncated or no parquet file"):
         trace(str(pickled.rename(tmp_path / "ready.parquet"))).schedule(Draws(0, 3))
     with pytest.raises(DataError, match="there is no such file"):
         trace(str(tmp_path / "nowhere.csv")).schedule(Draws(0, 3))

@@ -1,6 +1,5 @@
 """The demo: a user's selector compared with random selection and the best method, and commands that can be pasted."""
 
-import math
 import shlex
 from pathlib import Path
 
@@ -29,26 +28,15 @@ def test_the_demo_prints_a_few_lines_and_runnable_commands(
     lines = captured.out.splitlines()
     assert len(lines) + len(captured.err.splitlines()) <= 60
     assert sum(line.startswith("run ") and "here/python train.py selector=" in line for line in lines) == 3
-    *_, flash, page, _, sweep, see = lines
+    *_, page, _, sweep, see = lines
     assert page == f"Report: {tmp_path / 'logs' / 'demo' / 'report.html'}"
     assert "<h2>Results</h2>" in (tmp_path / "logs" / "demo" / "report.html").read_text()
-    assert flash.split(":")[0] in ("flash", "flash_answered")
-    assert "points against random, at " in flash
-    assert " times the bytes" in flash
+    assert "points" in captured.out
+    assert "×)" in captured.out, "costs are multiples of those of random selection"
     words = f"selector=flash,random,flash_answered {' '.join((*SETTING, *SMALL))} seed=0,1,2"
     assert sweep.endswith(f": here/python train.py -m {words}")
     assert shlex.split(see)[-2:] == ["ui", "sweep=null"]
     assert demo.SETTING_TEXT not in captured.out, "other options than the setting's may change it"
-
-
-def test_costs_are_multiples_of_those_of_random_selection() -> None:
-    row = {"selector": "mine", "difference": 0.102, "virtual_s_times": 1.01, "bytes_times": 5.0}
-    explanation = demo.explain_costs({**row, "client_flops_times": 2.04})
-    assert (
-        explanation == "mine: +10.2 points against random, at 5.0 times the bytes and 2.0 times the client computation"
-    )
-    explanation = demo.explain_costs({**row, "bytes_times": 1.0, "client_flops_times": math.nan})
-    assert explanation == "mine: +10.2 points against random, at the same cost"
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ def test_a_folder_without_test_file_says_so(csv: Path) -> None:
     ],
 )
 def test_options_out_of_range(tmp_path: Path, option: str, value: object) -> None:
-    with pytest.raises(OptionError, match=rf"\b{option} must be .*got"):
+    with pytest.raises(OptionError, match=rf"\b{option} (and label )?must be .*got"):
         replace(folder(tmp_path), **{option: value})  # type: ignore[arg-type]
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedcohort.dataset.leaf import Division, Rules, divide, subsample
+from fedcohort.dataset.leaf import Division, Rules, subsample
 from fedcohort.errors import DataError, OptionError
 from known import known
 
@@ -12,7 +12,7 @@ OWNER = np.repeat(np.arange(6), SIZES)
 
 
 def divided(test: str = "sample", users: float = 1.0, least: int = 0, given: int = 60, seed: int = 0) -> Division:
-    return divide("toy", OWNER, Rules(test, users, least), np.random.default_rng(seed), given)
+    return Rules(test, users, least).divide("toy", OWNER, np.random.default_rng(seed), given)
 
 
 def test_nine_tenths_of_each_persons_samples_train() -> None:

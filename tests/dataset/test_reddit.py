@@ -113,7 +113,7 @@ def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
     (small / "vocabulary.parquet").unlink()
     with pytest.raises(DataError, match=r"needs vocabulary.parquet or vocabulary.csv"):
         load(small)
-    with pytest.raises(DataError, match=r"dataset=reddit needs dataset.path, a folder with train.parquet, test.par"):
+    with pytest.raises(DataError, match=r"dataset=reddit needs dataset.path, a folder with train.parquet and test.par"):
         Reddit(path=None, columns=None, vocabulary=10, users=1.0, least=0).load(0)
 
 

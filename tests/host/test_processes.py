@@ -10,11 +10,15 @@ from fedcohort.host.processes import check_processes, list_untried, make_repeata
 
 
 @pytest.mark.parametrize(
-    ("accelerator", "num_nodes", "named"),
-    [("cpu", 1, []), ("gpu", 1, ["GPUs"]), ("cpu", 2, ["machines"]), ("gpu", 2, ["GPUs", "machines"])],
+    ("accelerator", "devices", "num_nodes", "named"),
+    [
+        *(("cpu", 1, 1, []), ("cpu", 4, 1, []), ("gpu", 1, 1, [])),
+        *(("gpu", 2, 1, ["several GPUs (trainer.devices=2)"]), ("cpu", 1, 2, ["machines"])),
+        ("gpu", 4, 2, ["GPUs", "machines"]),
+    ],
 )
-def test_untested_configurations_give_a_notice(accelerator: str, num_nodes: int, named: list[str]) -> None:
-    lines = list_untried(accelerator, num_nodes)
+def test_untested_hardware_gives_a_notice(accelerator: str, devices: int, num_nodes: int, named: list[str]) -> None:
+    lines = list_untried(accelerator, devices, num_nodes)
     assert len(lines) == bool(named)
     assert all(word in lines[0] for word in named)
 

@@ -34,7 +34,7 @@ WORDS = ("selector=flash", "agg=scaffold", "rounds=4", "callback=default")
 QUIET = ("callback.figures=null", "callback.progress=null")
 POINTS: dict[str, tuple[Any, str]] = {
     "claiming the folder": (claim, "claim_folder"),
-    "noting the start": (provenance, "note_start"),
+    "noting the start": (provenance, "append_start"),
     "beginning the fit": (fit, "_begin"),
     "training a client": (LocalTrainer, "begin"),
     "committing a journal line": (journal, "commit_step"),
@@ -44,7 +44,7 @@ POINTS: dict[str, tuple[Any, str]] = {
     "syncing a file": (os, "fsync"),
     "replacing a file": (os, "replace"),
     "writing a file": (folder, "write_atomically"),
-    "merging the client tables": (client_table, "consolidate"),
+    "merging the client tables": (client_table, "merge_steps"),
     "writing the summary": (Summary, "finish"),
     "ending the journal": (journal.Journal, "finish"),
 }

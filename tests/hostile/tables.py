@@ -139,8 +139,8 @@ def label_tables() -> list[Case]:
         table("n_classes too small for texts", {"label": words}, "3 different labels", words="dataset.n_classes=2"),
         table("n_classes beyond the limit", {}, "n_classes must be", words="dataset.n_classes=100001"),
         table("n_classes a text", {}, "n_classes must be", words="dataset.n_classes=many"),
-        table("the label is the feature", {}, "another column than label", words="dataset.features=label"),
-        table("the label is the client", {}, "another column than label", words="dataset.client=label"),
+        table("the label is the feature", {}, "must be two columns", words="dataset.features=label"),
+        table("the label is the client", {}, "must be two columns", words="dataset.client=label"),
         table("the label left out", {}, "leave_out must be", words="dataset.leave_out=[label]"),
     ]
 

@@ -135,7 +135,7 @@ def test_invalid_column_names_are_rejected(layout: str) -> None:
         ({name: None}, rf"columns\.{name} must be a text that is not empty, got None"),
         (
             {name: "a", second_name: "a"},
-            rf"columns\.{name} must be another column than columns\.{second_name}, got 'a'",
+            rf"columns\.{second_name} and columns\.{name} must be two columns, got 'a' for both",
         ),
     ]
     for columns, message in cases:
@@ -181,7 +181,7 @@ def test_named_sequences_are_read_even_if_lines_exist(tmp_path: Path) -> None:
     ("layout", "part", "name", "message"),
     [
         ("uci_har", "test", "subject", r"row 0 is of subject 1, which "),
-        ("uci_har", "train", "label", r"counts from 1 to 6"),
+        ("uci_har", "train", "label", r"has label 6; labels must be whole, at least 0 and at most 5"),
         ("reddit", "train", "y", r"row 0 is not 'their x' shifted by one"),
         ("reddit", "test", "x", r"row \d+ holds nothing but <PAD>"),
     ],

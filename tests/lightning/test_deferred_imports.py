@@ -82,3 +82,25 @@ def test_a_module_that_is_there_stays() -> None:
     with defer_slow_imports():
         assert sys.modules[NAME] is module
     assert sys.modules[NAME] is module
+
+
+def test_an_import_of_a_submodule_imports_the_package_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torchvision imports `torch._dynamo.utils`, and torchmetrics imports torchvision where it is installed."""
+    (tmp_path / "outer_package" / "inner").mkdir(parents=True)
+    (tmp_path / "outer_package" / "__init__.py").touch()
+    (tmp_path / "outer_package" / "inner" / "__init__.py").write_text("from outer_package.inner.loaded import VALUE\n")
+    for name in ("loaded", "other"):
+        (tmp_path / "outer_package" / "inner" / f"{name}.py").write_text(f"VALUE = [{name!r}]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(deferred_imports, "STAND_INS", {"outer_package.inner": {"VALUE": "stand-in"}})
+    with defer_slow_imports():
+        stand_in = import_module("outer_package.inner")
+        loaded, other = (import_module(f"outer_package.inner.{name}") for name in ("loaded", "other"))
+        package = import_module("outer_package.inner")
+    assert package is not stand_in
+    assert package.VALUE is loaded.VALUE, "the submodule that the package imports runs once"
+    assert other.VALUE == ["other"]
+    assert (package.loaded, package.other) == (loaded, other)
+    assert loaded.__spec__ is not None
+    assert loaded.__spec__.origin == str(tmp_path / "outer_package" / "inner" / "loaded.py")
+    assert sys.modules["outer_package.inner"] is package

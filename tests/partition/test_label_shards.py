@@ -36,5 +36,8 @@ def test_ten_shards_are_less_skewed_than_one() -> None:
 
 
 def test_too_many_shards_are_rejected_with_a_feasible_number() -> None:
-    with pytest.raises(OptionError, match=r"partition.shards=70 for 100 clients .* feasible: partition.shards<=60$"):
+    with pytest.raises(
+        OptionError,
+        match=r"partition.shards=70 is more than the 60 samples .*: partition.shards<=60$",
+    ):
         split(70, 100)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.errors import DamagedFile
-from fedcohort.record import manifest
+from fedcohort.record import digest, manifest
 from killing import kill_at
 
 OLD, NEW = {"a": b"old a", "b": b"old b"}, {"a": b"new a", "b": b"new b"}
@@ -35,7 +35,7 @@ def test_a_damaged_or_unknown_manifest_is_reported(tmp_path: Path) -> None:
     path.write_text(content.replace('"bytes": 5', '"bytes": 6', 1))
     with pytest.raises(DamagedFile, match=r"manifest\.json is damaged"):
         manifest.check_all_files(tmp_path)
-    path.write_text(content.replace('"format": 1', '"format": 9'))
+    path.write_text(digest.append_digest('{"format": 9, "files": {}}'))
     with pytest.raises(DamagedFile, match=r"manifest\.json has the format 9, this version of fedcohort reads 1"):
         manifest.check_all_files(tmp_path)
     path.write_bytes(content.replace("\n", "\r\n").encode())  # as git may check it out

@@ -14,7 +14,7 @@ NAMES = ["<script>x</script>", "a|b *c* `d`", "ucb_cs & 50 %"]
 def table() -> Table:
     frame = pd.DataFrame({"selector": NAMES, "acc": [0.123456789, float("nan"), 0.5], "n": [3, 2, 10]})
     titles = {"selector": "selector", "acc": "accuracy, %"}
-    return Table(frame, "Mean of 3 seeds_", {"acc": lambda x: f"{100 * x:.1f}"}, titles, bold={(2, "acc")})
+    return Table(frame, "Mean of 3 seeds_", {"acc": lambda x: f"{100 * x:.1f}"}, titles)
 
 
 def test_formats_titles_and_missing_values(table: Table) -> None:
@@ -30,18 +30,18 @@ def test_a_name_is_text_in_markdown_and_html(table: Table) -> None:
     text = table.markdown().splitlines()
     assert text[2] == r"| \<script>x\</script> | 12.3 |"
     assert text[3] == r"| a\|b \*c\* \`d\` | – |"
-    assert text[4] == "| ucb_cs & 50 % | **50.0** |"
+    assert text[4] == "| ucb_cs & 50 % | 50.0 |"
     html = table.html()
     assert "<script" not in html
     assert "&lt;script&gt;x&lt;/script&gt;" in html
-    assert '<th scope="row">ucb_cs &amp; 50 %</th><td><strong>50.0</strong></td>' in html
+    assert '<th scope="row">ucb_cs &amp; 50 %</th><td>50.0</td>' in html
     assert "<caption>Mean of 3 seeds_</caption>" in html
 
 
 def test_latex_is_a_booktabs_table_with_a_caption(table: Table) -> None:
     text = table.latex()
     assert r"\caption{Mean of 3 seeds\_}" in text
-    assert r"UCB-CS \& 50 \% & \textbf{50.0} \\" in text
+    assert r"UCB-CS \& 50 \% & 50.0 \\" in text
     assert r"\begin{tabular}{lr}" in text
     assert r"\toprule" in text
     assert "$<$script$>$x$<$/script$>$" in text

@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 
 from fedcohort.record.history import History
+from fedcohort.results.run import Evaluations
 from fedcohort.study.compare_code import name_differences
-from fedcohort.study.measure import LOSS, ROUNDS, Trajectory, fingerprint_of
+from fedcohort.study.measure import LOSS, ROUNDS, fingerprint_of
+from study.tiny import make_curve
 
 STEPS = list(range(ROUNDS + 3))
 
@@ -23,9 +25,14 @@ def history(cohorts: Sequence[Sequence[int]] | None = None, losses: Sequence[flo
     return History(Path(), STEPS, STEPS, table, {LOSS: STEPS}, [], [], cohorts, cohorts, {}, {})
 
 
-def curve(**changes: np.ndarray) -> Trajectory:
-    steps = np.array(STEPS, float)
-    return replace(Trajectory(steps, 0.5 + 0.01 * steps, 7.0 * steps, 1e6 * steps), **changes)
+BASE = np.array(STEPS, float)
+VALUE, SECONDS, BYTES = 0.5 + 0.01 * BASE, 7.0 * BASE, 1e6 * BASE
+
+
+def curve(
+    steps: np.ndarray = BASE, value: np.ndarray = VALUE, virtual_s: np.ndarray = SECONDS, n_bytes: np.ndarray = BYTES
+) -> Evaluations:
+    return make_curve(steps, value, virtual_s, n_bytes)
 
 
 def test_the_fingerprint_covers_only_the_first_rounds() -> None:
@@ -44,23 +51,23 @@ def test_the_fingerprint_covers_only_the_first_rounds() -> None:
 
 def test_rounding_errors_are_no_difference() -> None:
     rounded = history(losses=[2.0 / (1 + step) * (1 + 1e-4) for step in STEPS])
-    near = curve(value=curve().value + 1e-3, virtual_s=curve().virtual_s * (1 + 1e-7))
+    near = curve(value=VALUE + 1e-3, virtual_s=SECONDS * (1 + 1e-7))
     assert name_differences((fingerprint_of(history()), curve()), (fingerprint_of(rounded), near)) == ""
-    shorter = Trajectory(*(column[: ROUNDS + 1] for column in vars(curve()).values()))
+    shorter = curve().up_to(ROUNDS, float("nan"))
     assert name_differences(("", curve()), (fingerprint_of(history()), shorter)) == ""
 
 
 @pytest.mark.parametrize(
     ("now", "expected"),
     [
-        (curve(value=curve().value + np.where(curve().steps > 2, 0.02, 0.0)), "value from round 3"),
-        (curve(virtual_s=1.17 * curve().virtual_s), "virtual_s from round 1"),
-        (curve(bytes=curve().bytes + 80), "bytes from round 1"),
-        (curve(value=np.where(curve().steps == 5, np.nan, curve().value)), "value from round 5"),
-        (curve(steps=2 * curve().steps), "evaluated rounds"),
+        (curve(value=VALUE + np.where(BASE > 2, 0.02, 0.0)), "value from round 3"),
+        (curve(virtual_s=1.17 * SECONDS), "virtual_s from round 1"),
+        (curve(n_bytes=BYTES + 80), "bytes from round 1"),
+        (curve(value=np.where(BASE == 5, np.nan, VALUE)), "value from round 5"),
+        (curve(steps=2 * BASE), "evaluated rounds"),
     ],
 )
-def test_differences_are_named(now: Trajectory, expected: str) -> None:
+def test_differences_are_named(now: Evaluations, expected: str) -> None:
     assert name_differences(("", curve()), (fingerprint_of(history()), now)) == expected
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from fedcohort.results.compare import Entry
+from fedcohort.results.difference import Difference, mean_of
 from fedcohort.study.judge import adjust_all, judge
 from fedcohort.study.results import load
 from study.tiny import make_results, write_study
@@ -91,7 +93,7 @@ def test_ranks_and_numbers_of_seeds(tmp_path: Path) -> None:
     assert ranks == {"random": 2.0, "flash": 1.0, "powd": 3.0}
     # deviations of the methods: flash .01, powd sqrt(3) / 100; the median is between: (1 + sqrt(3)) / 200 = .01366
     # a true difference of .01 is .732 of it, which 17 seeds show with a chance of 80 %
-    assert equal.seeds_needed == 17
+    assert equal.power.seeds_needed == 17
     assert verdict.ranks is not None
     assert list(verdict.ranks.by_setting) == ["equal", "noisy"]
     # the cells' means: flash, random, powd; and in `noisy` flash, then random and powd, both .81, share 2 and 3
@@ -163,7 +165,7 @@ def test_missing_runs_are_listed(tmp_path: Path) -> None:
     flash = verdict.settings["equal"].methods["flash"]
     assert flash.sign == 0
     assert math.isnan(flash.p_values.within_setting)
-    assert verdict.settings["equal"].seeds_needed is None
+    assert verdict.settings["equal"].power.seeds_needed is None
     assert verdict.ranks is None
 
 
@@ -269,16 +271,18 @@ def test_a_copy_of_the_baseline_does_not_change_the_seeds_needed(tmp_path: Path)
     without, with_copy = (
         judge(study, make_results(study, {"equal": {**late_means, **extra}})) for extra in ({}, {"powd": BASE})
     )
-    assert with_copy.settings["equal"].seeds_needed == without.settings["equal"].seeds_needed
+    assert with_copy.settings["equal"].power.seeds_needed == without.settings["equal"].power.seeds_needed
     equal = judge(study, make_results(study, {"equal": {"random": BASE, "powd": BASE}})).settings["equal"]
-    assert equal.seeds_needed is None
+    assert equal.power.seeds_needed is None
 
 
 def test_a_method_with_few_seeds_does_not_change_the_seeds_needed(tmp_path: Path) -> None:
     """Two seeds of one's own changed what is printed of everybody's."""
     study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
     without, with_method = (
-        judge(study, make_results(study, {"equal": {**LATE_MEANS["equal"], **extra}})).settings["equal"].seeds_needed
+        judge(study, make_results(study, {"equal": {**LATE_MEANS["equal"], **extra}}))
+        .settings["equal"]
+        .power.seeds_needed
         for extra in ({}, {"mine": [0.2, 0.9]})
     )
     assert without == with_method
@@ -287,10 +291,12 @@ def test_a_method_with_few_seeds_does_not_change_the_seeds_needed(tmp_path: Path
 def test_adjusted_p_values_keep_their_order(tmp_path: Path) -> None:
     """They were in that of a set of names, which each process has anew: equals changed places from page to page."""
     study = write_study(tmp_path, **ROWS)
-    ps = {(cell, row): 0.01 for cell in ("equal", "noisy") for row in ("flash", "powd", "mine")}
-    adjusted = adjust_all(study, ps)
-    assert {place: p.within_setting for place, p in adjusted.items()} == pytest.approx(dict.fromkeys(ps, 0.03))
-    assert list(adjusted) == list(ps)
+    difference = Difference(0.1, 0.1, 3, 0.1, p=0.01)
+    pairs = [(cell, row) for cell in ("equal", "noisy") for row in ("flash", "powd", "mine")]
+    entries = {pair: Entry({}, mean_of([0.5]), difference, p=0.03) for pair in pairs}
+    adjusted = adjust_all(study, entries)
+    assert {pair: p.over_all for pair, p in adjusted.items()} == pytest.approx(dict.fromkeys(pairs, 0.06))
+    assert list(adjusted) == pairs
 
 
 def test_the_best_oracle_is_selected_on_the_other_seeds(tmp_path: Path) -> None:

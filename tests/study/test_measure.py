@@ -11,23 +11,25 @@ import pytest
 from fedcohort.record import provenance
 from fedcohort.record.journal import Journal
 from fedcohort.results.compare import Options
+from fedcohort.results.run import Evaluations
 from fedcohort.results.target import Target
 from fedcohort.study.definition import clock_limit
-from fedcohort.study.measure import Trajectory, evaluations_of, measure, summarise
+from fedcohort.study.measure import measure, summarise
 from fedcohort.study.result_files import Row
 from record.made_up import info, report
+from study.tiny import make_curve
 
 
-def curve(*values: float) -> Trajectory:
+def curve(*values: float) -> Evaluations:
     steps = np.arange(len(values), dtype=float)
-    return Trajectory(steps, np.array(values), 10 * steps, 100 * steps)
+    return make_curve(steps, values, 10 * steps, 100 * steps)
 
 
 def columns(
-    curve: Trajectory, goal: float = math.nan, clock_s: float = math.nan, crossing: str = "window", **options: Any
+    curve: Evaluations, goal: float = math.nan, clock_s: float = math.nan, crossing: str = "window", **options: Any
 ) -> Row:
     settings = Options("test/acc", **options)
-    return summarise(evaluations_of(curve, settings, clock_s), settings, Target(crossing=crossing), goal)
+    return summarise(curve.up_to(settings.horizon, clock_s), settings, Target(crossing=crossing), goal)
 
 
 def test_late_mean_last_and_best_values() -> None:
@@ -41,16 +43,14 @@ def test_late_mean_last_and_best_values() -> None:
 
 def test_with_a_clock_the_late_mean_covers_the_last_sixth_of_the_time() -> None:
     """Of 60 s the last ten: one model until 54 s, the next from there, and what comes at 61 s is too late."""
-    trajectory = Trajectory(
-        *(np.array(x, float) for x in ([0, 1, 2, 3], [0.1, 0.5, 0.8, 0.9], [0, 30, 54, 61], [0] * 4))
-    )
+    trajectory = make_curve([0, 1, 2, 3], [0.1, 0.5, 0.8, 0.9], [0, 30, 54, 61], [0] * 4)
     assert columns(trajectory, clock_s=60.0)["late"] == pytest.approx(0.4 * 0.5 + 0.6 * 0.8)
     # a fast run that had done all of its rounds at 40 s is as good as it was then; a slow one has its first model
     assert columns(curve(0.1, 0.5, 0.7, 0.4, 0.6), clock_s=60.0)["late"] == pytest.approx(0.6)
     assert columns(curve(0.1, 0.5), clock_s=9.0)["late"] == pytest.approx(0.1)
     # rounds alone don't say who is better: three of the slow one's are its whole run
-    slow = Trajectory(np.arange(4.0), np.array([0.1, 0.3, 0.6, 0.8]), np.array([0.0, 20.0, 40.0, 50.0]), np.zeros(4))
-    fast = Trajectory(np.arange(4.0), np.array([0.1, 0.8, 0.8, 0.8]), np.array([0.0, 50.0, 55.0, 60.0]), np.zeros(4))
+    slow = make_curve(range(4), [0.1, 0.3, 0.6, 0.8], [0, 20, 40, 50], [0] * 4)
+    fast = make_curve(range(4), [0.1, 0.8, 0.8, 0.8], [0, 50, 55, 60], [0] * 4)
     assert columns(slow)["late"] < columns(fast)["late"]
     assert columns(slow, clock_s=60.0)["late"] == pytest.approx(columns(fast, clock_s=60.0)["late"])
 
@@ -70,9 +70,7 @@ def test_the_late_mean_of_a_short_run_excludes_the_initial_model() -> None:
 def test_a_target_met_exactly_is_met_before_and_after_it_is_kept(target: float) -> None:
     """Curves are kept in single precision, where 0.7 and 0.9 are a little less, and 0.6 a little more."""
     trajectory = curve(0.1, target - 1e-4, target)
-    stored = Trajectory(
-        trajectory.steps, trajectory.value.astype(np.float32).astype(float), trajectory.virtual_s, trajectory.bytes
-    )
+    stored = replace(trajectory, values=trajectory.values.astype(np.float32).astype(float))
     assert [columns(run, target, crossing="first")["rounds_to_target"] for run in (trajectory, stored)] == [2.0, 2.0]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from fedcohort.results.correction import adjust
+from fedcohort.results.verdict import adjust
 from fedcohort.study import report
 from fedcohort.study.judge import judge
 from fedcohort.study.page_data import compare_overall

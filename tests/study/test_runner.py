@@ -170,9 +170,9 @@ def test_a_setting_with_a_clock_is_measured_by_time(tmp_path: Path) -> None:
     results = run_study(study, tmp_path / "logs")
     key = ("timed", "random", 0)
     assert results.rows[key]["late"] == pytest.approx(
-        mean_over_time(results.curves[key].virtual_s, results.curves[key].value, 1000.0)
+        mean_over_time(results.curves[key].spent["virtual_s"], results.curves[key].values, 1000.0)
     )
-    assert results.rows[key]["late"] != pytest.approx(float(results.curves[key].value[-3:].mean()))
+    assert results.rows[key]["late"] != pytest.approx(float(results.curves[key].values[-3:].mean()))
     report.write(study, results)
     assert "where virtual time ends it, over the last sixth of that time" in (study.folder / "README.md").read_text()
 

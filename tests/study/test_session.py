@@ -10,10 +10,9 @@ from fedcohort.command import study as command
 from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.record import history, metadata
 from fedcohort.study import runner
-from fedcohort.study.check_conditions import check_conditions
 from fedcohort.study.definition import list_conditions
 from fedcohort.study.session import lock_study
-from fedcohort.study.tasks import Task, seconds_before
+from fedcohort.study.tasks import Task, check_conditions, seconds_before
 from study.tiny import run_task, write_study
 from yaml_words import CONFIGS
 

@@ -14,10 +14,9 @@ from fedcohort.results.verdict import Rules
 from fedcohort.study import leaderboard, report, tune
 from fedcohort.study.checks import read_rules
 from fedcohort.study.definition_file import load
-from fedcohort.study.measure import Trajectory
 from fedcohort.study.result_files import DONE, FAILED
 from fedcohort.study.tasks import Outcome, Task
-from study.tiny import TUNE, make_results, write_study
+from study.tiny import TUNE, make_curve, make_results, write_study
 from yaml_words import CONFIGS
 
 FIRST = ["selector.discount=0.7", "selector.tie=random"]  # ucb_cs as it is
@@ -38,7 +37,7 @@ class Player:
         self.tasks.append(task)
         words = dict(word.split("=", 1) for word in task.overrides)
         value = 1 - (float(words["selector.discount"]) - 0.2) ** 2 - 0.1 * (task.seed == 8)
-        curve = Trajectory(*(np.array(x, float) for x in ([0, 1, 2], [0.1, value, value], [0, 1, 2], [0, 1, 2])))
+        curve = make_curve([0, 1, 2], [0.1, value, value], [0, 1, 2], [0, 1, 2])
         return Outcome(DONE, "", {}, curve)
 
 
@@ -128,7 +127,7 @@ def test_a_failed_trial_counts_and_has_no_value(tmp_path: Path, monkeypatch: pyt
 def test_a_trial_with_a_nan_mean_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     zero = np.array([0.0, 1.0])
-    diverged = Outcome(DONE, "", {}, Trajectory(zero, np.array([0.1, np.nan]), zero, zero))
+    diverged = Outcome(DONE, "", {}, make_curve(zero, [0.1, np.nan], zero, zero))
     monkeypatch.setattr(tune, "run_tasks", played(lambda task: diverged))
     lines = search(tmp_path, 1)
     assert lines[0] == f"ucb_cs [1/1] {' '.join(FIRST)}: no value, its mean is nan"

@@ -8,9 +8,9 @@ import numpy as np
 import yaml
 
 from fedcohort.jobs.launch import Launch
+from fedcohort.results.run import Evaluations
 from fedcohort.study.definition import Study, list_conditions
 from fedcohort.study.definition_file import load
-from fedcohort.study.measure import Trajectory
 from fedcohort.study.result_files import DONE
 from fedcohort.study.results import Results
 from fedcohort.study.results import load as load_results
@@ -53,13 +53,19 @@ def run_study(study: Study, logs: Path, seeds: Sequence[int] | None = None, log:
     return load_results(study)
 
 
+def make_curve(steps: object, value: object, virtual_s: object, n_bytes: object) -> Evaluations:
+    """Return the curve of a run from the columns of `curves.parquet`."""
+    columns = [np.array(column, dtype=float) for column in (steps, value, virtual_s, n_bytes)]
+    return Evaluations(columns[0], columns[1], {"virtual_s": columns[2], "bytes": columns[3]})
+
+
 def make_results(study: Study, late_means: Mapping[str, Mapping[str, Sequence[float]]]) -> Results:
     """Results of runs whose late means are given by cell and row, seed by seed."""
     results = Results(study.folder)
     for cell, methods in late_means.items():
         for row, values in methods.items():
             for seed, value in enumerate(values):
-                curve = Trajectory(*(np.array(x, float) for x in ([0, 1], [0.1, value], [0, 60], [0, 1e6])))
+                curve = make_curve([0, 1], [0.1, value], [0, 60], [0, 1e6])
                 facts = {"cell": cell, "selector": row, "seed": seed, "status": DONE, "metric": study.metric}
                 facts |= {"virtual_s": 60.0, "bytes": 1e6, "client_flops": 2.0, "wall_s": 3.0, "commit": "c0ffee"}
                 facts |= {"probe_bytes": 500.0, "server_flops": 7.0, "config_hash": f"{study.name}/{cell}/{row}"}

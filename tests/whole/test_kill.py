@@ -172,3 +172,10 @@ def test_resuming_a_finished_run_sends_missing_rounds_to_mlflow(
     go(tmp_path, *untracked, *QUIET)
     assert go(tmp_path, *WORDS, *QUIET, "resume=true").reports == []
     assert tracked(tmp_path) == uninterrupted[1]
+
+
+def test_the_functions_at_which_runs_are_killed_exist() -> None:
+    """`make hostile KIND=kills` takes hours, runs outside the suite, and finds these functions by their names."""
+    from hostile.kills import POINTS
+
+    assert [point for point, (owner, name) in POINTS.items() if not callable(getattr(owner, name, None))] == []

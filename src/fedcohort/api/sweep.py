@@ -7,8 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.api.run import INTERRUPTED_CODE, RunResult, find_configs, plain_errors
-from fedcohort.api.tables import replace_data
+from fedcohort.api.run import INTERRUPTED_CODE, RunResult, find_configs, replace_data
 from fedcohort.console import terminal
 from fedcohort.host import messages
 from fedcohort.jobs.grid import begin_grid, run_grid
@@ -18,6 +17,7 @@ from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import JobRecord
 from fedcohort.report.table import Table
 from fedcohort.startup import command_line
+from fedcohort.startup.hydra_errors import plain_errors
 from fedcohort.startup.overrides import list_overrides
 from fedcohort.tracking.comparison import choose_axes, choose_baseline
 

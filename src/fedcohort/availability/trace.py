@@ -22,7 +22,7 @@ availability=phones sets the columns of a table of 723 phones over five days.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -30,11 +30,14 @@ from fedcohort import ranges
 from fedcohort.availability.base import Availability
 from fedcohort.availability.schedule import ReadySchedule
 from fedcohort.component import ADVANCING_CLOCK, Requirement
-from fedcohort.data.columns import Columns, check_path
+from fedcohort.dataset import trace_table
 from fedcohort.errors import DataError, OptionError
 from fedcohort.ranks import rank_of_process
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
+
+if TYPE_CHECKING:
+    from fedcohort.dataset.table import Frame
 
 CELL_SECONDS_RANGE, MAX_END_S = (
     "[0, 1e11]",
@@ -78,7 +81,7 @@ class Trace(Availability):
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({ADVANCING_CLOCK})
 
     def __post_init__(self) -> None:
-        check_path(self.path)
+        trace_table.check_path(self.path)
         for option in ("client", "start", "end"):
             ranges.text(option, getattr(self, option))
         for option in ("state", "period"):
@@ -109,14 +112,17 @@ class Trace(Availability):
         Raises:
             DataError: the table has an error.
         """
-        table = Columns.read("availability", self.path)
-        row_order, rows_per_device = table.sort("client", self.client)
+        columns = {option: getattr(self, option) for option in ("client", "start", "end", "state", "period")}
+        table = trace_table.read_table("availability", self.path, columns)
+        row_order, rows_per_device, (n_clients_without_gap, gap_message) = trace_table.sort_by_name(table, self.client)
         start_s, end_s = (seconds[row_order] for seconds in self._read_intervals(table))
         row_device = np.repeat(np.arange(len(rows_per_device)), rows_per_device)
         self._check_order(row_order, row_device, start_s, end_s)
         periods_s = self._read_periods(table, row_order, row_device, end_s)
         is_ready = (
-            np.ones(len(row_order), dtype=bool) if self.state is None else table.flags("state", self.state)[row_order]
+            np.ones(len(row_order), dtype=bool)
+            if self.state is None
+            else trace_table.read_flags(table, self.state)[row_order]
         )
         if not is_ready.any():
             raise DataError(
@@ -125,7 +131,6 @@ class Trace(Availability):
         start_s, end_s, row_device = _merge_intervals(start_s[is_ready], end_s[is_ready], row_device[is_ready])
         stop_pos = np.cumsum(np.bincount(row_device, minlength=len(rows_per_device)))
         first_pos = np.concatenate([[0], stop_pos[:-1]])
-        n_clients_without_gap, gap_message = table.find_gap("client", self.client)
         if self.assign == "by_id" and draws.n_clients > n_clients_without_gap:
             raise DataError(f"{gap_message}, or set availability.assign=drawn, which draws one for each client")
         client_device = self._assign_devices(first_pos, stop_pos, draws)
@@ -133,7 +138,7 @@ class Trace(Availability):
             start_s, end_s, first_pos[client_device], stop_pos[client_device], periods_s[client_device]
         )
 
-    def _read_intervals(self, table: Columns) -> tuple[Values, Values]:
+    def _read_intervals(self, table: "Frame") -> tuple[Values, Values]:
         """Return the seconds at which each row's interval begins and ends, [rows] each.
 
         Times that count from another origin, as UNIX time does, are shifted to second 0 of the virtual clock.
@@ -141,15 +146,15 @@ class Trace(Availability):
         Raises:
             DataError: a step is not an integer, or a row ends later than the clock is designed to run.
         """
-        start_s = table.numbers("start", self.start, CELL_SECONDS_RANGE, SECONDS_HINT)
+        start_s = trace_table.read_numbers(table, self.start, CELL_SECONDS_RANGE, SECONDS_HINT)
         if self.step_s is None:
-            end_s = table.numbers("end", self.end, CELL_SECONDS_RANGE, SECONDS_HINT)
+            end_s = trace_table.read_numbers(table, self.end, CELL_SECONDS_RANGE, SECONDS_HINT)
         else:
-            if (is_fractional := start_s != np.floor(start_s)).any():
-                row = int(is_fractional.argmax())
-                problem = f"holds {start_s[row]:g}: expected an integer number of steps of availability.step_s seconds"
-                raise DataError(f"availability.start: {self.path}: column {self.start!r}, row {row} {problem}")
-            if self.end in table.arrays:
+            allowed = "expected an integer number of steps of availability.step_s seconds"
+            table.check_cells(
+                self.start, start_s != np.floor(start_s), lambda row: f"holds {start_s[row]:g}: {allowed}"
+            )
+            if self.end in table.names:
                 _warn_on_rank_0(
                     f"availability.step_s={self.step_s:g}: each row of {self.path} lasts one step, and its column "
                     f"{self.end!r} is not read (availability.step_s=null reads it)"
@@ -194,7 +199,7 @@ class Trace(Availability):
             remedy = "the intervals of a client must be in order and apart"
             raise self._row_error("start", int(row_order[position + 1]), f"{problem}: {remedy}")
 
-    def _read_periods(self, table: Columns, row_order: Ids, row_device: Ids, end_s: Values) -> Values:
+    def _read_periods(self, table: "Frame", row_order: Ids, row_device: Ids, end_s: Values) -> Values:
         """Return the seconds after which each device repeats, [devices].
 
         Raises:
@@ -205,9 +210,12 @@ class Trace(Availability):
             np.full(len(row_order), end_s.max() if self.period_s is None else float(self.period_s)),
         )
         if self.period is not None:
-            option, periods_s = "period", table.numbers("period", self.period, "[1e-3, 1e9]", "seconds")[row_order]
-        if (is_changed := (row_device[1:] == row_device[:-1]) & (periods_s[1:] != periods_s[:-1])).any():
-            position = int(is_changed.argmax())
+            option, periods_s = (
+                "period",
+                trace_table.read_numbers(table, self.period, "[1e-3, 1e9]", "seconds")[row_order],
+            )
+        if (differs_from_previous := (row_device[1:] == row_device[:-1]) & (periods_s[1:] != periods_s[:-1])).any():
+            position = int(differs_from_previous.argmax())
             problem = (
                 f"has a period of {periods_s[position + 1]:g} seconds, and row {row_order[position]} of the "
                 f"same client {periods_s[position]:g}"
@@ -242,5 +250,5 @@ def _warn_on_rank_0(message: str) -> None:
 def _merge_intervals(start_s: Values, end_s: Values, device: Ids) -> tuple[Values, Values, Ids]:
     """Merge intervals of a device that touch or overlap; return starts, ends and devices, each [intervals]."""
     starts_new_interval = (device[1:] != device[:-1]) | (start_s[1:] > end_s[:-1])
-    is_first, is_last = (np.concatenate([[True], starts_new_interval]), np.concatenate([starts_new_interval, [True]]))
+    is_first, is_last = np.concatenate([[True], starts_new_interval]), np.concatenate([starts_new_interval, [True]])
     return start_s[is_first], end_s[is_last], device[is_first]

@@ -8,9 +8,9 @@ of this setting in `studies/regimes_digits`.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedcohort import units
 from fedcohort.api.comparison import Comparison, compare
@@ -66,17 +66,6 @@ def tabulate(comparison: Comparison, title: str) -> "Table":
     return table
 
 
-def explain_costs(row: Mapping[Any, Any]) -> str:
-    """Return `flash: +10.2 points against random, at 5.0 times the bytes and 2.0 times the client computation`."""
-    times = [
-        f"{row[f'{cost}_times']:.1f} times the {name}"
-        for cost, (name, _) in COSTS.items()
-        if abs(row[f"{cost}_times"] - 1) >= 0.05
-    ]
-    cost = " and ".join(filter(None, [", ".join(times[:-1]), *times[-1:]])) or "the same cost"
-    return f"{row['selector']}: {100 * row['difference']:+.1f} points against {BASELINE}, at {cost}"
-
-
 def main(arguments: Sequence[str] = ()) -> int:
     """Run the demo with options that differ from its defaults, and return the exit code. Raises `OptionError`."""
     out, runs, results = console(), list_runs(arguments), []
@@ -93,9 +82,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     out.print()
     # any other option may change the clients, or how many there are
     out.print(tabulate(comparison, f"Where selection pays: {SETTING_TEXT}" if common == list(SETTING) else ""))
-    rows = [row for row in comparison.table.to_dict("records") if not math.isnan(row["difference"])]
     for line in (
-        *map(explain_costs, rows),
         f"Report: {page}",
         "With identical clients no method is significantly better than random selection, and with label noise methods "
         "that prefer high losses are far worse: studies/regimes_digits/README.md",

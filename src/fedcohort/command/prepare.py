@@ -21,8 +21,8 @@ from pathlib import Path
 
 from fedcohort import ranges
 from fedcohort.command.arguments import read_options
+from fedcohort.dataset.files import check_folder
 from fedcohort.dataset.raw.pieces import write
-from fedcohort.dataset.raw.source import check_source
 from fedcohort.errors import DataError, OptionError
 from fedcohort.host import disk
 from fedcohort.paths import expand_home
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     text = read_options([argument for argument in arguments if "=" in argument], ("size",)).get("size")
     if len(named) != 3:
         raise OptionError(f"type fedcohort prepare KIND SRC DST, where KIND is one of {', '.join(KINDS)}")
-    kind, source = named[0], check_source(named[1])
+    kind, source = named[0], check_folder(named[1], "SRC")
     ranges.choice("the kind", kind, *KINDS)
     destination = _destination(named[2], source)
     size = int(text) if text is not None and text.isdecimal() and len(text) < 9 else text

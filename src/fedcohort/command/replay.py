@@ -52,11 +52,11 @@ class LoggedSelector:
         missing, is_wide = [], any(len(round.arrived) > MAX_SIGNAL_COLUMNS for round in self.log.rounds)
         for name in sorted(self.selector.needs):
             signal = find_signal(name)
-            is_pairwise = isinstance(signal, Derived) and signal.pairs
-            self.pairwise |= {name} if is_pairwise else set()
-            logged = self.log.facts if isinstance(signal, Static) else self.log.signal_names
+            if is_pairwise := isinstance(signal, Derived) and signal.pairs:
+                self.pairwise |= {name}
+            is_logged = name in (self.log.facts if isinstance(signal, Static) else self.log.signal_names)
             may_be_logged = name in queried and isinstance(signal, Measured | Computed)
-            if (name not in logged and not may_be_logged) or (is_pairwise and is_wide):
+            if not (is_logged or may_be_logged) or (is_pairwise and is_wide):
                 missing.append(name)
         if missing:
             raise IncompatibleConfig(
@@ -147,28 +147,28 @@ def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> 
         IncompatibleConfig: if `candidate` queries what the run did not query.
         CheckpointError: if `original` departs from the log.
     """
-    for selector in {id(selector): selector for selector in (original, candidate)}.values():
+    selectors = [original] if original is candidate else [original, candidate]
+    for selector in selectors:
         selector.start(original.selector.needs)
     for round in log.rounds:
-        ctx, logged_probes = original.plan(round)
-        selection = original.select(round, ctx, logged_probes)
-        differs = not np.array_equal(selection.clients, round.chosen)
-        if original is candidate:
-            if differs:
+        logged_probes: list[Probe] = []
+        advice = []
+        for selector in selectors:
+            ctx, probes = selector.plan(round)
+            if selector is original:
+                logged_probes = probes
+            _check_queries(log, round, selector.name, logged_probes, probes)
+            selection = selector.select(round, ctx, probes)
+            if np.array_equal(selection.clients, round.chosen):
+                advice.append(selector.observe(round, selection, probes))
+            elif selector is candidate:
                 return Replayed(len(log.rounds), round.t + 1, round.chosen.tolist(), selection.clients.tolist())
-            original.observe(round, selection, logged_probes)
-            continue
-        if differs:
-            raise CheckpointError(
-                f"replaying {log.info.folder} with its own selector gives another cohort in round {round.t + 1}, so a "
-                "replay with another selector would mean nothing: fedcohort or the selector has changed since the run"
-            )
-        ctx, probes = candidate.plan(round)
-        _check_queries(log, round, candidate.name, logged_probes, probes)
-        choice = candidate.select(round, ctx, probes)
-        if not np.array_equal(choice.clients, round.chosen):
-            return Replayed(len(log.rounds), round.t + 1, round.chosen.tolist(), choice.clients.tolist())
-        if not _equal(original.observe(round, selection, logged_probes), candidate.observe(round, choice, probes)):
+            else:
+                raise CheckpointError(
+                    f"replaying {log.info.folder} with its own selector gives another cohort in round {round.t + 1}: "
+                    "fedcohort or the selector has changed since the run, so that no other selector can be compared"
+                )
+        if not _equal(advice[0], advice[-1]):
             raise IncompatibleConfig(
                 f"selector={candidate.name} selects the clients of the run up to round {round.t + 1}, but gives their "
                 "updates other weights there. The log does not hold the model that follows, so that later rounds can't "

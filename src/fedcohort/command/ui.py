@@ -22,14 +22,9 @@ from pathlib import Path
 from fedcohort import ranges
 from fedcohort.command.arguments import read_options
 from fedcohort.errors import OptionError, TrackingError
-from fedcohort.tracking import server, view
+from fedcohort.tracking import runs, server, view
 
-DEFAULTS = {
-    "sweep": "last",
-    "experiment": "fedcohort",
-    "tracking_uri": "sqlite:///logs/mlflow.db",
-    "port": "5000",
-}
+DEFAULTS = {"sweep": "last", "experiment": "fedcohort", "tracking_uri": "sqlite:///logs/mlflow.db", "port": "5000"}
 HOST = "127.0.0.1"
 START_S = 300.0  # seconds that MLflow's server may take to start
 
@@ -47,14 +42,12 @@ def find_page(where: server.Place, sweep: str) -> str:
 
     Raises `OptionError` for an experiment or a sweep that is not there, `TrackingError` for a server that is gone.
     """
-    if where.database is not None and not where.database.exists():
-        raise ranges.range_error("tracking_uri", "a database that exists, or the address of a server", where.uri)
+    query = runs.Query(where.uri, where.experiment)
     try:
-        experiment = server.connect(where).get_experiment_by_name(where.experiment)
+        client = runs.connect(query)
+        experiment = client.get_experiment(runs.find_experiment(client, query))
     except server.expected_errors() as error:
         raise TrackingError(f"MLflow at {where.uri} can't be read ({server.root_cause(error)})") from error
-    if experiment is None:
-        raise ranges.range_error("experiment", f"an experiment at {where.uri}", where.experiment)
     sweeps = view.list_sweeps(experiment.tags)
     if sweep == "null" or (sweep == "last" and not sweeps):
         return view.page_of_runs(experiment.experiment_id)

@@ -121,19 +121,15 @@ def check(raw: Raw) -> Raw:
     Raises `DataError` that names the dataset, what is wrong and where.
     """
     _check_ids(raw)
-    fields: dict[str, Any] = {"train": (raw.train_x, raw.train_y), "test": (raw.test_x, raw.test_y)}
-    parts = fields if raw.valid is None else {**fields, "valid": raw.valid}
-    checked = {part: _check_part(raw, part, *arrays) for part, arrays in parts.items()}
-    converted: dict[str, Any] = {
-        f"{part}_{axis}": array for part in fields for axis, array in zip("xy", checked[part], strict=True)
-    }
-    for name in IDS:
-        ids = getattr(raw, name)
-        converted[name] = None if ids is None else ids.astype(np.int64, copy=False)
+    x, y = _check_part(raw, "train", raw.train_x, raw.train_y)
+    test_x, test_y = _check_part(raw, "test", raw.test_x, raw.test_y)
+    ids = {name: getattr(raw, name) for name in IDS if getattr(raw, name) is not None}
+    converted: dict[str, np.ndarray] = {"train_x": x, "train_y": y, "test_x": test_x, "test_y": test_y}
+    converted |= {name: values.astype(np.int64, copy=False) for name, values in ids.items()}
     changed = [
-        f"{name} from {array.dtype} to {converted[name].dtype}"
-        for name, array in vars(raw).items()
-        if name in converted and array is not None and array.dtype != converted[name].dtype
+        f"{name} from {before.dtype} to {array.dtype}"
+        for name, array in converted.items()
+        if (before := getattr(raw, name)).dtype != array.dtype
     ]
     if changed:
         log.warning("dataset=%s: converted %s", raw.name, ", ".join(changed))
@@ -141,7 +137,8 @@ def check(raw: Raw) -> Raw:
         raise DataError(
             f"dataset={raw.name}: all {len(raw.train_x)} training samples are the same: there is nothing to learn"
         )
-    return replace(raw, **converted, valid=checked.get("valid"))
+    valid = None if raw.valid is None else _check_part(raw, "valid", *raw.valid)
+    return replace(raw, **converted, valid=valid)  # type: ignore[arg-type]  # mypy takes one type for all fields
 
 
 def _check_part(raw: Raw, part: str, x: Any, y: Any) -> tuple[np.ndarray, Labels]:  # noqa: ANN401  checked here

@@ -1,6 +1,6 @@
 """Read the natural clients of the rows of tables from a column of names or numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,25 +26,26 @@ class Owners:
     names: Sequence[str] = ()
 
 
-def read_owners(train: Frame, test: Frame, name: str | None) -> Owners:
+def read_owners(frames: Sequence[Frame], name: str | None) -> Owners:
     """Return the clients in the column `name`; no clients if it is None.
 
-    The test table may lack the column, the training table may not. Raises `DataError`.
+    frames: the training table, and possibly the test table, which may lack the column. Raises `DataError`.
     """
     if name is None:
         return Owners()
-    frames = [train, *([test] if name in test.names else [])]
+    frames = [frame for frame in frames if frame is frames[0] or name in frame.names]
     ids, names = read_clients(frames, [name] * len(frames))
-    first, second = np.split(ids, [train.table.num_rows])
-    return Owners(first, second if len(frames) == 2 else None, tuple(map(str, names)))
+    train, test = np.split(ids, [frames[0].table.num_rows])
+    return Owners(train, test if len(frames) > 1 else None, tuple(map(str, names)))
 
 
-def read_clients(frames: Sequence[Frame], columns: Sequence[str]) -> tuple[Ids, list[Any]]:
+def read_clients(frames: Sequence[Frame], columns: Sequence[str], what: str = "client") -> tuple[Ids, list[Any]]:
     """Return the client of each row, one table after the other, and the names of the clients.
 
     Args:
         frames: the tables.
         columns: for each table the column of clients.
+        what: the things that the cells name, for messages.
 
     Returns:
         The clients, int64 [rows of all tables], numbered in the sorted order of names, and the sorted names.
@@ -56,10 +57,7 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str]) -> tuple[Ids, 
 
     chunks: list[Any] = []
     for frame, name in zip(frames, columns, strict=True):
-        frame.check_name(name)
-        if not (arrow_columns.is_text(kind := frame.type_of(name)) or arrow_columns.is_number(kind)):
-            raise frame.column_error(name, f": column {name!r} must hold texts or numbers, it holds {kind}")
-        frame_chunks = [_unify_type(frame, name, start, chunk) for start, chunk in frame.chunks(name)]
+        frame_chunks = list(name_chunks(frame, name, what))
         if chunks and chunks[0].type != frame_chunks[0].type:
             what = f": column {name!r} mixes texts and numbers with that of {frames[0].where}"
             raise frame.column_error(name, what)
@@ -71,21 +69,32 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str]) -> tuple[Ids, 
     return numbers[encoded.indices.to_numpy()], sorted(names)
 
 
-def _unify_type(frame: Frame, name: str, start: int, chunk: Any) -> Any:  # noqa: ANN401  pyarrow has no types
-    """Return client names as large texts, or client numbers as int64, since large integers are not exact as floats."""
+def name_chunks(frame: Frame, name: str, what: str) -> Iterator[Any]:
+    """Yield the pieces of a column of names: large texts, int64 (large integers are not exact as floats), or bool.
+
+    Args:
+        frame: the table.
+        name: the column.
+        what: the things that the cells name, such as "client", for messages.
+
+    Raises:
+        DataError: a cell is empty, or neither a text nor a whole number; the message names the row.
+    """
     import pyarrow as pa
 
-    if arrow_columns.is_text(chunk.type):
-        return chunk.cast(pa.large_string())
-    if pa.types.is_boolean(chunk.type):
-        return chunk
-    if pa.types.is_floating(chunk.type):
-        values = chunk.cast(pa.float64()).to_numpy()
-        wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
-        allowed = "clients are texts, or whole numbers"
-        frame.check_cells(name, wrong, lambda row: f"has client {values[row]:g}; {allowed}", start=start)
-    try:
-        return chunk.cast(pa.int64())
-    except pa.ArrowInvalid as error:
-        what = f": column {name!r}: clients are texts, or whole numbers in int64: {str(error).splitlines()[0]}"
-        raise frame.column_error(name, what) from error
+    frame.check_name(name)
+    allowed = f"{what}s are texts, or whole numbers"
+    if not (arrow_columns.is_text(kind := frame.type_of(name)) or arrow_columns.is_number(kind)):
+        raise frame.column_error(name, f": column {name!r} holds {kind}; {allowed}")
+    for start, chunk in frame.chunks(name):
+        if pa.types.is_boolean(kind) or arrow_columns.is_text(kind):
+            yield chunk.cast(pa.large_string()) if arrow_columns.is_text(kind) else chunk
+            continue
+        if pa.types.is_integer(kind):
+            values = chunk.to_numpy()
+            wrong = values > np.iinfo(np.int64).max
+        else:
+            values = chunk.cast(pa.float64()).to_numpy()
+            wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
+        frame.check_cells(name, wrong, lambda row: f"has {what} {chunk[row].as_py()}; {allowed}", start=start)  # noqa: B023
+        yield pa.array(values.astype(np.int64))

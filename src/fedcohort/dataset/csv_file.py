@@ -8,7 +8,7 @@ import codecs
 import csv
 import io
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from fedcohort.dataset import arrow_columns
-from fedcohort.dataset.messages import SeveralProblems, TableProblem
+from fedcohort.dataset.messages import SeveralProblems
 from fedcohort.dataset.parquet import unreadable
 from fedcohort.errors import DataError
 from fedcohort.host import memory
@@ -48,39 +48,6 @@ OTHER_FORMATS = {  # first bytes of files that are no CSV, and what to do with t
 DECIMAL_COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"
 
 
-@dataclass(frozen=True)
-class CsvFormat:
-    """The format of a CSV file.
-
-    Attributes:
-        compression: "gzip" or None.
-        encoding: name of the codec.
-        separator: the character between columns.
-    """
-
-    compression: str | None = None
-    encoding: str = "utf-8"
-    separator: str = ","
-
-    def open(self, file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
-        """Open the file, decompressed, as a stream of bytes."""
-        return pa.input_stream(str(file), compression=self.compression)
-
-    def read(self, file: Path, threads: bool = True, **options: object) -> Any:  # noqa: ANN401
-        """Return the file as a `pa.Table`. options: further options of `pyarrow.csv.ParseOptions`."""
-        read = pa.csv.ReadOptions(encoding=self.encoding, use_threads=threads)
-        parse = pa.csv.ParseOptions(delimiter=self.separator, newlines_in_values=True, **options)
-        return pa.csv.read_csv(self.open(file), read_options=read, parse_options=parse)
-
-    def notes(self) -> list[str]:
-        """Return a note for each difference from UTF-8 text with commas."""
-        return [
-            *(["unpacked from gzip"] if self.compression else []),
-            *(["decoded from UTF-16"] if self.encoding != "utf-8" else []),
-            *([f"columns separated by {SEPARATORS[self.separator]}"] if self.separator != "," else []),
-        ]
-
-
 def read_csv(file: Path, decimal: str = "auto") -> tuple[Any, list[str]]:
     """Read a CSV file.
 
@@ -97,20 +64,36 @@ def read_csv(file: Path, decimal: str = "auto") -> tuple[Any, list[str]]:
     size = file.stat().st_size
     what = f"dataset.path: {file} ({size / 1e9:.1f} GB)"
     memory.require_memory(size / CSV_SHRINKS, what, "write it as Parquet, or use fewer rows")
-    csv_format = _recognise_format(file)
+    compression, encoding, separator = _recognise_format(file)
+    bad_rows: list[Any] = []
+
+    def skip(row: Any) -> str:  # noqa: ANN401  pyarrow has no types
+        bad_rows.append(row)
+        return "skip"
+
+    # pyarrow numbers the rows that it skips only without threads.
+    read = pa.csv.ReadOptions(encoding=encoding, use_threads=False)
+    parse = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=skip)
     try:
-        table = csv_format.read(file)
+        table = pa.csv.read_csv(pa.input_stream(str(file), compression=compression), read, parse)
     except (pa.ArrowException, OSError) as error:
-        raise _name_bad_rows(file, csv_format) or unreadable(file, error) from error
-    notes = csv_format.notes()
-    if decimal == "comma" or (decimal == "auto" and csv_format.separator != ","):
+        raise unreadable(file, error) from error
+    if bad_rows:
+        raise _wrong_length_error(file, bad_rows)
+    notes = ["unpacked from gzip"] if compression else []
+    notes += ["decoded from UTF-16"] if encoding != "utf-8" else []
+    notes += [f"columns separated by {SEPARATORS[separator]}"] if separator != "," else []
+    if decimal == "comma" or (decimal == "auto" and separator != ","):
         table, has_decimal_commas = _read_decimal_commas(table)
         notes += ["decimal commas"] * has_decimal_commas
     return table, notes
 
 
-def _recognise_format(file: Path) -> CsvFormat:
-    """Return the format of a CSV file. Raises `DataError` for other files, and for text in another encoding."""
+def _recognise_format(file: Path) -> tuple[str | None, str, str]:
+    """Return compression ("gzip" or None), encoding and separator of a CSV file.
+
+    Raises `DataError` for other files, and for text in another encoding.
+    """
     compression = None
     try:
         with file.open("rb") as stream:
@@ -118,15 +101,13 @@ def _recognise_format(file: Path) -> CsvFormat:
         if reason := next((reason for magic, reason in OTHER_FORMATS.items() if head.startswith(magic)), None):
             raise DataError(f"dataset.path: {file} {reason}")
         compression = "gzip" if head.startswith(GZIP) else None
-        head = CsvFormat(compression).open(file).read(HEAD_BYTES)
+        head = pa.input_stream(str(file), compression=compression).read(HEAD_BYTES)
         encoding = next((name for name, pattern in UTF16.items() if pattern.match(head)), "utf-8")
-        check_encoding(CsvFormat(compression).open(file), f"dataset.path: {file}", encoding)
+        check_encoding(pa.input_stream(str(file), compression=compression), f"dataset.path: {file}", encoding)
     except OSError as error:
         reason = f"is a damaged or incomplete gzip file: {error}" if compression else f"can't be read: {error.strerror}"
         raise DataError(f"dataset.path: {file} {reason}") from error
-    return CsvFormat(
-        compression, encoding, recognise_separator(head.decode(encoding, errors="ignore").lstrip("\ufeff"))
-    )
+    return compression, encoding, recognise_separator(head.decode(encoding, errors="ignore").lstrip("\ufeff"))
 
 
 def check_encoding(stream: Any, where: str, encoding: str = "utf-8") -> None:  # noqa: ANN401
@@ -161,27 +142,17 @@ def recognise_separator(head: str) -> str:
     return best
 
 
-def _name_bad_rows(file: Path, csv_format: CsvFormat) -> DataError | None:
-    """Return the error that names each row with too few or too many cells; None if there is no such row."""
-    bad_rows: list[Any] = []
-
-    def skip(row: Any) -> str:  # noqa: ANN401  pyarrow has no types
-        bad_rows.append(row)
-        return "skip"
-
-    try:
-        csv_format.read(file, threads=False, invalid_row_handler=skip)
-    except (pa.ArrowException, OSError):
-        return None
+def _wrong_length_error(file: Path, bad_rows: Sequence[Any]) -> DataError:
+    """Return the error that names the first rows with too few or too many cells."""
     further = f" ({len(bad_rows) - MAX_PROBLEMS} more such rows follow)" if len(bad_rows) > MAX_PROBLEMS else ""
     problems = [
-        TableProblem(
+        DataError(
             f"dataset.path: {file} can't be read, it is truncated or no csv file: row {row.number - 2} has "
             f"{row.actual_columns} cells, the header has {row.expected_columns}{further}"
         )
         for row in bad_rows[:MAX_PROBLEMS]
     ]
-    return SeveralProblems(problems) if len(problems) > 1 else next(iter(problems), None)
+    return SeveralProblems(problems) if len(problems) > 1 else problems[0]
 
 
 def _read_decimal_commas(table: Any) -> tuple[Any, bool]:  # noqa: ANN401  pyarrow has no types

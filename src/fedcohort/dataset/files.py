@@ -97,8 +97,8 @@ def check_folder(path: str, option: str = "dataset.path") -> Path:
             os.scandir(folder).close()
     except (OSError, RuntimeError, ValueError) as error:  # forbidden, too long, or the home of an unknown user
         raise DataError(f"{option}={path[:200]} can't be read: {getattr(error, 'strerror', None) or error}") from error
-    if not is_folder:
+    if not is_folder or not path.strip():
         missing = f"there is no such file or folder (from {Path.cwd()})"
-        fault = "this is no folder" if os.path.exists(folder) else missing
+        fault = "this is no folder (archives must be unpacked)" if path.strip() and os.path.exists(folder) else missing
         raise DataError(f"{option}={path[:200]}: {fault}")
     return folder

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns
+from fedcohort.dataset.clients import name_chunks
 from fedcohort.dataset.messages import Problems, list_names
 from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
@@ -131,27 +132,17 @@ def _check_classes(frames: Sequence[Frame], name: str, parts: Sequence[Ids], nam
 
 def _read_column(frame: Frame, name: str) -> np.ndarray:
     """Return the column's integers, or texts where there are any (dtype U)."""
-    column = frame.require_full(name)
-    if arrow_columns.is_text(column.type):
-        is_whole = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER))
-        if 2 * is_whole.sum() >= len(is_whole):
-            allowed = "among whole numbers: all labels must be of one kind"
-            frame.check_cells(
-                name, ~is_whole, lambda row: f"holds {column[row].as_py()[: arrow_columns.MAX_CELL]!r} {allowed}"
-            )
-        return np.array(column.to_pylist(), dtype=np.str_)
-    if pa.types.is_boolean(column.type):
-        return np.asarray(column.cast(pa.int8()))
-    if pa.types.is_integer(column.type):
-        return np.asarray(column)
-    if not arrow_columns.is_number(column.type):
-        what = f": column {name!r} must hold labels 0, 1, 2, ... or texts, it holds {column.type}"
-        raise frame.column_error(name, what)
-    values = np.asarray(column.cast(pa.float64()))
-    wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
-    allowed = "labels are texts, or whole numbers from 0 on"
-    frame.check_cells(name, wrong, lambda row: f"has label {values[row]:g}; {allowed}")
-    return values.astype(np.int64)
+    frame.require_full(name)
+    column = pa.chunked_array(list(name_chunks(frame, name, "label")))
+    if not arrow_columns.is_text(column.type):
+        return np.asarray(column).astype(np.int64)
+    is_whole = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER))
+    if 2 * is_whole.sum() >= len(is_whole):
+        allowed = "among whole numbers: all labels must be of one kind"
+        frame.check_cells(
+            name, ~is_whole, lambda row: f"holds {column[row].as_py()[: arrow_columns.MAX_CELL]!r} {allowed}"
+        )
+    return np.array(column.to_pylist(), dtype=np.str_)
 
 
 def _parse_numbers(values: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ Departures from LEAF: the random draws differ.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,10 +51,15 @@ class Division:
     test_owner: Ids | None
     note: str
 
+    @property
+    def clients(self) -> dict[str, Any]:
+        """The fields of `Raw` that describe the clients."""
+        return {"train_owner": self.owner, "test_owner": self.test_owner, "pooled_test": self.test_owner is None}
+
 
 @dataclass(frozen=True)
 class Rules:
-    """LEAF's options for the division into a training and a test part.
+    """LEAF's options, and the division into a training and a test part.
 
     Attributes:
         test: "sample", "user" or "given".
@@ -71,13 +76,74 @@ class Rules:
         ranges.number("users", self.users, "(0, 1]")
         ranges.integer("least", self.least, "[0, inf)")
 
+    def divide(
+        self, name: str, owner: Ids, rng: np.random.Generator, n_train_file: int, gap: int | None = None
+    ) -> Division:
+        """Divide rows by LEAF's rules.
+
+        Args:
+            name: name of the dataset, for messages.
+            owner: the person of each row, int64 [N], counted from 0.
+            rng: for all draws.
+            n_train_file: rows of the file's training part, which come first, for test=given.
+            gap: None if a person's samples have no order. Otherwise test=sample divides them in their order: the first
+                .9 are training samples, and `gap` samples after them are left out.
+
+        Raises:
+            DataError: if no training or no test sample remains.
+        """
+        if not len(owner):
+            raise DataError(f"dataset={name} has no samples")
+        rows = np.arange(len(owner)) if self.users == 1 else subsample(owner, self.users, rng)
+        counts = np.bincount(owner[rows], minlength=owner.max() + 1)
+        left_out = (counts > 0) & (counts < self.least)
+        rows = rows[~left_out[owner[rows]]]
+        if self.test == "given":
+            is_train = rows < n_train_file
+        elif self.test == "user":
+            present = np.unique(owner[rows])
+            is_train = np.isin(owner[rows], rng.permutation(present)[: int(TRAINING_SHARE * len(present))])
+        else:
+            # Of each person max(1, floor(.9 n)) samples are training samples; `gap` samples after them are left out.
+            people = owner[rows]
+            quota = np.maximum(1, np.floor(TRAINING_SHARE * np.bincount(people) + 1e-9).astype(np.int64))[people]
+            rank = rank_within_group(people, rng.permutation(len(people)) if gap is None else None)
+            is_used = (rank < quota) | (rank >= quota + (gap or 0))
+            rows, is_train = rows[is_used], rank[is_used] < quota[is_used]
+        sizes = np.bincount(owner[rows[is_train]], minlength=owner.max() + 1)
+        too_small = (sizes > 0) & (sizes < MIN_TRAINING_SAMPLES)
+        train, test_rows = rows[is_train & ~too_small[owner[rows]]], rows[~is_train]
+        clients = np.unique(owner[train])
+        has_new_people = not np.isin(owner[test_rows], clients).any()
+        test_rows = test_rows[has_new_people | ~too_small[owner[test_rows]]]
+        if not len(train) or not len(test_rows):
+            raise DataError(
+                f"dataset={name}: no {'test' if len(train) else 'training'} samples are left with test={self.test}, "
+                f"users={self.users:g} and least={self.least}"
+            )
+        note = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
+        note += "; the test samples are of other people: no metrics clients/acc_*" * has_new_people
+        if n_left_out := int((left_out | too_small).sum()):
+            note += f"; {n_left_out} with too few samples left out"
+        numbered = np.concatenate([clients, np.setdiff1d(owner[test_rows], clients)])
+        place = np.empty(owner.max() + 1, dtype=np.int64)
+        place[numbered] = np.arange(len(numbered))
+        test_owner = None if has_new_people else place[owner[test_rows]]
+        return Division(train, test_rows, place[owner[train]], test_owner, note)
+
+    def compare_with_original(self, *counts: tuple[str, int, int]) -> list[str]:
+        """Return notes on the differences between a pool and the original's; none if test=given skips a part of it.
+
+        counts: what is counted, the number in the pool, and the original's number.
+        """
+        return [] if self.test == "given" else [note for count in counts for note in difference(*count)]
+
 
 @dataclass(frozen=True)
-class LeafDataset(TableDataset):
+class LeafDataset(Rules, TableDataset):
     """A dataset with natural clients that LEAF's rules divide into a training and a test part.
 
     Attributes:
-        test, users, least: LEAF's rules (`Rules`).
         client: possible names of the column of people.
         hub_parts: parts that the hub has; a folder must have the first.
     """
@@ -85,18 +151,9 @@ class LeafDataset(TableDataset):
     client: ClassVar[Sequence[str]]
     hub_parts: ClassVar[Sequence[str]] = ("train",)
 
-    test: str
-    users: float
-    least: int
-
     def __post_init__(self) -> None:
-        super().__post_init__()
-        self.rules  # noqa: B018  checks the options
-
-    @property
-    def rules(self) -> Rules:
-        """LEAF's rules. Raises `OptionError` for values out of range."""
-        return Rules(self.test, self.users, self.least)
+        Rules.__post_init__(self)
+        TableDataset.__post_init__(self)
 
     def pool_frames(self) -> list[Frame]:
         """Return the tables that the rules divide; with test=given only those of training and test."""
@@ -110,74 +167,6 @@ class LeafDataset(TableDataset):
     def read_people(self, frames: Sequence[Frame]) -> Ids:
         """Return the person of each row, one table after the other, numbered in the sorted order of ids; int64 [N]."""
         return read_clients(frames, [column_of(frame, *self.client) for frame in frames])[0]
-
-
-def divide(
-    name: str, owner: Ids, rules: Rules, rng: np.random.Generator, n_train_file: int, gap: int | None = None
-) -> Division:
-    """Divide rows by LEAF's rules.
-
-    Args:
-        name: name of the dataset, for messages.
-        owner: the person of each row, int64 [N], counted from 0.
-        rules: the options.
-        rng: for all draws.
-        n_train_file: rows of the file's training part, which come first, for test=given.
-        gap: None if a person's samples have no order. Otherwise test=sample divides them in their order: the first
-            .9 are training samples, and `gap` samples after them are left out.
-
-    Raises:
-        DataError: if no training or no test sample remains.
-    """
-    if not len(owner):
-        raise DataError(f"dataset={name} has no samples")
-    rows = np.arange(len(owner)) if rules.users == 1 else subsample(owner, rules.users, rng)
-    counts = np.bincount(owner[rows], minlength=owner.max() + 1)
-    left_out = (counts > 0) & (counts < rules.least)
-    rows = rows[~left_out[owner[rows]]]
-    if rules.test == "given":
-        is_train = rows < n_train_file
-    elif rules.test == "user":
-        present = np.flatnonzero(np.bincount(owner[rows], minlength=1))
-        is_train = np.isin(owner[rows], rng.permutation(present)[: int(TRAINING_SHARE * len(present))])
-    else:
-        # max(1, floor(.9 n)) samples of each person are training samples, and `gap` samples after them are left out.
-        people = owner[rows]
-        quota = np.maximum(1, np.floor(TRAINING_SHARE * np.bincount(people) + 1e-9).astype(np.int64))[people]
-        rank = rank_within_group(people, rng.permutation(len(people)) if gap is None else None)
-        is_used = (rank < quota) | (rank >= quota + (gap or 0))
-        rows, is_train = rows[is_used], rank[is_used] < quota[is_used]
-    sizes = np.bincount(owner[rows[is_train]], minlength=owner.max() + 1)
-    too_small = (sizes > 0) & (sizes < MIN_TRAINING_SAMPLES)
-    train, test_rows = rows[is_train & ~too_small[owner[rows]]], rows[~is_train]
-    clients = np.unique(owner[train])
-    has_new_people = not np.isin(owner[test_rows], clients).any()
-    if not has_new_people:
-        test_rows = test_rows[~too_small[owner[test_rows]]]
-    if not len(train) or not len(test_rows):
-        raise DataError(
-            f"dataset={name}: no {'test' if len(train) else 'training'} samples are left with test={rules.test}, "
-            f"users={rules.users:g} and least={rules.least}"
-        )
-    note = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
-    note += "; the test samples are of other people: no metrics clients/acc_*" * has_new_people
-    if n_left_out := int((left_out | too_small).sum()):
-        note += f"; {n_left_out} with too few samples left out"
-    numbered = np.concatenate([clients, np.setdiff1d(owner[test_rows], clients)])
-    place = np.empty(owner.max() + 1, dtype=np.int64)
-    place[numbered] = np.arange(len(numbered))
-    return Division(train, test_rows, place[owner[train]], None if has_new_people else place[owner[test_rows]], note)
-
-
-def compare_with_original(rules: Rules, samples: tuple[str, int, int], people: tuple[str, int, int]) -> list[str]:
-    """Return notes on the differences between a pool and the original's, where all parts were read.
-
-    Args:
-        rules: the options; with test=given a validation part isn't read.
-        samples: what samples are called, their number and the original's number.
-        people: the same of people.
-    """
-    return [] if rules.test == "given" else [*difference(*samples), *difference(*people)]
 
 
 def subsample(owner: Ids, share: float, rng: np.random.Generator) -> Ids:

@@ -52,14 +52,13 @@ class PeopleImages(leaf.LeafDataset):
         labels = np.concatenate([self.layout.read_labels(frame) for frame in frames])
         people = self.read_people(frames)
         rng = new_generator(seed, "leaf")
-        parts = leaf.divide(self.name, people, self.rules, rng, frames[0].table.num_rows)
+        parts = self.divide(self.name, people, rng, frames[0].table.num_rows)
         x, test_x = (self.layout.read_images(frames, rows) for rows in (parts.train, parts.test))
         n_images, n_people = self.layout.pool
         counts = ("images", len(people), n_images), ("people", len(np.unique(people)), n_people)
-        notes = [parts.note, *leaf.compare_with_original(self.rules, *counts)]
+        notes = [parts.note, *self.compare_with_original(*counts)]
         raw = self.layout.make_raw((x, labels[parts.train]), (test_x, labels[parts.test]), self.pixels, *notes)
-        raw = replace(raw, train_owner=parts.owner, test_owner=parts.test_owner, pooled_test=parts.test_owner is None)
         if attribute is not None:
             values = np.concatenate([read_classes(frame, attribute, ("0", "1")) for frame in frames])
             raw = replace(raw, train_attribute=values[parts.train], test_attribute=values[parts.test])
-        return replace(raw, revision=frames[0].revision)
+        return replace(raw, revision=frames[0].revision, **parts.clients)

@@ -39,7 +39,6 @@ from fedcohort.dataset.base import Raw
 from fedcohort.dataset.messages import difference
 from fedcohort.dataset.source import column_of
 from fedcohort.dataset.table import Frame
-from fedcohort.errors import DataError
 from fedcohort.rng import new_generator
 
 PAD, UNK = 0, 1
@@ -73,15 +72,10 @@ class Reddit(leaf.LeafDataset):
 
         Raises `DataError`.
         """
-        if self.path is None:
-            raise DataError(
-                "dataset=reddit needs dataset.path, a folder with train.parquet, test.parquet and vocabulary.parquet: "
-                "fedcohort prepare leaf makes them of LEAF's JSON"
-            )
         train, test, vocabulary = self.frames(("train", "test", "vocabulary"))
         tokens = read_vocabulary(vocabulary, self.vocabulary)
         users, n_train = self.read_people([train, test]), train.table.num_rows
-        parts = leaf.divide(self.name, users, self.rules, new_generator(seed, "leaf"), n_train)
+        parts = self.divide(self.name, users, new_generator(seed, "leaf"), n_train)
         n_users = len(np.unique(users))
         x, y = read_part(train, tokens)
         test_x, test_y = read_part(test, tokens, x.shape[1])
@@ -97,10 +91,8 @@ class Reddit(leaf.LeafDataset):
         return Raw(
             *(self.name, x[parts.train], y[parts.train], test_x[test_rows], test_y[test_rows]),
             n_classes=len(tokens),
-            train_owner=parts.owner,
-            test_owner=parts.test_owner,
             inputs="; ".join(notes),
-            pooled_test=parts.test_owner is None,
+            **parts.clients,
             targets=Positions((PAD, UNK)),
             single_use=True,
         )

@@ -82,24 +82,22 @@ class Shakespeare(leaf.LeafDataset):
             sequences = read_sequences(frames, roles)
         gap = -(-LENGTH // self.step) if has_lines else LENGTH  # sequences that share characters with one
         owner, n_train_file = sequences.owner, sequences.n_train_file
-        parts = leaf.divide(self.name, owner, self.rules, new_generator(seed, "leaf"), n_train_file, gap)
+        parts = self.divide(self.name, owner, new_generator(seed, "leaf"), n_train_file, gap)
         notes = [f"{LENGTH} characters, the next one is the label", parts.note]
         notes += [f"{sequences.n_replaced:,} other characters are spaces"] * bool(sequences.n_replaced)
         notes += ["validation sequences overlap training sequences"] * (not has_lines or self.step <= LENGTH)
         if not has_lines or self.step == 1:
             counts = ("sequences", len(owner), N_SEQUENCES), ("roles", len(np.unique(owner)), N_ROLES)
-            notes += leaf.compare_with_original(self.rules, *counts)
+            notes += self.compare_with_original(*counts)
         release_memory()
         return Raw(
             self.name,
             *sequences.take(parts.train),
             *sequences.take(parts.test),
             n_classes=len(CHARACTERS),
-            train_owner=parts.owner,
-            test_owner=parts.test_owner,
+            **parts.clients,
             inputs="; ".join(notes),
             class_names=tuple({"\n": "line break", " ": "space"}.get(c, c) for c in CHARACTERS),
-            pooled_test=parts.test_owner is None,
             revision=frames[0].revision,
             single_use=True,
         )

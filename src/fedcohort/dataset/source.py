@@ -83,8 +83,7 @@ def check_columns(columns: Columns | None, *synonyms: Sequence[str]) -> None:
         raise ranges.range_error("columns", allowed, columns)
     for name, table_name in columns.items():
         ranges.text(f"columns.{name}", table_name)
-        if duplicates := [key for key in columns if key != name and columns[key] == table_name]:
-            raise ranges.range_error(f"columns.{name}", f"another column than columns.{duplicates[0]}", table_name)
+    ranges.check_distinct_columns({f"columns.{name}": table_name for name, table_name in columns.items()})
     for column_names in synonyms:
         if len(renamed := [name for name in column_names if name in columns]) > 1:
             allowed = f"a mapping with only one of {' and '.join(renamed)}, which are two names of the same column"

@@ -158,11 +158,11 @@ class Frame:
         problems = Problems()
         for j, name in enumerate(names):
             with problems.collect():
-                out[:, j] = self._read_numbers(name, gaps)
+                out[:, j] = self.read_numbers(name, gaps=gaps)
         problems.raise_all()
         return out
 
-    def _read_numbers(self, name: str, gaps: bool) -> np.ndarray:
+    def read_numbers(self, name: str, *, gaps: bool = False) -> np.ndarray:
         """Return a column of numbers, float64 [rows]."""
         column = self.column(name)
         if not arrow_columns.may_be_numbers(column):

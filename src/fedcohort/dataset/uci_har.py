@@ -22,14 +22,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
-from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.base import Raw
+from fedcohort.dataset.clients import read_clients
 from fedcohort.dataset.files import release_memory
 from fedcohort.dataset.labels import read_classes
 from fedcohort.dataset.messages import difference
 from fedcohort.dataset.source import TableDataset, column_of
 from fedcohort.dataset.table import Frame
-from fedcohort.types import Ids
 
 SIGNALS = tuple(f"{signal}_{axis}" for signal in ("total_acc", "body_acc", "body_gyro") for axis in "xyz")
 SAMPLES = 128
@@ -51,47 +50,27 @@ class UciHar(TableDataset):
         Raises `DataError` that names file, column and row.
         """
         train, test = self.frames()
-        subjects = read_subjects(train)
-        is_shared = np.isin(test_subjects := read_subjects(test), subjects)
+        subjects, names = read_clients((train, test), [column_of(frame, "subject") for frame in (train, test)])
+        owner, test_owner = np.split(subjects, [train.table.num_rows])
         shared = f"which {train.where} has, too: the parts must have different people"  # their windows would overlap
         test.check_cells(
-            column_of(test, "subject"), is_shared, lambda row: f"is of subject {test_subjects[row]}, {shared}"
+            column_of(test, "subject"),
+            np.isin(test_owner, owner),
+            lambda row: f"is of subject {names[test_owner[row]]}, {shared}",
         )
-        labels = [read_activities(frame) for frame in (train, test)]
+        labels = [read_classes(frame, column_of(frame, "label"), ACTIVITIES) for frame in (train, test)]
         notes = [f"{len(SIGNALS)} x {SAMPLES}: {', '.join(SIGNALS)}, not normalised"]
         for part, y, n_windows in zip(("training", "test"), labels, WINDOWS, strict=True):
             notes += difference(f"{part} windows", len(y), n_windows)
         return Raw(
             *(self.name, read_windows(train), labels[0], read_windows(test), labels[1], len(ACTIVITIES)),
-            train_owner=np.unique(subjects, return_inverse=True)[1].astype(np.int64),
+            train_owner=np.unique(owner, return_inverse=True)[1].astype(np.int64),
             inputs="; ".join([*notes, SERVER_TEST]),
             class_names=ACTIVITIES,
             pooled_test=True,
             revision=train.revision,
             single_use=True,
         )
-
-
-def read_activities(frame: Frame) -> Ids:
-    """Return the class of each window; raise `DataError` if labels are 1 to 6, the numbers of UCI's archive."""
-    name = column_of(frame, "label")
-    column, n = frame.require_full(name), len(ACTIVITIES)
-    if arrow_columns.is_number(column.type):
-        values = arrow_columns.numbers(column)
-        if values.min() == 1 and values.max() == n:
-            what = f": column {name!r} counts from 1 to {n}, as UCI's files do: subtract 1, or write the names"
-            raise frame.column_error(name, what)
-    return read_classes(frame, name, ACTIVITIES)
-
-
-def read_subjects(frame: Frame) -> Ids:
-    """Return the id of each row's person, int64 [n]."""
-    name = column_of(frame, "subject")
-    column = frame.require_full(name)
-    ids = column.to_numpy()
-    if ids.dtype.kind not in "iu":
-        raise frame.column_error(name, f": column {name!r} must hold whole numbers, it holds {column.type}")
-    return np.asarray(ids, dtype=np.int64)
 
 
 def read_windows(frame: Frame) -> Float32[np.ndarray, "n 9 128"]:

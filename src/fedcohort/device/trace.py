@@ -7,8 +7,8 @@
     python train.py device=trace device.path=devices.csv device.unit=kbit/s
 
 Client k is the k-th device in the order of names: numbers by value, texts alphabetically, without gaps where names are
-numbers from 0 or 1. With draw=true a device is drawn for each client once a run. Speeds are drawn for each client and
-round where the table has columns of deviations.
+numbers from 0 or 1. With draw=true a device is drawn for each client once a run. DeviceSpeeds are drawn for each client
+and round where the table has columns of deviations.
 
 Departures from the paper: none (no paper). `benchmarks/fedscale_devices.py` makes such a table of FedScale's file.
 """
@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.data.columns import Columns, check_path
+from fedcohort.dataset import trace_table
 from fedcohort.device.base import Device, Timing, Workload
 from fedcohort.device.measured import MIN_RELATIVE_SPEED, DeviceSpeeds, LinkSpeeds
 from fedcohort.errors import DataError
@@ -68,7 +68,7 @@ class Trace(Device):
     draw: bool
 
     def __post_init__(self) -> None:
-        check_path(self.path)
+        trace_table.check_path(self.path)
         for option in (CLIENT_OPTION, *MEAN_OPTIONS):
             ranges.text(option, getattr(self, option))
         for option in DEVIATION_OPTIONS:
@@ -89,15 +89,16 @@ class Trace(Device):
         Raises:
             DataError: the table has an error.
         """
-        return self._speeds.select_rows(self._rows_of_clients(clients, draws)).expect(work)
+        return self._table[0].select_rows(self._rows_of_clients(clients, draws)).expect(work)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Return the seconds of each phase of the work in one round, with the random speeds of `draws`."""
-        return self._speeds.select_rows(self._rows_of_clients(clients, draws)).sample(clients, work, draws)
+        return self._table[0].select_rows(self._rows_of_clients(clients, draws)).sample(clients, work, draws)
 
     def _rows_of_clients(self, clients: Ids, draws: Draws) -> Ids:
         """Return the row of the device that stands for each client, in the order of device names, [len(clients)]."""
-        n_rows = len(self._speeds.mean_s)
+        speeds, (n_clients_without_gap, gap_message) = self._table
+        n_rows = len(speeds.mean_s)
         if self.draw:
             device_rows: Ids = (n_rows * draws.once().uniform("device")[clients]).astype(np.int64)
             return device_rows
@@ -106,7 +107,6 @@ class Trace(Device):
                 f"device.path: {self.path} has {n_rows} rows, too few for {draws.n_clients} clients: device.draw=true "
                 "draws one for each"
             )
-        n_clients_without_gap, gap_message = self._gap_in_names
         if draws.n_clients > n_clients_without_gap:
             raise DataError(f"{gap_message}, or set device.draw=true, which draws a row for each client")
         return clients
@@ -118,18 +118,16 @@ class Trace(Device):
         return (SECONDS_RANGE, "seconds") if option == "seconds" else (SPEED_RANGE, self.unit)
 
     @cached_property
-    def _gap_in_names(self) -> tuple[float, str]:
-        return self._table.find_gap(CLIENT_OPTION, self.client)
+    def _table(self) -> tuple[DeviceSpeeds, tuple[float, str]]:
+        """Read the speeds of each device in the order of names, and the first missing number of a device.
 
-    @cached_property
-    def _table(self) -> Columns:
-        return Columns.read("device", self.path)
-
-    @cached_property
-    def _speeds(self) -> DeviceSpeeds:
-        """Return the speeds of each device in the order of names; expectations are computed once."""
-        table = self._table
-        row_order, device_rows = table.sort(CLIENT_OPTION, self.client)
+        Expectations are computed once.
+        """
+        columns_of_options = {
+            option: getattr(self, option) for option in (CLIENT_OPTION, *DEVIATION_OPTIONS, *MEAN_OPTIONS)
+        }
+        table = trace_table.read_table("device", self.path, columns_of_options)
+        row_order, device_rows, name_gap = trace_table.sort_by_name(table, self.client)
         if (device_rows > 1).any():
             first_row, second_row = row_order[np.cumsum(device_rows)[device_rows.argmax()] - device_rows.max() :][:2]
             raise DataError(f"device.{CLIENT_OPTION}: {self.path}: row {second_row} has the name of row {first_row}")
@@ -138,7 +136,7 @@ class Trace(Device):
             column = getattr(self, option)
             columns[option] = np.zeros(len(row_order))
             if column is not None:
-                columns[option] = table.numbers(option, column, *self._column_range(option))[row_order]
+                columns[option] = trace_table.read_numbers(table, column, *self._column_range(option))[row_order]
         mean_s, unit_bytes = columns["seconds"] / (self.batch or 1), UNIT_BYTES[self.unit]
         downlinks, uplinks = (
             LinkSpeeds.from_moments(
@@ -148,4 +146,4 @@ class Trace(Device):
         )
         return DeviceSpeeds.from_moments(
             mean_s, columns["seconds_cv"] * mean_s, MIN_RELATIVE_SPEED * mean_s, downlinks, uplinks
-        )
+        ), name_gap

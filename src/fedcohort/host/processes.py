@@ -33,14 +33,12 @@ def make_repeatable(accelerator: str) -> None:
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
 
 
-def list_untried(accelerator: str, num_nodes: int) -> list[str]:
+def list_untried(accelerator: str, devices: int, num_nodes: int) -> list[str]:
     """Return a notice about hardware on which fedcohort has not been run; [] for other hardware."""
-    untested_features = ["GPUs (trainer.accelerator=gpu)"] if accelerator == "gpu" else []
-    untested_features += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
+    untested = [f"several GPUs (trainer.devices={devices})"] if accelerator == "gpu" and devices > 1 else []
+    untested += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
     advice = "compare a short run with trainer=cpu before you rely on a long one"
-    return (
-        [f"fedcohort has not been run on {' and '.join(untested_features)} yet: {advice}"] if untested_features else []
-    )
+    return [f"fedcohort has not been run on {' and '.join(untested)} yet: {advice}"] if untested else []
 
 
 def check_processes(accelerator: str, devices: int, num_nodes: int) -> None:

@@ -57,22 +57,19 @@ class SweepStatus:
         """
         time_left = TimeLeft(_list_similar)
         running = [record for record in self.records.values() if record.how == "running"]
-        shares = [(_duration_s(record, now), _completed_share(record), record.words) for record in running]
-        lengths = [(_duration_s(record, now), record.words) for record in self.records.values() if record.how == "done"]
-        if not any(length is not None for length, _ in lengths):
-            lengths = [(length / share, words) for length, share, words in shares if length is not None and share > 0]
-        for length, words in lengths:
-            if length is not None:
-                time_left.add(words, length)
+        shares = {record.words: _completed_share(record) for record in running}
+        done = [record for record in self.records.values() if record.how == "done" and record.began is not None]
+        for record in done or running:
+            if record.began is not None and (share := shares.get(record.words, 1.0)) > 0:
+                time_left.add(record.words, ((record.ended or now) - record.began) / share)
         if not time_left.is_known:
             return None
-        means = [time_left.seconds([words]) for _, _, words in shares]
-        work = sum(
-            max(0.0, mean * (1 - share) if share else mean - (length or 0.0))
-            for mean, (length, share, _) in zip(means, shares, strict=True)
-        )
-        waiting = [words for number, words in enumerate(self.plan.jobs) if number not in self.records]
-        return (work + time_left.seconds(map(tuple, waiting))) / max(1, len(running))
+        waiting = [tuple(words) for number, words in enumerate(self.plan.jobs) if number not in self.records]
+        work = time_left.seconds(waiting)
+        for record in running:
+            expected, share = time_left.seconds([record.words]), shares[record.words]
+            work += max(0.0, expected * (1 - share) if share else expected - (now - (record.began or now)))
+        return work / max(1, len(running))
 
     def best(self) -> tuple[float, JobRecord] | None:
         """Return the highest last validation accuracy of the jobs that are done, and its job."""
@@ -178,10 +175,6 @@ def _list_similar(words: Sequence[str]) -> tuple[object, ...]:
     """Return the groups of jobs whose durations are similar to this one's: its condition, its selector, all jobs."""
     selector = [word for word in words if word.startswith("selector=")]
     return tuple(word for word in words if not word.startswith("seed=")), str(selector), ()
-
-
-def _duration_s(record: JobRecord, now: float) -> float | None:
-    return (record.ended or now) - record.began if record.began is not None else None
 
 
 def _completed_share(record: JobRecord) -> float:

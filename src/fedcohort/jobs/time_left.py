@@ -19,7 +19,6 @@ class TimeLeft(Generic[T]):
         """groups_of: returns the groups of a run, the most similar runs first."""
         self._groups_of = groups_of
         self._seconds: defaultdict[Hashable, list[float]] = defaultdict(list)
-        self._medians: dict[Hashable, float] = {}
         self._expected = self._taken = 0.0
 
     @property
@@ -31,7 +30,6 @@ class TimeLeft(Generic[T]):
         """Add the wall time of a run that an earlier command did."""
         for group in self._groups_of(run):
             self._seconds[group].append(seconds)
-            self._medians.pop(group, None)
 
     def learn(self, run: T, seconds: float) -> None:
         """Add the wall time of a run that the present command has done."""
@@ -51,7 +49,5 @@ class TimeLeft(Generic[T]):
     def _expect(self, run: T) -> float:
         for group in self._groups_of(run):
             if group in self._seconds:
-                if group not in self._medians:
-                    self._medians[group] = median(self._seconds[group])
-                return self._medians[group]
+                return median(self._seconds[group])
         return 0.0

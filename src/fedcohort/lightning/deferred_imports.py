@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -39,11 +41,15 @@ class _ModuleStandIn(ModuleType):
             raise AttributeError(name)
         if name in self._stand_in_names:
             return self._stand_in_names[name]
+        return getattr(self.replace(), name)
+
+    def replace(self) -> ModuleType:
+        """Remove all stand-ins of the package, and import the module itself."""
         package = self.__name__.partition(".")[0]
         for module in list(sys.modules.values()):
             if isinstance(module, _ModuleStandIn) and module.__name__.partition(".")[0] == package:
                 module.remove()
-        return getattr(import_module(self.__name__), name)
+        return import_module(self.__name__)
 
     def remove(self) -> None:
         """Remove the stand-in, so that the next import loads the module."""
@@ -52,6 +58,41 @@ class _ModuleStandIn(ModuleType):
         for names, key in ((sys.modules, self.__name__), (vars(sys.modules.get(parent, self)), child)):
             if names.get(key) is self:
                 del names[key]
+
+
+class _SubmoduleFinder:
+    """Finder of submodules of stand-ins, for example `torch._dynamo.utils`, which torchvision imports.
+
+    It imports the package itself in place of the stand-in, and then lets the other finders find the submodule.
+    """
+
+    def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
+        """Return a spec of the submodule if the import of its package has loaded it, else None."""
+        parent = sys.modules.get(name.rpartition(".")[0])
+        if not isinstance(parent, _ModuleStandIn):
+            return None
+        parent.replace()  # it often imports its submodules
+        module = sys.modules.get(name)
+        return None if module is None else ModuleSpec(name, _LoadedModuleLoader(module))
+
+
+class _LoadedModuleLoader(Loader):
+    """Loader of a module that is loaded already, and is not run again.
+
+    The import system would prefer the module's own spec, which runs it again; so the module has none meanwhile.
+    """
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module, self.module_spec = module, module.__spec__
+        module.__spec__ = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module."""
+        return self.module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module its own spec again."""
+        module.__spec__ = self.module_spec
 
 
 def _find_compiler() -> ModuleType | None:
@@ -105,12 +146,12 @@ STAND_INS: dict[str, dict[str, Any]] = {  # the names that are read while Lightn
 @contextmanager
 def defer_slow_imports() -> Iterator[None]:
     """Keep the modules of `STAND_INS` from being imported in the block, unless they were imported before."""
-    stand_ins = []
+    stand_ins = [_ModuleStandIn(name, names) for name, names in STAND_INS.items() if name not in sys.modules]
+    finder = _SubmoduleFinder()
+    sys.meta_path.insert(0, finder)  # after the stand-ins, which look for their modules
     try:
-        for name, names in STAND_INS.items():
-            if name not in sys.modules:
-                stand_ins.append(_ModuleStandIn(name, names))
         yield
     finally:
+        sys.meta_path.remove(finder)
         for stand_in in stand_ins:
             stand_in.remove()

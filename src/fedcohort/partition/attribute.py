@@ -35,7 +35,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.errors import DataError, OptionError
-from fedcohort.partition.attribute_tables import Counts, Pools, check_pools, data_tables, even_tables
+from fedcohort.partition.attribute_tables import Counts, Dominant, Pools, check_pools, data_tables, even_tables
 from fedcohort.partition.base import Partition, Stock
 from fedcohort.partition.sizes import equal_sizes, require_samples_for_clients
 from fedcohort.partition.tables import draw_by_table
@@ -107,8 +107,8 @@ class Attribute(Partition):
         """Return the clients' sizes, int64 [n_clients], ordered by kind; only their proportions if margins=even."""
         if self.margins == "even":
             return np.ones(n_clients, dtype=np.int64)
-        n_skewed = sum(self.count_kinds(n_clients))
-        size, n_correlated = n_samples // n_clients, n_clients - n_skewed
+        n_ci, n_ai, n_correlated = self._count_kinds(n_clients)
+        size, n_skewed = n_samples // n_clients, n_ci + n_ai
         last = equal_sizes(n_samples - size * n_skewed, n_correlated) if n_correlated else np.empty(0, dtype=np.int64)
         return np.concatenate([np.full(n_skewed, size), last])
 
@@ -136,19 +136,24 @@ class Attribute(Partition):
             clients: id of the client that each of `sizes` belongs to.
         """
         categories = (np.flatnonzero(pools.sum(1)), np.flatnonzero(pools.sum(0)))
+        C, A = (len(ids) for ids in categories)
+        dominant = Dominant(
+            *(
+                [0 if self.left == kind else j % n_values for j in range(n)]
+                for kind, n, n_values in zip(("ci", "ai", "sc"), self._count_kinds(len(sizes)), (C, A, A), strict=True)
+            )
+        )
         make_tables = even_tables if self.margins == "even" else data_tables
         table: Counts = np.zeros((len(sizes), *pools.shape), dtype=np.int64)
-        table[np.ix_(clients, *categories)] = make_tables(pools[np.ix_(*categories)], sizes, self, categories)
+        present = pools[np.ix_(*categories)]
+        table[np.ix_(clients, *categories)] = make_tables(present, sizes, dominant, self.share, categories)
         return table
 
-    def count_kinds(self, n_clients: int) -> tuple[int, int]:
-        """Return the numbers of clients with class imbalance and with attribute imbalance."""
+    def _count_kinds(self, n_clients: int) -> tuple[int, int, int]:
+        """Return the numbers of clients with class imbalance, attribute imbalance and spurious correlation."""
         n_ci = round(self.ci * n_clients)
-        return n_ci, min(round(self.ai * n_clients), n_clients - n_ci)
-
-    def list_dominant(self, kind: str, n: int, n_values: int) -> list[int]:
-        """Return the dominant class, attribute or shift of each of the `n` clients of a kind, in [0, n_values)."""
-        return [0 if self.left == kind else j % n_values for j in range(n)]
+        n_ai = min(round(self.ai * n_clients), n_clients - n_ci)
+        return n_ci, n_ai, n_clients - n_ci - n_ai
 
     def _check_counts(self) -> None:
         """Raise `OptionError` for tables of different shapes, or entries that are not numbers of samples."""

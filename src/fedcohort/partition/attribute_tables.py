@@ -1,6 +1,7 @@
 """Tables of samples by client, class and attribute for the rule of `partition/attribute.py`."""
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -16,47 +17,37 @@ Categories = tuple[Ids, Ids]  # ids of the classes and of the attributes that th
 MIN_CLIENT_SAMPLES = 3  # smallest number of training samples of a client (`startup/holdout.py`)
 
 
-class TableRule(Protocol):
-    """The options of the partition by class and attribute that its tables depend on.
+class Dominant(NamedTuple):
+    """The dominant value of each client, by kind.
 
     Attributes:
-        share: fraction of a skewed client's samples that have its class, its attribute, or paired class and attribute.
+        classes: dominant class of each client with class imbalance, in [0, C).
+        attributes: dominant attribute of each client with attribute imbalance, in [0, A).
+        shifts: d of each client with spurious correlation, whose dominant attribute of class y is y + d mod A.
     """
 
-    @property
-    def share(self) -> float: ...
-
-    def count_kinds(self, n_clients: int) -> tuple[int, int]:
-        """Return the numbers of clients with class imbalance and with attribute imbalance."""
-        ...
-
-    def list_dominant(self, kind: str, n: int, n_values: int) -> list[int]:
-        """Return the dominant class, attribute or shift of each of the `n` clients of a kind, in [0, n_values)."""
-        ...
+    classes: Sequence[int]
+    attributes: Sequence[int]
+    shifts: Sequence[int]
 
 
-def even_tables(pools: Pools, sizes: Ids, rule: TableRule, categories: Categories) -> Counts:
+def even_tables(pools: Pools, sizes: Ids, dominant: Dominant, share: float, categories: Categories) -> Counts:
     """Return the tables of margins=even, [K, C, A], ordered by kind.
 
     Args:
         pools: samples of the data by class and attribute, [C, A].
         sizes: proportions of the clients' sizes, [K].
-        rule: the options of the partition.
+        dominant: the dominant values of the clients.
+        share: fraction of a skewed client's samples that have its class, its attribute, or paired class and attribute.
         categories: ids of the rows and columns of `pools`, for messages.
 
     Raises:
         OptionError: the data have too few samples of a pair.
     """
     (C, A), n_clients, shares = pools.shape, len(sizes), sizes / sizes.max()
-    n_ci, n_ai = rule.count_kinds(n_clients)
-    ci = [
-        np.outer(peaked_probabilities(C, c, rule.share), np.full(A, 1 / A)) for c in rule.list_dominant("ci", n_ci, C)
-    ]
-    ai = [
-        np.outer(np.full(C, 1 / C), peaked_probabilities(A, b, rule.share)) for b in rule.list_dominant("ai", n_ai, A)
-    ]
-    shifts = rule.list_dominant("sc", n_clients - n_ci - n_ai, A)
-    sc = [np.stack([peaked_probabilities(A, (y + d) % A, rule.share) for y in range(C)]) / C for d in shifts]
+    ci = [np.outer(peaked_probabilities(C, c, share), np.full(A, 1 / A)) for c in dominant.classes]
+    ai = [np.outer(np.full(C, 1 / C), peaked_probabilities(A, b, share)) for b in dominant.attributes]
+    sc = [np.stack([peaked_probabilities(A, (y + d) % A, share) for y in range(C)]) / C for d in dominant.shifts]
     P = np.stack([*ci, *ai, *sc])
     demand = (shares[:, None, None] * P).sum(0)
     feasible = np.divide(pools, demand, out=np.full(pools.shape, np.inf), where=demand > 0)
@@ -76,22 +67,22 @@ def even_tables(pools: Pools, sizes: Ids, rule: TableRule, categories: Categorie
     return table
 
 
-def data_tables(pools: Pools, sizes: Ids, rule: TableRule, categories: Categories) -> Counts:
+def data_tables(pools: Pools, sizes: Ids, dominant: Dominant, share: float, categories: Categories) -> Counts:
     """Return the tables of margins=data, [K, C, A], ordered by kind.
 
     Args:
         pools: samples of the data by class and attribute, [C, A].
         sizes: samples of each client, [K].
-        rule: the options of the partition.
+        dominant: the dominant values of the clients.
+        share: fraction of a skewed client's samples that have its class, its attribute, or paired class and attribute.
         categories: ids of the rows and columns of `pools`, for messages.
 
     Raises:
         OptionError: the ci and ai clients need more samples of a pair than the data have.
     """
-    n_ci, n_ai = rule.count_kinds(len(sizes))
-    shares, n_skewed = pools / pools.sum(), n_ci + n_ai
-    ci = [_skew_row(shares, c, rule.share) for c in rule.list_dominant("ci", n_ci, len(pools))]
-    ai = [_skew_row(shares.T, b, rule.share).T for b in rule.list_dominant("ai", n_ai, pools.shape[1])]
+    shares, n_skewed = pools / pools.sum(), len(dominant.classes) + len(dominant.attributes)
+    ci = [_skew_row(shares, c, share) for c in dominant.classes]
+    ai = [_skew_row(shares.T, b, share).T for b in dominant.attributes]
     tables: Counts = np.zeros((len(sizes), *pools.shape), dtype=np.int64)
     if n_skewed:
         tables[:n_skewed] = apportion_counts(sizes[:n_skewed], np.stack([*ci, *ai]))

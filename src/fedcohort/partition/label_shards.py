@@ -41,20 +41,24 @@ class LabelShards(Partition):
 
         Raises `OptionError` if there are fewer samples than shards.
         """
-        K, N = require_samples_for_clients("label_shards", n_clients, len(stock)), len(stock)
-        if K * self.shards > N:
-            raise OptionError(
-                f"partition.shards={self.shards} for {K} clients is more than the {N} training samples; "
-                f"feasible: partition.shards<={N // K}"
-            )
-        by_label = _sort(stock.labels, rng)
-        shards = rng.permutation(K * self.shards).reshape(K, self.shards)
-        return _cut(by_label, equal_sizes(N, K * self.shards), shards)
+        K = require_samples_for_clients("label_shards", n_clients, len(stock))
+        return self._cut(stock, equal_sizes(len(stock), K), equal_sizes(len(stock), K * self.shards), rng)
 
     def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, in `shards` pieces of equal size.
 
         Raises `OptionError` if a client has fewer samples than pieces.
+        """
+        return self._cut(stock, sizes, None, rng)
+
+    def _cut(self, stock: Stock, sizes: Ids, shard_sizes: Ids | None, rng: np.random.Generator) -> list[Ids]:
+        """Cut the samples, sorted by class, into shards, and return each client's.
+
+        Args:
+            stock: the N samples.
+            sizes: samples of each client, [K].
+            shard_sizes: samples of each shard, [K * shards]; None for those that add up to `sizes`.
+            rng: generator for the order of the samples of a class, and of the shards.
         """
         K, least = len(sizes), int(sizes.min())
         if least < self.shards:
@@ -62,20 +66,11 @@ class LabelShards(Partition):
                 f"partition.shards={self.shards} is more than the {least} samples of the smallest of {K} clients; "
                 f"feasible: partition.shards<={least}"
             )
-        by_label = _sort(stock.labels, rng)
+        shuffled = rng.permutation(len(stock))
+        by_label = shuffled[np.argsort(stock.labels[shuffled], kind="stable")]
         shards = rng.permutation(K * self.shards).reshape(K, self.shards)
-        shard_sizes = np.empty(K * self.shards, dtype=np.int64)
-        shard_sizes[shards] = np.stack([equal_sizes(size, self.shards) for size in sizes.tolist()])
-        return _cut(by_label, shard_sizes, shards)
-
-
-def _sort(labels: Ids, rng: np.random.Generator) -> Ids:
-    """Return all positions sorted by label, in random order within a class."""
-    shuffled = rng.permutation(len(labels))
-    return shuffled[np.argsort(labels[shuffled], kind="stable")]
-
-
-def _cut(by_label: Ids, shard_sizes: Ids, shards: np.ndarray) -> list[Ids]:
-    """Cut positions into shards and return each client's, sorted; shards: the clients' shard numbers [K, shards]."""
-    pieces = np.split(by_label, np.cumsum(shard_sizes)[:-1])
-    return [np.sort(np.concatenate([pieces[i] for i in client_shards])) for client_shards in shards]
+        if shard_sizes is None:
+            shard_sizes = np.empty(K * self.shards, dtype=np.int64)
+            shard_sizes[shards] = np.stack([equal_sizes(size, self.shards) for size in sizes.tolist()])
+        pieces = np.split(by_label, np.cumsum(shard_sizes)[:-1])
+        return [np.sort(np.concatenate([pieces[i] for i in client_shards])) for client_shards in shards]

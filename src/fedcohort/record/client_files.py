@@ -5,15 +5,14 @@ Files of older versions have no digest; pyarrow must be able to read all of thei
 """
 
 import json
-import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from fedcohort.errors import DamagedFile
-from fedcohort.host import disk, parquet
+from fedcohort.host import parquet
 from fedcohort.host.disk import is_file
 from fedcohort.record import digest, manifest
 
@@ -44,14 +43,6 @@ def find_damage(folder: Path, digests: Mapping[int, str | None]) -> dict[int, st
             except DamagedFile as error:
                 damage[step] = str(error)
     return damage
-
-
-def write_and_rename(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file, sync it and rename it to `path`, which is never incomplete."""
-    with disk.replace_atomically(path) as draft:
-        write(draft)
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
 
 
 def file_step(path: Path) -> int:

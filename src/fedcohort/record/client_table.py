@@ -36,6 +36,7 @@ journal count. The line has the digest of the step's file, and the manifest of a
 
 import io
 import json
+import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -44,8 +45,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedcohort.host import parquet
+from fedcohort.host import disk, parquet
 from fedcohort.record import client_files, digest
+from fedcohort.record.folder import write_atomically
 from fedcohort.round.client_facts import FLAG_NAMES, ClientFacts
 
 if TYPE_CHECKING:
@@ -86,9 +88,7 @@ def write_step(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> st
     parquet_bytes = io.BytesIO()
     parquet.write_table(table, parquet_bytes)
     (folder / client_files.STEP_FOLDER).mkdir(exist_ok=True)
-    client_files.write_and_rename(
-        client_files.step_file(folder, step), lambda draft: draft.write_bytes(parquet_bytes.getbuffer())
-    )
+    write_atomically(client_files.step_file(folder, step), parquet_bytes.getbuffer())
     return digest.digest_of_bytes(parquet_bytes.getbuffer())
 
 
@@ -145,13 +145,12 @@ def merge_steps(folder: Path, steps: Collection[int], digests: Mapping[int, str]
     schema = pa.unify_schemas(schemas, promote_options="permissive")
     fields = sorted(schema, key=lambda field: _column_sort_key(field.name))
     schema = pa.schema(fields, metadata={client_files.STEPS_KEY: json.dumps(merged_steps)})
-
-    def write(draft: Path) -> None:
+    with disk.replace_atomically(folder / client_files.TABLE_FILE) as draft:
         with parquet.open_writer(draft, schema) as writer:
             for group in _row_groups(sources):
                 writer.write_table(_fit_schema(group, schema))
-
-    client_files.write_and_rename(folder / client_files.TABLE_FILE, write)
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
     shutil.rmtree(folder / client_files.STEP_FOLDER, ignore_errors=True)
 
 

@@ -1,8 +1,13 @@
 """Digests that detect changes of a file or of one of its lines."""
 
 import hashlib
+import json
 import re
 from pathlib import Path
+from typing import Any
+
+from fedcohort.errors import DamagedFile
+from fedcohort.host.disk import is_file
 
 DIGEST_BYTES = 16
 DIGESTED_JSON = re.compile(r'(.*), "digest": "([0-9a-f]+)"\}\s*', re.DOTALL)
@@ -18,11 +23,8 @@ def digest_of_bytes(*parts: bytes | memoryview) -> str:
 
 def digest_of_file(path: Path) -> str:
     """Return the BLAKE2b digest of a file's content, in hex digits."""
-    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     with path.open("rb") as file:
-        while data := file.read(1 << 20):
-            digest.update(data)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()
 
 
 def append_digest(text: str, before: str = "") -> str:
@@ -43,3 +45,25 @@ def check_digest(text: str, before: str = "") -> tuple[str, bool | None]:
         return digest_of_bytes(before.encode(), text.rstrip().encode()), None
     expected = digest_of_bytes(before.encode(), f"{match[1]}}}".encode())
     return expected, expected == match[2]
+
+
+def read_json(path: Path, remedy: str) -> dict[str, Any] | None:
+    """Return the JSON object in a file; None if there is no file.
+
+    Args:
+        path: the file.
+        remedy: what the user can do about a damaged file, for the message.
+
+    Raises:
+        DamagedFile: the file is no JSON object, or its digest is wrong.
+    """
+    if not is_file(path):
+        return None
+    try:
+        text = path.read_text()
+        content = json.loads(text)
+        if not isinstance(content, dict) or check_digest(text)[1] is False:
+            raise ValueError("it is no object, or its digest is wrong")
+    except (OSError, ValueError, RecursionError) as error:
+        raise DamagedFile(f"{path} is damaged: it is not the JSON that was written ({error}). {remedy}") from error
+    return content

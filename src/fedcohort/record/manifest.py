@@ -92,21 +92,13 @@ def _write(folder: Path, files: EntriesByFile) -> None:
 def _read(folder: Path) -> EntriesByFile | None:
     """Read the folder's manifest: the entries of each file by name, or None if there is no manifest."""
     path = folder / NAME
-    if not is_file(path):
+    remedy = "Restore it from a copy; if the other files of the folder are correct, remove it"
+    content = digest.read_json(path, remedy)
+    if content is None:
         return None
-    try:
-        text = path.read_text()
-        content = json.loads(text)
-        is_undamaged, number = digest.check_digest(text)[1], content["format"]
-        files = {name: list(entries) for name, entries in content["files"].items()}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise DamagedFile(_damaged_message(path)) from error
-    if number != FORMAT:
+    if (number := content.get("format")) != FORMAT:
         raise DamagedFile(f"{path} has the format {number}, this version of fedcohort reads {FORMAT}: update fedcohort")
-    if not is_undamaged:
-        raise DamagedFile(_damaged_message(path))
-    return files
-
-
-def _damaged_message(path: Path) -> str:
-    return f"{path} is damaged. Restore it from a copy; if the other files of the folder are correct, remove it"
+    try:
+        return {name: list(entries) for name, entries in content["files"].items()}
+    except (TypeError, KeyError, AttributeError) as error:
+        raise DamagedFile(f"{path} is damaged. {remedy}") from error

@@ -16,13 +16,7 @@ from fedcohort.host.disk import is_file
 from fedcohort.record import digest, manifest
 from fedcohort.record.sources import PACKAGE, digest_data, digest_sources, digest_user_code
 
-CODE_PATHS = (
-    "src",
-    "configs",
-    "train.py",
-    "pyproject.toml",
-    "constraints.txt",
-)  # paths that decide results
+CODE_PATHS = ("src", "configs", "train.py", "pyproject.toml", "constraints.txt")  # paths that decide results
 PACKAGES = ("fedcohort", "torch", "lightning", "hydra-core", "mlflow", "numpy")
 BIT_PACKAGES = ("torch", "lightning", "numpy")  # another version of these may change the bits of a result
 STARTS_FILE = "starts.jsonl"

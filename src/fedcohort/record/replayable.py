@@ -1,6 +1,5 @@
 """Read a run folder round by round for a replay: available and selected clients, and the values they reported."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,13 +136,13 @@ def read_signals(
 def find_signal_columns(names: Sequence[str]) -> dict[str, str | list[str]]:
     """Return the column of each signal in the per-client table, or its columns if the signal is a vector."""
     columns: dict[str, str | list[str]] = {}
-    for name in names:
-        vector = re.fullmatch(r"signal_(.+)\.\d+", name)
-        if vector is not None:
-            width = sum(re.fullmatch(rf"signal_{re.escape(vector[1])}\.\d+", column) is not None for column in names)
-            columns[vector[1]] = [f"signal_{vector[1]}.{i}" for i in range(width)]
-        elif name.startswith("signal_"):
-            columns[name.removeprefix("signal_")] = name
+    for name in (name for name in names if name.startswith("signal_")):
+        signal, dot, _ = name.removeprefix("signal_").partition(".")
+        if dot:
+            width = sum(column.startswith(f"signal_{signal}.") for column in names)
+            columns[signal] = [f"signal_{signal}.{i}" for i in range(width)]
+        else:
+            columns[signal] = name
     return columns
 
 

@@ -1,7 +1,6 @@
 """Render pages from jinja2 templates, with one layout and one stylesheet.
 
-HTML templates escape every value. The filters `markdown` (paragraphs and lists) and `inline` (one line) convert
-Markdown to HTML and show raw HTML as text.
+HTML templates escape every value. The filter `markdown` converts Markdown to HTML and shows raw HTML as text.
 """
 
 import base64
@@ -70,11 +69,6 @@ def markdown(text: str) -> Markup:
     return Markup(_parser().render(text))
 
 
-def inline(text: str) -> Markup:
-    """Return one line of Markdown as HTML, without a paragraph around it."""
-    return Markup(_parser().renderInline(text))
-
-
 def document(title: str, text: str, folder: Path) -> str:
     """Return a page in Markdown as one HTML file, with its figures inside.
 
@@ -104,13 +98,10 @@ def _environment() -> "Environment":
     )
     environment.filters |= {
         "markdown": markdown,
-        "inline": inline,
         "plain": escape_markdown,
         "percent": units.percent,
         "seconds": units.seconds,
         "bytes": units.bytes_,
-        "flops": units.flops,
-        "number": units.number,
     }
     return environment
 

@@ -20,19 +20,9 @@ from fedcohort.record.overview import list_run_facts
 from fedcohort.record.summary import read_summary
 from fedcohort.record.tags import SWEEPS
 from fedcohort.report import scored_round
-from fedcohort.report.figure import (
-    correlations,
-    curves,
-    one_round,
-    pace,
-    partition,
-    selection,
-    selector_state,
-    style,
-    timeline,
-)
+from fedcohort.report.figure import curves, one_round, partition, selection, selector_state, style, timeline
+from fedcohort.report.figure.timeline import list_timed_rounds
 from fedcohort.report.render import Picture, render
-from fedcohort.report.round_times import list_timed_rounds
 from fedcohort.report.table import Table
 from fedcohort.results.summary import summarise
 from fedcohort.results.summary_rows import cost_rows, rows
@@ -112,16 +102,16 @@ def draw(info: RunInfo, status: str | None = None, formats: Sequence[str] = PNG)
         formats: suffixes of the figures' files.
     """
     history, folder = _read_run(info)
-    draws = {
-        "accuracy": curves.draw,
-        "selection": selection.draw,
-        "round": one_round.draw,
-        "belief": selector_state.draw,
-        "following": correlations.draw,
-        "pace": pace.draw,
-        "timeline": timeline.draw,
+    figures = {
+        "partition": partition.draw(info),
+        "accuracy": curves.draw(info, history),
+        "selection": selection.draw(info, history),
+        "round": one_round.draw(info, history),
+        "belief": selector_state.draw(info, history),
+        "following": selector_state.draw_correlations(info, history),
+        "pace": curves.draw_pace(info, history),
+        "timeline": timeline.draw(info, history),
     }
-    figures = {"partition": partition.draw(info), **{name: draw(info, history) for name, draw in draws.items()}}
     files = _save(figures, folder, formats)
     return [*files, write_page(info, history, files, status)]
 
@@ -149,10 +139,8 @@ def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG) -> list[Pa
 
 
 def _save(figures: "dict[str, Figure | None]", folder: Path, formats: Sequence[str]) -> list[Path]:
-    paths = [
-        style.save(figure, folder / f"{name}.png", formats) for name, figure in figures.items() if figure is not None
-    ]
-    return [path for files in paths for path in files]
+    drawn = [(figure, folder / f"{name}.png") for name, figure in figures.items() if figure is not None]
+    return [path for figure, file in drawn for path in style.save(figure, file, formats)]
 
 
 def _read_run(info: RunInfo) -> tuple[History, Path]:
@@ -176,13 +164,19 @@ def write_page(info: RunInfo, history: History, figures: Sequence[Path], status:
     """
     summary = _summarise(info, history, status or str(status_of(info.folder).get("status", "finished")))
     path = info.folder / PAGE
+    files = {figure.stem: figure for figure in figures if figure.suffix == ".png" and figure.exists()}
+    pictures = [
+        (heading, [Picture(files[name], caption) for name, caption in captions.items() if name in files])
+        for heading, captions in SECTIONS
+    ]
     text = render(
         "run.html.j2",
         title=style.describe_run(info),
         summary=summary,
         traffic=sum(summary["bytes"].get(way) or 0.0 for way in ("down", "up")),  # these include the probes
         facts=list_run_facts(info),
-        sections=_list_sections(figures, mean_correlations(info, history)),
+        sections=pictures,
+        correlations={CORRELATIONS: mean_correlations(info, history)},
         costs=cost_rows(summary),
         metrics=_tabulate(summary),
     )
@@ -206,23 +200,11 @@ def show_in_notebook(info: RunInfo, summary: Mapping[str, Any]) -> str:
 def mean_correlations(info: RunInfo, history: History) -> dict[str, float]:
     """Return the scores' mean rank correlation with each property in which clients differ, largest first."""
     means = {
-        correlations.FACTS[fact][1]: float(np.nanmean(values))
-        for fact in correlations.list_facts(info)
-        if (values := history.metrics.get(f"{correlations.PREFIX}score_{fact}")) is not None and values.notna().any()
+        selector_state.FACTS[fact][1]: float(np.nanmean(values))
+        for fact in selector_state.list_facts(info)
+        if (values := history.metrics.get(f"{selector_state.PREFIX}score_{fact}")) is not None and values.notna().any()
     }
     return dict(sorted(means.items(), key=lambda item: -abs(item[1])))
-
-
-def _list_sections(figures: Sequence[Path], correlations: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Return heading, pictures and correlations of each section that has figures."""
-    files = {path.stem: path for path in figures if path.suffix == ".png" and path.exists()}
-    sections = []
-    for heading, captions in SECTIONS:
-        pictures = [Picture(files[name], caption) for name, caption in captions.items() if name in files]
-        if pictures:
-            means = correlations if heading == CORRELATIONS else {}
-            sections.append({"heading": heading, "pictures": pictures, "correlations": means})
-    return sections
 
 
 def _summarise(info: RunInfo, history: History, status: str) -> Mapping[str, Any]:
@@ -236,10 +218,7 @@ def _summarise(info: RunInfo, history: History, status: str) -> Mapping[str, Any
 def _tabulate(summary: Mapping[str, Any]) -> Table:
     import pandas as pd
 
-    best = summary["best"]
-    rows = [
-        (name, value, best.get(name, {}).get("value"), best.get(name, {}).get("round"))
-        for name, value in sorted(summary["final"].items())
-    ]
+    last, best = summary["final"], summary["best"]
+    rows = [(name, last[name], *(best.get(name, {}).get(key) for key in ("value", "round"))) for name in sorted(last)]
     frame = pd.DataFrame(rows, columns=["metric", "last", "best", "at round"])
     return Table(frame, "", {"last": ".6g", "best": ".6g", "at round": ".0f"})

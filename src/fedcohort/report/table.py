@@ -1,7 +1,7 @@
 """A table of a report: a DataFrame that is written as Markdown, HTML, LaTeX and CSV."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -30,8 +30,6 @@ class Table:
         formats: format of a column: a format specification such as `.1f`, or a function of the value. A missing value
             is shown as a dash.
         titles: the shown columns with their headings, in order; by default all columns under their names.
-        bold: cells in bold face: (position of the row, name of the column).
-        note: text below the table, in Markdown.
         values: content of a CSV file if the frame contains formatted texts.
     """
 
@@ -39,8 +37,6 @@ class Table:
     caption: str
     formats: Mapping[str, Format] = field(default_factory=dict)
     titles: Mapping[str, str] | None = None
-    bold: Collection[tuple[int, str]] = ()
-    note: str = ""
     values: "pd.DataFrame | None" = None
 
     @cached_property
@@ -53,12 +49,6 @@ class Table:
         """The shown cells as plain text, by row."""
         columns = [[self._show(name, value) for value in self.frame[name]] for name in self._titles]
         return [list(row) for row in zip(*columns, strict=True)]
-
-    @cached_property
-    def strong(self) -> set[tuple[int, int]]:
-        """The positions (row, column) of the cells in bold face."""
-        position = {name: i for i, name in enumerate(self._titles)}
-        return {(row, position[name]) for row, name in self.bold if name in position}
 
     @cached_property
     def texts(self) -> set[int]:
@@ -79,14 +69,8 @@ class Table:
     def markdown(self) -> str:
         """Return a Markdown table without the caption."""
         rule = ["---" if i in {0} | self.texts | self.names else "---:" for i in range(len(self.heading))]
-        cells = [
-            [
-                f"**{escape_markdown(cell)}**" if (i, j) in self.strong else escape_markdown(cell)
-                for j, cell in enumerate(row)
-            ]
-            for i, row in enumerate(self.rows)
-        ]
-        lines = [[escape_markdown(title) for title in self.heading], rule, *cells]
+        heading, *cells = [list(map(escape_markdown, line)) for line in (self.heading, *self.rows)]
+        lines = [heading, rule, *cells]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
     def html(self) -> Markup:
@@ -101,10 +85,6 @@ class Table:
         for name in METHOD_COLUMNS & set(text):
             text[name] = [re.sub(r"[a-z]\w*", lambda option: name_method(option[0]), cell) for cell in text[name]]
         style = text.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis=1)
-        weights = pd.DataFrame("", index=text.index, columns=text.columns)
-        for row, column in self.strong:
-            weights.iloc[row, column] = "textbf:--rwrap"
-        style = style.apply(lambda _: weights, axis=None)
         columns = "l" + "r" * (len(self.heading) - 1)
         caption = _tex(self.caption)
         written: str = style.to_latex(hrules=True, caption=caption, column_format=columns, position_float="centering")

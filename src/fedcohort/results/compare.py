@@ -7,19 +7,18 @@ oracles. The statistics are those of `run`, `difference`, `verdict` and `power`.
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.results.correction import IN_SETTING, adjust_for_claim
 from fedcohort.results.difference import Difference, Mean, mean_of, paired_difference
 from fedcohort.results.frame import AXES, CLOCK, Frames
-from fedcohort.results.power import count_seeds, least_difference
+from fedcohort.results.power import Power, count_seeds, measure_power
 from fedcohort.results.run import KINDS, Evaluations, Kind, late_slope, late_window, measure_run
-from fedcohort.results.speed_up import SpeedUp
-from fedcohort.results.verdict import Rules, judge_difference
+from fedcohort.results.target import SpeedUp
+from fedcohort.results.verdict import Rules, adjust_families, judge_difference
 
 T = TypeVar("T")
 Cell = tuple[str, str]  # setting, condition
@@ -63,7 +62,7 @@ class Entry:
         p: p-value after the correction; NaN without a test.
         verdict: verdict on the difference; "" without one.
         seeds_needed: paired seeds that detect a difference of `rules.worth` with a power of 0.8; None if not known.
-        oracle: whether the method reads what no server can know.
+        untested: whether its p-value is in no family of tests, as that of an oracle.
     """
 
     results: Mapping[int, float]
@@ -72,7 +71,7 @@ class Entry:
     p: float = math.nan
     verdict: str = ""
     seeds_needed: int | None = None
-    oracle: bool = False
+    untested: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,14 +80,12 @@ class Setting:
 
     Attributes:
         family: number of tests that the correction covers.
-        seeds_needed: paired seeds that detect `rules.worth` between the baseline and the method of median spread.
-        detectable: difference that the present seeds detect, in the metric's unit; NaN if not known.
+        power: power of its tests.
         slope: slope of the baseline's evaluations over the window of its result, per round; NaN if not known.
     """
 
     family: int
-    seeds_needed: int | None
-    detectable: float
+    power: Power
     slope: float
 
 
@@ -109,12 +106,9 @@ class Comparison:
 
     def in_setting(self, setting: str) -> dict[str, Entry]:
         """Return the entries of a setting by condition: the best mean first, diverged conditions last."""
-
-        def rank(entry: Entry) -> float:
-            return -self.options.sign * entry.mean.mean if math.isfinite(entry.mean.mean) else math.inf
-
-        entries = {condition: entry for (name, condition), entry in self.entries.items() if name == setting}
-        return dict(sorted(entries.items(), key=lambda item: rank(item[1])))
+        entries = [(condition, entry) for (name, condition), entry in self.entries.items() if name == setting]
+        means = {condition: self.options.sign * entry.mean.mean for condition, entry in entries}
+        return dict(sorted(entries, key=lambda item: -means[item[0]] if math.isfinite(means[item[0]]) else math.inf))
 
 
 def compare(frames: Frames, options: Options, unpaired: Collection[Cell] = ()) -> Comparison:
@@ -125,44 +119,62 @@ def compare(frames: Frames, options: Options, unpaired: Collection[Cell] = ()) -
         options: what is compared.
         unpaired: cells whose seeds give other data than the baseline's, so that runs form no pairs.
     """
-    runs, rules = runs_by_cell(frames, options), options.rules
-    results, oracles = results_by_seed(runs, options), list_oracles(frames)
+    runs = runs_by_cell(frames, options)
+    entries = compare_results(results_by_seed(runs, options), list_oracles(frames), options, unpaired)
+    settings = {}
+    for name in dict.fromkeys(setting for setting, _ in entries):
+        tested = [e.difference for c, e in entries.items() if c[0] == name and e.difference and not e.untested]
+        family = sum(math.isfinite(difference.p) and difference.n >= options.rules.seeds for difference in tested)
+        base_runs = [run for run in runs.get((name, str(options.baseline)), {}).values() if len(run.steps)]
+        slopes = [late_slope(run.steps, run.values, options.horizon) for run in base_runs]
+        power = measure_power(tested, options.rules)
+        settings[name] = Setting(family, power, float(np.mean(slopes)) if slopes else math.nan)
+    return Comparison(options, entries, settings, _find_window(runs, options))
+
+
+def compare_results(
+    results: Mapping[Cell, Mapping[int, float]],
+    untested: Collection[Cell],
+    options: Options,
+    unpaired: Collection[Cell] = (),
+) -> dict[Cell, Entry]:
+    """Compare results with the baseline's: the difference, its p-value after Holm in the setting, and the verdict.
+
+    `fedcohort compare` and the reports of studies both call it.
+
+    Args:
+        results: result of each run, by cell and seed.
+        untested: cells, such as those of oracles, whose p-values are not in the family of the correction.
+        options: of the comparison.
+        unpaired: cells whose seeds give other data than the baseline's.
+    """
+    rules = options.rules
     differences = {
         cell: paired_difference(values, base, options.sign)
         for cell, values in results.items()
         if (base := baseline_value(results, cell, options.baseline, unpaired)) is not None
     }
-    ps = correct_in_setting(differences, oracles, rules)
+    ps = correct_in_setting(differences, untested, rules)
     entries = {}
     for cell, values in results.items():
-        mean, oracle = mean_of(list(values.values())), cell in oracles
-        entries[cell] = Entry(values, mean, oracle=oracle)
+        entry = Entry(values, mean_of(list(values.values())), untested=cell in untested)
         if (difference := differences.get(cell)) is not None:
             verdict = judge_difference(difference, ps[cell], rules)
-            seeds_needed = count_seeds(difference.std, rules.worth, rules.alpha)
-            entries[cell] = Entry(values, mean, difference, ps[cell], verdict, seeds_needed, oracle)
-    settings = {}
-    for name in dict.fromkeys(setting for setting, _ in results):
-        tested = [e.difference for c, e in entries.items() if c[0] == name and e.difference and not e.oracle]
-        slope = _mean_slope(runs.get((name, str(options.baseline)), {}).values(), options)
-        settings[name] = _describe_setting(tested, slope, rules)
-    return Comparison(options, entries, settings, _find_window(runs, options))
+            needed = count_seeds(difference.std, rules.worth, rules.alpha)
+            entry = replace(entry, difference=difference, p=ps[cell], verdict=verdict, seeds_needed=needed)
+        entries[cell] = entry
+    return entries
 
 
 def runs_by_cell(frames: Frames, options: Options) -> dict[Cell, dict[int, Evaluations]]:
     """Return the evaluations of each run up to the horizon, by cell and seed; a run without a curve has none."""
-    curves = frames.curves
-    counts = curves[options.metric].notna() & (curves["round"] <= (options.horizon or math.inf))
-    curves = curves[counts].sort_values("round")
+    curves = frames.curves[frames.curves[options.metric].notna()].sort_values("round")
     axes, by_run = [name for name in AXES if name in curves], dict(iter(curves.groupby("run")))
     by_cell: dict[Cell, dict[int, Evaluations]] = {}
     for run in frames.runs.to_dict("records"):
-        rows = by_run.get(run["run"], curves[:0])
-        steps, values = rows["round"].to_numpy(dtype=float), rows[options.metric].to_numpy(dtype=float)
-        spent = {name: rows[name].to_numpy(dtype=float) for name in axes}
-        clock_s = run.get(CLOCK, math.nan) if options.horizon is None and len(steps) else math.nan
+        curve = Evaluations.from_rows(by_run.get(run["run"], curves[:0]), options.metric, axes)
         by_seed = by_cell.setdefault((run["setting"], run["condition"]), {})
-        by_seed[run["seed"]] = Evaluations(steps, values, spent, clock_s)
+        by_seed[run["seed"]] = curve.up_to(options.horizon, run.get(CLOCK, math.nan))
     return {cell: dict(sorted(by_seed.items())) for cell, by_seed in by_cell.items()}
 
 
@@ -198,26 +210,7 @@ def correct_in_setting(
         rules: number of seeds below which a test is in no family.
     """
     in_family = {c: test.p if test.n >= rules.seeds else math.nan for c, test in tests.items() if c not in untested}
-    return {cell: test.p for cell, test in tests.items()} | adjust_for_claim(in_family, IN_SETTING)
-
-
-def _mean_slope(runs: Collection[Evaluations], options: Options) -> float:
-    """Return the mean slope of runs over the window of their results, per round; NaN if no run has an evaluation."""
-    slopes = [late_slope(run.steps, run.values, options.horizon) for run in runs if len(run.steps)]
-    return float(np.mean(slopes)) if slopes else math.nan
-
-
-def _describe_setting(tested: Collection[Difference], slope: float, rules: Rules) -> Setting:
-    """Return the facts on a setting; tested: differences of its methods, without oracles."""
-    spreads = sorted(difference.std for difference in tested if math.isfinite(difference.std))
-    spread = spreads[len(spreads) // 2] if spreads else math.nan
-    n = max((difference.n for difference in tested), default=0)
-    return Setting(
-        family=sum(math.isfinite(difference.p) and difference.n >= rules.seeds for difference in tested),
-        seeds_needed=count_seeds(spread, rules.worth, rules.alpha),
-        detectable=least_difference(spread, n, rules.alpha) if spread > 0 else math.nan,
-        slope=slope,
-    )
+    return {cell: test.p for cell, test in tests.items()} | adjust_families(in_family, lambda cell: cell[0])
 
 
 def _find_window(runs: Runs, options: Options) -> tuple[int, int]:

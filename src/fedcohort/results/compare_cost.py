@@ -28,16 +28,18 @@ from fedcohort.results.frame import AXES as COSTS
 from fedcohort.results.frame import Frames
 from fedcohort.results.metric import is_share
 from fedcohort.results.run import Evaluations, count_averaged, measure_run
-from fedcohort.results.speed_up import SpeedUp, judge_speed, speed_up
 from fedcohort.results.target import (
     BASELINE,
     BEST_OF,
     Cost,
     MedianCost,
+    SpeedUp,
     Target,
     baseline_target,
     costs_to_target,
+    judge_speed,
     median_cost,
+    speed_up,
 )
 
 ROUNDS = "rounds"
@@ -74,7 +76,6 @@ class CostComparison:
     """
 
     axis: str
-    target: Target
     targets: Mapping[str, Mapping[int, float]]
     entries: Mapping[str, Mapping[Cell, CostEntry]]
 
@@ -117,7 +118,7 @@ def compare_cost(
                         costs[name][cell][seed] = cost
     oracles = list_oracles(frames)
     entries = {name: compare_along(costs[name], oracles, options, unpaired) for name in axes}
-    return CostComparison(axis, target, targets, entries)
+    return CostComparison(axis, targets, entries)
 
 
 def measure_costs(run: Evaluations, goal: float, options: Options, target: Target) -> dict[str, Cost]:
@@ -168,16 +169,13 @@ def _targets(runs: Runs, options: Options, target: Target) -> dict[str, dict[int
         raise ranges.range_error("target", "a number or best_of: without a baseline", BASELINE)
     targets: dict[str, dict[int, float]] = {}
     for setting in dict.fromkeys(setting for setting, _ in results):
+        named = [results.get((setting, name), {}) for name in target.best_of or conditions]
+        seeds, best = sorted({seed for values in named for seed in values}), max if options.sign > 0 else min
         if target.best_of:
-            named = [results.get((setting, name), {}) for name in target.best_of]
-            seeds = sorted({seed for values in named for seed in values})
-            by_seed = {seed: [options.sign * values.get(seed, math.nan) for values in named] for seed in seeds}
-            targets[setting] = {
-                seed: options.sign * max(values) for seed, values in by_seed.items() if all(map(math.isfinite, values))
-            }
+            by_seed = {seed: [values.get(seed, math.nan) for values in named] for seed in seeds}
+            targets[setting] = {seed: best(row) for seed, row in by_seed.items() if all(map(math.isfinite, row))}
         else:
             value = target_value(runs.get((setting, str(options.baseline)), {}).values(), options, target)
-            seeds = sorted({seed for (name, _), values in results.items() if name == setting for seed in values})
             targets[setting] = dict.fromkeys(seeds, value) if math.isfinite(value) else {}
     return targets
 
@@ -208,19 +206,21 @@ def count_costs(
         baseline: condition with which the others are compared, None without one.
         unpaired: cells whose seeds give other data than the baseline's.
     """
+    runs = frames.runs.set_index(["setting", "condition"])
     costs: dict[str, dict[Cell, TotalCost]] = {}
-    for cost in COSTS:
-        if cost not in frames.runs or not (frames.runs[cost] > 0).any():
-            continue
-        by_cell = {
-            (str(setting), str(condition)): dict(zip(rows["seed"], rows[cost], strict=True))
-            for (setting, condition), rows in frames.runs.groupby(["setting", "condition"], sort=False)
-        }
+    for cost in (cost for cost in COSTS if cost in runs and (runs[cost] > 0).any()):
+        by_cell: dict[Cell, dict[int, float]] = {}
+        for cell, seed, value in zip(runs.index, runs["seed"], runs[cost], strict=True):
+            by_cell.setdefault(cell, {})[seed] = value
         costs[cost] = {}
         for cell, by_seed in by_cell.items():
             base = baseline_value(by_cell, cell, baseline, unpaired) or {}
-            common = [seed for seed in by_seed if seed in base]
-            total = sum(base[seed] for seed in common)
-            times = sum(by_seed[seed] for seed in common) / total if total > 0 else math.nan
-            costs[cost][cell] = TotalCost(float(np.mean(list(by_seed.values()))), times)
+            costs[cost][cell] = TotalCost(float(np.mean(list(by_seed.values()))), relative_cost(by_seed, base))
     return costs
+
+
+def relative_cost(by_seed: Mapping[int, float], base: Mapping[int, float]) -> float:
+    """Return the sum of costs over the seeds that both have, divided by the baseline's; NaN if that is 0."""
+    common = sorted(set(base) & set(by_seed))
+    total = sum(base[seed] for seed in common)
+    return sum(by_seed[seed] for seed in common) / total if total > 0 else math.nan

@@ -4,10 +4,18 @@
 
 Runs with equal seeds share data, partition and initial model, so the seed is the unit. Among the intervals that we
 simulated, only this one covers 94 to 95 % at 3, 5 and 10 seeds (Colas et al. 2018, "How many random seeds?").
+
+A method may collapse on some seeds, which the skew of its residuals over all settings shows.
+
+    G = skew of (d - D) / sd(d), pooled over settings
+
+The t-test is valid for symmetric heavy tails, but not for differences with a long left tail. No test within a setting
+detects that: a false positive is a sample without a collapse. With 16 settings and ten seeds, G is below -.35 in 1 % of
+normal draws, and in 99 % of log-normal ones (sigma .5).
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,14 +56,12 @@ class Difference(Mean):
     Attributes:
         p: p-value of the paired t-test; NaN without a test.
         by_seed: the difference of each seed.
-        unpaired: number of seeds that only one side has.
         diverged: number of paired seeds with a value that is not finite; the mean is NaN if there are any.
         reason: why there is no interval and no test; "" if there is one.
     """
 
     p: float = math.nan
     by_seed: Mapping[int, float] = field(default_factory=dict)
-    unpaired: int = 0
     diverged: int = 0
     reason: str = ""
 
@@ -95,10 +101,8 @@ def t_test(values: Float64[np.ndarray, "*tests n"]) -> tuple[np.ndarray, np.ndar
 def mean_of(values: Sequence[float]) -> Mean:
     """Return the mean of `values` with its interval; a value that is not finite makes all of it NaN or infinite."""
     x = np.asarray(values, dtype=float)
-    if len(x) < 2:
+    if len(x) < 2 or not np.isfinite(x).all():
         return Mean(float(x.mean()) if len(x) else math.nan, math.nan, len(x), math.nan)
-    if not np.isfinite(x).all():
-        return Mean(float(x.mean()), math.nan, len(x), math.nan)
     if not np.ptp(x):  # a spread of 1e-17 would be rounding
         return Mean(float(x[0]), 0.0, len(x), 0.0)
     return Mean(float(x.mean()), float(x.std(ddof=1)), len(x), float(t_test(x)[0]))
@@ -115,17 +119,16 @@ def paired_difference(values: Mapping[int, float], base: Mapping[int, float], si
     common = sorted(set(values) & set(base))
     by_seed = {seed: sign * (values[seed] - base[seed]) for seed in common}
     scale = max((abs(side[seed]) for side in (values, base) for seed in common), default=0.0)
-    return summarise_differences(by_seed, scale, unpaired=len(set(values) ^ set(base)))
+    return summarise_differences(by_seed, scale)
 
 
-def summarise_differences(by_seed: Mapping[int, float], scale: float | None = None, unpaired: int = 0) -> Difference:
+def summarise_differences(by_seed: Mapping[int, float], scale: float | None = None) -> Difference:
     """Return the mean of differences with its interval and test.
 
     Args:
         by_seed: the differences, by seed or by another unit.
         scale: largest absolute value that is compared; a spread far below it is rounding. None for the largest
             difference.
-        unpaired: number of seeds that only one side has.
     """
     x = np.array(list(by_seed.values()), dtype=float)
     n, nan = len(x), math.nan
@@ -140,4 +143,22 @@ def summarise_differences(by_seed: Mapping[int, float], scale: float | None = No
     elif std <= ROUNDING * (np.abs(x).max() if scale is None else scale):
         reason = f"same on all {n} seeds"
     half, p = (nan, nan) if reason else map(float, t_test(x))
-    return Difference(mean, std, n, half, p, dict(by_seed), unpaired, diverged, reason)
+    return Difference(mean, std, n, half, p, dict(by_seed), diverged, reason)
+
+
+MAX_SKEW = -0.35  # of a method that collapses
+MIN_SETTINGS, MIN_SEEDS = 10, 10  # for an estimate of the skew
+
+
+def residual_skewness(differences: Iterable[Difference]) -> float:
+    """Return the skew of a method's residuals over its settings; NaN below ten settings of ten seeds each."""
+    from scipy.stats import skew
+
+    testable = [setting for setting in differences if setting.n >= MIN_SEEDS and not setting.reason]
+    residuals = [(setting.values - setting.mean) / setting.std for setting in testable]
+    return float(skew(np.concatenate(residuals))) if len(residuals) >= MIN_SETTINGS else math.nan
+
+
+def collapses(differences: Iterable[Difference]) -> bool:
+    """Return whether a method collapses on some seeds, so that verdicts in single settings are not reliable."""
+    return residual_skewness(differences) < MAX_SKEW

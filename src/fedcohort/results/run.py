@@ -8,14 +8,17 @@ the newest. A single evaluation has twice the spread between seeds, and the best
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float64
 
 from fedcohort import ranges
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SHARE = 1 / 6  # of the horizon
 MIN_EVALUATIONS = 3  # evaluations
@@ -85,6 +88,21 @@ class Evaluations:
         """Whether virtual time ends the run."""
         return math.isfinite(self.clock_s)
 
+    @classmethod
+    def from_rows(cls, rows: "pd.DataFrame", metric: str, costs: Iterable[str]) -> "Evaluations":
+        """Return the evaluations of a run from its rows of the frame of curves (`results.frame`)."""
+        steps, values = (rows[name].to_numpy(dtype=float) for name in ("round", metric))
+        return cls(steps, values, {name: rows[name].to_numpy(dtype=float) for name in costs})
+
+    def up_to(self, horizon: int | None, clock_s: float) -> "Evaluations":
+        """Return the evaluations up to the horizon, which replaces the clock; with None all of them."""
+        if horizon is None:
+            return replace(self, clock_s=clock_s)
+        counts = self.steps <= horizon
+        return Evaluations(
+            self.steps[counts], self.values[counts], {name: costs[counts] for name, costs in self.spent.items()}
+        )
+
 
 def measure_run(run: Evaluations, kind: Kind = "late", horizon: int | None = None, sign: int = 1) -> float:
     """Return the result of a run; NaN if no trained model was evaluated.
@@ -97,9 +115,7 @@ def measure_run(run: Evaluations, kind: Kind = "late", horizon: int | None = Non
     """
     if kind == "late" and run.has_clock and len(run.steps):
         return mean_over_time(run.spent["virtual_s"], run.values, run.clock_s)
-    if kind == "best":
-        return sign * run_result(run.steps, sign * run.values, "best", horizon)
-    return run_result(run.steps, run.values, kind, horizon)
+    return sign * run_result(run.steps, sign * run.values, kind, horizon)
 
 
 def count_averaged(run: Evaluations, horizon: int | None = None) -> int:

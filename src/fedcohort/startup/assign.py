@@ -142,9 +142,8 @@ def draw_server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
     in_class = (first[y] + rank_in_class) / sizes[y]
     if raw.train_owner is not None:
         in_class[rank_within_group(raw.train_owner, rng.permutation(len(y))) < MIN_SAMPLES] = np.inf
-    rows = np.flatnonzero(
-        in_class <= np.partition(in_class, size - 1)[size - 1]
-    )  # more than `size` where keys are equal
+    # more than `size` where keys are equal
+    rows = np.flatnonzero(in_class <= np.partition(in_class, size - 1)[size - 1])
     rows = rows[np.argsort(in_class[rows], kind="stable")[:size]]
     if raw.train_owner is not None:
         rows = keep_first(rows, y, np.ceil(share * sizes).astype(np.int64) + EXTRA_ROWS)
@@ -228,6 +227,5 @@ def _hash_holders(clients: Ragged, server: Ids, n: int) -> str:
     """Return a hash of the holder of each of n training samples: a client's id, -2 for the server, -1 for none."""
     holder = np.full(n, -1, dtype="<i8")
     holder[server] = -2
-    for k, (start, stop) in enumerate(pairwise(clients.offsets.tolist())):
-        holder[clients.rows[start:stop]] = k
+    holder[clients.rows] = np.repeat(np.arange(len(clients)), clients.sizes)
     return hashlib.blake2b(holder.data, digest_size=8).hexdigest()

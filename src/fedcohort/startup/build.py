@@ -96,14 +96,14 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
     from fedcohort.startup import requirements
 
     config, components, federation = composition.config, facts.components, facts.federation
-    accelerator = config["trainer"]["accelerator"]
+    accelerator, devices, num_nodes = (config["trainer"][name] for name in ("accelerator", "devices", "num_nodes"))
     facts = replace(facts, layout=Layout.of(network), batch_norm=keeps_statistics(network))
     if accelerator == "cpu":
         check_memory(facts, keeps_updates=keeps_updates(components))
     for line in (
         *requirements.list_notices(composition.choices, facts, composition.overrides),
         *federation.notices(),
-        *processes.list_untried(accelerator, config["trainer"]["num_nodes"]),
+        *processes.list_untried(accelerator, processes.count_training_processes(accelerator, devices), num_nodes),
         *requirements.list_unmeasured(config),
     ):
         log.warning("%s", line)

@@ -80,16 +80,11 @@ def check_options(composition: Composed) -> None:
         IncompatibleConfig: for an option that contradicts an alias.
     """
     config = composition.config
-    top_level = {option.split(".")[0] for option in options.CHECKS} | {
-        *GROUPS_WITHOUT_TORCH,
-        *GROUPS_WITH_TORCH,
-        "logger",
-        "callback",
-        "requires",
-    }
+    groups = (*GROUPS_WITHOUT_TORCH, *GROUPS_WITH_TORCH)
+    top_level = {option.split(".")[0] for option in options.CHECKS} | {*groups, "logger", "callback", "requires"}
     if unknown := next((name for name in config if name not in top_level), None):
         raise options.unknown_option_error("", unknown, top_level)
-    for group in (*GROUPS_WITHOUT_TORCH, *GROUPS_WITH_TORCH, "engine", "trainer", "logger", "callback"):
+    for group in (*groups, "engine", "trainer", "logger", "callback"):
         node, may_be_empty = config.get(group), group in ("logger", "callback")
         options_of_run = () if group in ("engine", "trainer") else options.list_node_options(group)
         if not isinstance(node, Mapping) or not (set(node).difference(options_of_run) or may_be_empty):

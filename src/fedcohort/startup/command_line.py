@@ -18,9 +18,8 @@ from fedcohort.startup import hydra_errors
 from fedcohort.startup.options import CHECKS
 
 TRACEBACK_VARIABLE = "HYDRA_FULL_ERROR"
-_ENCLOSING: list[
-    str | None
-] = []  # the value of TRACEBACK_VARIABLE before each active call of `run_with_one_line_errors`
+# the value of TRACEBACK_VARIABLE before each active call of `run_with_one_line_errors`
+_ENCLOSING: list[str | None] = []
 PLUGINS = {  # launchers and sweepers that are plugins, and a package that each requires
     "hydra/launcher=joblib": "hydra_plugins.hydra_joblib_launcher",
     "hydra/launcher=slurm": "submitit",

@@ -17,7 +17,6 @@ from fedcohort import ranges
 from fedcohort.component import Component
 from fedcohort.contracts import find_error_line
 from fedcohort.errors import FedcohortError, OptionError
-from fedcohort.record.observer import Observer
 from fedcohort.round.guard import guard
 from fedcohort.startup import options
 from fedcohort.startup.compose import Composed
@@ -57,14 +56,11 @@ def protocol_of(group: str) -> type:
     return protocol
 
 
-def _is_observer_or_callback(target: type) -> bool:
-    """Return whether a class is an observer or, by name, a Lightning callback, whose import would be slow."""
-    names = {(base.__module__, base.__name__) for base in target.__mro__}
-    return Observer in target.__mro__ or ("lightning.pytorch.callbacks.callback", "Callback") in names
-
-
+# by their names, as the import of Lightning's class would be slow
+CALLBACK_CLASSES = {"fedcohort.record.observer.Observer", "lightning.pytorch.callbacks.callback.Callback"}
 CALLBACK = Contract(
-    "an observer (fedcohort.record.observer.Observer) or a Lightning callback", _is_observer_or_callback
+    "an observer (fedcohort.record.observer.Observer) or a Lightning callback",
+    lambda target: not CALLBACK_CLASSES.isdisjoint(f"{base.__module__}.{base.__name__}" for base in target.__mro__),
 )
 
 
@@ -133,12 +129,9 @@ def _instantiate(node: object, where: str, option: str) -> Instance:
 def _compare_arguments(target: type, arguments: Mapping[str, object], cause: TypeError) -> str:
     """Return the clause that names unknown and missing options of a class; `cause` where there are none."""
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    parameters = {
-        name: parameter
-        for name, parameter in inspect.signature(target).parameters.items()
-        if parameter.kind not in variadic
-    }
-    required = {name for name, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
+    signature = inspect.signature(target).parameters
+    parameters = {name: item for name, item in signature.items() if item.kind not in variadic}
+    required = {name for name, item in parameters.items() if item.default is inspect.Parameter.empty}
     wrong = [f"has no option {name!r}" for name in sorted(set(arguments) - set(parameters))]
     wrong += [f"needs the option {name!r}" for name in sorted(required - set(arguments))]
     return f"{', '.join(wrong) or cause}; {options.list_options(parameters)}"

@@ -3,8 +3,10 @@
 The patterns match the messages of Hydra 1.3.8.
 """
 
+import glob
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
@@ -12,15 +14,13 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from fedcohort import ranges
-from fedcohort.errors import FedcohortError
+from fedcohort.errors import ComponentError, FedcohortError, OptionError
 from fedcohort.startup.options import unknown_option_error
 
 LOST_JOB_ERRORS = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # errors of submitit and joblib
 SWEEP = "{0}: several values are a sweep, put -m first (python train.py -m ...); a list is typed as [a,b]"
-USER_OPTIONS = {
-    "dataset": "dataset=folder dataset.path={}",
-    "model": "model=module model.path={}",
-}  # for a file, a class
+# what to type for a file or a class of one's own
+USER_OPTIONS = {"dataset": "dataset=folder dataset.path={}", "model": "model=module model.path={}"}
 MESSAGES = (  # pattern of the first line of Hydra's error, and the message
     (r"Ambiguous value for argument '(.*)'$", SWEEP),
     (r"Sweep parameters '(.*)' requires", SWEEP),
@@ -73,6 +73,27 @@ def explain(error: BaseException, arguments: Sequence[str], configs: Path) -> st
     return f"SLURM rejected the jobs: {text}" if type(error).__module__.startswith("submitit") else None
 
 
+@contextmanager
+def plain_errors(arguments: Sequence[str], configs: Path) -> Iterator[None]:
+    """Raise `OptionError` with the message that a command prints, where Hydra or a library has its own error.
+
+    Args:
+        arguments: the overrides.
+        configs: folder of the config groups.
+    """
+    try:
+        yield
+    except FedcohortError as error:
+        if not isinstance(error, ComponentError):  # whose cause is an error in the user's own code
+            error.__cause__, error.__suppress_context__ = None, True
+        raise
+    except Exception as error:
+        message = explain(error, arguments, configs)
+        if message is None:
+            raise
+        raise OptionError(message) from None
+
+
 def list_choices(configs: Path, group: str) -> list[str]:
     """Return the choices of a group, the names of the yamls in its folder, sorted."""
     return sorted(path.stem for path in (configs / group).glob("*.yaml")) if group else []
@@ -91,10 +112,8 @@ def unknown_choice_message(configs: Path, name: str, value: str, choices: Iterab
     error = ranges.unknown_choice_error(name, value, list(choices) or list_choices(configs, group))
     if group in USER_OPTIONS and re.search(r"[./]", value):
         return f"{error}. For your own, type {USER_OPTIONS[group].format(value)}"
-    choices_elsewhere = [
-        f"{path.parent.name}={value}" for path in sorted(configs.glob("*/*.yaml")) if path.stem == value
-    ]
-    return f"{error}. There is {' and '.join(choices_elsewhere)}" if choices_elsewhere else str(error)
+    elsewhere = [f"{path.parent.name}={value}" for path in sorted(configs.glob(f"*/{glob.escape(value)}.yaml"))]
+    return f"{error}. There is {' and '.join(elsewhere)}" if elsewhere else str(error)
 
 
 def _explain_missing(error: MissingConfigException, text: str, arguments: Sequence[str], configs: Path) -> str:

@@ -15,9 +15,8 @@ from fedcohort.startup.command_line import is_inside
 from fedcohort.startup.components import CALLBACK, Instance
 from fedcohort.startup.compose import Composed
 
-FOLDER_OPTIONS = frozenset(
-    {"dirpath", "save_dir", "root_dir", "logs"}
-)  # options of callbacks and trackers that are folders
+# options of callbacks and trackers that are folders
+FOLDER_OPTIONS = frozenset({"dirpath", "save_dir", "root_dir", "logs"})
 
 
 @dataclass(frozen=True)

@@ -65,9 +65,8 @@ def spell_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a user pas
         plain = PLAIN.fullmatch(text) and text.lower() not in NOT_TEXT
         return text if plain else str(QuotedString(text, Quote.single).with_quotes())
     if isinstance(value, Mapping):
-        return (
-            "{" + ",".join(f"{spell_value(name, key)}:{spell_value(name, item)}" for key, item in value.items()) + "}"
-        )
+        items = (f"{spell_value(name, key)}:{spell_value(name, item)}" for key, item in value.items())
+        return "{" + ",".join(items) + "}"
     if isinstance(value, list | tuple | range):
         return "[" + ",".join(spell_value(name, item) for item in value) + "]"
     if hasattr(value, "tolist"):  # NumPy's scalars and arrays

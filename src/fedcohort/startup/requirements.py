@@ -23,15 +23,7 @@ if TYPE_CHECKING:
 
 # Groups whose components may have requirements, in the order of the messages, and groups whose components read signals
 GROUPS_WITH_REQUIREMENTS = (
-    "selector",
-    "agg",
-    "codec",
-    "objective",
-    "availability",
-    "samples",
-    "deadline",
-    "device",
-    "augmentation",
+    *("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device", "augmentation"),
 )
 SIGNAL_READERS = ("selector", "agg", "samples", "deadline")
 EVALUATIONS = {"every": "", "clients_every": " on the clients"}  # options of the node `eval`, and where they evaluate

@@ -8,6 +8,7 @@ versions and processes.
 import logging
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,9 @@ def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: pro
     try:
         payload = load_usable(path, config_hash)
     except DamagedCheckpoint as error:
-        previous = _load_if_intact(paths[1:], config_hash)
+        previous = None
+        with suppress(DamagedCheckpoint):
+            previous = load_usable(paths[1], config_hash) if paths[1:] else None
         if previous is None:
             reason = "the previous checkpoint is damaged, too" if paths[1:] else "there is no previous checkpoint"
             raise CheckpointError(f"{error}; {reason}: start a new run with resume=false") from error
@@ -95,10 +98,3 @@ def load_usable(path: Path, config_hash: str) -> dict[str, Any]:
         if "clients" in state:
             store.check_stored_vectors(path.parent, state["clients"])
     return payload
-
-
-def _load_if_intact(paths: Sequence[Path], config_hash: str) -> dict[str, Any] | None:
-    try:
-        return load_usable(paths[0], config_hash) if paths else None
-    except DamagedCheckpoint:
-        return None

@@ -129,14 +129,9 @@ def list_changed(composition: Composed) -> dict[str, str]:
         if value != defaults[option] if has_default else is_inside or option in typed:
             changed[option] = spell_value(value)
     for name, node in config[CALLBACK].items():
-        if node and not _is_observer(node):
+        if node and not issubclass(get_object(node[TARGET]), Observer):
             changed |= {option: spell_value(value) for option, value in flatten_config(node, f"{CALLBACK}.{name}.")}
     return changed
-
-
-def _is_observer(node: Mapping[str, Any]) -> bool:
-    target: object = get_object(node[TARGET])
-    return isinstance(target, type) and issubclass(target, Observer)
 
 
 @cache

@@ -21,8 +21,9 @@ from contextlib import closing
 import numpy as np
 
 from fedcohort.record import provenance
+from fedcohort.results.run import Evaluations
 from fedcohort.study.definition import Condition, Key, merge_overrides
-from fedcohort.study.measure import LOSS, ROUNDS, Trajectory
+from fedcohort.study.measure import LOSS, ROUNDS
 from fedcohort.study.result_files import DONE
 from fedcohort.study.runner import Run, StudyRunner
 from fedcohort.study.tasks import Outcome, Task, run_tasks
@@ -31,11 +32,8 @@ from fedcohort.types import Values
 SAVE_EVERY = 50  # number of reference runs after which the results are saved
 GROUP_COLUMNS = ("config_hash", "budget", "commit", "dirty")
 LOSS_TOLERANCE = 5e-3  # relative
-TOLERANCES = {  # relative and absolute; curves of older versions hold costs in single precision
-    "value": (0.0, 5e-3),
-    "virtual_s": (1e-5, 0.0),
-    "bytes": (1e-5, 0.0),
-}
+# relative and absolute; curves of older versions hold costs in single precision
+TOLERANCES = {"value": (0.0, 5e-3), "virtual_s": (1e-5, 0.0), "bytes": (1e-5, 0.0)}
 
 
 def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> None:
@@ -90,7 +88,7 @@ def _store_difference(runner: StudyRunner, keys: Sequence[Key], outcome: Outcome
     return f"differs in {differs}" if differs else "the same"
 
 
-def name_differences(earlier: tuple[str, Trajectory], current: tuple[str, Trajectory]) -> str:
+def name_differences(earlier: tuple[str, Evaluations], current: tuple[str, Evaluations]) -> str:
     """Name the differences between two runs in their first rounds, as "cohorts, bytes from round 3"; "" for none.
 
     Args:
@@ -111,14 +109,14 @@ def _numbers(text: str) -> Values:
     return np.array([float(number) for number in text.split(",") if number])
 
 
-def _compare_curves(earlier: Trajectory, current: Trajectory) -> list[str]:
+def _compare_curves(earlier: Evaluations, current: Evaluations) -> list[str]:
     """Name the columns that differ in the rounds 1 to `ROUNDS`, each with the first round that does."""
     a, b = ((curve.steps > 0) & (curve.steps <= ROUNDS) for curve in (earlier, current))
     if not np.array_equal(earlier.steps[a], current.steps[b]):
         return ["evaluated rounds"]
     differences = []
     for name, (relative, absolute) in TOLERANCES.items():
-        x, y = getattr(earlier, name)[a], getattr(current, name)[b]
+        x, y = ({"value": run.values, **run.spent}[name][rounds] for run, rounds in ((earlier, a), (current, b)))
         close = np.isclose(x, y, rtol=relative, atol=absolute, equal_nan=True)
         if not close.all():
             differences.append(f"{name} from round {earlier.steps[a][~close][0]:.0f}")

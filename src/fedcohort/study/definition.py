@@ -117,6 +117,10 @@ class Study:
         methods = self.settings[setting].methods
         return methods is None or method in methods or method == self.baseline or method not in self.roles
 
+    def overrides_in(self, setting: str, *overrides: Iterable[str]) -> Overrides:
+        """Return the overrides of runs in a setting; `overrides`, of the method, replace those of the setting."""
+        return merge_overrides(RUN_DEFAULTS, self.common, self.settings[setting].overrides, *overrides)
+
     def role_of(self, method: str) -> str:
         """Return the role of the method; a user's own method, which `study.yaml` does not name, is a METHOD."""
         return BOUND if method.startswith(BOUND_PREFIX) else self.roles.get(method, METHOD)
@@ -187,8 +191,7 @@ def list_conditions(
             is_named = methods is not None and (method in methods or method == study.baseline)
             if is_named or (methods is None and study.includes(name, method)):
                 seeds = tuple(study.seeds_of(method)) if method in study.few and methods is None else None
-                merged = merge_overrides(RUN_DEFAULTS, study.common, setting.overrides, overrides)
-                conditions.append(Condition(name, method, merged, seeds))
+                conditions.append(Condition(name, method, study.overrides_in(name, overrides), seeds))
         for bound, overrides in setting.bounds.items():
             merged = merge_overrides(RUN_DEFAULTS, study.common, study.overrides[study.baseline], overrides)
             conditions.append(Condition(name, BOUND_PREFIX + bound, merged))

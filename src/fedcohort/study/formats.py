@@ -66,11 +66,6 @@ def format_of(study: Study, metric: str) -> Format:
     return Format(factor, name, study.rules.seeds)
 
 
-def write_p(p: float) -> str:
-    """Format a p-value: `0.012`, or `< 0.001` if three decimals would be zeros."""
-    return EMPTY if not math.isfinite(p) else "< 0.001" if p < 0.0005 else f"{p:.3f}"
-
-
 def write_share(share: ShareClosed | None) -> str:
     """Format a share of the headroom with its interval: `31 % [12, 45]`."""
     return f"{100 * share.share:.0f} % [{100 * share.low:.0f}, {100 * share.high:.0f}]" if share else EMPTY
@@ -114,9 +109,11 @@ def power_of(settings: Iterable[SettingVerdict]) -> dict[str, float] | None:
         detectable: difference that the present seeds show, in the metric's own unit.
         None if no spread is known.
     """
-    measured = [setting for setting in settings if setting.seeds_needed]
-    if not measured:
+    powers = [setting.power for setting in settings if setting.power.seeds_needed]
+    if not powers:
         return None
-    needed, n = median(setting.seeds_needed or 0 for setting in measured), median(setting.n for setting in measured)
-    detectable = median(setting.detectable for setting in measured)
-    return {"needed": math.ceil(needed), "n": math.ceil(n), "detectable": detectable}
+    return {
+        "needed": math.ceil(median(power.seeds_needed or 0 for power in powers)),
+        "n": math.ceil(median(power.n for power in powers)),
+        "detectable": median(power.detectable for power in powers),
+    }

@@ -9,20 +9,17 @@ seeds say little about a spread.
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from statistics import median
 
 import numpy as np
 
-from fedcohort.results.correction import ANYWHERE, IN_SETTING, adjust_families, adjust_for_claim
-from fedcohort.results.difference import NO_DIFFERENCE, Difference, mean_of, paired_difference, summarise_differences
+from fedcohort.results.compare import Entry, compare_results
+from fedcohort.results.difference import NO_DIFFERENCE, Difference, collapses, summarise_differences
 from fedcohort.results.frame import clock_of_budget
-from fedcohort.results.headroom import ShareClosed, share_closed
-from fedcohort.results.power import count_seeds, least_difference
-from fedcohort.results.ranks import rank_values
-from fedcohort.results.skew import collapses
+from fedcohort.results.headroom import ShareClosed, Winner, cross_fit, share_closed
+from fedcohort.results.overall import rank_values
+from fedcohort.results.power import measure_power
 from fedcohort.results.target import Cost, median_cost
-from fedcohort.results.verdict import judge_difference
-from fedcohort.results.winner import Winner, cross_fit
+from fedcohort.results.verdict import adjust_families
 from fedcohort.study.definition import METHOD, ORACLE, Pair, Study, list_conditions
 from fedcohort.study.ranking import (
     RANKED_ROLES,
@@ -52,62 +49,58 @@ def judge(study: Study, results: Results) -> Verdict:
 def judge_settings(study: Study, results: Results) -> Verdict:
     """Return the verdict on each method in each setting, without ranks over settings."""
     runs = group_runs(study, results)
-    differences = {
-        (setting, method): paired_difference(results_by_seed(by_seed), results_by_seed(methods[study.baseline]))
-        for setting, methods in runs.items()
-        for method, by_seed in methods.items()
-        if method != study.baseline and set(by_seed) & set(methods.get(study.baseline, {}))
-    }
-    ps = adjust_all(study, {pair: difference.p for pair, difference in differences.items()})
+    values = {pair: results_by_seed(rows) for pair, rows in runs.items()}
+    untested = [pair for pair in values if study.role_of(pair[1]) != METHOD]
+    entries = compare_results(values, untested, study.options)
+    p_values = adjust_all(study, entries)
     settings, by_method = {}, dict[str, list[Difference]]()
-    for setting, methods in runs.items():
-        setting_differences = {
-            method: differences[setting, method] for method in methods if (setting, method) in differences
-        }
-        settings[setting] = _judge_setting(study, setting, methods, setting_differences, ps)
-        for method, difference in setting_differences.items():
-            if study.role_of(method) == METHOD:
-                by_method.setdefault(method, []).append(difference)
-    collapsing = frozenset(method for method, method_differences in by_method.items() if collapses(method_differences))
+    for setting in dict.fromkeys(setting for setting, _ in runs):
+        methods = {method: rows for (name, method), rows in runs.items() if name == setting}
+        compared = {method: (entries[setting, method], p_values[setting, method]) for method in methods}
+        settings[setting] = _judge_setting(study, setting, methods, compared)
+        for method, verdict in settings[setting].methods.items():
+            if verdict.role == METHOD and verdict.is_compared:
+                by_method.setdefault(method, []).append(verdict.difference)
+    collapsing = frozenset(method for method, differences in by_method.items() if collapses(differences))
     return Verdict(settings, None, _count_missing(study, runs), collapsing)
 
 
-def adjust_all(study: Study, ps: Mapping[Pair, float]) -> dict[Pair, PValues]:
+def adjust_all(study: Study, entries: Mapping[Pair, Entry]) -> dict[Pair, PValues]:
     """Correct the p-values of methods for each claim; those of other roles stay as they are.
 
     Variants of one idea share the family of their settings.
     """
-    tested = {pair: p for pair, p in ps.items() if study.role_of(pair[1]) == METHOD}
+    ps = {pair: entry.difference.p if entry.difference else math.nan for pair, entry in entries.items()}
+    tested = {pair: p for pair, p in ps.items() if not entries[pair].untested}
     variants = {method: name for name, methods in study.variants.items() for method in methods}
-    in_setting = adjust_for_claim(tested, IN_SETTING)
-    of_method = adjust_families(tested, lambda pair: variants.get(pair[1], pair[1]))
-    anywhere = adjust_for_claim(tested, ANYWHERE)
-    return {
-        pair: PValues(in_setting[pair], of_method[pair], anywhere[pair]) if pair in tested else PValues(p, p)
-        for pair, p in ps.items()
-    }
+    of_method = ps | adjust_families(tested, lambda pair: variants.get(pair[1], pair[1]))
+    anywhere = adjust_families(tested, lambda _: "")
+    return {pair: PValues(entry.p, of_method[pair], anywhere.get(pair, math.nan)) for pair, entry in entries.items()}
 
 
 def _judge_setting(
-    study: Study, setting: str, runs: Runs, differences: Differences, ps: Mapping[Pair, PValues]
+    study: Study, setting: str, runs: Runs, compared: Mapping[str, tuple[Entry, PValues]]
 ) -> SettingVerdict:
+    differences = {
+        method: entry.difference for method, (entry, _) in compared.items() if entry.difference and entry.difference.n
+    }
     least = max(study.rules.seeds, half_of_seeds(study, runs))
     headroom = _find_headroom(study, setting, differences, least)
     ranks = _rank_in_setting(study, runs)
     methods = {}
     for method, by_seed in runs.items():
-        rows, difference = list(by_seed.values()), differences.get(method, NO_DIFFERENCE)
-        p_values, values = ps.get((setting, method), PValues()), [row["late"] for row in rows]
+        rows, (entry, p_values) = list(by_seed.values()), compared[method]
+        difference = differences.get(method, NO_DIFFERENCE)
         methods[method] = MethodVerdict(
             setting=setting,
             method=method,
             role=study.role_of(method),
-            value=mean_of(values),
+            value=entry.mean,
             last=float(np.mean([row["last"] for row in rows])),
-            diverged=sum(not math.isfinite(value) for value in values),
+            diverged=sum(not math.isfinite(row["late"]) for row in rows),
             difference=difference,
             p_values=p_values,
-            verdict=judge_difference(difference, p_values.within_setting, study.rules) if method in differences else "",
+            verdict=entry.verdict if difference.n else "",
             share_closed=_share(study, difference, headroom),
             rank=ranks.get(method, math.nan),
             costs={name: float(np.mean([row[name] for row in rows])) for name in COSTS},
@@ -116,15 +109,9 @@ def _judge_setting(
             ended_by_rounds=sum(row["virtual_s"] < clock_of_budget(row["budget"]) for row in rows),
             other_code=sum(bool(row["differs"]) for row in rows),
         )
-    counted = [
-        difference
-        for method, difference in differences.items()
-        if study.role_of(method) == METHOD and difference.n >= least and not difference.reason
-    ]
-    spread = median(difference.std for difference in counted) if counted else math.nan
-    n, alpha = int(median(difference.n for difference in counted)) if counted else 0, study.rules.alpha
-    seeds_needed, detectable = count_seeds(spread, study.rules.worth, alpha), least_difference(spread, n, alpha)
-    return SettingVerdict(setting, methods, headroom, seeds_needed, n, detectable, _find_winner(methods, least))
+    counted = [d for method, d in differences.items() if study.role_of(method) == METHOD and d.n >= least]
+    power = measure_power(counted, study.rules)
+    return SettingVerdict(setting, methods, headroom, power, _find_winner(methods, least))
 
 
 def cost_of(row: Row, axis: str) -> Cost:
@@ -199,12 +186,10 @@ def _rank_in_setting(study: Study, runs: Runs) -> dict[str, float]:
     return dict(zip(methods, rank_values(means).tolist(), strict=True))
 
 
-def _count_missing(study: Study, runs: Mapping[str, Runs]) -> dict[Pair, int]:
+def _count_missing(study: Study, runs: Mapping[Pair, Mapping[int, Row]]) -> dict[Pair, int]:
     """Return how many seeds each condition lacks, for those that lack some."""
-    counts = {
-        (condition.setting, condition.method): len(
-            set(study.seeds_of(condition.method)) - set(runs.get(condition.setting, {}).get(condition.method, {}))
-        )
-        for condition in list_conditions(study)
-    }
+    counts = {}
+    for condition in list_conditions(study):
+        pair = condition.setting, condition.method
+        counts[pair] = len(set(study.seeds_of(condition.method)) - set(runs.get(pair, {})))
     return {pair: n for pair, n in sorted(counts.items()) if n}

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from fedcohort.report.table import Table
 from fedcohort.study import page_data, ranking, report
-from fedcohort.study.formats import Format, count_noun, format_of, write_rank
+from fedcohort.study.formats import Format, format_of, write_rank
 from fedcohort.study.judge import judge_settings
 from fedcohort.study.leaderboard import Leaderboard
 from fedcohort.study.page_tables import difference_tables, make_table, overall_line, settings_table
@@ -44,7 +44,7 @@ def write(board: Leaderboard) -> list[Path]:
         "summary": page_data.summarise(study, results, verdict, {}),
         "tables": tables,
         "differences": differences,
-        "missing": _list_missing(board, verdict, [name for name in with_each if name not in placed]),
+        "missing": _find_missing(board, verdict, [name for name in with_each if name not in placed]),
         "runs_by_study": Counter(board.groups[row["cell"]] for row in runs),
         "origin": page_data.describe_origin(runs),
     }
@@ -80,23 +80,32 @@ def _others_table(board: Leaderboard, ranks_of_others: Mapping[str, Ranks], verd
     return make_table(lines, f"Methods that lack some of these settings, differences in {show.unit}")
 
 
-def _list_missing(board: Leaderboard, verdict: Verdict, unplaced: list[str]) -> list[str]:
-    """Return settings without runs, without ranks, or of an earlier study, and methods without a common setting."""
-    lines = []
-    for name, n in Counter(study for setting, study in board.groups.items() if setting not in verdict.settings).items():
-        lines.append(f"{count_noun(n, 'setting')} of {name} without runs: `fedcohort study run {name}`")
-    labels = dict[str, list[str]]()
-    if ranks := verdict.ranks:
-        for name, setting in verdict.settings.items():
-            if name not in ranks.by_setting:
-                methods = [method for method in ranks.mean if method not in setting.methods]
-                reason = f"no run of {', '.join(methods)}" if methods else "no seed that all methods have"
-                labels.setdefault(f"No ranks, {reason}", []).append(board.joint.settings[name].label)
+def _find_missing(board: Leaderboard, verdict: Verdict, unplaced: list[str]) -> dict[str, object]:
+    """Return what the page lacks.
+
+    Returns:
+        without_runs: number of settings without runs, by study.
+        unranked: labels of settings without ranks, by the methods that lack them.
+        repeated: labels of settings that are left out, by their study and the earlier one that has them.
+        changed: runs that are left out because their configuration changed (`page_data.find_changed`).
+        unplaced: methods that have no setting in common with the others.
+    """
+    unranked, repeated = dict[tuple[str, ...], list[str]](), dict[tuple[str, str], list[str]]()
+    for name, setting in verdict.settings.items() if verdict.ranks else ():
+        if verdict.ranks and name not in verdict.ranks.by_setting:
+            lacking = tuple(method for method in verdict.ranks.by_method if method not in setting.methods)
+            unranked.setdefault(lacking, []).append(board.joint.settings[name].label)
     for duplicate, earlier in board.duplicates.items():
         name, _, setting_name = duplicate.partition("/")
-        reason = f"Settings of {name} left out, since {earlier.partition('/')[0]} has the same"
-        labels.setdefault(reason, []).append(board.studies[name].settings[setting_name].label)
-    lines += [f"{reason}: {'; '.join(setting_labels)}" for reason, setting_labels in labels.items()]
+        label = board.studies[name].settings[setting_name].label
+        repeated.setdefault((name, earlier.partition("/")[0]), []).append(label)
+    changed = dict[str, object]()
     for name, study in board.studies.items():
-        lines += [f"{name}: {line}" for line in page_data.list_changed(study, board.results_of[name])]
-    return lines + [f"{method}: no setting in common with the others" for method in unplaced]
+        changed |= page_data.find_changed(study, board.results_of[name])
+    return {
+        "without_runs": Counter(study for setting, study in board.groups.items() if setting not in verdict.settings),
+        "unranked": unranked,
+        "repeated": repeated,
+        "changed": changed,
+        "unplaced": unplaced,
+    }

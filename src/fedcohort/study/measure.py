@@ -4,7 +4,6 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,42 +17,10 @@ from fedcohort.results.run import Evaluations, measure_run
 from fedcohort.results.target import Cost, Target
 from fedcohort.round.score_correlation import split_metric_name
 from fedcohort.study.result_files import Row
-from fedcohort.types import Values
 
 ROUNDS = 8  # whose behaviour is compared by `compare_code.py`
 LOSS = "server_val/loss"
-
-
-@dataclass(frozen=True)
-class Trajectory:
-    """The metric of a run and its cumulative costs, at the rounds that evaluated the metric.
-
-    Attributes:
-        steps: rounds; 0 is the untrained model.
-        value: the metric.
-        virtual_s: seconds on the simulated clock.
-        bytes: down and up, of all clients.
-    """
-
-    steps: Values
-    value: Values
-    virtual_s: Values
-    bytes: Values
-
-
-def evaluations_of(curve: Trajectory, options: Options, clock_s: float = math.nan) -> Evaluations:
-    """Return the evaluations of a run up to the horizon.
-
-    Args:
-        curve: of the run.
-        options: of the study.
-        clock_s: virtual seconds at which the run ends (`until.virtual_s`); NaN without a clock. Evaluations after it do
-            not meet a target, and without a horizon the result is the mean over the last sixth of this time.
-    """
-    counts = curve.steps <= (math.inf if options.horizon is None else options.horizon)
-    spent = {"virtual_s": curve.virtual_s[counts], "bytes": curve.bytes[counts]}
-    clock_s = clock_s if options.horizon is None else math.nan
-    return Evaluations(curve.steps[counts], curve.value[counts], spent, clock_s)
+CURVE_COSTS = ("virtual_s", "bytes")  # costs that `curves.parquet` has
 
 
 def summarise(run: Evaluations, options: Options, target: Target | None = None, goal: float = math.nan) -> Row:
@@ -81,7 +48,7 @@ def summarise(run: Evaluations, options: Options, target: Target | None = None, 
     return columns
 
 
-def measure(folder: Path, metric: str) -> tuple[Row, Trajectory]:
+def measure(folder: Path, metric: str) -> tuple[Row, Evaluations]:
     """Return the costs and the origin of the run in `folder`, as columns of `results.parquet`, and its curve.
 
     Raises `OptionError` if the run has no such metric.
@@ -89,8 +56,7 @@ def measure(folder: Path, metric: str) -> tuple[Row, Trajectory]:
     history = read(folder)
     if metric not in history.measured:
         raise OptionError(f"metric must be one of {', '.join(history.measured)}, got {metric!r}")
-    rows = read_curve(history, "", [metric])
-    curve = Trajectory(*(rows[name].to_numpy(dtype=float) for name in ("round", metric, "virtual_s", "bytes")))
+    curve = Evaluations.from_rows(read_curve(history, "", [metric]), metric, CURVE_COSTS)
     start: Mapping[str, Any] = provenance.read_starts(folder)[-1]
     facts = {
         "commit": start["commit"],

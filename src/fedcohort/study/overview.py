@@ -13,7 +13,7 @@ from fedcohort.errors import OptionError
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.render import render
 from fedcohort.report.table import EMPTY
-from fedcohort.results.correction import adjust
+from fedcohort.results.verdict import adjust
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import METHOD, STUDY_FILE, Study
@@ -71,11 +71,11 @@ def overview_csv(study: Study, results: Results, verdict: Verdict, speed_ups: Sp
 
 def _name(methods: list[MethodVerdict], show: Format, alpha: float) -> str:
     """Format methods with differences: `**oort +2.4**, powd +1.1 and 3 more`; bold after Holm over the study."""
-    texts = [f"{method.method} {show.signed(method.difference.mean)}" for method in methods]
-    bold = [
-        f"**{text}**" if method.p_values.over_all < alpha else text for text, method in zip(texts, methods, strict=True)
-    ]
-    return join_first(bold, MAX_NAMED) or EMPTY
+    texts = []
+    for method in methods:
+        bold = "**" * (method.p_values.over_all < alpha)
+        texts.append(f"{bold}{method.method} {show.signed(method.difference.mean)}{bold}")
+    return join_first(texts, MAX_NAMED) or EMPTY
 
 
 def write(studies: Path) -> Path:

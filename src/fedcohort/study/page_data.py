@@ -3,17 +3,16 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fedcohort import units
-from fedcohort.results.correction import ANYWHERE, adjust_for_claim
-from fedcohort.results.speed_up import judge_speed
-from fedcohort.results.verdict import sign_of
+from fedcohort.results.target import judge_speed
+from fedcohort.results.verdict import FASTER, adjust_families
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, METHOD, ORACLE, REFERENCE, Study, clock_limit, display_name
-from fedcohort.study.formats import count_noun, number_range
+from fedcohort.study.formats import number_range
 from fedcohort.study.measure import ROUNDS
 from fedcohort.study.ranking import Ranks
 from fedcohort.study.result_files import DONE, Row
@@ -54,11 +53,8 @@ def summarise(study: Study, results: Results, verdict: Verdict, speed_ups: Speed
             and method.difference.high > study.rules.worth
         ]
         facts = {"label": study.settings[name].label, "kind": kind_of(study, setting), "verdict": setting}
-        facts |= {
-            "diverged": setting.diverged(study.baseline),
-            "above": sorted(above, key=lambda m: -m.difference.mean),
-        }
-        settings.append(facts)
+        facts["diverged"] = setting.diverged(study.baseline)
+        settings.append({**facts, "above": sorted(above, key=lambda method: -method.difference.mean)})
     kinds = Counter(setting["kind"] for setting in settings)
     budgets = dict.fromkeys(row["budget"] for (_, method, _), row in results.done_runs() if method == study.baseline)
     return {
@@ -108,26 +104,21 @@ def compare_overall(study: Study, ranks: Ranks | None) -> dict[str, Any] | None:
     """
     if ranks is None or not ranks.overall:
         return None
-    compared = sorted(ranks.overall.items(), key=lambda item: _with_nan_last(item[1].seeds.mean))
-    signs = {method: result.sign(study.rules) for method, result in compared}
-    differences = [(method, result.seeds) for method, result in compared]
-    over_families = [(method, result.families) for method, result in compared if result.families]
+    compared = sorted(ranks.overall.items(), key=lambda item: np.nan_to_num(-item[1].seeds.mean, nan=math.inf))
+    over_seeds = [(method, result.seeds, result.sign(study.rules)) for method, result in compared]
+    over_families = [result.families for _, result in compared if result.families]
     return {
         "settings": len(ranks.by_setting),
-        "seeds": differences[0][1].n,
+        "seeds": compared[0][1].seeds.n,
         "methods": len(compared),
-        "families": over_families[0][1].n if over_families else 0,
-        "better": [(method, difference) for method, difference in differences if signs[method] > 0],
-        "worse": [(method, difference) for method, difference in reversed(differences) if signs[method] < 0],
+        "families": over_families[0].n if over_families else 0,
+        "better": [(method, difference) for method, difference, sign in over_seeds if sign > 0],
+        "worse": [(method, difference) for method, difference, sign in reversed(over_seeds) if sign < 0],
         "better_over_families": [
             (method, result.families) for method, result in compared if result.sign_elsewhere(study.rules) > 0
         ],
-        "largest": differences[0],
+        "largest": over_seeds[0][:2],
     }
-
-
-def _with_nan_last(mean: float) -> float:
-    return -mean if math.isfinite(mean) else math.inf
 
 
 def _count_faster(study: Study, speed_ups_by_axis: Speeds) -> dict[str, int] | None:
@@ -137,9 +128,9 @@ def _count_faster(study: Study, speed_ups_by_axis: Speeds) -> dict[str, int] | N
     counts = {"settings": len({setting for by_pair in speed_ups_by_axis.values() for setting, _ in by_pair})}
     for axis, by_pair in speed_ups_by_axis.items():
         speed_ups = {pair: speed.speed_up for pair, speed in by_pair.items() if study.role_of(pair[1]) == METHOD}
-        ps = adjust_for_claim({pair: up.p for pair, up in speed_ups.items()}, ANYWHERE)
-        verdicts = {pair: judge_speed(up, ps[pair], study.rules) for pair, up in speed_ups.items()}
-        counts[axis] = len({setting for (setting, _), verdict in verdicts.items() if sign_of(verdict) > 0})
+        ps = adjust_families({pair: up.p for pair, up in speed_ups.items()}, lambda _: "")
+        faster = {pair for pair, up in speed_ups.items() if judge_speed(up, ps[pair], study.rules) == FASTER}
+        counts[axis] = len({setting for setting, _ in faster})
     return counts
 
 
@@ -179,36 +170,33 @@ def describe_origin(runs: Sequence[Row]) -> dict[str, object]:
     return {"runs": len(runs), "hours": sum(row["wall_s"] for row in runs) / 3600, "commits": commits}
 
 
-def list_missing(study: Study, verdict: Verdict) -> list[str]:
-    """Return the runs that the study requests and does not have, in one line for methods that lack the same."""
-    missing = dict[str, dict[int, list[str]]]()
-    for (setting, method), n in verdict.missing.items():
-        missing.setdefault(method, {}).setdefault(n, []).append(setting)
-    texts = {}
-    for method, settings in missing.items():
-        n_seeds = len(study.seeds_of(method))
-        texts[method] = "; ".join(
-            f"{'all' if n == n_seeds else n} of {n_seeds} seeds in {_name_settings(study, method, settings[n])}"
-            for n in sorted(settings, reverse=True)
-        )
-    return [f"{text}: {names}" for text, names in _group_methods(texts).items()]
+def find_missing(study: Study, verdict: Verdict) -> dict[tuple[tuple[int, int, str], ...], list[str]]:
+    """Return the methods that lack the same runs of the study, by these: (missing seeds, requested seeds, settings)."""
+    methods_by_gaps: dict[tuple[tuple[int, int, str], ...], list[str]] = {}
+    for method in dict.fromkeys(method for _, method in verdict.missing):
+        missing = {setting: n for (setting, name), n in verdict.missing.items() if name == method}
+        settings = {n: [setting for setting in missing if missing[setting] == n] for n in missing.values()}
+        requested = len(study.seeds_of(method))
+        gaps = tuple((n, requested, _name_settings(study, method, settings[n])) for n in sorted(settings, reverse=True))
+        methods_by_gaps.setdefault(gaps, []).append(display_name(method))
+    return methods_by_gaps
 
 
-def list_changed(study: Study, results: Results) -> list[str]:
-    """Return one line on the runs that are left out because their configuration changed; none without such runs."""
-    if not results.changed:
-        return []
-    settings = dict[str, dict[str, None]]()
+def find_changed(study: Study, results: Results) -> dict[str, dict[str, Any]]:
+    """Return the runs that are left out because their configuration changed, under the study's name; {} without any.
+
+    Returns:
+        runs: their number.
+        methods: their methods, by the settings.
+        own: user's own methods among them, which have to be named to run again.
+    """
+    settings, methods = dict[str, dict[str, None]](), dict[str, list[str]]()
     for setting, method, _ in sorted(results.changed):
         settings.setdefault(method, {})[setting] = None
-    texts = {method: _name_settings(study, method, names) for method, names in settings.items()}
-    what = "; ".join(f"{names} in {text}" for text, names in _group_methods(texts).items())
-    own_methods = [method for method in settings if study.is_user_method(method) and method not in study.overrides]
-    hint = f" (own methods: add `selectors={','.join(own_methods)}`)" if own_methods else ""
-    return [
-        f"{count_noun(len(results.changed), 'run')} left out, since the configuration has changed or is rejected now: "
-        f"{what}; `fedcohort study run {study.name}` runs them again{hint}"
-    ]
+    for method, names in settings.items():
+        methods.setdefault(_name_settings(study, method, list(names)), []).append(display_name(method))
+    own = [method for method in settings if study.is_user_method(method) and method not in study.overrides]
+    return {study.name: {"runs": len(results.changed), "methods": methods, "own": own}} if settings else {}
 
 
 def list_rejected(study: Study, results: Results) -> list[tuple[str, Iterable[str]]]:
@@ -221,19 +209,11 @@ def list_rejected(study: Study, results: Results) -> list[tuple[str, Iterable[st
     return list(reasons.items())
 
 
-def _name_settings(study: Study, method: str, settings: Iterable[str]) -> str:
+def _name_settings(study: Study, method: str, names: Sequence[str]) -> str:
     """Return the names of settings, or `all requested settings` where the method is run in no others."""
-    names, bound = list(settings), method.removeprefix(BOUND_PREFIX)
+    bound = method.removeprefix(BOUND_PREFIX)
     n_settings = sum(
         bound in setting.bounds if bound != method else study.includes(name, method)
         for name, setting in study.settings.items()
     )
     return "all requested settings" if len(names) == n_settings else ", ".join(names)
-
-
-def _group_methods(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the names of the methods that have each text."""
-    return {
-        text: ", ".join(display_name(method) for method in texts if texts[method] == text)
-        for text in dict.fromkeys(texts.values())
-    }

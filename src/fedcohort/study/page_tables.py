@@ -4,15 +4,14 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from fedcohort import units
+from fedcohort.report.comparison.tables import show_p
 from fedcohort.report.table import EMPTY, Table
 from fedcohort.results.verdict import judge_difference, sign_of
 from fedcohort.round.score_correlation import CLIENT_FACTS
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, ORACLE, Study
-from fedcohort.study.formats import SIGNS, Format, join_first, write_p, write_rank, write_share
-from fedcohort.study.ranking import Ranks
+from fedcohort.study.formats import SIGNS, Format, join_first, write_rank, write_share
+from fedcohort.study.ranking import Ranks, group_runs
 from fedcohort.study.results import Results
 from fedcohort.study.verdict import MethodVerdict, SettingVerdict, Verdict
 
@@ -51,14 +50,14 @@ def settings_table(study: Study, verdict: Verdict, show: Format) -> Table:
     """Return the table of settings: headroom, better methods, and the difference that the seeds detect."""
     lines = []
     for name, setting in verdict.settings.items():
-        base, better = setting.methods.get(study.baseline), setting.better()
+        base = setting.methods.get(study.baseline)
         bounds = [
             f"{show.difference(method.difference)} ({method.method.removeprefix(BOUND_PREFIX)})"
             for method in setting.methods.values()
             if method.role == BOUND
         ]
+        power, better = setting.power, setting.better()
         gains = [f"{method.method} {show.signed(method.difference.mean)}" for method in better]
-        detectable = f"{setting.detectable * show.factor:.1f}" if math.isfinite(setting.detectable) else ""
         lines.append(
             {
                 "setting": study.settings[name].label,
@@ -67,8 +66,8 @@ def settings_table(study: Study, verdict: Verdict, show: Format) -> Table:
                 "bound": "; ".join(bounds),
                 "better, Holm within the setting": join_first(gains, MAX_NAMED),
                 "of these better, Holm over all": sum(m.p_values.over_all < study.rules.alpha for m in better),
-                f"seeds for {show.size(study.rules.worth)}": setting.seeds_needed,
-                "these seeds show": detectable,
+                f"seeds for {show.size(study.rules.worth)}": power.seeds_needed,
+                "these seeds show": f"{power.detectable * show.factor:.1f}" if math.isfinite(power.detectable) else "",
             }
         )
     caption = f"Headroom and better methods in each setting, differences to {study.baseline} in {show.unit}"
@@ -133,19 +132,18 @@ def overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, show: 
         general = overall.families
         line |= {
             "over these settings": show.difference(overall.seeds) + SIGNS[overall.sign(study.rules)],
-            "p": write_p(overall.seeds.p),
+            "p": show_p(overall.seeds.p),
             "over settings like these": show.difference(general) if general else "",
-            "p (families)": write_p(general.p) if general else "",
+            "p (families)": show_p(general.p) if general else "",
             "worst tenth (worst setting)": f"{show.signed(overall.worst_decile)} ({worst})",
             "better in": signs.count(1),
             "worse in": signs.count(-1),
         }
-    low, high = ranks.spread[name]
-    interval = f" [{write_rank(low)}, {write_rank(high)}]" if math.isfinite(low) else ""
-    first = ranks.first[name]
+    rank = ranks.by_method[name]
+    interval = f" [{write_rank(rank.low)}, {write_rank(rank.high)}]" if math.isfinite(rank.low) else ""
     return line | {
-        "mean rank [95 %]": write_rank(ranks.mean[name]) + interval,
-        "P(rank 1)": f"{100 * first:.0f} %" if math.isfinite(first) else "",
+        "mean rank [95 %]": write_rank(rank.mean) + interval,
+        "P(rank 1)": f"{100 * rank.first:.0f} %" if math.isfinite(rank.first) else "",
     }
 
 
@@ -175,7 +173,7 @@ def setting_table(study: Study, setting: SettingVerdict, show: Format) -> Table:
                 "method": f"{label_method(study, name)} {SIGNS[method.sign]}".strip(),
                 "result": f"{show.mean(method.value)} (n={method.value.n}{diverged_text}{code_text})",
                 "difference": f"diverged on {method.diverged}" if diverged else show.difference(method.difference),
-                "p": write_p(method.p_values.within_setting),
+                "p": show_p(method.p_values.within_setting),
                 "verdict": method.verdict,
                 "headroom closed": write_share(method.share_closed),
                 "rank": write_rank(method.rank),
@@ -208,26 +206,23 @@ def correlation_table(study: Study, results: Results) -> dict[str, Table]:
 
     Methods without a reward are left out; `results.parquet` has them in the column `follows`.
     """
-    runs: dict[tuple[str, str], list[Mapping[str, float]]] = {}
-    for (setting, method, _), row in results.done_runs():
-        correlations = json.loads(row["follows"] or "{}")
-        if setting in study.settings and any(name.startswith("reward_") for name in correlations):
-            runs.setdefault((setting, method), []).append(correlations)
-    measured = {name for pair_runs in runs.values() for run in pair_runs for name in run}
-    columns = {
-        f"{part}_{fact}": f"{SCORE_NAMES[part]}: {FACT_NAMES[fact]}"
-        for part in SCORE_NAMES
-        for fact in CLIENT_FACTS
-        if f"{part}_{fact}" in measured
+    import pandas as pd
+
+    means = {}
+    for pair, rows in group_runs(study, results).items():
+        runs = [json.loads(row["follows"] or "{}") for row in rows.values()]
+        if runs := [run for run in runs if any(name.startswith("reward_") for name in run)]:
+            means[pair] = pd.DataFrame(runs).mean()
+    measured = {name for mean in means.values() for name in mean.index}
+    names = {
+        f"{part}_{fact}": f"{SCORE_NAMES[part]}: {FACT_NAMES[fact]}" for part in SCORE_NAMES for fact in CLIENT_FACTS
     }
-    order = [*study.overrides, *sorted({method for _, method in runs} - set(study.overrides))]
+    columns = {name: title for name, title in names.items() if name in measured}
     lines = []
-    for pair in ((setting, method) for setting in study.settings for method in order if (setting, method) in runs):
-        line: dict[str, object] = {"setting": study.settings[pair[0]].label, "method": pair[1]}
-        for name, title in columns.items():
-            values = [run[name] for run in runs[pair] if name in run]
-            line[title] = f"{np.mean(values):+.2f}" if values else ""
-        lines.append(line)
+    for (setting, method), mean in means.items():
+        correlations = {title: float(mean.get(name, math.nan)) for name, title in columns.items()}
+        texts = {title: f"{rho:+.2f}" if math.isfinite(rho) else "" for title, rho in correlations.items()}
+        lines.append({"setting": study.settings[setting].label, "method": method, **texts})
     caption = "Rank correlation of scores and rewards with facts of the clients"
     return {"correlations": make_table(lines, caption)} if columns else {}
 

@@ -1,14 +1,14 @@
 """The progress of a study: the runs that are done, refused, failed or missing, and the time that is left."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fedcohort import units
 from fedcohort.jobs.time_left import TimeLeft
 from fedcohort.record import provenance
 from fedcohort.study.definition import Condition, Key, Pair, Study, display_name
-from fedcohort.study.formats import count_noun
-from fedcohort.study.ranking import Values, rank_over, ranked_results
+from fedcohort.study.formats import count_noun, join_first
+from fedcohort.study.ranking import Values, rank_and_compare, ranked_results
 from fedcohort.study.result_files import DONE, FAILED, REFUSED, Row
 from fedcohort.study.results import Results
 
@@ -52,12 +52,14 @@ def describe(study: Study, progress: Progress, results: Results) -> str:
     keys: dict[str, list[Key]] = {state: [] for state in (DONE, MISSING, CHANGED, REFUSED, FAILED)}
     for key, state in progress.states.items():
         keys[state].append(key)
-    times = {state: _describe_time(keys[state], results) if state in TO_DO else "" for state in keys}
+    time_left, times = estimate_time(results), dict.fromkeys(keys, "")
+    for state in TO_DO:
+        if seconds := time_left.seconds([key[:2] for key in keys[state]]):
+            times[state] = f", about {units.rough_seconds(seconds)} in one process"
     lines = [f"{study.name}: {study.title}", f"done     {len(keys[DONE])} of {len(progress.runs)} runs"]
     lines.append(f"missing  {len(keys[MISSING])}{times[MISSING]}")
     if methods := list(dict.fromkeys(display_name(method) for _, method, _ in keys[MISSING])):
-        hint = f" and {len(methods) - MAX_NAMED} more methods" if len(methods) > MAX_NAMED else ""
-        lines.append(f"  {', '.join(methods[:MAX_NAMED])}{hint}")
+        lines.append(f"  {join_first(methods, MAX_NAMED)}{' methods' * (len(methods) > MAX_NAMED)}")
     if keys[CHANGED]:
         lines.append(
             f"changed  {len(keys[CHANGED])}{times[CHANGED]}: overrides or yaml files changed; `run` repeats the runs "
@@ -95,12 +97,6 @@ def estimate_time(results: Results) -> TimeLeft[Pair]:
     return time_left
 
 
-def _describe_time(keys: Iterable[Key], results: Results) -> str:
-    """Return the time that the runs may take; "" if it is not known."""
-    seconds = estimate_time(results).seconds([key[:2] for key in keys])
-    return f", about {units.rough_seconds(seconds)} in one process" if seconds else ""
-
-
 def describe_ranks(study: Study, results: Results) -> list[str]:
     """Return a line for each of the user's own methods, which `study.yaml` does not name, if it can be ranked.
 
@@ -112,21 +108,17 @@ def describe_ranks(study: Study, results: Results) -> list[str]:
 
 
 def _describe_rank(study: Study, values: Values, own_method: str) -> str:
-    settings = {
-        name: sorted(results_by_method[own_method])
-        for name, results_by_method in values.items()
-        if own_method in results_by_method
-    }
+    in_settings = {name: by_method for name, by_method in values.items() if own_method in by_method}
     methods = [
         method
-        for method in dict.fromkeys(method for name in settings for method in values[name])
-        if all(set(seeds) <= set(values[name].get(method, ())) for name, seeds in settings.items())
+        for method in dict.fromkeys(method for by_method in in_settings.values() for method in by_method)
+        if all(set(by_method[own_method]) <= set(by_method.get(method, ())) for by_method in in_settings.values())
     ]
-    if len(methods) < 2:
+    ranks = rank_and_compare(study, in_settings, methods)
+    if ranks is None:
         return ""
-    mean = rank_over(study, values, methods, settings).mean[methods.index(own_method)]
-    n_seeds = len({seed for seeds in settings.values() for seed in seeds})
+    n_seeds = len({seed for seeds in ranks.seeds.values() for seed in seeds})
     return (
-        f"{own_method}: mean rank {mean:.1f} of {len(methods)} methods by {study.metric}, "
-        f"{count_noun(len(settings), 'setting')}, {count_noun(n_seeds, 'seed')}"
+        f"{own_method}: mean rank {ranks.mean[own_method]:.1f} of {len(methods)} methods by {study.metric}, "
+        f"{count_noun(len(ranks.seeds), 'setting')}, {count_noun(n_seeds, 'seed')}"
     )

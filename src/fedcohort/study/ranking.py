@@ -18,12 +18,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fedcohort.results.correction import adjust
 from fedcohort.results.difference import Difference
-from fedcohort.results.overall import over_families, over_seeds, worst_decile
-from fedcohort.results.ranks import Ranking, SettingResults, rank_methods
-from fedcohort.results.verdict import Rules, name_verdict, sign_of
-from fedcohort.study.definition import BASELINE, BOUND_PREFIX, METHOD, Study
+from fedcohort.results.overall import MeanRank, SettingResults, over_families, over_seeds, rank_methods, worst_decile
+from fedcohort.results.verdict import Rules, adjust, name_verdict, sign_of
+from fedcohort.study.definition import BASELINE, BOUND_PREFIX, METHOD, Pair, Study
 from fedcohort.study.result_files import Row
 from fedcohort.study.results import Results
 
@@ -64,20 +62,21 @@ class Ranks:
     """The ranks of methods over settings.
 
     Attributes:
-        mean: mean rank of each method, the best (1) first.
-        spread: 95 % interval of each mean rank; NaN for fewer than six families.
-        first: probability of each method to have the best mean rank; NaN likewise.
+        by_method: mean rank of each method, the best first.
         by_setting: rank of each method in each setting.
         seeds: seeds that are compared in each setting.
         overall: comparison of each method with the baseline, in the order of `mean`; empty if that is not ranked.
     """
 
-    mean: Mapping[str, float]
-    spread: Mapping[str, tuple[float, float]]
-    first: Mapping[str, float]
+    by_method: Mapping[str, MeanRank]
     by_setting: Mapping[str, Mapping[str, float]]
     seeds: Mapping[str, Sequence[int]]
     overall: Mapping[str, OverallResult]
+
+    @property
+    def mean(self) -> dict[str, float]:
+        """Mean rank of each method, the best (1) first."""
+        return {method: rank.mean for method, rank in self.by_method.items()}
 
     def positions(self) -> dict[str, int]:
         """Return the position of each method by mean rank; methods with equal means share the smallest one."""
@@ -85,21 +84,20 @@ class Ranks:
         return {method: 1 + sum(better < mean for better in means) for method, mean in self.mean.items()}
 
 
-def group_runs(study: Study, results: Results) -> dict[str, dict[str, dict[int, Row]]]:
-    """Return the done runs by setting, method and seed, in the study's order; own methods follow, and then bounds."""
-    runs: dict[str, dict[str, dict[int, Row]]] = {}
+def group_runs(study: Study, results: Results) -> dict[Pair, dict[int, Row]]:
+    """Return the done runs by setting and method, and by seed, in the study's order, own methods and bounds last."""
+    runs: dict[Pair, dict[int, Row]] = {}
     for (setting, method, seed), row in results.done_runs():
-        runs.setdefault(setting, {}).setdefault(method, {})[seed] = row
-    order = {method: i for i, method in enumerate(study.overrides)}
+        if setting in study.settings:
+            runs.setdefault((setting, method), {})[seed] = row
+    settings, methods = list(study.settings), list(study.overrides)
 
-    def position(method: str) -> tuple[bool, int]:
-        return method.startswith(BOUND_PREFIX), order.get(method, len(order))
+    def position(pair: Pair) -> tuple[int, bool, int]:
+        setting, method = pair
+        among_methods = methods.index(method) if method in study.overrides else len(methods)
+        return settings.index(setting), method.startswith(BOUND_PREFIX), among_methods
 
-    return {
-        setting: {method: runs[setting][method] for method in sorted(runs[setting], key=position)}
-        for setting in study.settings
-        if setting in runs
-    }
+    return {pair: runs[pair] for pair in sorted(runs, key=position)}
 
 
 def results_by_seed(runs: Mapping[int, Row]) -> dict[int, float]:
@@ -109,14 +107,11 @@ def results_by_seed(runs: Mapping[int, Row]) -> dict[int, float]:
 
 def ranked_results(study: Study, results: Results) -> Values:
     """Return the results of the methods and the baseline by setting, method and seed."""
-    return {
-        setting: {
-            method: results_by_seed(runs_by_seed)
-            for method, runs_by_seed in runs.items()
-            if study.role_of(method) in RANKED_ROLES
-        }
-        for setting, runs in group_runs(study, results).items()
-    }
+    values: dict[str, dict[str, dict[int, float]]] = {}
+    for (setting, method), runs in group_runs(study, results).items():
+        if study.role_of(method) in RANKED_ROLES:
+            values.setdefault(setting, {})[method] = results_by_seed(runs)
+    return values
 
 
 def split_methods(study: Study, values: Values) -> tuple[list[str], list[str]]:
@@ -178,13 +173,23 @@ def find_shared_settings(values: Values, methods: Sequence[str]) -> Shared:
     return {name: seeds for name, seeds in shared.items() if seeds}
 
 
-def rank_over(
-    study: Study, values: Values, methods: Sequence[str], shared: Shared, groups: Mapping[str, str] | None = None
-) -> Ranking:
-    """Return the ranks of methods over the shared settings.
+def rank_and_compare(
+    study: Study, values: Values, methods: Sequence[str], groups: Mapping[str, str] | None = None
+) -> Ranks | None:
+    """Rank methods in the settings that they share, and compare them with the baseline.
 
-    groups: study of each setting, with which it shares its seeds; None for one study.
+    Args:
+        study: with the settings.
+        values: results by setting, method and seed.
+        methods: that are ranked.
+        groups: study of each setting, with which it shares its seeds; None for one study.
+
+    Returns:
+        The ranks; None for fewer than two methods, or without a shared setting.
     """
+    shared = find_shared_settings(values, methods)
+    if len(methods) < 2 or not shared:
+        return None
     settings = {
         name: SettingResults(
             np.array([[values[name][method][seed] for seed in seeds] for method in methods]),
@@ -194,32 +199,9 @@ def rank_over(
         )
         for name, seeds in shared.items()
     }
-    return rank_methods(settings, study.name)
-
-
-def rank_and_compare(
-    study: Study, values: Values, methods: Sequence[str], groups: Mapping[str, str] | None = None
-) -> Ranks | None:
-    """Rank methods in the settings that they share, and compare them with the baseline.
-
-    Returns None for fewer than two methods, or without a shared setting. groups: see `rank_over`.
-    """
-    shared = find_shared_settings(values, methods)
-    if len(methods) < 2 or not shared:
-        return None
-    ranking = rank_over(study, values, methods, shared, groups)
-    order = np.argsort(ranking.mean, kind="stable")
-    ordered = [methods[i] for i in order]
-    compared = [method for method in ordered if method != study.baseline] if study.baseline in methods else []
-    spread = [(float(ranking.low[i]), float(ranking.high[i])) for i in order]
-    return Ranks(
-        mean=dict(zip(ordered, ranking.mean[order].tolist(), strict=True)),
-        spread=dict(zip(ordered, spread, strict=True)),
-        first=dict(zip(ordered, ranking.first[order].tolist(), strict=True)),
-        by_setting={name: dict(zip(methods, row.tolist(), strict=True)) for name, row in ranking.by_setting.items()},
-        seeds=shared,
-        overall=_compare(study, values, compared, shared),
-    )
+    by_method, by_setting = rank_methods(methods, settings, study.name)
+    compared = [method for method in by_method if method != study.baseline] if study.baseline in methods else []
+    return Ranks(by_method, by_setting, shared, _compare(study, values, compared, shared))
 
 
 def _compare(study: Study, values: Values, methods: Sequence[str], shared: Shared) -> dict[str, OverallResult]:

@@ -9,14 +9,15 @@ import numpy as np
 
 from fedcohort.host import disk
 from fedcohort.record.folder import write_atomically
-from fedcohort.report.figure.study_map import SettingMap, draw_map, draw_ranks
+from fedcohort.report.comparison.tables import show_p
+from fedcohort.report.figure.methods import SettingMap, draw_map, draw_ranks
 from fedcohort.report.render import document, render
 from fedcohort.report.table import Table
 from fedcohort.results.method_names import ORACLES, REFERENCES, describe_method
 from fedcohort.results.metric import label_metric
 from fedcohort.study import overview, page_data, page_tables
 from fedcohort.study.definition import METHOD, ORACLE, REFERENCE, Study
-from fedcohort.study.formats import Format, format_of, number_range, power_of, relative_costs, write_p, write_share
+from fedcohort.study.formats import Format, format_of, number_range, power_of, relative_costs, write_share
 from fedcohort.study.judge import judge
 from fedcohort.study.results import Results, drop_repeated_runs, mark_oracles
 from fedcohort.study.speed import AXES, measure_speeds, speed_tables
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 MAP, RANKS, TABLES = "map.png", "ranks.png", "tables"
 PAGES = ("report.html", "README.md")
 TABLE_PREFIXES = ("setting", "differences", "speed", "overall", "others", "correlations")  # beginnings of tables' names
-FILTERS = {"p": write_p, "share": write_share, "power": power_of, "costs": relative_costs, "span": number_range}
+FILTERS = {"p": show_p, "share": write_share, "power": power_of, "costs": relative_costs, "span": number_range}
 
 
 def write(study: Study, results: Results) -> list[Path]:
@@ -55,7 +56,10 @@ def write(study: Study, results: Results) -> list[Path]:
         "differences": differences,
         "speeds": [(AXES[axis], title, table) for axis, title, table in faster],
         "setting_tables": setting_tables,
-        "missing": [*page_data.list_missing(study, verdict), *page_data.list_changed(study, results)],
+        "missing": {
+            "gaps": page_data.find_missing(study, verdict),
+            "changed": page_data.find_changed(study, results),
+        },
         "rejected": page_data.list_rejected(study, results),
         "origin": page_data.describe_origin(drop_repeated_runs(row for _, row in results.done_runs())),
     }
@@ -119,8 +123,8 @@ def draw(study: Study, verdict: Verdict, show: Format) -> list[tuple[str, str]]:
         captions[MAP] = f"Mean difference to {study.baseline} of each method in each setting, in {show.unit}"
     if verdict.ranks is not None:
         note = f"{study.title}; {len(verdict.ranks.by_setting)} settings; a rank does not say how far apart results are"
-        spread = verdict.ranks.spread
-        ranks = {name: (_group_of(study, name), rank, *spread[name]) for name, rank in verdict.ranks.mean.items()}
+        by_method = verdict.ranks.by_method
+        ranks = {name: (_group_of(study, name), rank.mean, rank.low, rank.high) for name, rank in by_method.items()}
         draw_ranks(ranks, study.baseline, note, study.folder / RANKS)
         captions[RANKS] = "Mean rank of each method over the settings"
     return list(captions.items())
@@ -166,38 +170,20 @@ def numbers_frame(study: Study, verdict: Verdict, metrics: Mapping[str, str] | N
 
 
 def _line(study: Study, method: MethodVerdict, metrics: Mapping[str, str]) -> dict[str, object]:
-    difference, closed = method.difference, method.share_closed
-    line: dict[str, object] = {
-        "cell": method.setting,
-        "selector": method.method,
-        "role": method.role,
-        "metric": metrics.get(method.setting, study.metric),
-        "n": method.value.n,
-        "late_mean": method.value.mean,
-        "late_std": method.value.std,
-        "diff": difference.mean,
-        "diff_ci95_low": difference.low,
-        "diff_ci95_high": difference.high,
-        "diff_std": difference.std,
-        "diff_median": difference.median,
-        "diff_min": difference.worst,
-        "diff_max": difference.best,
-        "diff_p": difference.p,
-        "diff_n": difference.n,
-        "holm_p": method.p_values.within_setting,
-        "holm_p_of_method": method.p_values.within_method,
-        "holm_p_all": method.p_values.over_all,
-        "verdict": method.verdict,
-        "sign": method.sign,
-        "gap_closed": closed.share if closed else None,
-        "gap_closed_ci95_low": closed.low if closed else None,
-        "gap_closed_ci95_high": closed.high if closed else None,
-        "rank": method.rank,
-        **method.costs,
-        "last": method.last,
-        **{f"{axis}_to_target": method.target[axis] for axis in TO_TARGET},
-        "reached": method.reached if study.settings[method.setting].target is not None else None,
-        "ended_by_rounds": method.ended_by_rounds,
-        "other_code": method.other_code,
-    }
+    difference, p_values, closed = method.difference, method.p_values, method.share_closed
+    line: dict[str, object] = {"cell": method.setting, "selector": method.method, "role": method.role}
+    line |= {"metric": metrics.get(method.setting, study.metric), "n": method.value.n}
+    line |= {"late_mean": method.value.mean, "late_std": method.value.std, "diff": difference.mean}
+    line |= {"diff_ci95_low": difference.low, "diff_ci95_high": difference.high, "diff_std": difference.std}
+    line |= {"diff_median": difference.median, "diff_min": difference.worst, "diff_max": difference.best}
+    line |= {"diff_p": difference.p, "diff_n": difference.n, "holm_p": p_values.within_setting}
+    line |= {"holm_p_of_method": p_values.within_method, "holm_p_all": p_values.over_all}
+    line |= {"verdict": method.verdict, "sign": method.sign}
+    line |= dict.fromkeys(("gap_closed", "gap_closed_ci95_low", "gap_closed_ci95_high"))
+    if closed:
+        line |= {"gap_closed": closed.share, "gap_closed_ci95_low": closed.low, "gap_closed_ci95_high": closed.high}
+    line |= {"rank": method.rank, **method.costs, "last": method.last}
+    line |= {f"{axis}_to_target": method.target[axis] for axis in TO_TARGET}
+    line["reached"] = method.reached if study.settings[method.setting].target is not None else None
+    line |= {"ended_by_rounds": method.ended_by_rounds, "other_code": method.other_code}
     return {name: None if isinstance(x, float) and not math.isfinite(x) else x for name, x in line.items()}

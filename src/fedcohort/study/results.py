@@ -16,18 +16,15 @@ from fedcohort.errors import DataError
 from fedcohort.record import manifest
 from fedcohort.results.compare_cost import target_value
 from fedcohort.results.frame import clock_of_budget
+from fedcohort.results.run import Evaluations
 from fedcohort.study import result_files
 from fedcohort.study.definition import METHOD, ORACLE, STUDY_FILE, Key, Study
-from fedcohort.study.measure import Trajectory, evaluations_of, summarise
+from fedcohort.study.measure import CURVE_COSTS, summarise
 from fedcohort.study.result_files import AXES, COLUMNS, CURVES, DONE, KEY, NUMERIC_COLUMNS, RESULTS, TEXT_COLUMNS, Row
 
 log = logging.getLogger("fedcohort")
-RUN_COLUMNS = (
-    "seed",
-    "config_hash",
-    "budget",
-    "when",
-)  # columns that identify a run, which may be the result of several rows
+# columns that identify a run, which may be the result of several rows
+RUN_COLUMNS = ("seed", "config_hash", "budget", "when")
 EMPTY_ROW: Row = {**dict.fromkeys(TEXT_COLUMNS, ""), **dict.fromkeys(NUMERIC_COLUMNS, float("nan"))}
 EMPTY_ROW |= {"seed": 0, "dirty": False, "rounds": 0}
 
@@ -47,12 +44,12 @@ class Results:
 
     folder: Path
     rows: dict[Key, Row] = field(default_factory=dict)
-    curves: dict[Key, Trajectory] = field(default_factory=dict)
+    curves: dict[Key, Evaluations] = field(default_factory=dict)
     changed: frozenset[Key] = frozenset()
     user_folder: Path | None = None
     user_keys: set[Key] = field(default_factory=set)
 
-    def put(self, row: Row, curve: Trajectory | None, *, is_own: bool = False) -> None:
+    def put(self, row: Row, curve: Evaluations | None, *, is_own: bool = False) -> None:
         """Store the outcome of a run, and replace an earlier one; is_own: whether its method is a user's own."""
         key = (row["cell"], row["selector"], row["seed"])
         self.rows[key] = EMPTY_ROW | row
@@ -79,9 +76,8 @@ class Results:
         keys = [key for key in self.curves if key[0] == setting and key in self.rows]
         if new is not None and (target is None or target.value is not None):
             keys = [key for key in keys if key == new]
-        runs = {
-            key: evaluations_of(self.curves[key], options, clock_of_budget(self.rows[key]["budget"])) for key in keys
-        }
+        clocks = {key: clock_of_budget(self.rows[key]["budget"]) for key in keys}
+        runs = {key: self.curves[key].up_to(options.horizon, clocks[key]) for key in keys}
         if target is not None:
             base = [run for key, run in runs.items() if key[1] == study.baseline and key not in self.changed]
             goal = target_value(base, options, target)
@@ -106,7 +102,7 @@ class Results:
             labels = np.array([key[position] for key in with_curve], dtype=np.int64 if kind == "int64" else object)
             columns[name] = pa.array(np.repeat(labels, lengths), type=pa.type_for_alias(kind))
         for name, kind in AXES.items():
-            parts = [curve.steps if name == "step" else getattr(curve, name) for curve in curves]
+            parts = [{"step": curve.steps, "value": curve.values, **curve.spent}[name] for curve in curves]
             columns[name] = pa.array(np.concatenate([np.empty(0), *parts]).astype(kind))
         folder.mkdir(parents=True, exist_ok=True)
         fields = [pa.field(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()]
@@ -141,11 +137,13 @@ def _read(study: Study, folder: Path, results: Results) -> None:
     if not result_files.exist(folder):
         return
     frame = result_files.read_curves(folder)
-    keys, axes = frame[[*KEY]], [frame[name].to_numpy(dtype=float) for name in AXES]
+    keys, axes = frame[[*KEY]], {name: frame[name].to_numpy(dtype=float) for name in AXES}
     starts = np.flatnonzero((keys != keys.shift()).any(axis=1))  # none in a table without rows
     runs = zip(keys.iloc[starts].itertuples(index=False), starts, [*starts[1:], len(keys)], strict=False)
     for (cell, selector, seed), start, end in runs:
-        results.curves[str(cell), str(selector), int(seed)] = Trajectory(*(axis[start:end] for axis in axes))
+        step, value, *costs = (axis[start:end] for axis in axes.values())
+        curve = Evaluations(step, value, dict(zip(CURVE_COSTS, costs, strict=True)))
+        results.curves[str(cell), str(selector), int(seed)] = curve
     for row in result_files.read_rows(folder):
         key = (row["cell"], row["selector"], row["seed"])
         if row["metric"] != study.metric:

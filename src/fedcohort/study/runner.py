@@ -12,12 +12,11 @@ from fedcohort.jobs import status
 from fedcohort.jobs.launch import Launch
 from fedcohort.record import provenance, sweep_folder
 from fedcohort.study import progress, tasks
-from fedcohort.study.check_conditions import check_conditions
 from fedcohort.study.config_digests import ConfigDigests
 from fedcohort.study.definition import Condition, Key, Overrides, Study, add_user_methods, list_conditions, option_name
 from fedcohort.study.result_files import DONE, REFUSED, Row
 from fedcohort.study.results import Results
-from fedcohort.study.tasks import Outcome, Task, run_tasks
+from fedcohort.study.tasks import Outcome, Task, check_conditions, run_tasks
 
 COMPOSING = "yaml files changed: composing the affected runs to see whether their configuration changed (10 a second)"
 PrintLine = Callable[[str], None]

@@ -9,19 +9,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from fedcohort import units
 from fedcohort.report.table import EMPTY, Table
-from fedcohort.results.compare_cost import compare_along
-from fedcohort.results.speed_up import RESTRICTED, SpeedUp
+from fedcohort.results.compare_cost import compare_along, relative_cost
+from fedcohort.results.target import RESTRICTED, SpeedUp
 from fedcohort.results.verdict import UNREACHED, sign_of
 from fedcohort.study.definition import BOUND, METHOD, Pair, Study
 from fedcohort.study.formats import SIGNS, join_first
 from fedcohort.study.judge import cost_of
 from fedcohort.study.page_tables import label_method, make_table, split_settings, write_few_seeds
-from fedcohort.study.ranking import Runs, group_runs
-from fedcohort.study.result_files import Row
+from fedcohort.study.ranking import group_runs
 from fedcohort.study.results import Results
 from fedcohort.study.verdict import MethodVerdict, Verdict
 
@@ -57,32 +54,21 @@ Speeds = Mapping[str, Mapping[Pair, Speed]]  # by axis, and by setting and metho
 
 def measure_speeds(study: Study, results: Results) -> Speeds:
     """Return the speeds of methods where a run of a pair met the target; bounds have none."""
-    runs = group_runs(study, results)
-    return {axis: _measure(study, runs, axis) for axis in AXES}
-
-
-def _measure(study: Study, runs: Mapping[str, Runs], axis: str) -> dict[Pair, Speed]:
-    costs = {
-        (setting, method): {seed: cost_of(row, axis) for seed, row in by_seed.items()}
-        for setting, methods in runs.items()
-        for method, by_seed in methods.items()
-        if study.role_of(method) != BOUND
+    runs = {pair: rows for pair, rows in group_runs(study, results).items() if study.role_of(pair[1]) != BOUND}
+    untested = [pair for pair in runs if study.role_of(pair[1]) != METHOD]
+    totals = {
+        cost: {pair: {seed: row[cost] for seed, row in rows.items()} for pair, rows in runs.items()} for cost in COSTS
     }
-    untested = [pair for pair in costs if study.role_of(pair[1]) != METHOD]
-    return {
-        pair: Speed(up, entry.p, entry.verdict, _whole_costs(runs[pair[0]][pair[1]], runs[pair[0]][study.baseline]))
-        for pair, entry in compare_along(costs, untested, study.options).items()
-        if (up := entry.speed_up) is not None and up.unmet < up.n and math.isfinite(up.ratio)
-    }
-
-
-def _whole_costs(by_seed: Mapping[int, Row], base: Mapping[int, Row]) -> dict[str, float]:
-    """Return the mean costs of whole runs over the baseline's, on common seeds."""
-    common = sorted(set(base) & set(by_seed))
-    means = {
-        name: [float(np.mean([side[seed][name] for seed in common])) for side in (by_seed, base)] for name in COSTS
-    }
-    return {name: cost / base_cost if base_cost > 0 else math.nan for name, (cost, base_cost) in means.items()}
+    speeds: dict[str, dict[Pair, Speed]] = {}
+    for axis in AXES:
+        costs = {pair: {seed: cost_of(row, axis) for seed, row in rows.items()} for pair, rows in runs.items()}
+        speeds[axis] = {}
+        for pair, entry in compare_along(costs, untested, study.options).items():
+            if (up := entry.speed_up) is not None and up.unmet < up.n and math.isfinite(up.ratio):
+                base = pair[0], study.baseline
+                ratios = {cost: relative_cost(by_pair[pair], by_pair[base]) for cost, by_pair in totals.items()}
+                speeds[axis][pair] = Speed(up, entry.p, entry.verdict, ratios)
+    return speeds
 
 
 def speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list[tuple[str, str, Table]]:
@@ -96,17 +82,14 @@ def speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list[tupl
             line = {labels[name]: _write_target(base[name], axis) for name in settings}
             lines = [{"method": f"{study.baseline} (cost)", **line}]
             for method in dict.fromkeys(method for name in settings for method in verdict.settings[name].methods):
-                speed_by_setting = {name: by_pair[name, method] for name in settings if (name, method) in by_pair}
-                line = {
-                    labels[
-                        name
-                    ]: f"{write_speed(speed)} {write_costs(speed)}{write_few_seeds(speed.speed_up.n, base[name])}"
-                    for name, speed in speed_by_setting.items()
-                }
+                line = {}
+                for name in settings:
+                    if speed := by_pair.get((name, method)):
+                        few_seeds = write_few_seeds(speed.speed_up.n, base[name])
+                        line[labels[name]] = f"{write_speed(speed)} {write_costs(speed)}{few_seeds}"
                 if line:
-                    lines.append(
-                        {"method": label_method(study, method), **dict.fromkeys(labels.values(), EMPTY), **line}
-                    )
+                    empty = dict.fromkeys(labels.values(), EMPTY)
+                    lines.append({"method": label_method(study, method), **empty, **line})
             caption = f"Speed-up to the target over {study.baseline}, by {AXES[axis]}{f': {title}' if title else ''}"
             tables.append((axis, title, make_table(lines, caption)))
     return tables

@@ -1,9 +1,9 @@
-"""Runs of a study as jobs of a sweep: their overrides, and their outcomes."""
+"""Runs of a study as jobs of a sweep: checks before the first run, overrides, and outcomes."""
 
 import re
 import shutil
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ from operator import getitem
 from pathlib import Path
 from typing import Any
 
+from fedcohort import ranges
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.jobs.launch import Launch
 from fedcohort.jobs.local import WORKER_DIED
@@ -20,19 +21,18 @@ from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.folder import config_hash
 from fedcohort.record.history import read, wall_s
 from fedcohort.record.sweep_folder import JobRecord, Plan
+from fedcohort.results.matching.run import INTERVAL_OPTION_BY_METRIC
+from fedcohort.results.run import Evaluations
 from fedcohort.round.budget import Budget
 from fedcohort.startup import command_line, hydra_errors
 from fedcohort.startup.compose import Composed
 from fedcohort.startup.compose_jobs import compose_job
-from fedcohort.study.definition import Key, Overrides
-from fedcohort.study.measure import Trajectory, measure
+from fedcohort.study.checks import name_file_in_errors
+from fedcohort.study.definition import BASELINE, BOUND, STUDY_FILE, Condition, Key, Overrides, Study, option_name
+from fedcohort.study.measure import measure
 from fedcohort.study.result_files import DONE, FAILED, REFUSED
 
-REFUSAL_ERRORS = (
-    "OptionError",
-    "IncompatibleConfig",
-    "UndeclaredSignal",
-)  # errors of the options; missing data may be added
+REFUSAL_ERRORS = ("OptionError", "IncompatibleConfig", "UndeclaredSignal")  # not of missing data, which may be added
 SWEEPS_FOLDER = "sweeps"  # subfolder of the study's logs
 
 
@@ -77,22 +77,16 @@ class Outcome:
     status: str
     reason: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
-    curve: Trajectory | None = None
+    curve: Evaluations | None = None
     run_as: Key | None = None
     folder: Path | None = None
 
 
 def compose(overrides: Overrides, configs: Path) -> Composed:
     """Compose the configuration of a run. Raises `FedcohortError`, for Hydra's errors too."""
-    try:
+    with hydra_errors.plain_errors(overrides, configs):
         command_line.check_arguments(overrides, configs)
         return compose_job((*overrides, "seed=0"), configs)
-    except FedcohortError:
-        raise
-    except Exception as error:
-        if line := hydra_errors.explain(error, overrides, configs):
-            raise OptionError(line) from error
-        raise
 
 
 @cache
@@ -181,3 +175,54 @@ def seconds_before(folder: Path, now_ms: int) -> float:
     """
     starts = [start for start in metadata.read_start_times(folder) if start < now_ms]
     return wall_s(starts, [time_ms for time_ms in read(folder).times if time_ms < now_ms]) if starts else 0.0
+
+
+# options that decide how many rounds are evaluated
+SCHEDULE_OPTIONS = ("rounds", "experiment", "eval.every", "eval.clients_every", "until.virtual_s")
+
+
+def check_conditions(study: Study, conditions: Sequence[Condition], configs: Path) -> None:
+    """Check the baseline and the bounds of each setting, and each other method in a setting that accepts it.
+
+    Args:
+        study: with the conditions.
+        conditions: conditions that have runs to do.
+        configs: the folder of the groups.
+
+    Raises:
+        OptionError: for an unknown option, and for a `horizon` that the runs do not evaluate.
+    """
+    path, reasons, accepted = study.folder / STUDY_FILE, dict[str, str](), set[str]()
+    for condition in conditions:
+        method = condition.method
+        has_schedule = any(option_name(override) in SCHEDULE_OPTIONS for override in study.overrides.get(method, ()))
+        is_needed = study.role_of(method) in (BASELINE, BOUND)
+        if method in accepted and not is_needed and not has_schedule:
+            continue
+        if (refusal := find_refusal(condition.overrides, configs)) is None:
+            with name_file_in_errors(path, ()):
+                check_evaluations(study, condition, compose(condition.overrides, configs).config)
+            accepted.add(method)
+        elif is_needed:
+            raise OptionError(f"{path}: {condition.setting}, {method}: {refusal.reason}")
+        else:
+            reasons.setdefault(method, refusal.reason)
+    for method, reason in reasons.items():
+        if method not in accepted:
+            raise OptionError(f"{path}: {method}: {reason}")
+
+
+def check_evaluations(study: Study, condition: Condition, config: Mapping[str, Any]) -> None:
+    """Check that a run evaluates the metric, up to the horizon. Raises `OptionError` with the value and its range."""
+    if config["until"]["virtual_s"] is not None and study.horizon is None:  # the clock has a window of its own
+        return
+    option = next((name for prefix, name in INTERVAL_OPTION_BY_METRIC.items() if study.metric.startswith(prefix)), None)
+    rounds, every = config["rounds"], config["eval"][option.partition(".")[2]] if option else 1
+    evaluated = rounds // every if every else 0
+    schedule = f"rounds={rounds}" + (f" {option}={every}" if option else "")
+    where = f"{condition.setting}, {condition.method}"
+    if not evaluated:
+        raise OptionError(f"{where}: {schedule} measures {study.metric} in no round")
+    if study.horizon is not None and not every <= study.horizon <= rounds:
+        allowed = f"an integer in [{every}, {rounds}], the evaluated rounds of {where} ({schedule}), or null"
+        raise ranges.range_error("horizon", allowed, study.horizon)

@@ -25,13 +25,11 @@ from fedcohort.errors import OptionError
 from fedcohort.jobs.launch import Launch
 from fedcohort.record import provenance
 from fedcohort.record.folder import write_atomically
-from fedcohort.results.run import SHARE
+from fedcohort.results.run import SHARE, measure_run
 from fedcohort.roles import flatten_config
 from fedcohort.startup.options import spell_value, unknown_option_error
 from fedcohort.study.checks import name_file_in_errors
-from fedcohort.study.definition import RUN_DEFAULTS, STUDY_FILE, Overrides, Study, clock_limit, merge_overrides
-from fedcohort.study.measure import evaluations_of, summarise
-from fedcohort.study.result_files import DONE
+from fedcohort.study.definition import STUDY_FILE, Overrides, Study, clock_limit
 from fedcohort.study.runner import PrintLine
 from fedcohort.study.search_space import TUNED_FILE, Choice, Range, SearchSpace, load_searches
 from fedcohort.study.tasks import Task, compose, run_tasks
@@ -84,8 +82,8 @@ class Tuning:
             if is_new:
                 trials[overrides] = self._try(method, overrides)
             trial = trials[overrides]
-            failed = {"state": optuna.trial.TrialState.FAIL}
-            search.tell(suggestion, trial["value"], **(failed if trial["value"] is None else {}))
+            state = optuna.trial.TrialState
+            search.tell(suggestion, trial["value"], state.FAIL if trial["value"] is None else state.COMPLETE)
             if is_repeated:  # no trial is done twice; where options have few combinations, try the next one
                 if (combination := _find_combination(options, tried)) is not None:
                     search.enqueue_trial(combination)
@@ -118,18 +116,10 @@ class Tuning:
 
     def _tasks(self, method: str, overrides: Overrides) -> list[Task]:
         """Return the runs of a trial."""
-        study, method_overrides = self.study, self.study.overrides.get(method, (f"selector={method}",))
+        study, metric = self.study, self.space.metric
+        of_method = study.overrides.get(method, (f"selector={method}",))
         return [
-            Task(
-                merge_overrides(
-                    RUN_DEFAULTS, study.common, study.settings[setting].overrides, method_overrides, overrides
-                ),
-                seed,
-                self.configs,
-                self.logs,
-                self.space.metric,
-                keep=False,
-            )
+            Task(study.overrides_in(setting, of_method, overrides), seed, self.configs, self.logs, metric, keep=False)
             for setting in self.space.settings
             for seed in self.space.seeds
         ]
@@ -141,14 +131,12 @@ class Tuning:
         commit, dirty = provenance.current_commit()
         code = f"{commit[:10]}{' with uncommitted changes' if dirty else ''}"
         trial: Trial = {"words": list(overrides), "value": None, "commit": code}
-        options = self.study.options
-        if failed := next((outcome for outcome in outcomes if outcome.status != DONE), None):
-            return {**trial, "reason": f"{failed.status}: {failed.reason}"}
-        results = [
-            summarise(evaluations_of(outcome.curve, options, clock_limit(task.overrides) or math.nan), options)["late"]
-            for task, outcome in zip(runs, outcomes, strict=True)
-            if outcome.curve is not None
-        ]
+        options, results = self.study.options, []
+        for task, outcome in zip(runs, outcomes, strict=True):
+            if outcome.curve is None:
+                return {**trial, "reason": f"{outcome.status}: {outcome.reason}"}
+            curve = outcome.curve.up_to(options.horizon, clock_limit(task.overrides) or math.nan)
+            results.append(measure_run(curve, options.result, options.horizon))
         value = float(np.mean(results))
         return {**trial, "value": value} if math.isfinite(value) else {**trial, "reason": f"its mean is {value}"}
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fedcohort.results.difference import NO_DIFFERENCE, Difference, Mean
-from fedcohort.results.headroom import ShareClosed
+from fedcohort.results.headroom import ShareClosed, Winner
+from fedcohort.results.power import Power
 from fedcohort.results.verdict import sign_of
-from fedcohort.results.winner import Winner
 from fedcohort.study.definition import METHOD, Pair
 from fedcohort.study.ranking import Ranks
 
@@ -107,18 +107,14 @@ class SettingVerdict:
     Attributes:
         methods: those with results, in the study's order.
         headroom: headroom of its oracle.
-        seeds_needed: number of seeds that show a difference of `win.worth`; None if no spread is known.
-        n: number of seeds of the median method.
-        detectable: difference that these seeds show.
+        power: power of the tests of its methods.
         winner: the best method and its cross-fitted value; None if no method is better.
     """
 
     setting: str
     methods: Mapping[str, MethodVerdict]
     headroom: Headroom
-    seeds_needed: int | None
-    n: int
-    detectable: float
+    power: Power
     winner: tuple[str, Winner] | None
 
     def better(self) -> list[MethodVerdict]:

@@ -69,7 +69,7 @@ def resolve(client: "MlflowClient", query: Query) -> Query:
     """
     if query.sweep != LAST:
         return query
-    tracked = server.search_runs(client, _find_experiment(client, query), f"tags.{SWEEPS} LIKE '%'")
+    tracked = server.search_runs(client, find_experiment(client, query), f"tags.{SWEEPS} LIKE '%'")
     newest = name_newest([_read(run) for run in tracked if record.REPORT not in run.data.tags])
     if newest is None:
         raise range_error("sweep", f"null: experiment {query.experiment!r} has none", query.sweep)
@@ -80,7 +80,7 @@ def read_runs(client: "MlflowClient", query: Query) -> list[Run]:
     """Return the runs of the query, oldest first. Raises `TrackingError` if there are none."""
     from mlflow.exceptions import MlflowException
 
-    experiment = _find_experiment(client, query)
+    experiment = find_experiment(client, query)
     try:
         tracked = server.search_runs(client, experiment, query.conditions)
         selected = [run for run in tracked if query.matches(run.data.tags)]
@@ -100,7 +100,7 @@ def read_runs(client: "MlflowClient", query: Query) -> list[Run]:
     return sorted(map(_read, selected), key=lambda run: (run.started_ms, run.name))
 
 
-def _find_experiment(client: "MlflowClient", query: Query) -> str:
+def find_experiment(client: "MlflowClient", query: Query) -> str:
     """Return the id of the experiment."""
     experiment = client.get_experiment_by_name(query.experiment)
     if experiment is None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.dataset.raw.source import check_inside, check_source, find_first, folders_in, images_in
+from fedcohort.dataset.files import check_folder
+from fedcohort.dataset.raw.source import check_inside, find_first, folders_in, images_in
 from fedcohort.errors import DataError
 
 
@@ -42,10 +43,10 @@ def test_links_inside_are_fine(source: Path) -> None:
 
 
 def test_what_is_not_there_is_named(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="there is no such folder"):
-        check_source(str(tmp_path / "nowhere"))
-    with pytest.raises(DataError, match="is a file: unpack it first, archives are not opened here"):
-        check_source(str(tmp_path / "secret.png"))
+    with pytest.raises(DataError, match=r"SRC=.*nowhere: there is no such file or folder"):
+        check_folder(str(tmp_path / "nowhere"), "SRC")
+    with pytest.raises(DataError, match=r"SRC=.*secret.png: this is no folder \(archives must be unpacked\)"):
+        check_folder(str(tmp_path / "secret.png"), "SRC")
     with pytest.raises(DataError, match="has no dogs; it has cats"):
         find_first(source, "dogs")
     with pytest.raises(DataError, match="has no dogs"):

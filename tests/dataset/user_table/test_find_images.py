@@ -3,13 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 from PIL import Image
 
-from fedcohort.dataset import images
 from fedcohort.dataset.raw.imagefolder import holds_classes
-from fedcohort.dataset.user_table.find import check_sizes, read_image_frames
-from fedcohort.errors import DataError
+from fedcohort.dataset.user_table.find import read_image_frames
 
 
 def save(file: Path, shape: tuple[int, ...], value: int = 7) -> None:
@@ -22,7 +19,7 @@ def test_each_image_keeps_its_pixels_and_its_class(tmp_path: Path) -> None:
         save(tmp_path / word / f"{k}.png", (4, 4), value=k)
     frame = read_image_frames(tmp_path)["train"]
     assert frame.column("label").to_pylist() == ["cat", "dog", "dog"]
-    pixels = images.decode_chunk(frame.column("image").chunk(0), 3)
+    pixels = frame.arrays("image")
     np.testing.assert_array_equal(pixels, np.arange(3)[:, None, None, None] * np.ones((1, 1, 4, 4)))
 
 
@@ -34,16 +31,3 @@ def test_a_folder_holds_classes_where_a_folder_in_it_holds_an_image(tmp_path: Pa
     assert not holds_classes(tmp_path)
     save(tmp_path / "cat" / "1.JPG", (4, 4))
     assert holds_classes(tmp_path)
-
-
-def test_sizes_and_colours_must_agree_and_files_that_are_no_images_do_not_count(tmp_path: Path) -> None:
-    files = [tmp_path / name for name in ("a.png", "b.png", "c.png", "bad.png")]
-    for file in files[:2]:
-        save(file, (4, 5))
-    files[3].write_bytes(b"no image")
-    check_sizes(tmp_path, [*files[:2], files[3]], "make them equal")
-    save(files[2], (4, 5, 3))
-    with pytest.raises(
-        DataError, match=r"of 2 sizes or colours: 5 x 4 grey \(2, as a.png\), 5 x 4 RGB \(1, as c.png\)"
-    ):
-        check_sizes(tmp_path, files, "make them equal")

@@ -131,4 +131,4 @@ def test_without_a_baseline_there_are_means(tmp_path: Path) -> None:
 
 
 def test_p_values_are_short() -> None:
-    assert [show_p(p) for p in (0.0123, 0.0001, math.nan)] == ["0.012", "< 0.001", "–"]
+    assert [show_p(p) for p in (1.0, 0.0123, 0.0005, 0.00049, math.nan)] == ["1.000", "0.012", "0.001", "< 0.001", "–"]

@@ -13,9 +13,9 @@ from fedcohort.command.figures import main
 from fedcohort.record.history import read
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
-from fedcohort.report.figure import pace, timeline
+from fedcohort.report.figure import curves, timeline
 from fedcohort.report.figure.style import COUNTABLE
-from fedcohort.report.round_times import PHASES, count_arrivals, list_timed_rounds, load_timed_round, round_lengths
+from fedcohort.report.figure.timeline import PHASES, count_arrivals, list_timed_rounds, load_timed_round, round_lengths
 from fedcohort.report.run_figures import draw
 from fedcohort.round.client_facts import ClientFacts
 from known import known
@@ -73,7 +73,7 @@ def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noq
     facts = written(tmp_path / "run", probe_s=5.0)
     history = read(facts.folder)
     drawn["timeline.png"] = known(timeline.draw(facts, history))
-    drawn["pace.png"] = known(pace.draw(facts, history))
+    drawn["pace.png"] = known(curves.draw_pace(facts, history))
     texts = words(drawn["timeline.png"])
     assert (
         "Round 3: 2 of 4 arrived, 1 with part of their work; closed after 20 s (5 s more for queries and waits)"
@@ -143,7 +143,7 @@ def test_a_long_run_is_a_line_without_dots(tmp_path: Path) -> None:
     facts = written(tmp_path / "run", rounds=COUNTABLE + 1)
     with warnings.catch_warnings():  # the user's terminal would show matplotlib's warnings
         warnings.simplefilter("error")
-        figure = pace.draw(facts, read(facts.folder))
+        figure = curves.draw_pace(facts, read(facts.folder))
         assert figure is not None
         figure.draw_without_rendering()
     closed = figure.axes[0].get_lines()[0]
@@ -159,7 +159,7 @@ def test_a_run_without_a_clock_has_none(tmp_path: Path, drawn: dict[str, Figure]
     journal.finish("finished")
     history = read(facts.folder)
     assert timeline.draw(facts, history) is None
-    assert pace.draw(facts, history) is None
+    assert curves.draw_pace(facts, history) is None
     assert not drawn
 
 

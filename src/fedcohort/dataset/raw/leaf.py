@@ -94,12 +94,10 @@ def _read_rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
     data, users, counts = (content.get(key) if isinstance(content, dict) else None for key in KEYS)
     if not isinstance(data, dict) or not isinstance(users, list):
         raise DataError(f"{file} is not LEAF's: it needs users, num_samples and user_data")
-    if odd := [user for user in users if not isinstance(user, str) or not user.strip()]:
-        raise DataError(f"{file}: user {odd[0]!r} must be a text that is not empty")
-    if repeated := [user for user, n in Counter(users).items() if n > 1]:
-        raise DataError(f"{file}: user {repeated[0]!r} is listed twice in users")
-    if unlisted := sorted(set(data) - set(users)):
-        raise DataError(f"{file}: users does not list {unlisted[0]!r}, which user_data has ({len(unlisted)} such)")
+    listed = Counter(user if isinstance(user, str) else repr(user) for user in users)
+    listed.subtract(data.keys())
+    if wrong := [user for user, n in listed.items() if n or not user.strip()]:
+        raise DataError(f"{file}: users must list each user of user_data once, by name, which fails for {wrong[0]!r}")
     if counts is not None and (not isinstance(counts, list) or len(counts) != len(users)):
         raise DataError(f"{file}: num_samples must be a list of {len(users)} numbers, one for each of users")
     length = None
@@ -134,19 +132,17 @@ def _check_samples(where: str, x: Sequence[Any], y: Sequence[Any], length: int |
         DataError: the message names the sample.
     """
     for row, (sample, label) in enumerate(zip(x, y, strict=True)):
-        if isinstance(label, bool) or label is None or (isinstance(label, float) and not label.is_integer()):
-            raise DataError(f"{where} has label {label}; labels are whole numbers, or texts")
-        if isinstance(label, list) and not all(isinstance(token, str) for token in label):
-            raise DataError(f"{where} has targets that are not lists of texts")
-        if not isinstance(sample, str | list):
-            raise DataError(f"{where}, sample {row}: x must hold lists of numbers, or texts, and holds {sample!r:.40}")
-        if isinstance(sample, str) or set(map(type, sample)) == {str}:
+        is_number = type(label) is int or (isinstance(label, float) and label.is_integer())
+        is_list = isinstance(label, list) and all(isinstance(token, str) for token in label)
+        if not (is_number or is_list or isinstance(label, str)):
+            raise DataError(f"{where} has label {label!r:.40}; labels are whole numbers, texts, or lists of texts")
+        if isinstance(sample, str) or (isinstance(sample, list) and set(map(type, sample)) == {str}):
             continue
-        odd = [value for value in sample if type(value) not in (int, float) or not abs(value) <= LARGEST]
-        if odd:
-            is_number = type(odd[0]) in (int, float)
-            allowed = "numbers that float32 can hold" if is_number else "numbers"
-            raise DataError(f"{where}, sample {row}: x must hold {allowed}, and holds {odd[0]!r:.40}")
+        numbers = sample if isinstance(sample, list) else [sample]
+        odd = [value for value in numbers if type(value) not in (int, float) or not abs(value) <= LARGEST]
+        if odd or not isinstance(sample, list):
+            allowed = "texts, or lists of numbers that float32 can hold"
+            raise DataError(f"{where}, sample {row}: x must hold {allowed}, and holds {[*odd, sample][0]!r:.40}")
         length = len(sample) if length is None else length
         if len(sample) != length or not sample:
             raise DataError(f"{where}, sample {row}: x has {len(sample)} numbers, and the first sample {length}")

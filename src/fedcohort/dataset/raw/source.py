@@ -7,25 +7,10 @@ from pathlib import Path
 from fedcohort.dataset.files import list_folder
 from fedcohort.errors import DataError
 from fedcohort.host import disk
-from fedcohort.paths import expand_home
 
 log = logging.getLogger("fedcohort")
 
 IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp"}
-
-
-def check_source(path: str) -> Path:
-    """Return the path as a folder. Raises `DataError` if it is not one; archives are not opened."""
-    try:
-        source = expand_home(path)
-        is_folder, is_file = source.is_dir(), source.is_file()
-    except (OSError, RuntimeError, ValueError) as error:  # forbidden, too long, a user who is not there
-        raise DataError(f"{path[:200]!r} can't be read: {getattr(error, 'strerror', None) or error}") from error
-    if is_file:
-        raise DataError(f"{path} is a file: unpack it first, archives are not opened here, and name the folder")
-    if not is_folder or not path.strip():
-        raise DataError(f"{path[:200] or repr(path)}: there is no such folder (from {Path.cwd()})")
-    return source
 
 
 def check_inside(source: Path, name: str | Path) -> Path:

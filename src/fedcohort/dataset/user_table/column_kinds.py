@@ -29,16 +29,8 @@ TEXT_NUMBERS = (  # what a text column holds, how its cells look, and what to do
         PLAIN_NUMBERS.format("1234.5 for 1,234.5"),
     ),
     ("lists", r"(?s)[\[(].*[\])]", "write the table as Parquet, with lists of numbers as cells"),
-    (
-        "numbers with decimal commas",
-        r"[+-]?\d{1,3}(\.\d{3})*,\d+|[+-]?\d*,\d+",
-        "read them with dataset.decimal=comma",
-    ),
-    (
-        "dates",
-        r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}([ T].*)?",
-        "write them as 2024-12-31 and name them in dataset.dates",
-    ),
+    ("numbers with decimal commas", r"[+-]?\d{1,3}(\.\d{3})*,\d+|[+-]?\d*,\d+", "read them with dataset.decimal=comma"),
+    ("dates", r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}([ T].*)?", "write them as 2024-12-31 and name them in dataset.dates"),
 )
 
 

@@ -1,12 +1,11 @@
 """Find and read the tables of `dataset.path`: a folder of tables, one table, Parquet files, or a folder of images."""
 
 import os
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from fedcohort.dataset.files import check_folder, find_part, list_folder, read
+from fedcohort.dataset.images import SMALLER
 from fedcohort.dataset.messages import Problems
 from fedcohort.dataset.parquet import list_files
 from fedcohort.dataset.raw import imagefolder
@@ -76,24 +75,30 @@ def load_tables(path: str, cut: bool, with_valid: bool, decimal: str, problems: 
     Raises:
         DataError: if there is no training table.
     """
-    files, image_frames = find_files(path), dict[str, Frame]()
-    folder = files.get("images")
-    if folder is not None:
-        image_frames = read_image_frames(folder)
-        files = {part: folder / part for part in image_frames}
-        if "train" not in files:
-            raise DataError(f"dataset.path={path} has no training images: they belong in train/<class>/*.png")
-    if "test" in files and cut:
-        problems.add(DataError(f"dataset.test_share must be null where there is a test part ({files['test']})"))
-    elif "test" not in files and not cut:
-        train = f"{image_frames['train'].table.num_rows:,} images" if image_frames else files["train"].name
-        problems.add(_no_test_table(path, train, None if image_frames else files.get("valid")))
+    files = find_files(path)
+    images = read_image_frames(files["images"]) if "images" in files else {}
+    if images and "train" not in images:
+        raise DataError(f"dataset.path={path} has no training images: they belong in train/<class>/*.png")
+    has_test = "test" in (images or files)
+    if has_test and cut:
+        test = files.get("test", Path(path) / "test")
+        problems.add(DataError(f"dataset.test_share must be null where there is a test part ({test})"))
+    elif not has_test and not cut:
+        train = f"{images['train'].table.num_rows:,} images" if images else files["train"].name
+        valid = files.get("valid")
+        also = f"; rename {valid.name} to test{valid.suffix} if it is the test part" if valid else ""
+        problems.add(
+            DataError(
+                f"dataset.path={path} has no test table: dataset.test_share=0.2 cuts a fifth of {train}, or write "
+                f"test.parquet or test.csv next to it{also}"
+            )
+        )
     frames: list[Frame] = []
     for part in PARTS:
-        if part in files and not (part == "test" and cut) and (part != "valid" or with_valid):
+        if part in (images or files) and not (part == "test" and cut) and (part != "valid" or with_valid):
             with problems.collect():
-                frames.append(image_frames[part] if image_frames else read(files[part], decimal))
-    if frames and not image_frames:
+                frames.append(images[part] if images else read(files[part], decimal))
+    if frames and not images:
         train_file, notes = files["train"], list(frames[0].notes)
         if train_file.stem != "train" and train_file.is_file():
             notes.insert(0, f"{train_file.name} is the training table")
@@ -103,52 +108,12 @@ def load_tables(path: str, cut: bool, with_valid: bool, decimal: str, problems: 
     return frames
 
 
-def _no_test_table(path: str, train: str, valid: Path | None) -> DataError:
-    also = f"; rename {valid.name} to test{valid.suffix} if it is the test part" if valid else ""
-    return DataError(
-        f"dataset.path={path} has no test table: dataset.test_share=0.2 cuts a fifth of {train}, or write "
-        f"test.parquet or test.csv next to it{also}"
-    )
-
-
 def read_image_frames(folder: Path) -> dict[str, Frame]:
-    """Return a folder of images as tables by part (train, test, valid), with the columns `image` and `label`.
-
-    Raises:
-        DataError: if images differ in size or colour; it names the command that makes them equal.
-    """
-    images_by_part = imagefolder.list_images(folder)
-    remedy = f"fedcohort prepare imagefolder {folder} {folder}_64 size=64 makes them 64 x 64 pixels in colour"
-    check_sizes(folder, [image.file for images in images_by_part.values() for image in images], remedy)
+    """Return a folder of images as tables by part (train, test, valid), with the columns `image` and `label`."""
     frames = {}
-    for part, images in images_by_part.items():
+    for part, images in imagefolder.list_images(folder).items():
         total = sum(image.file.stat().st_size for image in images)
-        memory.require_memory(total, f"dataset.path: {folder} with {len(images):,} images", remedy)
+        memory.require_memory(total, f"dataset.path: {folder} with {len(images):,} images", SMALLER)
         table = make_table(images, ("label",), folder, EncodedImage.read_bytes)
         frames[part] = Frame(str(folder / part), table)
     return frames
-
-
-def check_sizes(folder: Path, files: Sequence[Path], remedy: str) -> None:
-    """Check that all images have one size and are all grey or all coloured, by their headers.
-
-    Files that are not images are skipped here; the reader reports them. Raises `DataError`, with the remedy.
-    """
-    from PIL import Image  # noqa: PLC0415 - only where images are read
-
-    counts, examples = Counter[str](), dict[str, Path]()
-    for file in files:
-        try:
-            with Image.open(file) as image:
-                kind = f"{image.width} x {image.height} {'grey' if image.mode == 'L' else 'RGB'}"
-        except Exception:
-            continue
-        counts[kind] += 1
-        examples.setdefault(kind, file.relative_to(folder))
-    if len(counts) > 1:
-        kinds = ", ".join(f"{kind} ({n:,}, as {examples[kind]})" for kind, n in counts.most_common(3))
-        further = f" and {len(counts) - 3} more kinds" if len(counts) > 3 else ""
-        raise DataError(
-            f"dataset.path: the images of {folder} are of {len(counts)} sizes or colours: {kinds}{further}; {remedy}, "
-            f"and fedcohort data {folder}_64 prints how to train on them"
-        )

@@ -30,33 +30,41 @@ def read_inputs(
         DataError: for cells that are no inputs; problems of several tables are raised together.
     """
     window, gaps, problems = options.window or 1, options.missing == "mean", Problems()
-    n_samples = sum(frame.table.num_rows for frame in frames) // window
     arrays: list[np.ndarray] = []
-    pixels, keeps_bytes = None, False
     for frame in frames:
         with problems.collect():
-            x = _read_lists(frame, lists, gaps) if lists else _read_windows(frame, columns, window, gaps)
-            if frame is frames[0]:
-                pixels = _pixel_scale(options, x, frame, lists, scale)
-                is_large = 4 * n_samples * x[0].size > LARGE
-                keeps_bytes = pixels is not None and options.pixels in ("uint8", *(["auto"] if is_large else []))
-            arrays.append(x if keeps_bytes and x.dtype == np.uint8 else _divide(x, frame, lists, scale, keeps_bytes))
+            arrays.append(_read_lists(frame, lists, gaps) if lists else _read_windows(frame, columns, window, gaps))
     problems.raise_all()
-    for frame, x in zip(frames, arrays, strict=True):
-        if x.shape[1:] != arrays[0].shape[1:]:
-            shape, first_shape = list(x.shape[1:]), list(arrays[0].shape[1:])
-            what = f": a sample has the shape {shape}, and one of {frames[0].where} {first_shape}"
-            raise frame.column_error([*lists, *columns][0], what)
-        if np.isnan(x).any() and not gaps:
-            raise _not_finite(frame, scale)
-    if not options.shape:
-        return arrays, pixels
-    shape = [int(length) for length in options.shape]
-    if (size := int(np.prod(shape, dtype=object))) != arrays[0][0].size:
+    shape, train_shape, first_name = list(map(int, options.shape)), arrays[0].shape[1:], [*lists, *columns][0]
+    if shape and (size := int(np.prod(shape, dtype=object))) != arrays[0][0].size:
         raise DataError(
             f"dataset.shape={shape} holds {size} values, and a sample of {frames[0].where} has {arrays[0][0].size}"
         )
-    return [x.reshape(len(x), *shape) for x in arrays], pixels
+    is_image = bool(lists) and arrays[0].dtype == np.uint8 and len(shape or train_shape) == 3
+    pixels = None
+    if is_image and scale == 255 and not options.standardises:
+        n_channels = (shape or train_shape)[0]
+        pixels = PixelScale((0.0,) * n_channels, (1.0,) * n_channels)
+    elif options.pixels == "uint8":
+        what = f": dataset.pixels=uint8 is for images, {arrays[0].dtype} {list(train_shape)} are none"
+        raise frames[0].column_error(first_name, what)
+    is_large = 4 * sum(x.size for x in arrays) > LARGE
+    keeps_bytes = pixels is not None and (options.pixels == "uint8" or (options.pixels == "auto" and is_large))
+    for i, (frame, x) in enumerate(zip(frames, arrays, strict=True)):
+        if x.shape[1:] != train_shape:
+            what = f": a sample has the shape {list(x.shape[1:])}, and one of {frames[0].where} {list(train_shape)}"
+            raise frame.column_error(first_name, what)
+        if not keeps_bytes:
+            x = x.astype(np.float32, copy=False)  # reading has made an array that nothing else uses
+            with np.errstate(all="ignore"):
+                x /= (divisor := np.float32(scale))
+            if np.isinf(divisor) or np.isinf(x).any() or (np.isnan(x).any() and not gaps):
+                raise DataError(f"dataset.scale={scale} leaves nothing that float32 can hold of {frame.where}")
+        elif x.dtype != np.uint8:
+            what = f": holds {x.dtype}, not bytes as the training part: say dataset.pixels=float32"
+            raise frame.column_error(first_name, what)
+        arrays[i] = x.reshape(len(x), *shape) if shape else x
+    return arrays, pixels
 
 
 def _read_windows(frame: Frame, columns: Sequence[str], window: int, gaps: bool) -> np.ndarray:
@@ -74,38 +82,6 @@ def _read_lists(frame: Frame, lists: Sequence[str], gaps: bool) -> np.ndarray:
             what = f": {name!r} holds {channels[-1].shape[1:]} and {lists[0]!r} {channels[0].shape[1:]}"
             raise frame.column_error(name, f"{what}: columns of lists need one length")
     return channels[0] if len(channels) == 1 else np.stack(channels, axis=1)
-
-
-def _pixel_scale(
-    options: TableOptions, x: np.ndarray, train: Frame, lists: Sequence[str], scale: float
-) -> PixelScale | None:
-    """Return how pixels are scaled, None if the inputs are no images. Raises `DataError` for pixels=uint8 then."""
-    shape = tuple(options.shape) or x.shape[1:]
-    divides_bytes = bool(lists) and scale == 255 and not options.standardises
-    if x.dtype == np.uint8 and len(shape) == 3 and divides_bytes:
-        return PixelScale((0.0,) * int(shape[0]), (1.0,) * int(shape[0]))
-    if options.pixels == "uint8":
-        what = f": dataset.pixels=uint8 is for images, {x.dtype} {list(shape)} are none"
-        raise train.column_error(lists[0], what)
-    return None
-
-
-def _divide(x: np.ndarray, frame: Frame, lists: Sequence[str], scale: float, keeps_bytes: bool) -> np.ndarray:
-    """Return float32 inputs divided by `scale`. keeps_bytes: whether the inputs must be bytes, which these are not."""
-    if keeps_bytes:
-        what = f": holds {x.dtype}, not bytes as the training part: say dataset.pixels=float32"
-        raise frame.column_error(lists[0], what)
-    x = x.astype(np.float32, copy=False)  # reading has made an array that nothing else uses
-    with np.errstate(all="ignore"):
-        divisor = np.float32(scale)
-        x /= divisor
-    if np.isinf(divisor) or np.isinf(x).any():
-        raise _not_finite(frame, scale)
-    return x
-
-
-def _not_finite(frame: Frame, scale: float) -> DataError:
-    return DataError(f"dataset.scale={scale} leaves nothing that float32 can hold of {frame.where}")
 
 
 def fill_gaps(train: Frame, names: Sequence[str], x: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:

@@ -3,8 +3,9 @@
 import json
 import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -42,18 +43,17 @@ class Loader:
         chosen = self._choose_inputs(frames)
         frames = self._select_rows(frames, chosen)
         owners, frames = self._select_clients(frames)
-        if options.test_share is not None:
-            frames, owners = self._cut_test(frames, owners)
         with self.problems.collect():
             labels = read_labels(frames, options.label, options.n_classes)
+            y = [part[:: self.window] for part in labels.parts]
+            if options.test_share is not None:
+                frames, owners, y = self._cut_test(frames, owners, y)
         with self.problems.collect():
             levels = input_columns.find_levels(frames[0], chosen)
             frames, names, encoding_notes = input_columns.encode(frames, chosen, levels, options.missing == "mean")
-            self.notes += encoding_notes
             x, pixels = inputs.read_inputs(options, frames, names, chosen.lists, self._scale(chosen))
         self.problems.raise_all()
-        y = [part[:: self.window] for part in labels.parts]
-        self.notes += labels.notes
+        self.notes += [*encoding_notes, *labels.notes]
         x, standard = self._scale_inputs(frames[0], names, chosen, x)
         self._warn(column_kinds.label_notices(labels.names, options.label))
         keeps_bytes = x[0].dtype == np.uint8
@@ -132,44 +132,33 @@ class Loader:
             self._warn(column_kinds.column_notices(train, chosen.names, excluded, bool(lists)))
             if self.window == 1:
                 self._warn(column_kinds.series_notices(train, options.label, excluded))
-        if self.problems.errors:
-            self._check_values(frames, chosen)
+        if self.problems.errors:  # the message lists the problems of labels, clients and cells, too
+            if options.label in train.names:
+                with self.problems.collect():
+                    read_labels(frames, options.label, options.n_classes)
+            with self.problems.collect():
+                read_owners(frames[:2], options.client)
+            for frame in frames if options.missing == "error" else ():
+                with self.problems.collect():
+                    frame.numbers(chosen.numbers)
         self.problems.raise_all()
         return chosen
-
-    def _check_values(self, frames: Sequence[Frame], chosen: Inputs) -> None:
-        """Collect the problems of labels, clients and cells, too, where the columns have problems already."""
-        options = self.options
-        if all(options.label in frame.names for frame in frames):
-            with self.problems.collect():
-                read_labels(frames, options.label, options.n_classes)
-        if options.client in frames[0].names:
-            with self.problems.collect():
-                read_owners(frames[0], frames[-1], options.client)
-        for frame in frames if options.missing == "error" else ():
-            with self.problems.collect():
-                input_columns.encode([frame], Inputs(dates=chosen.dates), {}, gaps=False)
-            with self.problems.collect():
-                frame.numbers(chosen.numbers)
 
     def _select_rows(self, frames: list[Frame], chosen: Inputs) -> list[Frame]:
         """Return the tables without rows outside of windows and without incomplete samples."""
         options = self.options
+        steps: list[Callable[[Frame], tuple[Frame, str]]] = []
         if options.window is not None:
             constant = [name for name in (options.series, options.label, options.client) if name]
-            frames = [self._note(windows.cut(frame, options.window, constant)) for frame in frames]
+            steps.append(partial(windows.cut, window=options.window, constant=constant))
         if options.missing == "drop":
             scalars = [options.label, *([options.client] if options.client else []), *chosen.categories, *chosen.dates]
-            frames = [
-                self._note(rows.drop_incomplete(frame, scalars, chosen.numbers, chosen.lists, self.window))
-                for frame in frames
-            ]
+            steps.append(partial(rows.drop_incomplete, columns=scalars, inputs=chosen, window=self.window))
+        for step in steps:
+            results = [step(frame) for frame in frames]
+            frames = [frame for frame, _ in results]
+            self.notes += [note for _, note in results]
         return frames
-
-    def _note(self, result: tuple[Frame, str]) -> Frame:
-        """Add the note of a step on a table to the notes, and return the table."""
-        self.notes.append(result[1])
-        return result[0]
 
     def _select_clients(self, frames: list[Frame]) -> tuple[Owners, list[Frame]]:
         """Return the clients of the samples, and the tables without the rows of clients that are left out.
@@ -178,12 +167,11 @@ class Loader:
         """
         options, owners = self.options, Owners()
         with self.problems.collect():
-            owners = read_owners(frames[0], frames[0 if options.test_share else 1], options.client)
+            owners = read_owners(frames[: 1 if options.test_share else 2], options.client)
         if owners.train is None:
             return owners, frames
         train = owners.train[:: self.window]
-        test = None if owners.test is None or options.test_share else owners.test[:: self.window]
-        owners = replace(owners, train=train, test=test)
+        owners = replace(owners, train=train, test=None if owners.test is None else owners.test[:: self.window])
         if options.min_client_samples is None:
             return owners, frames
         least = math.ceil(options.min_client_samples / (1 - (options.test_share or 0)))
@@ -197,17 +185,16 @@ class Loader:
         self.notes += [note + after] if note else []
         return owners, frames
 
-    def _cut_test(self, frames: list[Frame], owners: Owners) -> tuple[list[Frame], Owners]:
-        """Return the tables and clients with a test part cut of the training rows. Raises `DataError`."""
-        options, train = self.options, frames[0]
-        labels = read_labels([train], options.label, options.n_classes).parts[0][:: self.window]
-        rng = new_generator(self.seed, "test_part")
-        test = rows.draw_test_rows(labels, owners.train, float(options.test_share or 0), rng)
-        training = np.setdiff1d(np.arange(len(labels)), test)
+    def _cut_test(self, frames: list[Frame], owners: Owners, y: list[Ids]) -> tuple[list[Frame], Owners, list[Ids]]:
+        """Return tables, clients and labels with a test part cut of the training samples. Raises `DataError`."""
+        train, rng = frames[0], new_generator(self.seed, "test_part")
+        test = rows.draw_test_rows(y[0], owners.train, float(self.options.test_share or 0), rng)
+        training = np.setdiff1d(np.arange(len(y[0])), test)
         self.notes.append(f"{len(test)} {'rows' if self.window == 1 else 'windows'} cut for the test part")
         if owners.train is not None:
             owners = replace(owners, train=owners.train[training], test=owners.train[test])
-        return [train.take(self._rows(training)), train.take(self._rows(test)), *frames[1:]], owners
+        frames = [train.take(self._rows(training)), train.take(self._rows(test)), *frames[1:]]
+        return frames, owners, [y[0][training], y[0][test], *y[1:]]
 
     def _rows(self, samples: Ids) -> Ids:
         """Return the rows of samples."""

@@ -111,14 +111,11 @@ class TableOptions:
             if getattr(self, option) != AUTO:
                 ranges.texts(option, getattr(self, option))
         ranges.texts("leave_out", self.leave_out)
-        for option, names in (("client", (self.client,)), ("features", self.lists), ("series", (self.series,))):
-            if self.label in names:
-                raise ranges.range_error(option, "another column than label", self.label)
-        if self.client is not None and self.client in self.lists:
-            raise ranges.range_error("client", "another column than features", self.client)
         if self.leave_out and self.lists:
             raise ranges.range_error("leave_out", "[] where features names one column", self.leave_out)
-        if {self.label, self.client} & set(self.leave_out):
-            raise ranges.range_error(
-                "leave_out", "columns besides label and client, which are no inputs", self.leave_out
-            )
+        keys = {"label": self.label, "client": self.client}
+        ranges.check_distinct_columns(keys)
+        ranges.check_distinct_columns({"label": self.label, "series": self.series})  # a series may be a client
+        for option, names in (("features", self.lists), ("leave_out", self.leave_out)):
+            for name in names:
+                ranges.check_distinct_columns({**keys, option: name})

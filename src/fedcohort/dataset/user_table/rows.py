@@ -1,7 +1,6 @@
 """Select rows of a user's tables: draw a test part, drop incomplete samples, leave out or pool small clients."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ from fedcohort.data.group_ranks import keep_first, rank_within_group
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.clients import Owners
 from fedcohort.dataset.table import Frame
+from fedcohort.dataset.user_table.input_columns import Inputs
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
@@ -52,27 +52,24 @@ def draw_test_rows(labels: Ids, owner: Ids | None, share: float, rng: np.random.
     return rows
 
 
-def drop_incomplete(
-    frame: Frame, columns: Sequence[str], numbers: Sequence[str], lists: Sequence[str], window: int
-) -> tuple[Frame, str]:
+def drop_incomplete(frame: Frame, columns: Sequence[str], inputs: Inputs, window: int) -> tuple[Frame, str]:
     """Return the table without the samples in which a cell is missing, and a note on how many these are.
 
     Args:
         frame: the table.
         columns: columns of labels, clients, categories and dates; those that the table lacks don't count.
-        numbers: the columns of numbers that are inputs.
-        lists: the columns of lists or images that are inputs.
+        inputs: the columns of numbers, lists or images that are inputs.
         window: rows of a sample.
 
     Raises:
         DataError: if no sample is complete.
     """
     missing = np.zeros(frame.table.num_rows, dtype=bool)
-    for name in (*(name for name in columns if name in frame.names), *lists):
+    for name in (*(name for name in columns if name in frame.names), *inputs.lists):
         missing |= arrow_columns.empty_cells(frame.column(name))
-    if numbers:
-        missing |= np.isnan(frame.numbers(numbers, gaps=True)).any(1)
-    for name in lists if not missing.all() else ():
+    if inputs.numbers:
+        missing |= np.isnan(frame.numbers(inputs.numbers, gaps=True)).any(1)
+    for name in inputs.lists if not missing.all() else ():
         rows = np.flatnonzero(~missing)
         x = frame.take(rows).arrays(name, gaps=True)
         missing[rows] |= np.isnan(x).reshape(len(x), -1).any(1)
@@ -135,17 +132,14 @@ def pool_small(owners: Owners, train: Ids, least: int) -> tuple[Owners, str]:
             pools.append([])
         pools[-1].append(k)
     if sizes[pools[-1]].sum() < least:
-        incomplete_pool = pools.pop()
-        pools[-1] += incomplete_pool
+        pools[-2:] = [pools[-2] + pools[-1]]
     numbers, names = np.arange(len(owners.names)), list(owners.names)
     for members in pools:
         numbers[members] = members[0]
         names[members[0]] += f" + {len(members) - 1} more" if len(members) > 1 else ""
     note = f"{len(small):,} clients with fewer than {least} samples pooled to {len(pools):,}"
-    parts = {
-        part: ids if ids is None else numbers[ids] for part, ids in (("train", owners.train), ("test", owners.test))
-    }
-    return renumber(replace(owners, names=tuple(names), **parts)), note
+    test = None if owners.test is None else numbers[owners.test]
+    return renumber(Owners(numbers[train], test, tuple(names))), note
 
 
 def renumber(owners: Owners) -> Owners:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +9,8 @@ import numpy as np
 
 from fedcohort.report.comparison.mean_curves import ROUNDS, MeanCurve, mean_curve, mean_difference
 from fedcohort.report.comparison.tables import ordered_cells
-from fedcohort.report.figure import intervals, style
-from fedcohort.report.figure.intervals import LOOKS, Row
+from fedcohort.report.figure import style
+from fedcohort.report.figure.methods import LOOKS, Row, draw_intervals
 from fedcohort.results.compare import Cell, Entry, Runs, runs_by_cell
 from fedcohort.results.difference import Mean
 from fedcohort.results.matching.question import Answer
@@ -70,20 +69,18 @@ def _draw_intervals(answer: Answer, out: Path) -> list[Path]:
         value: Mean = entry.difference if compared and entry.difference is not None else entry.mean
         low, high = value.low * unit.factor, value.high * unit.factor
         group = ", ".join(text for text, is_shown in zip((cell[0], groups[cell]), has_parts, strict=True) if is_shown)
-        row = Row(f"{_name(answer, cell[1])} (n={value.n})", group, value.mean * unit.factor, low, high)
-        if compared:  # hollow: no significant difference, or runs that differ in more than what is compared
-            sign, is_unlike = sign_of(entry.verdict), bool(answer.unlike.get(cell))
-            look: dict[str, Any] = {"sign": sign, "verdict": _legend(entry, baseline, unlike=is_unlike)}
-            row = replace(row, **look, is_filled=bool(sign) and not is_unlike)
-        rows.append(row)
+        sign, is_unlike = sign_of(entry.verdict), bool(answer.unlike.get(cell))
+        # hollow: no significant difference, or runs that differ in more than what is compared
+        look = (sign, _legend(entry, baseline, unlike=is_unlike), bool(sign) and not is_unlike) if compared else ()
+        rows.append(Row(f"{_name(answer, cell[1])} (n={value.n})", group, value.mean * unit.factor, low, high, *look))
     title = f"{metric}: paired difference to {baseline}" if compared else f"{metric}: mean and 95 % interval"
     label = f"better than {baseline}, {unit.difference}" if compared else f"{metric}, {unit.name}"
-    canvas = intervals.draw(rows, title, _note(answer), label.rstrip(", "), 0.0 if compared else None)
+    canvas = draw_intervals(rows, title, _note(answer), label.rstrip(", "), 0.0 if compared else None)
     return style.save(canvas, out / f"{name}.png", style.FORMATS)
 
 
 def _group(answer: Answer, cell: Cell) -> str:
-    return ORACLES if answer.headline.entries[cell].oracle else describe_method(cell[1])[1]
+    return ORACLES if answer.headline.entries[cell].untested else describe_method(cell[1])[1]
 
 
 def _sort(answer: Answer) -> list[Cell]:
@@ -107,11 +104,11 @@ def _draw_differences(answer: Answer, curves: Runs, out: Path) -> list[Path]:
     table, baseline = answer.headline, answer.question.baseline
     unit = unit_of(table.options.metric)
     cells = [cell for cell in _sort(answer) if _has_difference(table.entries[cell]) and cell in curves]
-    mean_curves = {
-        cell: mean_difference(curves[cell], curves.get((cell[0], str(baseline)), {}), ROUNDS, table.options)
-        for cell in cells
-    }
-    mean_curves = {cell: curve for cell, curve in mean_curves.items() if len(curve.x)}
+    mean_curves = {}
+    for cell in cells:
+        base = curves.get((cell[0], str(baseline)), {})
+        if len((curve := mean_difference(curves[cell], base, ROUNDS, table.options)).x):
+            mean_curves[cell] = curve
     if not mean_curves:
         return []
     name = _name(answer, baseline)
@@ -203,14 +200,10 @@ def _choose(answer: Answer, conditions: Sequence[str]) -> dict[str, dict[str, An
 
     best = sorted(conditions, key=lambda name: (name != answer.question.baseline, -mean(name)))[:MAX_LINES]
     names = list(dict.fromkeys(condition for _, condition in _sort(answer) if condition in best))
+    looks = zip(COLOURS, style.DASHES, style.MARKERS, strict=True)
     return {
-        name: {
-            "color": COLOURS[i],
-            "linestyle": style.DASHES[i],
-            "marker": style.MARKERS[i],
-            "label": _name(answer, name),
-        }
-        for i, name in enumerate(names)
+        name: {"color": colour, "linestyle": dash, "marker": marker, "label": _name(answer, name)}
+        for name, (colour, dash, marker) in zip(names, looks, strict=False)
     }
 
 

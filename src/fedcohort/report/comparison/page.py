@@ -1,6 +1,5 @@
 """The files of a comparison: a page with everything, tables for papers, and figures."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,8 @@ from fedcohort.report.comparison.tables import ODD, ORACLE, result_table, target
 from fedcohort.report.comparison.verdicts import list_verdicts
 from fedcohort.report.figure import style
 from fedcohort.report.render import Picture, render
-from fedcohort.report.table import Table
 from fedcohort.results.matching.question import Answer
 from fedcohort.results.metric import unit_of
-from fedcohort.results.target import Target
 
 PAGE, MARK = "report.html", "<h2>How to read it</h2>"
 RESULTS, TARGET = ("table.md", "table.tex", "table.csv"), ("target.md", "target.tex", "target.csv")
@@ -37,7 +34,7 @@ def write(answer: Answer, out: Path, curves: bool = True) -> tuple[str, list[Pat
         if out / f"{name}.png" in drawn
     ]
     texts = {PAGE: render("comparison.html.j2", pictures=pictures, **_data(answer))}
-    for names, table in ((RESULTS, result_table(answer)), (TARGET, _target_table(answer))):
+    for names, table in ((RESULTS, result_table(answer)), (TARGET, target_table(answer))):
         if table is not None:
             texts |= dict(zip(names, (table.markdown() + "\n", table.latex(), table.csv()), strict=True))
     text = to_markdown(answer)
@@ -77,28 +74,21 @@ def _data(answer: Answer) -> dict[str, Any]:
         "verdicts": list_verdicts(answer),
         "runs": len(answer.frames.runs),
         "results": result_table(answer),
-        "times": _target_table(answer),
-        "target": describe_target(answer) if q.target is not None else "",
+        "times": target_table(answer),
+        "target": describe_target(answer),
         "target_options": q.target,
         "notes": answer.notes,
         "marks": {"odd": (ODD, bool(answer.matched.odd)), "oracle": (ORACLE, bool(answer.matched.oracles))},
     }
 
 
-def _target_table(answer: Answer) -> Table | None:
-    return target_table(answer, answer.times) if answer.times is not None else None
-
-
 def describe_target(answer: Answer) -> str:
-    """Return the target as text: `84 %`, or `81.2 to 84 %` if settings or seeds have different targets."""
-    target: Target | None = answer.question.target
-    if target is None or answer.times is None:
+    """Return the target as text: `84 %`, `81.2 to 84 %` if settings or seeds have different ones, or "" without one."""
+    if answer.times is None:
         return ""
     unit = unit_of(answer.headline.options.metric)
-    values: Sequence[float] = sorted(
-        unit.factor * value for by_seed in answer.times.targets.values() for value in by_seed.values()
-    )
-    if not values:
+    targets = [value for by_seed in answer.times.targets.values() for value in by_seed.values()]
+    if not (values := sorted(unit.factor * value for value in targets)):
         return "not known"
     ends = f"{values[0]:.4g}" if values[0] == values[-1] else f"{values[0]:.4g} to {values[-1]:.4g}"
     return f"{ends} {unit.name}".strip()

@@ -16,12 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ODD, ORACLE = "†", "‡"
-COST_NAMES = {
-    "virtual_s": "virtual time",
-    "bytes": "bytes",
-    "client_flops": "client computation",
-    ROUNDS: "rounds",
-}
+COST_NAMES = {"virtual_s": "virtual time", "bytes": "bytes", "client_flops": "client computation", ROUNDS: "rounds"}
 COST_FORMATS: dict[str, Callable[[float], str]] = {
     "virtual_s": units.seconds,
     "bytes": units.bytes_,
@@ -56,8 +51,8 @@ def show_interval(value: Mean | None, factor: float, form: str) -> str:
 
 
 def show_p(p: float) -> str:
-    """Return text such as `< 0.001` or `0.012`; a dash without a test."""
-    return EMPTY if not math.isfinite(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
+    """Return text such as `0.012`, or `< 0.001` if three decimals would be zeros; a dash without a test."""
+    return EMPTY if not math.isfinite(p) else "< 0.001" if p < 0.0005 else f"{p:.3f}"
 
 
 def ordered_cells(answer: Answer) -> list[Cell]:
@@ -106,7 +101,7 @@ def result_table(answer: Answer) -> Table:
 
 def _name_columns(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]:
     """Return the columns that name a cell; marks follow the name of a condition."""
-    oracles = {cell for cell in cells if answer.headline.entries[cell].oracle}
+    oracles = {cell for cell in cells if answer.headline.entries[cell].untested}
     marks = {c: f"{' ' + ODD if c in answer.matched.odd else ''}{' ' + ORACLE if c in oracles else ''}" for c in cells}
     settings = {answer.matched.setting: [cell[0] for cell in cells]} if answer.matched.setting else {}
     return {**settings, answer.matched.condition: [cell[1] + marks[cell] for cell in cells]}
@@ -133,7 +128,7 @@ def result_values(answer: Answer) -> "pd.DataFrame":
                 "n": mean.n,
             }
             row |= {"low": mean.low, "high": mean.high, "seeds": " ".join(map(str, entry.results))}
-            row |= {"odd": cell in answer.matched.odd, "oracle": entry.oracle}
+            row |= {"odd": cell in answer.matched.odd, "oracle": entry.untested}
             row["baseline"] = answer.question.baseline if gap is not None else None
             if gap is not None:
                 row |= {"difference": gap.mean, "difference_low": gap.low, "difference_high": gap.high}
@@ -147,10 +142,12 @@ def result_values(answer: Answer) -> "pd.DataFrame":
     return pd.DataFrame(rows)
 
 
-def target_table(answer: Answer, times: CostComparison) -> Table:
-    """Return one row per cell: number of seeds that met the target, cost along each axis, and speed-ups."""
+def target_table(answer: Answer) -> Table | None:
+    """Return one row per cell: seeds that met the target, costs along each axis, speed-ups; None without a target."""
     import pandas as pd
 
+    if (times := answer.times) is None:
+        return None
     baseline, cells = answer.question.baseline, ordered_cells(answer)
     columns = _name_columns(answer, cells)
     medians = [times.entries[times.axis][cell].median for cell in cells]

@@ -42,20 +42,21 @@ def describe_settings(answer: Answer) -> list[dict[str, Any]]:
     """Return the values that the template needs for each setting with a method to compare.
 
     The methods are sorted, the best first. `family` is the number of tests that the correction covers. `seeds_needed`
-    detect the difference `worth`, and the present seeds detect `detectable`.
+    detect the difference `worth`, and the present `n` seeds detect `detectable`.
     """
     table, settings = answer.headline, []
     unit, places = unit_of(table.options.metric), difference_decimals(table)
     for name, setting in table.settings.items():
         entries = {c: entry for c, entry in table.in_setting(name).items() if entry.difference is not None}
         if entries:
-            detectable = setting.detectable * unit.factor
+            power, detectable = setting.power, setting.power.detectable * unit.factor
             settings.append(
                 {
                     "name": name,
                     "methods": [_describe(answer, (name, c), entry, unit, places) for c, entry in entries.items()],
                     "family": setting.family,
-                    "seeds_needed": setting.seeds_needed,
+                    "seeds_needed": power.seeds_needed,
+                    "n": power.n,
                     "detectable": _quantity(detectable, unit) if math.isfinite(detectable) else "",
                     "improving": unit.name == "%" and setting.slope > IMPROVING_SLOPE,
                 }
@@ -86,7 +87,7 @@ def _describe(answer: Answer, cell: Cell, entry: Entry, unit: MetricUnit, places
         "costs": [(f"{x:.2f}", name) for name, x in times.items() if math.isfinite(x) and abs(x - 1) > EQUAL_COST],
         "knows_costs": any(map(math.isfinite, times.values())),
         "unlike": answer.unlike.get(cell, ()),
-        "oracle": entry.oracle,
+        "oracle": entry.untested,
     }
 
 

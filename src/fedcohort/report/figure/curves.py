@@ -1,4 +1,8 @@
-"""accuracy.png: accuracy and loss by round, and by virtual time if rounds differ in length."""
+"""accuracy.png and pace.png: accuracy and loss, and the length of rounds.
+
+accuracy.png has accuracy and loss by round, and by virtual time if rounds differ in length. pace.png has the length of
+each round, announced deadlines, and numbers of clients that arrived in time.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,10 +12,10 @@ from fedcohort import units
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import style
+from fedcohort.report.figure.timeline import count_arrivals, list_timed_rounds, round_lengths
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MAX_RAW_POINTS = 300  # points above which a moving mean is drawn
@@ -44,11 +48,11 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     columns = 2 if has_time_axis else 1
     figure = style.new_run_figure(info, f"Accuracy and loss{mean}", style.PAGE if has_time_axis else style.COLUMN, 4.0)
     grid = figure.subplots(2, columns, sharey="row", sharex="col", squeeze=False)
-    _draw_column(grid[:, 0], metrics, steps)
+    _draw_column(grid[:, 0], metrics, steps, window)
     style.label_rounds_axis(grid[1, 0])
     if has_time_axis:
         size, unit = style.virtual_unit(time.tolist())
-        _draw_column(grid[:, 1], metrics, time / size)
+        _draw_column(grid[:, 1], metrics, time / size, window)
         grid[1, 1].set_xlabel(f"virtual time, {unit}")
     else:
         seconds = float(time.iloc[-1] / steps.iloc[-1]) if len(steps) and steps.iloc[-1] > 0 else 0.0
@@ -67,13 +71,28 @@ def has_equal_rounds(time: np.ndarray, steps: np.ndarray) -> bool:
     return bool(np.abs(time / time[-1] - steps / steps[-1]).max() < MAX_DISTANCE)
 
 
-def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[float]") -> None:
+def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[float]", window: int) -> None:
+    """Draw accuracy and loss, the band of the clients, and a star at the best accuracy, as early stopping gives it."""
     for axes, lines in zip(column, LINES.values(), strict=True):
         for name, label, colour, line_style, width in lines:
-            _draw_line(axes, metrics, x, name, width, label=label, color=colour, linestyle=line_style)
+            values = measured(metrics, name)
+            if window > 1 and width == THICK:
+                axes.plot(x[values.index], values, color=colour, linewidth=0.6, alpha=0.35)
+            if len(values):
+                look = {"label": label, "color": colour, "linestyle": line_style}
+                style.line(axes, x[values.index], smooth(values, window), width, **look)
         style.format_axes(axes)
-    _draw_band(column[0], metrics, x)
-    _mark_best(column[0], metrics, x)
+    low, high = (measured(metrics, name) for name in BAND[:2])
+    rounds = low.index.intersection(high.index)
+    if len(rounds):
+        low, high = (smooth(values[rounds], window) for values in (low, high))
+        column[0].fill_between(x[rounds], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=BAND[2])
+    accuracy = measured(metrics, "test/acc")
+    if len(accuracy):
+        best = int(accuracy.index.to_numpy()[accuracy.to_numpy().argmax()])  # the first round with the highest
+        label = f"best so far: {accuracy[best]:.1f} % at round {best}"
+        star: dict[str, Any] = {"markersize": 9, "color": style.VERMILLION, "markeredgecolor": "white", "zorder": 5}
+        column[0].plot(x[best], accuracy[best], "*", linestyle="none", label=label, **star)
 
 
 def measured(metrics: "pd.DataFrame", name: str) -> "pd.Series[float]":
@@ -82,16 +101,6 @@ def measured(metrics: "pd.DataFrame", name: str) -> "pd.Series[float]":
 
     values: pd.Series[float] = metrics.get(name, pd.Series(dtype=float))
     return values[np.isfinite(values)] * (1 if name.endswith("loss") else 100)
-
-
-def _draw_line(
-    axes: "Axes", metrics: "pd.DataFrame", x: "pd.Series[float]", name: str, width: float, **look: str
-) -> None:
-    values, window = measured(metrics, name), smoothing(metrics)
-    if window > 1 and width == THICK:
-        axes.plot(x[values.index], values, color=look["color"], linewidth=0.6, alpha=0.35)
-    if len(values):
-        style.line(axes, x[values.index], smooth(values, window), width, **look)
 
 
 def smoothing(metrics: "pd.DataFrame") -> int:
@@ -111,19 +120,47 @@ def smooth(values: "pd.Series[float]", window: int) -> "pd.Series[float]":
     return values.reindex(rounds).rolling(window, center=True, min_periods=1).mean()[values.index]
 
 
-def _draw_band(axes: "Axes", metrics: "pd.DataFrame", x: "pd.Series[float]") -> None:
-    low, high = (measured(metrics, name) for name in BAND[:2])
-    rounds = low.index.intersection(high.index)
-    if len(rounds):
-        low, high = (smooth(values[rounds], smoothing(metrics)) for values in (low, high))
-        axes.fill_between(x[rounds], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=BAND[2])
+COUNTS = (  # column of `arrivals`, colour, hatch and label, from below
+    ("complete", style.BLUE, "", "arrived"),
+    ("partial", style.ORANGE, style.HATCH, "arrived with part of the work"),
+    ("late", style.VERMILLION, "xxx", "too late or lost"),
+)
+VISIBLE = 0.01  # share of a round from which time before its broadcast is drawn
 
 
-def _mark_best(axes: "Axes", metrics: "pd.DataFrame", x: "pd.Series[float]") -> None:
-    """Draw a star at the first round with the highest test accuracy, the result of early stopping."""
-    values = measured(metrics, "test/acc")
-    if len(values):
-        best = int(values.index.to_numpy()[values.to_numpy().argmax()])
-        label = f"best so far: {values[best]:.1f} % at round {best}"
-        look: dict[str, Any] = {"markersize": 9, "color": style.VERMILLION, "markeredgecolor": "white"}
-        axes.plot(x[best], values[best], "*", linestyle="none", zorder=5, label=label, **look)
+def draw_pace(info: RunInfo, history: History) -> "Figure | None":
+    """Return the figure; None if no time passed in any round."""
+    if not list_timed_rounds(history):
+        return None
+    figure = style.new_run_figure(info, "Length of each round, and clients that arrived by its end", style.COLUMN, 3.3)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
+    closed = history.metrics["round/closed_s"].dropna()
+    total = round_lengths(history).reindex(closed.index)
+    deadlines = history.metrics.get("round/announced_s", closed.iloc[:0]).dropna()
+    size, unit = style.virtual_unit([*total.dropna().tolist(), *closed.tolist(), *deadlines.tolist()])
+    if (total > (1 + VISIBLE) * closed).any():
+        style.line(upper, total.index, total / size, 1.0, color=style.GREY, label="with queries and waits", marker="")
+    style.line(upper, closed.index, closed / size, color=style.BLUE, label="round closed")
+    if len(deadlines):
+        dashes: dict[str, Any] = {"color": style.VERMILLION, "linestyle": "--", "label": "announced deadline"}
+        style.line(upper, deadlines.index, deadlines / size, marker="", **dashes)
+    upper.set_ylim(0, 1.08 * max(upper.dataLim.y1, 1e-12))
+    upper.set_ylabel(f"virtual time\nof a round, {unit}")
+    style.format_axes(upper)
+    counts = count_arrivals(history)
+    edges = np.append(counts.index.to_numpy() - 0.5, counts.index[-1] + 0.5)
+    below = np.zeros(len(counts))
+    for name, colour, hatch, label in COUNTS:
+        above = below + counts[name].to_numpy()
+        if (above > below).any():
+            bars: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
+            lower.stairs(above, edges, baseline=below, fill=True, label=label, **bars)
+        below = above
+    lower.set_ylabel("clients")
+    lower.set_ylim(bottom=0)
+    style.format_axes(lower)
+    style.use_integer_ticks(lower.yaxis, 4)
+    style.label_rounds_axis(lower)
+    lower.set_xlim(0.5, max(history.steps) + 0.5)
+    style.legend(figure)
+    return figure

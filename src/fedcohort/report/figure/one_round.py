@@ -12,7 +12,7 @@ from fedcohort.ranges import range_error
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import style
-from fedcohort.report.figure.labels import label_of
+from fedcohort.report.figure.selector_state import label_of
 from fedcohort.report.scored_round import (
     ARRIVED,
     AWAY,
@@ -114,8 +114,7 @@ def _draw_bars(axes: "Axes", round: ScoredRound, rows: Ids, layers: Layers) -> N
         axes.text(0.01, float(i), text, transform=axes.get_yaxis_transform(), **look)
     axes.axvline(0, color=style.GREY, linewidth=0.6)
     axes.use_sticky_edges = False  # bars end inside the frame
-    style.format_axes(axes)
-    axes.grid(False, axis="y")
+    style.format_axes(axes, "x")
     axes.tick_params(axis="y", length=0)
 
 

@@ -98,7 +98,7 @@ def _heat_map(axes: "Axes", shares: np.ndarray, edges: Ids, label: str) -> "Axes
     axes.set_xlabel("class")
     axes.set_ylabel(label)
     style.draw_cell_borders(axes, len(edges), n_classes)
-    style.format_axes(axes, grid=False)
+    style.format_axes(axes, "")
     style.use_integer_ticks(axes.xaxis, 10)
     return image
 

@@ -20,7 +20,6 @@ from fedcohort.types import Ids
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.patches import Patch
 
 COLOURS = (style.PALE, "#C9C9C9", style.ORANGE, style.BLUE)  # by outcome, in print from light to dark
 LABELS = ("available, not selected", "unavailable", "selected, too late or lost", "selected, arrived")
@@ -32,6 +31,8 @@ Outcomes = Int[np.ndarray, "clients rounds"]
 
 def draw(info: RunInfo, history: History) -> "Figure | None":
     """Return the figure; None if no round is complete."""
+    from matplotlib.patches import Patch
+
     n_clients, rounds = len(info.n_train), sum(step > 0 for step in history.steps)
     if not rounds:
         return None
@@ -44,7 +45,9 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     outcome = outcomes(history, ids)[np.searchsorted(ids, clients)]
     fact = population.find_main_trait(info)
     height = float(np.clip(1.6 + 0.08 * len(clients), 2.4, 6.5))
-    figure = style.new_run_figure(info, _title(outcome), style.PAGE, height)
+    low, high = np.unique((outcome >= TOO_LATE).sum(axis=0))[[0, -1]]
+    title = f"Selection: clients by round, {low}{f' to {high}' if low < high else ''} per round"
+    figure = style.new_run_figure(info, title, style.PAGE, height)
     widths = [6, 1.2, *([1.2] if fact else [])]
     grid = figure.subplots(1, len(widths), width_ratios=widths, sharey="row", squeeze=False)[0]
     label = "client" if is_small else f"client, of the {len(clients):,} ever selected"
@@ -58,14 +61,9 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
             grid[1].set_xlabel(f"{grid[1].get_xlabel()}\n(rank correlation\nwith {fact.word}\n{rho:+.2f})")
     grid[0].set_xlim(0.5, rounds + 0.5)
     grid[0].set_ylim(len(clients) - 0.5, -0.5)
-    style.legend(figure, _patches(outcome))
+    occurring = [code for code in (ARRIVED, TOO_LATE, AWAY, IDLE) if (outcome == code).any()]
+    style.legend(figure, [Patch(**_look(code), label=LABELS[code]) for code in occurring])
     return figure
-
-
-def _title(outcome: Outcomes) -> str:
-    """Return the title with the cohort size, such as `Selection: clients by round, 10 to 50 per round`."""
-    low, high = np.unique((outcome >= TOO_LATE).sum(axis=0))[[0, -1]]
-    return f"Selection: clients by round, {low}{f' to {high}' if low < high else ''} per round"
 
 
 def ever_selected(history: History) -> Ids:
@@ -125,7 +123,7 @@ def _map(axes: "Axes", outcome: Outcomes, label: str) -> None:
         axes.plot(column + 1, row, "x", color=style.BLACK, markersize=2, markeredgewidth=0.6)
     grouping = "" if len(rows) == count else f" (each row: about {count / len(rows):.0f} clients)"
     axes.set_ylabel(f"{label}{grouping}")
-    style.format_axes(axes, grid=False)
+    style.format_axes(axes, "")
     style.label_rounds_axis(axes)
 
 
@@ -148,11 +146,3 @@ def _per_client(axes: "Axes", outcome: Outcomes) -> None:
 def _look(code: int) -> dict[str, Any]:
     hatch = style.HATCH if code == TOO_LATE else ""
     return {"facecolor": COLOURS[code], "hatch": hatch, "edgecolor": "#777777", "linewidth": 0.2}
-
-
-def _patches(outcome: Outcomes) -> "list[Patch]":
-    """Return the legend's entries for the outcomes that occur."""
-    from matplotlib.patches import Patch
-
-    occurring = [code for code in (ARRIVED, TOO_LATE, AWAY, IDLE) if (outcome == code).any()]
-    return [Patch(**_look(code), label=LABELS[code]) for code in occurring]

@@ -1,19 +1,48 @@
-"""belief.png: the selector's state by round, such as the posterior of FLASH's reward model."""
+"""The selector by round: belief.png has its state, following.png what its scores and rewards correlate with.
+
+belief.png is of the state, such as the posterior of FLASH's reward model. following.png is the rank correlation with
+label noise, skew, speed and size. A component of a score or of a state without a label is shown under its name in
+`clients.parquet` and the journal.
+"""
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedcohort.record import population
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import style
-from fedcohort.report.figure.labels import label_of
+from fedcohort.round.score_correlation import split_metric_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH = 1.96  # standard deviations: 95 % of a normal distribution
 MAX_PANELS = 24
+FACTS = {  # names of `round/score_correlation.py`: colour, label, and name in `population.list_facts`
+    "noise": (style.VERMILLION, "label noise", "label noise"),
+    "skew": (style.PURPLE, "class imbalance", "class imbalance"),
+    "seconds": (style.BLUE, "expected seconds", "speed"),
+    "samples": (style.GREEN, "number of samples", "samples"),
+}
+PREFIX = "select/"
+MAX_SCORES = 6
+NAMES = {
+    "ai": "attribute imbalance",
+    "ci": "class imbalance",
+    "drop": "share of the update that is dropped",
+    "explore": "exploration",
+    "exploit": "exploitation",
+    "prev_reward": "last reward",
+    "sc": "spurious correlation",
+    "staleness": "bonus for waiting",
+    "system": "factor for speed",
+    "train_ratio": "training loss relative to its first",
+    "utility": "utility of the losses",
+    "val_ratio": "validation loss relative to its first",
+    "work": "multiple of the local work",
+}
 
 
 def draw(info: RunInfo, history: History) -> "Figure | None":
@@ -35,3 +64,36 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
         style.line(axes, steps, mean, color=style.BLUE)
     figure.supylabel("value of the state", fontsize=style.TEXT)
     return figure
+
+
+def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
+    """Return the figure; None if the run has no correlations."""
+    pairs = [pair for metric in history.metrics if (pair := split_metric_name(str(metric))) is not None]
+    parts = list(dict.fromkeys(part for part, _ in pairs))[:MAX_SCORES]
+    facts = list_facts(info)
+    if not parts or not facts:
+        return None
+    title, note = "Rank correlation of scores and rewards with properties of the clients", style.describe_run(info)
+    figure, panels = style.panels([label_of(part) for part in parts], title, note, across=1, height=0.85)
+    for axes, part in zip(panels, parts, strict=True):
+        axes.axhline(0, color=style.GREY, linewidth=0.8)
+        for i, (fact, (colour, label, _)) in enumerate(FACTS.items()):
+            values = history.metrics.get(f"{PREFIX}{part}_{fact}") if fact in facts else None
+            if values is not None and len(measured := values.dropna()):
+                look = {"color": colour, "label": label, "linestyle": style.DASHES[i], "marker": style.MARKERS[i]}
+                style.line(axes, measured.index, measured, 1.0, **look)
+        axes.set_ylim(-1.05, 1.05)
+    figure.supylabel("rank correlation", fontsize=style.TEXT)
+    style.legend(figure)
+    return figure
+
+
+def list_facts(info: RunInfo) -> list[str]:
+    """Return the properties in which clients differ visibly; a correlation with others is noise."""
+    varying = {fact.word for fact in population.list_traits(info) if fact.varies}
+    return [fact for fact, (_, _, word) in FACTS.items() if word in varying]
+
+
+def label_of(name: str) -> str:
+    """Return the label of a component: "last reward" for `prev_reward`, "theta 0" for `theta_0`, which has none."""
+    return NAMES.get(name, name.replace("_", " "))

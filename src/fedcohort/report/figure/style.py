@@ -7,7 +7,7 @@ colour-blind readers (Okabe and Ito), and no difference is shown by a colour onl
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Int64
@@ -78,9 +78,9 @@ def new_figure(title: str, note: str, width: float, height: float) -> "Figure":
     return canvas
 
 
-def wrap(text: str, inches: float, size: float = TEXT) -> str:
+def wrap(text: str, inches: float) -> str:
     """Return the text in lines that are at most so many inches wide."""
-    return "\n".join(textwrap.wrap(text, max(int(72 * inches / (LETTER * size)), 8), break_long_words=False))
+    return "\n".join(textwrap.wrap(text, max(int(72 * inches / (LETTER * TEXT)), 8), break_long_words=False))
 
 
 def describe_run(info: RunInfo) -> str:
@@ -92,15 +92,15 @@ def describe_run(info: RunInfo) -> str:
     return f"{method}{' on ' if method else ''}{data}, {len(info.n_train)} clients, seed {info.seed}"
 
 
-def format_axes(axes: "Axes", *, grid: bool = True) -> None:
-    """Draw two spines, a faint grid behind the data and small tick labels."""
+def format_axes(axes: "Axes", grid: Literal["both", "x", ""] = "both") -> None:
+    """Draw two spines, a faint grid behind the data, of both axes, one or none, and small tick labels."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(GREY)
     axes.tick_params(labelsize=TEXT, color=GREY, labelcolor=BLACK)
     axes.xaxis.label.set_fontsize(TEXT)
     axes.yaxis.label.set_fontsize(TEXT)
     if grid:
-        axes.grid(True, color="#E3E3E3", linewidth=0.7)
+        axes.grid(True, axis=grid, color="#E3E3E3", linewidth=0.7)
         axes.set_axisbelow(True)
 
 

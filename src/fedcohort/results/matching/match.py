@@ -13,17 +13,22 @@ from fedcohort.errors import TrackingError
 from fedcohort.ranges import range_error
 from fedcohort.record.tags import BUDGET, ROUNDS
 from fedcohort.results.compare import Cell
-from fedcohort.results.matching.cells import (
+from fedcohort.results.matching.run import (
+    SEED,
     Cells,
+    OptionValues,
+    Run,
     describe_runs,
+    differences,
     find_minorities,
     find_oracles,
     follows_from_choice,
     format_cell,
     format_values,
+    label,
     natural_sort_key,
+    result_options,
 )
-from fedcohort.results.matching.run import SEED, OptionValues, Run, differences, label, result_options
 
 ALL = ""  # prefix of every option
 IMPLIED = {  # prefixes of options that a group or option may set in addition to its own: reported, but comparable

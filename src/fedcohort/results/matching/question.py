@@ -9,9 +9,8 @@ from fedcohort.record.tags import BUDGET, FOLDER
 from fedcohort.results.compare import Cell, Comparison, Options, compare
 from fedcohort.results.compare_cost import CostComparison, TotalCost, compare_cost, count_costs
 from fedcohort.results.frame import AXES, CLOCK, COSTS, Frames
-from fedcohort.results.matching.cells import follows_from_choice, format_cell
 from fedcohort.results.matching.match import ALL, IMPLIED, Matched
-from fedcohort.results.matching.run import differences, name_newest, result_options
+from fedcohort.results.matching.run import differences, follows_from_choice, format_cell, name_newest, result_options
 from fedcohort.results.metric import rules_of, sign_of
 from fedcohort.results.run import Kind
 from fedcohort.results.target import Target

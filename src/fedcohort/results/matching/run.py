@@ -1,10 +1,14 @@
-"""A run to compare: its parameters and tags, and facts that are read from them."""
+"""A run to compare, the cells of a comparison, (setting, condition), as text, and notes on their runs."""
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from fedcohort.record.tags import COMMITS, DONE, ENDED_BY, FOLDER, ROUNDS, SEPARATOR, SWEEPS
+from fedcohort import units
+from fedcohort.record.tags import COMMITS, DONE, ENDED_BY, FOLDER, FORCED, ORACLE, ROUNDS, SEPARATOR, SWEEPS
+from fedcohort.results.compare import Cell
 from fedcohort.roles import OptionEffect, role_of
 
 SEED = "seed"
@@ -90,3 +94,106 @@ def name_newest(runs: Sequence[Run]) -> str | None:
     """Return the sweep with the newest run; among equals the sweep whose name sorts last; None without any sweep."""
     pairs = [(run.started_ms, sweep) for run in runs for sweep in run.sweeps]
     return max(pairs)[1] if pairs else None
+
+
+CLOCK = "time/virtual_s"
+Cells = Mapping[Cell, Mapping[int, Run]]  # runs by cell and seed
+
+
+def natural_sort_key(text: str) -> tuple[int, float, str]:
+    """Return a key that sorts 10 after 9, and texts after numbers."""
+    try:
+        return 0, float(text), text
+    except ValueError:
+        return 1, 0.0, text
+
+
+def format_cell(cell: Cell) -> str:
+    """Return the cell as text, such as `ucb_cs + scaffold`; only the condition in a comparison of one setting."""
+    setting, condition = cell
+    return f"{condition} + {setting}" if setting else condition
+
+
+def format_values(values: Mapping[Cell, str]) -> str:
+    """Return text such as `0.5 for ucb; 0.1 for random`; values: value of an option by cell."""
+    return "; ".join(f"{value} for {', '.join(_name_cells(values, value))}" for value in dict.fromkeys(values.values()))
+
+
+def _name_cells(values: Mapping[Cell, str], value: str) -> list[str]:
+    """Return the settings or conditions that have the value, if these determine the value of a cell; else the cells."""
+    cells = [cell for cell in values if values[cell] == value]
+    for position in (0, 1):
+        names = {cell[position] for cell in values}
+        if 1 < len(names) == len({(cell[position], text) for cell, text in values.items()}):
+            return list(dict.fromkeys(cell[position] for cell in cells))
+    return [format_cell(cell) for cell in cells]
+
+
+def find_minorities(values: Mapping[Cell, str]) -> set[Cell]:
+    """Return the cells whose value differs from the majority of their setting; all cells without a majority."""
+    odd = set()
+    for setting in {setting for setting, _ in values}:
+        in_setting = {cell: value for cell, value in values.items() if cell[0] == setting}
+        value, count = Counter(in_setting.values()).most_common(1)[0]
+        odd |= {cell for cell in in_setting if in_setting[cell] != value or 2 * count <= len(in_setting)}
+    return odd
+
+
+def follows_from_choice(name: str, values: Mapping[str, Mapping[Cell, str]]) -> bool:
+    """Return whether a cell lacks an option because it has another choice of a group, which is reported anyway.
+
+    Args:
+        name: dotted name of the option.
+        values: value by option and cell; "none" in a cell without the option.
+    """
+    parts = name.split(".")
+    choices = [values.get(".".join(parts[:n]), {}) for n in range(1, len(parts))]
+    return "none" in values[name].values() and any(len(set(choice.values())) > 1 for choice in choices)
+
+
+def describe_runs(cells: Cells, metric: str) -> list[str]:
+    """Return one line for each note: missing seeds, early ends, divergence, oracles and commits."""
+    runs = [run for by_seed in cells.values() for run in by_seed.values()]
+    seeds, notes = {run.seed for run in runs}, []
+    for cell, by_seed in cells.items():
+        if missing := sorted(seeds - set(by_seed)):
+            notes.append(f"missing: {format_cell(cell)} has no run of seed {', '.join(map(str, missing))}")
+    notes += _describe_early_ends([run for run in runs if run.ended_early])
+    for run in runs:
+        if not math.isfinite(run.metrics[metric]):
+            notes.append(f"diverged: {label(run)} ended with {metric}={run.metrics[metric]}")
+    oracles = find_oracles(cells)
+    for fact in dict.fromkeys(oracles.values()):
+        names = ", ".join(format_cell(cell) for cell in oracles if oracles[cell] == fact)
+        notes.append(f"oracles, not methods: {names} read {fact}, which no server can know")
+    commits = Counter(map(commit, runs))
+    if len(commits) == 1:
+        notes.append(f"all runs are of commit {next(iter(commits))}")
+    else:
+        counts = ", ".join(f"{name} ({n})" for name, n in commits.items())
+        notes.append(f"the runs are of several commits: {counts}")
+    return notes + [f"resumed by force: {label(run)} {run.tags[FORCED]}" for run in runs if FORCED in run.tags]
+
+
+def _describe_early_ends(runs: list[Run]) -> list[str]:
+    """Describe runs that a callback or a budget ended before their last round. They finished, so they count."""
+    stopped = [f"{label(run)} ({run.tags[DONE]} of {run.params[ROUNDS]} rounds)" for run in runs if not run.ended_by]
+    lines = [f"ended early: {', '.join(stopped)}"] if stopped else []
+    by_budget: dict[str, list[Run]] = {}
+    for run in (run for run in runs if run.ended_by):
+        budget = ", ".join(f"{name}={run.params.get(name, '?')}" for name in run.ended_by)
+        by_budget.setdefault(budget, []).append(run)
+    for budget, ended in by_budget.items():
+        clock = sorted(run.metrics[CLOCK] for run in ended if CLOCK in run.metrics and "virtual_s" in budget)
+        ends = f"{units.seconds(clock[0])} to {units.seconds(clock[-1])}" if clock else ""
+        span = f", the last round of each after {ends}" if clock else ""
+        rounds = sorted({int(run.tags[DONE]) for run in ended})
+        after = str(rounds[0]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
+        lines.append(f"ended by {budget}: {len(ended)} run{'s' if len(ended) > 1 else ''}, after {after} rounds{span}")
+    return lines
+
+
+def find_oracles(cells: Cells) -> dict[Cell, str]:
+    """Return the cells of oracles with the information that they read and no server can know."""
+    tags = {cell: [run.tags.get(ORACLE) for run in by_seed.values()] for cell, by_seed in cells.items()}
+    return {cell: fact for cell, values in tags.items() if (fact := next(filter(None, values), None))}

@@ -1,4 +1,7 @@
-"""The two figures of a study: the differences by method and setting, and the methods' mean ranks."""
+"""Figures that compare methods: points with intervals, and a map of the differences by method and setting.
+
+The points, one for each method, are differences to a baseline, means, or mean ranks. Studies have the map.
+"""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -7,18 +10,99 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float64, Int64
 
-from fedcohort.report.figure import intervals, style
+from fedcohort.report.figure import style
 from fedcohort.results.method_names import GROUPS, name_method
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+
+LOOKS = {1: (style.BLUE, "o"), 0: (style.GREY, "D"), -1: (style.VERMILLION, "s")}  # by the sign of a verdict
+ROW_HEIGHT = 0.165  # inches
+MAX_COLUMN_LETTERS = 28  # letters of a name that leave room for a panel in a column of a paper
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method's value with its interval.
+
+    Attributes:
+        name: published name.
+        group: of the method; rows of a group follow each other.
+        value: the point.
+        low: lower end of the interval; NaN for none.
+        high: upper end of the interval; NaN for none.
+        sign: 1, 0 or -1: significantly better, neither, or significantly worse.
+        verdict: entry of the legend; "" for none.
+        is_filled: whether the point is solid.
+    """
+
+    name: str
+    group: str
+    value: float
+    low: float
+    high: float
+    sign: int = 1
+    verdict: str = ""
+    is_filled: bool = True
+
+
+def draw_intervals(rows: Sequence[Row], title: str, note: str, label: str, reference: float | None = None) -> "Figure":
+    """Return the figure.
+
+    Args:
+        rows: from above.
+        title: what the figure shows.
+        note: text such as the number of runs.
+        label: of the horizontal axis.
+        reference: value of the baseline, a vertical line; None for none.
+    """
+    names, groups = [row.name for row in rows], [row.group for row in rows]
+    width = style.COLUMN if max(map(len, (*names, *groups))) <= MAX_COLUMN_LETTERS else style.PAGE
+    canvas = style.new_figure(title, note, width, 1.0 + ROW_HEIGHT * (len(rows) + len(set(groups))))
+    axes = canvas.subplots()
+    for row, y in zip(rows, name_rows_by_group(axes, names, groups), strict=True):
+        colour, marker = LOOKS[row.sign]
+        look: dict[str, Any] = {"color": colour, "fmt": marker, "capsize": 2, "markersize": 3.5, "linewidth": 1.0}
+        ends = [[row.value - row.low], [row.high - row.value]] if np.isfinite(row.high) else None
+        fill = "full" if row.is_filled else "none"
+        axes.errorbar([row.value], [y], xerr=ends, fillstyle=fill, label=row.verdict or "_", **look)
+    if reference is not None:
+        axes.axvline(reference, color=style.BLACK, linewidth=0.9)
+    axes.set_xlabel(label)
+    style.format_axes(axes, "x")
+    style.legend(canvas)
+    return canvas
+
+
+def name_rows_by_group(axes: "Axes", names: Sequence[str], groups: Sequence[str]) -> Int64[np.ndarray, "_rows"]:
+    """Write names at rows, those of a group below the group's name, and return the row of each name.
+
+    Args:
+        axes: a panel whose rows point down.
+        names: of the rows, from above; those of a group follow each other.
+        groups: of each name; a single group is not written.
+    """
+    labels, rows = list[str](), list[int]()
+    for i, (name, group) in enumerate(zip(names, groups, strict=True)):
+        if len(set(groups)) > 1 and group not in groups[:i]:
+            labels.append(f"{group}:")
+        rows.append(len(labels))
+        labels.append(name)
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    for i, label in enumerate(axes.get_yticklabels()):
+        label.set_fontweight("normal" if i in rows else "bold")
+    axes.tick_params(axis="y", length=0)
+    return np.array(rows, dtype=np.int64)
+
 
 DARK = 0.55  # of the colour scale: numbers on darker squares are white
 NUMBER_SIZE = 7.0  # points: size of the numbers in the squares
-CELL_WIDTH, ROW_HEIGHT = 0.34, 0.15  # inches: smallest width of a square, which holds "-5.9*", and its height
+CELL_WIDTH, CELL_HEIGHT = 0.34, 0.15  # inches: smallest width of a square, which holds "-5.9*", and its height
 MAX_LABEL_LINES = 3  # of the label of a setting
 
 
@@ -67,7 +151,7 @@ def draw_map(data: SettingMap, path: Path) -> None:
     blocks = np.array_split(np.arange(n_settings), n_blocks)
     has_result = [np.isfinite(data.difference[block][:, order]).any(0) for block in blocks]
     rows = [order[flags] if flags.any() else order for flags in has_result]
-    heights = [ROW_HEIGHT * (len(block) + len({data.groups[i] for i in block})) + longest + 0.1 for block in rows]
+    heights = [CELL_HEIGHT * (len(block) + len({data.groups[i] for i in block})) + longest + 0.1 for block in rows]
     title = f"Difference to {name_method(data.baseline)}, {data.unit} (bold*: significant)"
     canvas = style.new_figure(title, data.note, width, sum(heights))
     largest = max(float(np.nanmax(np.abs(data.difference), initial=0.0)), 1.0)
@@ -75,10 +159,10 @@ def draw_map(data: SettingMap, path: Path) -> None:
     grid = canvas.subplots(n_blocks, squeeze=False, height_ratios=heights)[:, 0]
     for axes, block, methods in zip(grid, blocks, rows, strict=True):
         cells = np.ix_(block, methods)
-        places = intervals.name_rows_by_group(axes, [names[i] for i in methods], [data.groups[i] for i in methods])
+        places = name_rows_by_group(axes, [names[i] for i in methods], [data.groups[i] for i in methods])
         _draw_squares(axes, data.difference[cells].T, data.is_clear[cells].T, places, norm)
         axes.set_xticks(range(len(block)), [labels[i] for i in block], rotation=90, linespacing=1.0)
-        style.format_axes(axes, grid=False)
+        style.format_axes(axes, "")
         axes.spines[:].set_visible(False)
         axes.tick_params(axis="x", length=0, labelsize=NUMBER_SIZE)
     style.save(canvas, path)
@@ -119,7 +203,7 @@ def draw_ranks(ranks: Mapping[str, tuple[str, float, float, float]], baseline: s
         path: of the file.
     """
     order = sorted(ranks, key=lambda name: (GROUPS.index(ranks[name][0]), ranks[name][1]))
-    rows = [intervals.Row(name_method(name), *ranks[name]) for name in order]
+    rows = [Row(name_method(name), *ranks[name]) for name in order]
     label = f"mean rank, 1 is best (line: {name_method(baseline)})"
     reference = ranks[baseline][1] if baseline in ranks else None
-    style.save(intervals.draw(rows, "Mean rank over settings, with 95 % intervals", note, label, reference), path)
+    style.save(draw_intervals(rows, "Mean rank over settings, with 95 % intervals", note, label, reference), path)

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from fedcohort.results.difference import Difference, summarise_differences
-from fedcohort.results.skew import collapses, residual_skewness
+from fedcohort.results.difference import Difference, collapses, residual_skewness, summarise_differences
 
 
 def differences(values: np.ndarray) -> list[Difference]:

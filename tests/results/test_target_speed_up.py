@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.results.difference import t_test
-from fedcohort.results.speed_up import AT_LEAST, AT_MOST, EXACT, RESTRICTED, SpeedUp, judge_speed, speed_up
-from fedcohort.results.target import Cost
+from fedcohort.results.target import AT_LEAST, AT_MOST, EXACT, RESTRICTED, Cost, SpeedUp, judge_speed, speed_up
 from fedcohort.results.verdict import FASTER, OPEN, UNREACHED, Rules
 from results.known_cases import case, near
 

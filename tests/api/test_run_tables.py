@@ -10,7 +10,7 @@ import torch
 from sklearn.datasets import load_digits
 
 from api.test_run import run
-from fedcohort.api.tables import replace_data
+from fedcohort.api.run import replace_data
 from fedcohort.errors import OptionError
 
 X, Y = load_digits(return_X_y=True)

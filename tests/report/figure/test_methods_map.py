@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from fedcohort.report.figure import style
-from fedcohort.report.figure.study_map import SettingMap, draw_map, draw_ranks
+from fedcohort.report.figure.methods import SettingMap, draw_map, draw_ranks
 from report.test_run_figures import check_layout, drawn, words  # noqa: F401
 
 

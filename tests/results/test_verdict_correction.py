@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from fedcohort.results.correction import ANYWHERE, IN_SETTING, adjust, adjust_families, adjust_for_claim
 from fedcohort.results.difference import t_test
+from fedcohort.results.verdict import adjust, adjust_families
 from results.known_cases import case, near
 
 
@@ -21,10 +21,10 @@ def test_the_corrections_of_a_case_by_hand() -> None:
 
 def test_a_corrected_p_value_names_its_family() -> None:
     ps = {("b", "x"): 0.01, ("a", "x"): 0.02, ("a", "y"): 0.03}
-    assert adjust_for_claim(ps, IN_SETTING) == near({("b", "x"): 0.01, ("a", "x"): 0.04, ("a", "y"): 0.04})
+    assert adjust_families(ps, lambda test: test[0]) == near({("b", "x"): 0.01, ("a", "x"): 0.04, ("a", "y"): 0.04})
     assert adjust_families(ps, lambda test: test[1]) == near({("b", "x"): 0.02, ("a", "x"): 0.02, ("a", "y"): 0.03})
-    assert adjust_for_claim(ps, ANYWHERE) == near({("b", "x"): 0.03, ("a", "x"): 0.04, ("a", "y"): 0.04})
-    assert list(adjust_for_claim(ps, IN_SETTING)) == list(ps)
+    assert adjust_families(ps, lambda _: "") == near({("b", "x"): 0.03, ("a", "x"): 0.04, ("a", "y"): 0.04})
+    assert list(adjust_families(ps, lambda test: test[0])) == list(ps)
 
 
 @pytest.mark.parametrize("n", [3, 5, 10])

@@ -1,11 +1,14 @@
 """Ranks: the case, and the bootstrap over seeds and families."""
 
 import math
+from collections.abc import Mapping
+from dataclasses import astuple
+from typing import Any
 
 import numpy as np
 import pytest
 
-from fedcohort.results.ranks import SettingResults, rank_methods, rank_values
+from fedcohort.results.overall import MeanRank, SettingResults, rank_methods, rank_values
 from results.known_cases import case, near
 
 
@@ -17,13 +20,20 @@ def settings(values: np.ndarray, families: int) -> dict[str, SettingResults]:
     }
 
 
+def rank(table: Mapping[str, SettingResults], name: str = "study") -> Any:
+    """Return the columns of `MeanRank` for all methods, each [methods]."""
+    methods = [f"m{i}" for i in range(len(table["0"].values))]
+    by_method, _ = rank_methods(methods, table, name)
+    return MeanRank(*np.array([astuple(by_method[method]) for method in methods]).T)
+
+
 def test_the_ranks_of_a_case_by_hand() -> None:
     inputs, expected = case(9)
     table = {
         str(i): SettingResults(np.array(values)[:, None], [0], family)
         for i, (values, family) in enumerate(zip(inputs["table"], inputs["families"], strict=True))
     }
-    ranks = rank_methods(table, "case")
+    ranks = rank(table, "case")
     assert ranks.mean.tolist() == near(expected)
     assert np.isnan([*ranks.low, *ranks.first]).all()  # two families are too few
 
@@ -35,18 +45,18 @@ def test_ties_share_their_rank_and_diverged_methods_are_last() -> None:
 def test_the_bootstrap_covers_seeds_and_families() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(12, 4, 5)) + np.array([0.0, 1.0, 1.0, 3.0])[None, :, None]
-    ranks = rank_methods(settings(values, 6), "study")
+    ranks = rank(settings(values, 6))
     assert (ranks.low <= ranks.mean).all()
     assert (ranks.mean <= ranks.high).all()
     assert ranks.first.sum() == pytest.approx(1.0)
     assert ranks.first[3] > 0.9
-    again = rank_methods(settings(values, 6), "study")
+    again = rank(settings(values, 6))
     assert again.low.tolist() == ranks.low.tolist()
-    turned = rank_methods(settings(values[:, ::-1], 6), "study")
+    turned = rank(settings(values[:, ::-1], 6))
     assert turned.low.tolist() == ranks.low[::-1].tolist()
     values[0, 0, 0] = math.nan  # a seed that diverged costs its rank wherever it is drawn
-    assert rank_methods(settings(values, 6), "study").high[0] >= ranks.high[0]
-    equal = rank_methods(settings(np.repeat(values[1:, :1], 2, axis=1), 6), "study")
+    assert rank(settings(values, 6)).high[0] >= ranks.high[0]
+    equal = rank(settings(np.repeat(values[1:, :1], 2, axis=1), 6))
     assert equal.first.tolist() == [0.5, 0.5]
 
 
@@ -54,4 +64,4 @@ def test_a_setting_without_a_drawn_seed_counts_with_all_of_its_own() -> None:
     values = np.random.default_rng(1).normal(size=(6, 2, 8))
     table = settings(values, 6)
     table["0"] = SettingResults(values[0, :, :1], [0], "0")
-    assert np.isfinite(rank_methods(table, "study").low).all()
+    assert np.isfinite(rank(table).low).all()
