@@ -24,6 +24,7 @@ from fedcohort.record import client_table, history, journal
 from fedcohort.tracking.tracker import MlflowTracker
 from fedcohort.training.local import LocalTrainer
 from forked_follower import fork_followers
+from hostile.kills import POINTS
 from known import known
 from run_harness import FinishedRun, go, same_bits
 from tracking.databases import template
@@ -175,7 +176,5 @@ def test_resuming_a_finished_run_sends_missing_rounds_to_mlflow(
 
 
 def test_the_functions_at_which_runs_are_killed_exist() -> None:
-    """`make hostile KIND=kills` takes hours, runs outside the suite, and finds these functions by their names."""
-    from hostile.kills import POINTS
-
+    """`make hostile KIND=kills` runs outside the suite, and finds these functions by their names."""
     assert [point for point, (owner, name) in POINTS.items() if not callable(getattr(owner, name, None))] == []
