@@ -104,7 +104,7 @@ def test_a_run_returns_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_memory_is_not_freed_before_the_process_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     freed = list[str]()
-    monkeypatch.setattr(memory, "end_run", lambda: freed.append("freed"))
+    monkeypatch.setattr(memory, "collect_after_run", lambda: freed.append("freed"))
     composed = compose_words(*SMALL, "rounds=1", f"paths.logs={tmp_path}")
     run.run(composed, last=True)
     assert not freed

@@ -136,7 +136,7 @@ def test_rounding_errors_cause_no_oscillation(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(kmeans, "_draw_centres", lambda X, count, rng: starts.copy())
     ends = []
     for steps in (300, 301):
-        monkeypatch.setattr(kmeans, "MAX_STEPS", steps)
+        monkeypatch.setattr(kmeans, "MAX_LLOYD_STEPS", steps)
         ends.append(kmeans._run_lloyd(X, 2, rng()))
     assert ends[0][0] == ends[1][0]
     np.testing.assert_array_equal(ends[0][1], ends[1][1])

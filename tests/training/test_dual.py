@@ -106,7 +106,7 @@ def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
 
 def test_nobody_makes_an_update_that_nobody_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
     local_trainer = trainer(torch.float64, batch=4)
-    monkeypatch.setattr(Dual, "_primal", lambda *_: pytest.fail("somebody made an update"))
+    monkeypatch.setattr(Dual, "_primal_update", lambda *_: pytest.fail("somebody made an update"))
     assert (
         collected(local_trainer, list(Dual(local_trainer, 6).updates([task_of(k) for k in range(6)], {}))).mean
         is not None
@@ -198,11 +198,11 @@ def test_up_to_how_many_samples_it_pays(
     local_trainer: Any = SimpleNamespace(chain=chain, objective=SimpleNamespace(plain=False), client=client_options)
 
     def shape(n: int) -> Any:
-        local_trainer.count = lambda task: n
+        local_trainer.count_samples = lambda task: n
         return Dual(local_trainer, 4)._shape_of_task(task_of(0, units=units))
 
     results = shape(max_samples)
     assert shape(max_samples + 1) is None
-    assert results.units == units
+    assert results.n_passes == units
     assert results.steps == (1 if client_options.batch is None else -(-max_samples // client_options.batch))
-    assert results.width == (client_options.batch or -(-max_samples // 8) * 8)
+    assert results.batch_width == (client_options.batch or -(-max_samples // 8) * 8)

@@ -36,7 +36,7 @@ def trainer(
     client, objective = SimpleNamespace(plain=plain), SimpleNamespace(plain=False)
     augmentation = SimpleNamespace() if changed else None
     options = {"client": client, "objective": objective, "augmentation": augmentation}
-    return ONE_BY_ONE(worker=worker, chain=chain, weighs=weighs, hooks=(), **options)
+    return ONE_BY_ONE(worker=worker, chain=chain, weighs_samples=weighs, hooks=(), **options)
 
 
 SEQUENTIAL = "sequential: autograd on flat views, one client at a time"
