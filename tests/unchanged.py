@@ -69,5 +69,5 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> None:
         return [WatchedCorrection(correction) for correction in corrections]
 
     started = LocalTrainer.begin_hooks
-    monkeypatch.setattr(LocalTrainer, "begin", begin)
+    monkeypatch.setattr(LocalTrainer, "begin_hooks", begin)
     monkeypatch.setattr(components, "guard", watching)

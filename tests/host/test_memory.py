@@ -92,7 +92,7 @@ def test_the_garbage_of_a_run_is_collected_if_it_is_large(
 def test_a_run_returns_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When all is done, and while the data are loaded."""
     said = list[str]()
-    for name in ("return_free_memory", "end_run"):
+    for name in ("return_free_memory", "collect_after_run"):
         monkeypatch.setattr(
             memory, name, lambda: said.append(Collect.latest[-1].status if Collect.latest else "loading")
         )

@@ -60,7 +60,7 @@ def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, mon
             file.write(json.dumps({"threads": torch.get_num_threads(), "at": sorted(listening())}) + "\n")
         return begin(self, task, down)
 
-    monkeypatch.setattr(LocalTrainer, "begin", watched)
+    monkeypatch.setattr(LocalTrainer, "begin_hooks", watched)
     monkeypatch.setattr(distributed, "_suggested_max_num_threads", lambda processes: 7)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -106,7 +106,7 @@ def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatc
             os.kill(os.getpid(), signal.SIGKILL)
         return begin(self, task, down)
 
-    monkeypatch.setattr(LocalTrainer, "begin", mortal)
+    monkeypatch.setattr(LocalTrainer, "begin_hooks", mortal)
     with pytest.raises(FedcohortError, match=r"training process \d ended .*resume=true"):
         go(tmp_path / "killed", "trainer.devices=2", "agg=scaffold", "rounds=4")
     monkeypatch.undo()

@@ -242,7 +242,7 @@ def test_debug_gives_the_same_numbers(variant: str, client: dict[str, Any]) -> N
 
 def test_a_client_without_time_keeps_its_weights() -> None:
     trainer = trainer_of(federation_of(), network_of(), "ce", make("agg", "fedbio").hooks)
-    n = trainer.count(task_of(1))
+    n = trainer.count_samples(task_of(1))
     x = torch.linspace(-1, 1, n)
     update = trainer.train(task_of(1, units=0, stored={"x": x}), {})
     assert torch.equal(update.stored["x"], x)
