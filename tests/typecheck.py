@@ -1,70 +1,90 @@
-"""What jaxtyping's import hook checks under pytest: every argument and result that is annotated with a shape.
+"""Check annotated shapes at run time: arguments, results and the fields of dataclasses, in every test.
 
-A general checker would also look at protocols and at names that only mypy imports; mypy has checked those already. What
-is called very often is looked at every tenth time then: all of it would be a quarter of the suite.
+jaxtyping's import hook decorates each function and class of fedcohort with `jaxtyping.jaxtyped`, which `shape_checks`
+replaces. jaxtyping examines each combination of types, dtypes and shapes once for each function, because an annotation
+depends on nothing else. mypy has checked all other annotations.
 """
 
 import functools
 import inspect
-import itertools
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jaxtyping
 from jaxtyping import AbstractArray
 
-OFTEN, EVERY = 1000, 10  # calls of one function that are all looked at; of the later ones each tenth
-JAXTYPED = getattr(jaxtyping.jaxtyped, "original", jaxtyping.jaxtyped)  # where tests are forgotten and read anew
+JAXTYPED = getattr(jaxtyping.jaxtyped, "original", jaxtyping.jaxtyped)  # a second import of this module finds its own
 
 
-def _shaped(annotation: object) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, AbstractArray)
+def _shaped(annotations: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the annotations that name a shape."""
+    return {
+        name: hint for name, hint in annotations.items() if isinstance(hint, type) and issubclass(hint, AbstractArray)
+    }
 
 
-def where_shapes_are(jaxtyped: Callable[..., Any]) -> Callable[..., Any]:
-    """`jaxtyping.jaxtyped` for what has a shape to check: it would bind the arguments of every call of anything."""
+class Shapes:
+    """Checks values against their annotations, in which a letter stands for one length.
 
-    def decorator(*, typechecker: Any) -> Callable[[Any], Any]:
-        def decorate(item: Any) -> Any:
-            if not inspect.isclass(item):
-                return check(item, jaxtyped)
-            some = any(map(_shaped, inspect.get_annotations(item).values()))
-            return jaxtyped(item, typechecker=typechecker) if some else item
-
-        return decorate
-
-    vars(decorator)["original"] = jaxtyped
-    return decorator
-
-
-def check(function: Callable[..., Any], jaxtyped: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """Raise TypeError where an array has not the shape or dtype that its annotation names.
-
-    jaxtyped: makes the context in which a letter stands for one length, None where the caller has made it.
+    Args:
+        name: of the function or class, for the message.
+        hints: annotation by name of the value.
     """
-    shaped = {name: hint for name, hint in function.__annotations__.items() if _shaped(hint)}
-    if not shaped:
+
+    def __init__(self, name: str, hints: Mapping[str, Any]) -> None:
+        self.name, self.hints = name, hints
+        self.accepted: set[tuple[Any, ...]] = set()
+
+    def check(self, values: Mapping[str, Any]) -> None:
+        """Raise TypeError where a value does not have the shape or dtype of its annotation."""
+        kinds = [
+            (type(value), getattr(value, "dtype", None), getattr(value, "shape", None)) for value in values.values()
+        ]
+        key = (*values, *kinds)
+        if key in self.accepted:
+            return
+        with JAXTYPED("context"):
+            for name, value in values.items():
+                if not isinstance(value, self.hints[name]):
+                    raise TypeError(f"{self.name}: {name} is {value!r:.200}, not {self.hints[name]}")
+        self.accepted.add(key)
+
+
+def check(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that also checks the shapes of its arguments and of its result."""
+    hints = _shaped(function.__annotations__)
+    if not hints:
         return function
-    result_hint = shaped.pop("return", None)
-    names = list(inspect.signature(function).parameters)  # none of ours takes *args
-    hints = [(names.index(name), name, hint) for name, hint in shaped.items()]
-    calls = itertools.count()
+    shapes = Shapes(function.__qualname__, hints)
+    parameters = list(inspect.signature(function).parameters)  # no function of fedcohort takes *args
+    places = [(parameters.index(name), name) for name in hints if name != "return"]
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        number = next(calls)
-        if number >= OFTEN and number % EVERY:
-            return function(*args, **kwargs)
-        with jaxtyped("context") if jaxtyped else nullcontext():
-            for place, name, hint in hints:
-                if place < len(args) or name in kwargs:
-                    value = args[place] if place < len(args) else kwargs[name]
-                    if not isinstance(value, hint):
-                        raise TypeError(f"{function.__qualname__}: {name} is {value!r:.200}, not {hint}")
-            result = function(*args, **kwargs)
-            if result_hint is not None and not isinstance(result, result_hint):
-                raise TypeError(f"{function.__qualname__}: returns {result!r:.200}, not {result_hint}")
-            return result
+        values = {name: args[place] for place, name in places if place < len(args)}
+        if kwargs:
+            values |= {name: kwargs[name] for name in hints if name in kwargs}
+        shapes.check(values)
+        result = function(*args, **kwargs)
+        if "return" in hints:
+            shapes.check({**values, "return": result})
+        return result
 
     return checked
+
+
+def decorate(item: Any) -> Any:
+    """Return a function, or a dataclass, that checks the shapes of its arguments; any other class as it is."""
+    if not inspect.isclass(item):
+        return check(item)
+    if "__init__" in vars(item) and "__dataclass_fields__" in vars(item):
+        item.__init__ = check(item.__init__)  # type: ignore[method-assign]
+    return item
+
+
+def shape_checks(*, typechecker: Any) -> Callable[[Any], Any]:
+    """Replace `jaxtyping.jaxtyped`: return the decorator of each function and class."""
+    return decorate
+
+
+vars(shape_checks)["original"] = JAXTYPED

@@ -1,11 +1,12 @@
 """The options of the config groups, and their components with the defaults of the yaml files."""
 
 import copy
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hydra.utils import instantiate
+from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf
 
 import fedcohort.startup.compose  # noqa: F401  the resolvers that the yamls use
@@ -104,7 +105,18 @@ def aliases(group: str) -> dict[str, tuple[str, dict[str, Any]]]:
 def make(group: str, word: str, **changes: Any) -> Any:
     """Return a component with the defaults of its yaml file, replaced by `changes`."""
     base, changed = aliases(group).get(word, (word, {}))
-    return instantiate({**node(group, base), **copy.deepcopy(changed), **changes}, _convert_="all")
+    return construct({**node(group, base), **copy.deepcopy(changed), **changes})
+
+
+find_class = cache(get_object)
+
+
+def construct(value: Any) -> Any:
+    """Return the component that options with `_target_` describe, and any other value as it is."""
+    if not isinstance(value, Mapping) or "_target_" not in value:
+        return value
+    options = {name: construct(option) for name, option in value.items() if name != "_target_"}
+    return find_class(value["_target_"])(**options)
 
 
 def make_typed(kind: type[P], group: str, word: str, **changes: Any) -> P:

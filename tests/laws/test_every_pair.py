@@ -24,7 +24,7 @@ from yaml_words import CONFIGS, list_options
 
 GROUPS = ("selector", "agg", "objective", "server", "codec")
 TINY = (
-    *("clients=6", "cohort=3", "rounds=2", "client.epochs=1", "eval.clients_every=2", "split.limit=240"),
+    *("clients=6", "cohort=3", "rounds=2", "client.epochs=1", "eval.clients_every=2", "split.limit=120"),
     *("heterogeneity=noise15", "proxy=noise", "proxy.n=20"),
 )
 LIGHT = {  # as much work as two rounds need

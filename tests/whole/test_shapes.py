@@ -1,8 +1,4 @@
-"""Every test runs with the shapes and types of arrays checked; here they are seen to be."""
-
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
+"""The shapes and dtypes of arrays are checked in every test (`typecheck`)."""
 
 import numpy as np
 import pytest
@@ -10,50 +6,55 @@ import torch
 from jaxtyping import Float64
 
 from fedcohort.codec.lowrank import least_squares
+from fedcohort.maths.min_norm import min_norm_weights
 from fedcohort.round.aggregate import count_once_more
 from fedcohort.training.evaluate import mean_of_extremes
 from fedcohort.types import ProbeResult
-from typecheck import EVERY, OFTEN, check
-
-
-def until_checked(function: Callable[..., Any], *args: object) -> None:
-    """Call what other tests may have called so often that each tenth call is checked alone."""
-    for _ in range(EVERY):
-        with suppress(IndexError):  # of an array that isn't what it should be
-            function(*args)
+from typecheck import check
 
 
 def test_a_wrong_dtype_is_rejected() -> None:
     with pytest.raises(TypeError, match="mean_of_extremes: values is"):
-        until_checked(mean_of_extremes, np.arange(3))
+        mean_of_extremes(np.arange(3))
     with pytest.raises(TypeError, match="count_once_more: clients is"):
-        until_checked(count_once_more, np.arange(3), np.ones(2))
+        count_once_more(np.arange(3), np.ones(2))
 
 
 def test_a_wrong_number_of_dimensions_is_rejected() -> None:
     with pytest.raises(TypeError, match="mean_of_extremes: values is"):
-        until_checked(mean_of_extremes, np.ones((3, 2)))
+        mean_of_extremes(np.ones((3, 2)))
 
 
 def test_a_dimension_name_has_one_length_per_call() -> None:
     least_squares(torch.ones(4, 2), torch.ones(4, 3))
     with pytest.raises(TypeError, match="least_squares: H is"):
-        until_checked(least_squares, torch.ones(4, 2), torch.ones(5, 3))
+        least_squares(torch.ones(4, 2), torch.ones(5, 3))
 
 
 def test_dataclass_fields_are_checked() -> None:
     with pytest.raises(TypeError, match="ProbeResult"):
-        until_checked(ProbeResult, np.arange(2), np.arange(2))
+        ProbeResult(np.arange(2), np.arange(2))
 
 
-def test_the_first_thousand_calls_and_every_tenth_later_call_are_checked() -> None:
-    def checked_function(x: Float64[np.ndarray, "n"]) -> None:
-        """Take anything."""
+def test_arguments_are_checked_by_position_and_by_name() -> None:
+    start = np.ones(2) / 2
+    assert min_norm_weights(np.eye(2), start, 1.0).shape == (2,)
+    for args in ((np.ones((2, 3)), start, 1.0), (np.eye(2), np.ones(2, dtype=np.int64), 1.0)):
+        with pytest.raises(TypeError, match="min_norm_weights: "):
+            min_norm_weights(*args)
+    with pytest.raises(TypeError, match="min_norm_weights: start_weights is"):
+        min_norm_weights(np.eye(2), epsilon=1.0, start=np.ones(2, dtype=np.int64))
 
-    checked, refused = check(checked_function), list[int]()
-    for number in range(OFTEN + 3 * EVERY):
-        try:
-            checked(np.arange(2))
-        except TypeError:
-            refused.append(number)
-    assert refused == [*range(OFTEN), OFTEN, OFTEN + EVERY, OFTEN + 2 * EVERY]
+
+def test_a_wrong_shape_is_rejected_after_any_number_of_correct_calls() -> None:
+    def double(x: Float64[np.ndarray, "n"], stacked: bool = False) -> Float64[np.ndarray, "n"]:
+        return np.stack([x, x]) if stacked else 2 * x
+
+    checked = check(double)
+    for n in (1, 2, 2, 1):
+        assert checked(np.ones(n)).shape == (n,)
+    with pytest.raises(TypeError, match=r"double: x is array\(\[0, 1\]\), not"):
+        checked(np.arange(2))
+    with pytest.raises(TypeError, match="double: return is"):
+        checked(np.ones(2), stacked=True)
+    assert checked(np.ones(2)).shape == (2,)

@@ -5,7 +5,9 @@ partitioned into folders such as `year=2024`, which become a column `year`.
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -85,23 +87,34 @@ class StoredTable:
             DataError: its pieces can't be read.
             OptionError: it needs more memory than is available, by the sizes in the files.
         """
-        sizes = [self._encoded_bytes(fragment.metadata, name) for fragment in self._fragments]
-        memory.require_memory(sum(sizes), f"dataset.path: column {name!r} of {self._folder}", "use fewer rows")
+        memory.require_memory(
+            self._encoded_bytes[name], f"dataset.path: column {name!r} of {self._folder}", "use fewer rows"
+        )
         return pa.chunked_array(list(self.chunks(name)), type=decoded_type(self.schema.field(name).type))
 
-    def _encoded_bytes(self, metadata: Any, name: str) -> int:  # noqa: ANN401  pyarrow has no types
-        """Return the uncompressed bytes of a column in one file, a lower bound of its size in memory."""
-        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-        columns = [group.column(i) for group in groups for i in range(group.num_columns)]
-        return sum(c.total_uncompressed_size for c in columns if c.path_in_schema.partition(".")[0] == name)
+    @cached_property
+    def _encoded_bytes(self) -> Counter[str]:
+        """The uncompressed bytes of each column by name, a lower bound of its size in memory."""
+        sizes = Counter[str]()
+        for fragment in self._fragments:
+            groups = [fragment.metadata.row_group(i) for i in range(fragment.metadata.num_row_groups)]
+            for column in (group.column(i) for group in groups for i in range(group.num_columns)):
+                sizes[column.path_in_schema.partition(".")[0]] += column.total_uncompressed_size
+        return sizes
+
+    @cached_property
+    def _row_groups(self) -> list[list[Any]]:
+        """The row groups of each file."""
+        return [fragment.split_by_row_group() for fragment in self._fragments]
 
     def chunks(self, name: str) -> Iterator[pa.Array]:
         """Yield the pieces of a column, one row group after the other; only one of them is in memory."""
-        kind = decoded_type(self.schema.field(name).type)
-        for file, fragment in zip(self._files, self._fragments, strict=True):
+        schema = pa.schema([self.schema.field(name)])
+        kind = decoded_type(schema.field(name).type)
+        for number, file in enumerate(self._files):
             try:
-                for group in fragment.split_by_row_group():
-                    yield from group.to_table(schema=self.schema, columns=[name]).column(name).cast(kind).chunks
+                for group in self._row_groups[number]:
+                    yield from group.to_table(schema=schema, columns=[name]).column(name).cast(kind).chunks
             except (pa.ArrowException, OSError) as error:
                 raise unreadable(file, error) from error
 
