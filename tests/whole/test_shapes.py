@@ -43,7 +43,7 @@ def test_arguments_are_checked_by_position_and_by_name() -> None:
         with pytest.raises(TypeError, match="min_norm_weights: "):
             min_norm_weights(*args)
     with pytest.raises(TypeError, match="min_norm_weights: start_weights is"):
-        min_norm_weights(np.eye(2), epsilon=1.0, start=np.ones(2, dtype=np.int64))
+        min_norm_weights(np.eye(2), epsilon=1.0, start_weights=np.ones(2, dtype=np.int64))
 
 
 def test_a_wrong_shape_is_rejected_after_any_number_of_correct_calls() -> None:
