@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from hydra.errors import InstantiationException
 
+from fedcohort.errors import OptionError
 from fedcohort.rng import new_generator
 from yaml_words import list_options, make
 
@@ -17,7 +17,7 @@ def test_every_attack_of_a_seed_has_the_same_attackers(fraction: float, clients:
 
     def attackers(choice: str, seed: int = 3) -> list[int]:
         attack: Any = make("attack", choice, fraction=fraction)
-        drawn: list[int] = attack.liars(clients, new_generator(seed, "attack")).tolist()
+        drawn: list[int] = attack.attacker_ids(clients, new_generator(seed, "attack")).tolist()
         return drawn
 
     drawn = [attackers(choice) for choice in SHARED]
@@ -29,5 +29,5 @@ def test_every_attack_of_a_seed_has_the_same_attackers(fraction: float, clients:
 
 
 def test_the_share_is_checked() -> None:
-    with pytest.raises(InstantiationException, match=r"fraction must be a number in \[0, 1\], got 1.5"):
+    with pytest.raises(OptionError, match=r"fraction must be a number in \[0, 1\], got 1.5"):
         make("attack", "sign_flip", fraction=1.5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.attack.false_signal import SIGNALS
-from fedcohort.signal.base import Computed, Measured, Reported, Static, find, list_signals
+from fedcohort.signal.base import Computed, Measured, Reported, Static, find_signal, list_signals
 from run_harness import go
 from yaml_words import make
 
@@ -19,8 +19,8 @@ TRUE = np.array([[0.5, 4.0], [0.0, 2.0]])
 )
 def test_values_of_each_mode(mode: str, false: list[list[float]]) -> None:
     attack = make("attack", "false_signal", mode=mode, value=3, signals=["loss"])
-    assert attack.claim("loss", TRUE).tolist() == false
-    assert attack.claim("train_loss", TRUE) is TRUE
+    assert attack.falsify("loss", TRUE).tolist() == false
+    assert attack.falsify("train_loss", TRUE) is TRUE
 
 
 @pytest.mark.parametrize(
@@ -28,16 +28,16 @@ def test_values_of_each_mode(mode: str, false: list[list[float]]) -> None:
     [("invert", 1, [1, 1, 0]), ("scale", 0.3, [3, 1, 0]), ("scale", 1e30, [2**31, 2**31, 0])],
 )
 def test_numbers_of_samples_stay_integers(mode: str, value: float, false: list[int]) -> None:
-    counts = make("attack", "false_signal", mode=mode, value=value).claim("n_train", np.array([10, 2, 0]))
+    counts = make("attack", "false_signal", mode=mode, value=value).falsify("n_train", np.array([10, 2, 0]))
     assert counts.dtype == np.int64
     assert counts.tolist() == false
 
 
 def test_every_signal_that_clients_send_can_be_false() -> None:
     kinds = Static | Measured | Computed | Reported
-    sent = {name for name in list_signals() if isinstance(signal := find(name), kinds) and signal.bytes_up > 0}
+    sent = {name for name in list_signals() if isinstance(signal := find_signal(name), kinds) and signal.bytes_up > 0}
     assert set(SIGNALS) == sent
-    assert make("attack", "false_signal").about == sent
+    assert make("attack", "false_signal").falsified_signals == sent
 
 
 def test_reports_at_registration_are_false(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ disagree on z, on its sign and on whether s is of the honest updates or of the a
 Departures from the paper:
 - form=all takes (n - q) / n, the second reading of z. A negative z becomes 0.
 - Where q <= 0, the attackers are a majority, and z is Phi^-1(0.99).
-- Attackers that know no update send what they trained; s of a single known update is 0.
+- Attackers that know no update send the updates that they trained; s of a single known update is 0.
 """
 
 from dataclasses import dataclass

@@ -20,7 +20,7 @@ from fedcohort.types import Ids
 if TYPE_CHECKING:
     from torch import Tensor
 
-Answers = Num[np.ndarray, "_n *_d"]  # integers of some signals that are sent at registration
+ReportedValues = Num[np.ndarray, "_n *_d"]  # integers of some signals that are sent at registration
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class Attack(Component, Protocol):
     knows: str = "nothing"
 
     @property
-    def about(self) -> frozenset[str]:
+    def falsified_signals(self) -> frozenset[str]:
         """Return the names of the signals whose reports attackers falsify."""
         return frozenset()
 
-    def liars(self, n_clients: int, rng: np.random.Generator) -> Ids:
+    def attacker_ids(self, n_clients: int, rng: np.random.Generator) -> Ids:
         """Return the sorted ids of the attackers, which are the same in all rounds.
 
         Args:
@@ -68,7 +68,7 @@ class Attack(Component, Protocol):
         """
         return np.empty(0, dtype=np.int64)
 
-    def claim(self, signal: str, values: Answers) -> Answers:
+    def falsify(self, signal: str, values: ReportedValues) -> ReportedValues:
         """Return the attackers' false reports of `signal`, with the shape of the true `values`: a row per attacker."""
         return values
 
@@ -110,6 +110,6 @@ class ShareOfClients(Attack):
         """Return a start-up notice if no client attacks."""
         return () if self.fraction else (f"attack={choice} has no effect with attack.fraction=0",)
 
-    def liars(self, n_clients: int, rng: np.random.Generator) -> Ids:
+    def attacker_ids(self, n_clients: int, rng: np.random.Generator) -> Ids:
         count = int(np.ceil(self.fraction * n_clients - 1e-9))
         return np.sort(rng.choice(n_clients, count, replace=False))

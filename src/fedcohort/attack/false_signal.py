@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.attack.base import Answers, ShareOfClients
+from fedcohort.attack.base import ReportedValues, ShareOfClients
 
 SIGNALS = (
     *("batch_loss", "compressed_gradient", "dht", "expected_down_s", "expected_s", "expected_unit_s", "expected_up_s"),
@@ -51,13 +51,13 @@ class FalseSignal(ShareOfClients):
         ranges.number("value", self.value, "[0, inf)")
 
     @property
-    def about(self) -> frozenset[str]:
+    def falsified_signals(self) -> frozenset[str]:
         return frozenset(SIGNALS if self.signals is None else self.signals)
 
-    def claim(self, signal: str, values: Answers) -> Answers:
-        if signal not in self.about:
+    def falsify(self, signal: str, values: ReportedValues) -> ReportedValues:
+        if signal not in self.falsified_signals:
             return values
-        false: Answers = np.full(values.shape, float(self.value))
+        false: ReportedValues = np.full(values.shape, float(self.value))
         if self.mode == "scale":
             false = self.value * values
         elif self.mode == "invert":

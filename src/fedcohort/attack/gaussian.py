@@ -5,7 +5,7 @@ Not from a paper; a common attack in studies of robust aggregation, with other d
     sent:  sigma * N(0, I), or with mode=add D_i + sigma * N(0, I)
 
 sigma=null takes the root mean square of the entries of the known updates' mean (`attack/base.py`), so that the noise is
-about as long as an honest step. Attackers that know no update then send what they trained.
+about as long as an honest step. Attackers that know no update then send the updates that they trained.
 """
 
 from dataclasses import dataclass

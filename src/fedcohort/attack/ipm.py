@@ -7,7 +7,7 @@ Xie, Koyejo, Gupta, "Fall of Empires: Breaking Byzantine-tolerant SGD by Inner P
 
 With f attackers among n equal weights, the mean of all updates turns round where epsilon > (n - f) / f. A small epsilon
 passes rules that leave out distant updates. The abstract and two public implementations were read, the full text was
-not. Attackers that know no update send what they trained.
+not. Attackers that know no update send the updates that they trained.
 
 Departures from the paper:
 - The paper's attack is on the gradients of a step. Here it is on the updates of local training.

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedcohort import ranges
-from fedcohort.attack.base import Answers, ShareOfClients
+from fedcohort.attack.base import ReportedValues, ShareOfClients
 
-MEAN_LOSSES = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
-POWERS = {"loss_sum": 1, "loss_squares": 2}  # of sums over samples
-LOSSES = (*MEAN_LOSSES, "loss_low", "loss_high", *POWERS)
+MEAN_SIGNALS = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
+SUM_POWERS = {"loss_sum": 1, "loss_squares": 2}  # of sums over samples
+LOSS_SIGNALS = (*MEAN_SIGNALS, "loss_low", "loss_high", *SUM_POWERS)
 
 
 @dataclass(frozen=True)
@@ -38,21 +38,21 @@ class LossInflation(ShareOfClients):
         super().__post_init__()
         ranges.number("factor", self.factor, "[0, inf)")
         ranges.number("shift", self.shift, "(-inf, inf)")
-        ranges.words("signals", self.signals, *LOSSES)
+        ranges.words("signals", self.signals, *LOSS_SIGNALS)
 
     @property
-    def about(self) -> frozenset[str]:
-        shifted_signals = frozenset(self.signals).difference(POWERS) if self.shift else frozenset[str]()
+    def falsified_signals(self) -> frozenset[str]:
+        shifted_signals = frozenset(self.signals).difference(SUM_POWERS) if self.shift else frozenset[str]()
         return shifted_signals if self.factor == 1 else frozenset(self.signals)
 
     def notices(self, choice: str) -> Sequence[str]:
         """Return a start-up notice if no client attacks, or if factor and shift leave all reports unchanged."""
-        if self.about:
+        if self.falsified_signals:
             return super().notices(choice)
-        options = f"attack.factor={self.factor:g} attack.shift={self.shift:g}"
-        return (f"attack={choice} has no effect: {options} leaves {', '.join(sorted(self.signals))} as measured",)
+        options_text = f"attack.factor={self.factor:g} attack.shift={self.shift:g}"
+        return (f"attack={choice} has no effect: {options_text} leaves {', '.join(sorted(self.signals))} as measured",)
 
-    def claim(self, signal: str, values: Answers) -> Answers:
+    def falsify(self, signal: str, values: ReportedValues) -> ReportedValues:
         if signal not in self.signals:
             return values
-        return self.factor ** POWERS[signal] * values if signal in POWERS else self.factor * values + self.shift
+        return self.factor ** SUM_POWERS[signal] * values if signal in SUM_POWERS else self.factor * values + self.shift

@@ -9,7 +9,7 @@ local one. The paper was not read.
 
 Departures from the paper:
 - Attackers train on their own data; the paper's backdoor is not part of this attack.
-- The factor is an option, as the attackers do not know n.
+- The factor is an option, because the attackers do not know n.
 """
 
 from dataclasses import dataclass

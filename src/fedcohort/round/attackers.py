@@ -9,7 +9,7 @@ from torch import Tensor
 from fedcohort.attack.base import Attack, Crowd
 from fedcohort.data.federation import Federation
 from fedcohort.rng import new_generator
-from fedcohort.round.collect import Collector, Reduce
+from fedcohort.round.collect import Collector, ReduceFunction
 from fedcohort.round.collected import Collected
 from fedcohort.types import ClientUpdate, Ids
 
@@ -59,9 +59,11 @@ class AttackedCollector(Collector):
         self.attack, self.round_attack = round_attack.attack, round_attack
         self.attackers = frozenset(round_attack.attackers.tolist())
         self.withheld: list[ClientUpdate] = []
-        self.counts = torch.zeros(3, dtype=torch.float64, device=self.sum.device)  # honest, attackers, known updates
-        n_known = len(self.sum) if self.attack.knows != "nothing" else 0
-        self.moments = self.sum.new_zeros((2, n_known))  # sums of the known updates and of their squares
+        self.counts = torch.zeros(
+            3, dtype=torch.float64, device=self.update_sum.device
+        )  # honest, attackers, known updates
+        n_known = len(self.update_sum) if self.attack.knows != "nothing" else 0
+        self.moments = self.update_sum.new_zeros((2, n_known))  # sums of the known updates and of their squares
 
     def add(self, update: ClientUpdate) -> None:
         is_attacker = update.client in self.attackers
@@ -74,10 +76,10 @@ class AttackedCollector(Collector):
             super().add(update)
             return
         self.withheld.append(replace(update, vector=update.delta, group=None))
-        if update.group is not None and self.matrix is None:
+        if update.group is not None and self.update_matrix is None:
             self._add_group(update.group, update.client, None)
 
-    def finish(self, reduce: Reduce, reduce_max: Reduce) -> Collected:
+    def finish(self, reduce: ReduceFunction, reduce_max: ReduceFunction) -> Collected:
         crowd = describe_crowd(reduce(self.counts), reduce(self.moments))
         for update in self.withheld:
             rng = new_generator(self.round_attack.seed, "attack_update", self.round_attack.round, update.client)

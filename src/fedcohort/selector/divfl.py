@@ -1,0 +1,145 @@
+"""DivFL: clients whose last updates represent those of all clients, by facility location (Balakrishnan et al. 2022).
+
+R. Balakrishnan et al., "Diverse Client Selection for Federated Learning via Submodular
+Maximization", ICLR 2022, OpenReview nwKXyFvaUm; it has neither a DOI nor an arXiv number that we know.
+
+    objective:  min_S sum_i min_{j in S} ||U_i - U_j||,  U_i the last update of client i
+    greedy:  S <- S + argmin_j of the objective of S + j, from the empty set to m clients
+    weights=cluster:  gamma_j / a, gamma_j the number of the a clients that are nearest to j
+
+The paper was not read; the rule is that of the authors' code, which selects over stored gradients and leaves the
+aggregation as it is. The weights gamma_j are commented out in it. Other public code sums squared distances, which gives
+other cohorts.
+
+Departures from the paper:
+- Clients that never trained come first, in random order. The code queries a gradient of every client in round 0.
+- The stored vectors are the updates, where the code stores gradients of the local solver.
+- The sum is over the available clients that have trained. Equal objectives are decided at random, in the code by id.
+- An update too large for float32 leaves the stored one as it was.
+- A client that failed three times in a row is withheld for some rounds (`round/backoff.py`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64
+
+from fedcohort import ranges
+from fedcohort.selector.base import Selector
+from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
+
+LARGEST = float(np.finfo(np.float32).max)
+TOLERANCE = 1e-9  # relative difference up to which two objectives are equal
+
+
+@dataclass(frozen=True)
+class State:
+    """State of DivFL that is kept between rounds.
+
+    Attributes:
+        updates: each client's last update, zeros before it, [K, P]; [K, 0] before the first round.
+        distances: distances between these, [K, K].
+        has_trained: whether a client has sent an update, [K].
+        sizes: gamma of each client of the cohort, [K]; zeros where the cohort has clients that never trained.
+    """
+
+    updates: Float32[np.ndarray, "K P"]
+    distances: Float64[np.ndarray, "K K"]
+    has_trained: Bool[np.ndarray, "K"]
+    sizes: Ids
+
+
+@dataclass(frozen=True)
+class DivFL(Selector[State]):
+    """DivFL, a client selector.
+
+    Attributes:
+        aggregation: "own" for the aggregator's weights, or "cluster" for gamma_j / a.
+        limit: largest population.
+        tie: "random" or "id".
+    """
+
+    aggregation: str
+    limit: int
+    tie: str
+
+    backs_off: ClassVar[bool] = True
+    needs: ClassVar[frozenset[str]] = frozenset({"update"})
+
+    def __post_init__(self) -> None:
+        ranges.choice("aggregation", self.aggregation, "own", "cluster")
+        ranges.integer("limit", self.limit, "[1, inf)")
+        ranges.choice("tie", self.tie, "random", "id")
+
+    @property
+    def advises(self) -> bool:
+        return self.aggregation == "cluster"
+
+    def memory_bytes(self, n_clients: int, n_params: int) -> float:
+        """Return the bytes of the stored updates, a copy of them and of the distances, and differences in float64."""
+        return 16.0 * n_clients * n_params + 24.0 * n_clients**2
+
+    def init(self, population: Population) -> State:
+        """Return the state before round 0.
+
+        Raises:
+            OptionError: the population exceeds `limit`.
+        """
+        K = population.n_clients
+        if self.limit < K:
+            allowed = f"an integer of at least {K}, the number of clients, whose updates are compared in every round"
+            raise ranges.range_error("limit", allowed, self.limit)
+        return State(np.zeros((K, 0), np.float32), np.zeros((K, K)), np.zeros(K, bool), np.zeros(K, np.int64))
+
+    def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        available, order_noise = ctx.available, ctx.rng.random(ctx.n_clients)
+        if self.tie == "random":
+            available = available[np.argsort(order_noise[available])]
+        has_trained = state.has_trained[available]
+        new, candidates = available[~has_trained][: ctx.cohort], available[has_trained]
+        count = min(ctx.cohort - len(new), len(candidates))
+        rows, gamma = locate_facilities(state.distances[np.ix_(candidates, candidates)], count)
+        sizes = np.zeros(ctx.n_clients, np.int64)
+        if not len(new):
+            sizes[candidates[rows]] = gamma
+        return Selection(np.sort(np.concatenate([new, candidates[rows]]))), replace(state, sizes=sizes)
+
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
+        clients, values = outcome.clients, outcome.signals["update"]
+        has_trained = state.has_trained.copy()
+        has_trained[clients] = True
+        is_valid = (np.abs(values) <= LARGEST).all(1)
+        clients, values = clients[is_valid], values[is_valid]
+        updates = (
+            state.updates.copy() if state.updates.shape[1] else np.zeros((len(has_trained), values.shape[1]), "f4")
+        )
+        updates[clients] = values
+        distances = state.distances.copy()
+        for client in clients.tolist():
+            differences = updates - updates[client].astype(np.float64)
+            distances[client] = distances[:, client] = np.linalg.norm(differences, axis=1)
+        weights = state.sizes[outcome.clients].astype(np.float64)
+        advice = Advice(weights=weights) if self.advises and weights.any() else None
+        return advice, replace(state, updates=updates, distances=distances, has_trained=has_trained)
+
+
+def locate_facilities(distances: Float64[np.ndarray, "a a"], count: int) -> tuple[Ids, Ids]:
+    """Return the rows that the greedy rule chooses, in order, and the number of rows nearest to each, [count].
+
+    Args:
+        distances: distances between clients; of equal objectives the first row wins.
+        count: number of rows to choose, at most a.
+    """
+    rows: list[int] = []
+    nearest = np.full(len(distances), np.inf)
+    for _ in range(count):
+        objective = np.minimum(nearest[:, None], distances).sum(axis=0)
+        objective[rows] = np.inf
+        least = objective.min()
+        rows.append(int(np.argmax(objective <= least + TOLERANCE * max(1.0, least))))
+        nearest = np.minimum(nearest, distances[:, rows[-1]])
+    chosen = np.array(rows, np.int64)
+    owner = distances[:, chosen].argmin(axis=1) if count else chosen
+    return chosen, np.bincount(owner, minlength=count)
