@@ -319,3 +319,12 @@ def test_a_method_that_collapses_on_some_seeds_is_named(tmp_path: Path) -> None:
         "powd": [x * x for x in base],
     }
     assert judge(study, make_results(study, dict.fromkeys(cells, late_means))).collapsing == {"flash"}
+
+
+def test_a_method_with_too_few_seeds_is_in_no_family(tmp_path: Path) -> None:
+    study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
+    late_means = {"equal": {"random": BASE, "flash": LATE_MEANS["equal"]["flash"], "powd": [0.7, 0.72]}}
+    verdict = judge(study, make_results(study, late_means))
+    flash = verdict.settings["equal"].methods["flash"]
+    assert (flash.p_values.within_setting, flash.p_values.over_all) == (flash.difference.p, flash.difference.p)
+    assert verdict.tests == 1

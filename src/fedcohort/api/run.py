@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 INTERRUPTED_CODE = 128 + signal.SIGINT
+FOLDER = "tables"  # in paths.logs
+LABEL = "label"
+TEST_SHARE = 0.2  # of the rows, where `dataset.test_share` is not passed
 
 
 @dataclass(frozen=True)
@@ -155,11 +158,6 @@ def find_configs() -> Path:
         f"there is no folder configs/ in {Path.cwd()} or above it: work in a checkout of fedcohort, "
         "or install it from one with pip install --editable"
     )
-
-
-FOLDER = "tables"  # in paths.logs
-LABEL = "label"
-TEST_SHARE = 0.2  # of the rows, where `dataset.test_share` is not passed
 
 
 def replace_data(options: Mapping[str, Any]) -> dict[str, Any]:

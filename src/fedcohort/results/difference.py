@@ -23,6 +23,8 @@ from jaxtyping import Float64
 
 LEVEL = 0.95
 ROUNDING = 1e-6  # of the values: a smaller spread is the rounding of curves in single precision
+MAX_SKEW = -0.35  # of a method that collapses
+MIN_SETTINGS, MIN_SEEDS = 10, 10  # for an estimate of the skew
 
 
 @dataclass(frozen=True)
@@ -144,10 +146,6 @@ def summarise_differences(by_seed: Mapping[int, float], scale: float | None = No
         reason = f"same on all {n} seeds"
     half, p = (nan, nan) if reason else map(float, t_test(x))
     return Difference(mean, std, n, half, p, dict(by_seed), diverged, reason)
-
-
-MAX_SKEW = -0.35  # of a method that collapses
-MIN_SETTINGS, MIN_SEEDS = 10, 10  # for an estimate of the skew
 
 
 def residual_skewness(differences: Iterable[Difference]) -> float:

@@ -24,6 +24,8 @@ from jaxtyping import Float64
 
 from fedcohort.results.difference import LEVEL, Difference, summarise_differences
 
+MIN_SEEDS = 5  # seeds
+
 
 @dataclass(frozen=True)
 class ShareClosed:
@@ -59,9 +61,6 @@ def share_closed(
         return None
     root = math.sqrt(max(0.0, middle**2 - square * constant))
     return ShareClosed(float(a.mean() / b.mean()), float(middle - root) / square, float(middle + root) / square)
-
-
-MIN_SEEDS = 5  # seeds
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ from fedcohort.rng import new_generator
 FAMILIES = 6  # least number for a claim over settings like these
 DECILE = 0.1
 BySetting = Mapping[str, Mapping[int, float]]  # differences by setting and seed
+DRAWS = 2000
+SIDES = (2.5, 97.5)  # percent
 
 
 def group_families(settings: Mapping[str, str]) -> dict[str, list[str]]:
@@ -68,10 +70,6 @@ def worst_decile(means: Mapping[str, float]) -> tuple[float, str]:
         return math.nan, ""
     lowest = finite[: max(1, math.ceil(DECILE * len(finite)))]
     return float(np.mean([mean for mean, _ in lowest])), finite[0][1]
-
-
-DRAWS = 2000
-SIDES = (2.5, 97.5)  # percent
 
 
 @dataclass(frozen=True)

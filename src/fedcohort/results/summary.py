@@ -22,6 +22,10 @@ BEST_METRICS = (MAIN_METRIC, "server_val/acc", "clients/acc_mean", "clients/acc_
 MEAN_METRICS = ("attack/weight", "attack/share")  # metrics whose mean over the rounds is reported
 CLOCK, DOWN, UP = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
 SHARES = (0.8, 0.9, 0.95)  # shares of the best accuracy
+RISE_FACTOR = 10  # factor over the untrained model's loss above which a warning is given
+MIN_SELECTIONS = 3  # selections without an arrival after which a client is reported
+MAX_NAMED_CLIENTS = 3  # clients that the warning names
+LOSSES = ("test/loss", "server_val/loss", "clients/loss_mean")
 
 
 def summarise(info: RunInfo, history: History, status: str, now_ms: int | None = None) -> dict[str, Any]:
@@ -108,12 +112,6 @@ def shares_of_best(history: History) -> list[dict[str, Any]]:
     return reached
 
 
-RISE_FACTOR = 10  # factor over the untrained model's loss above which a warning is given
-MIN_SELECTIONS = 3  # selections without an arrival after which a client is reported
-MAX_NAMED_CLIENTS = 3  # clients that the warning names
-LOSSES = ("test/loss", "server_val/loss", "clients/loss_mean")
-
-
 def list_warnings(info: RunInfo, history: History) -> list[str]:
     """Return one line for each problem; none if the numbers can be read as they are."""
     return [*(_no_update(info, history) or _never_arrived(info, history)), *(_diverged(history) or _loss_rose(history))]
@@ -122,10 +120,8 @@ def list_warnings(info: RunInfo, history: History) -> list[str]:
 def _never_arrived(info: RunInfo, history: History) -> list[str]:
     """Report clients that were selected several times and whose updates never arrived."""
     selections = Counter(client for cohort in history.cohorts for client in cohort)
-    for arrived in history.arrived:
-        for client in arrived:
-            selections.pop(client, None)
-    clients = sorted(client for client, rounds in selections.items() if rounds >= MIN_SELECTIONS)
+    arrived = {client for clients in history.arrived for client in clients}
+    clients = sorted(client for client, n in selections.items() if n >= MIN_SELECTIONS and client not in arrived)
     if not clients:
         return []
     names = f"{', '.join(map(str, clients[:MAX_NAMED_CLIENTS]))}{', ...' if len(clients) > MAX_NAMED_CLIENTS else ''}"
@@ -139,14 +135,13 @@ def _never_arrived(info: RunInfo, history: History) -> list[str]:
 
 def _diverged(history: History) -> list[str]:
     """Report a last loss that is not finite; an accuracy is always finite."""
-    lost = {name: value for name in LOSSES if not math.isfinite(value := history.final.get(name, 0.0))}
-    if not lost:
-        return []
-    name = next(iter(lost))
-    column = history.metrics[name]
-    finite = column.index[np.isfinite(column.to_numpy())]
-    since = f"last finite at round {finite[-1]}" if len(finite) else "never finite"
-    return [f"the model has diverged: {name} is {lost[name]} at round {history.measured[name][-1]}, {since}"]
+    for name in LOSSES:
+        if not math.isfinite(loss := history.final.get(name, 0.0)):
+            column = history.metrics[name]
+            finite = column.index[np.isfinite(column.to_numpy())]
+            since = f"last finite at round {finite[-1]}" if len(finite) else "never finite"
+            return [f"the model has diverged: {name} is {loss} at round {history.measured[name][-1]}, {since}"]
+    return []
 
 
 def _loss_rose(history: History) -> list[str]:

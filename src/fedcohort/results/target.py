@@ -28,6 +28,7 @@ LEVEL = 0.95  # of the baseline's mean result, the default target
 TOLERANCE = 1e-6  # of the target
 BASELINE, BEST_OF = "baseline", "best_of:"  # values of the option `target`, other than a number
 CROSSINGS = ("window", "first")
+EXACT, AT_LEAST, AT_MOST, RESTRICTED = "", ">=", "<=", "restricted"
 
 
 @dataclass(frozen=True)
@@ -161,9 +162,6 @@ def baseline_target(results: Numbers, level: float = LEVEL, start: float = 0.0) 
     """
     finite = [result for result in results if math.isfinite(result)]
     return start + level * (float(np.mean(finite)) - start) if finite else math.nan
-
-
-EXACT, AT_LEAST, AT_MOST, RESTRICTED = "", ">=", "<=", "restricted"
 
 
 @dataclass(frozen=True)

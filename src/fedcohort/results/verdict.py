@@ -31,6 +31,7 @@ BETTER, WORSE, EQUIVALENT, OPEN = "better", "worse", "equivalent", "not settled"
 DIFFERENT = "different, below the minimum effect"
 TOO_FEW, DIVERGED, UNIFORM = "too few seeds", "diverged", "same on all seeds"
 FASTER, SLOWER, UNREACHED = "faster", "slower", "target not reached"
+Test = TypeVar("Test", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,6 @@ def judge_difference(difference: Difference, p: float, rules: Rules) -> str:
 def sign_of(verdict: str) -> int:
     """Return 1 for better or faster, -1 for worse or slower, else 0."""
     return 1 if verdict in (BETTER, FASTER) else -1 if verdict in (WORSE, SLOWER) else 0
-
-
-Test = TypeVar("Test", bound=Hashable)
 
 
 def adjust(ps: Sequence[float]) -> list[float]:

@@ -68,10 +68,14 @@ def judge_settings(study: Study, results: Results) -> Verdict:
 def adjust_all(study: Study, entries: Mapping[Pair, Entry]) -> dict[Pair, PValues]:
     """Correct the p-values of methods for each claim; those of other roles stay as they are.
 
-    Variants of one idea share the family of their settings.
+    Variants of one idea share the family of their settings. A method with too few seeds for a verdict is in no family.
     """
     ps = {pair: entry.difference.p if entry.difference else math.nan for pair, entry in entries.items()}
-    tested = {pair: p for pair, p in ps.items() if not entries[pair].untested}
+    tested = {
+        pair: entry.difference.p
+        for pair, entry in entries.items()
+        if not entry.untested and entry.difference and entry.difference.n >= study.rules.seeds
+    }
     variants = {method: name for name, methods in study.variants.items() for method in methods}
     of_method = ps | adjust_families(tested, lambda pair: variants.get(pair[1], pair[1]))
     anywhere = adjust_families(tested, lambda _: "")

@@ -34,6 +34,8 @@ from fedcohort.study.result_files import DONE, FAILED, REFUSED
 
 REFUSAL_ERRORS = ("OptionError", "IncompatibleConfig", "UndeclaredSignal")  # not of missing data, which may be added
 SWEEPS_FOLDER = "sweeps"  # subfolder of the study's logs
+# options that decide how many rounds are evaluated
+SCHEDULE_OPTIONS = ("rounds", "experiment", "eval.every", "eval.clients_every", "until.virtual_s")
 
 
 @dataclass(frozen=True)
@@ -175,10 +177,6 @@ def seconds_before(folder: Path, now_ms: int) -> float:
     """
     starts = [start for start in metadata.read_start_times(folder) if start < now_ms]
     return wall_s(starts, [time_ms for time_ms in read(folder).times if time_ms < now_ms]) if starts else 0.0
-
-
-# options that decide how many rounds are evaluated
-SCHEDULE_OPTIONS = ("rounds", "experiment", "eval.every", "eval.clients_every", "until.virtual_s")
 
 
 def check_conditions(study: Study, conditions: Sequence[Condition], configs: Path) -> None:

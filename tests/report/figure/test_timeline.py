@@ -15,7 +15,7 @@ from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import curves, timeline
 from fedcohort.report.figure.style import COUNTABLE
-from fedcohort.report.figure.timeline import PHASES, count_arrivals, list_timed_rounds, load_timed_round, round_lengths
+from fedcohort.report.figure.timeline import LOOKS, count_arrivals, list_timed_rounds, load_timed_round, round_lengths
 from fedcohort.report.run_figures import draw
 from fedcohort.round.client_facts import ClientFacts
 from known import known
@@ -64,7 +64,7 @@ def test_a_round_is_read(tmp_path: Path) -> None:
     assert loaded.arrived.tolist() == [True, True, False, False]
     assert loaded.partial.tolist() == [False, True, False, False]
     assert (loaded.closed, loaded.announced, loaded.total) == (20.0, 20.0, 25.0)
-    assert list(loaded.phases) == list(PHASES)
+    assert list(loaded.phases) == list(LOOKS)
     assert round_lengths(history).tolist() == [25.0] * 3
     assert count_arrivals(history).loc[3].to_dict() == {"complete": 1, "partial": 1, "late": 2}
 

@@ -176,16 +176,14 @@ def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -
 
 def _columns(curves: Runs) -> dict[str, tuple[float, str]]:
     """Return factor and label of each axis that all runs logged."""
-    last = {
-        axis: [float(run.spent[axis][-1]) for by_seed in curves.values() for run in by_seed.values()]
-        for axis in ("virtual_s", "bytes")
-    }
+    runs = [run.spent for by_seed in curves.values() for run in by_seed.values()]
+    seconds, n_bytes = ([float(spent[axis][-1]) for spent in runs] for axis in ("virtual_s", "bytes"))
     columns = {ROUNDS: (1.0, "communication round")} if curves else {}
-    if last["virtual_s"] and min(last["virtual_s"]) > 0:
-        size, name = style.virtual_unit(last["virtual_s"])
+    if min(seconds, default=0.0) > 0:
+        size, name = style.virtual_unit(seconds)
         columns["virtual_s"] = (1 / size, f"virtual time, {name}")
-    if last["bytes"] and min(last["bytes"]) > 0:
-        unit = unit_of("comm/down_bytes", max(last["bytes"]))
+    if min(n_bytes, default=0.0) > 0:
+        unit = unit_of("comm/down_bytes", max(n_bytes))
         columns["bytes"] = (unit.factor, f"bytes, {unit.name}")
     return columns
 

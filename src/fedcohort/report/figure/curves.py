@@ -33,6 +33,12 @@ LINES = {  # panel -> (metric, label, colour, line style, width)
     ),
 }
 BAND = ("clients/acc_worst5", "clients/acc_best5", "clients, worst 5 % to best 5 %")
+COUNTS = (  # column of `arrivals`, colour, hatch and label, from below
+    ("complete", style.BLUE, "", "arrived"),
+    ("partial", style.ORANGE, style.HATCH, "arrived with part of the work"),
+    ("late", style.VERMILLION, "xxx", "too late or lost"),
+)
+VISIBLE = 0.01  # share of a round from which time before its broadcast is drawn
 
 
 def draw(info: RunInfo, history: History) -> "Figure | None":
@@ -118,14 +124,6 @@ def smooth(values: "pd.Series[float]", window: int) -> "pd.Series[float]":
     """
     rounds = range(values.index[0], values.index[-1] + 1)
     return values.reindex(rounds).rolling(window, center=True, min_periods=1).mean()[values.index]
-
-
-COUNTS = (  # column of `arrivals`, colour, hatch and label, from below
-    ("complete", style.BLUE, "", "arrived"),
-    ("partial", style.ORANGE, style.HATCH, "arrived with part of the work"),
-    ("late", style.VERMILLION, "xxx", "too late or lost"),
-)
-VISIBLE = 0.01  # share of a round from which time before its broadcast is drawn
 
 
 def draw_pace(info: RunInfo, history: History) -> "Figure | None":

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 LOOKS = {1: (style.BLUE, "o"), 0: (style.GREY, "D"), -1: (style.VERMILLION, "s")}  # by the sign of a verdict
 ROW_HEIGHT = 0.165  # inches
 MAX_COLUMN_LETTERS = 28  # letters of a name that leave room for a panel in a column of a paper
+DARK = 0.55  # of the colour scale: numbers on darker squares are white
+NUMBER_SIZE = 7.0  # points: size of the numbers in the squares
+CELL_WIDTH, CELL_HEIGHT = 0.34, 0.15  # inches: smallest width of a square, which holds "-5.9*", and its height
+MAX_LABEL_LINES = 3  # of the label of a setting
 
 
 @dataclass(frozen=True)
@@ -100,12 +104,6 @@ def name_rows_by_group(axes: "Axes", names: Sequence[str], groups: Sequence[str]
     return np.array(rows, dtype=np.int64)
 
 
-DARK = 0.55  # of the colour scale: numbers on darker squares are white
-NUMBER_SIZE = 7.0  # points: size of the numbers in the squares
-CELL_WIDTH, CELL_HEIGHT = 0.34, 0.15  # inches: smallest width of a square, which holds "-5.9*", and its height
-MAX_LABEL_LINES = 3  # of the label of a setting
-
-
 @dataclass(frozen=True)
 class SettingMap:
     """Differences to the baseline.
@@ -162,7 +160,6 @@ def draw_map(data: SettingMap, path: Path) -> None:
         places = name_rows_by_group(axes, [names[i] for i in methods], [data.groups[i] for i in methods])
         _draw_squares(axes, data.difference[cells].T, data.is_clear[cells].T, places, norm)
         axes.set_xticks(range(len(block)), [labels[i] for i in block], rotation=90, linespacing=1.0)
-        style.format_axes(axes, "")
         axes.spines[:].set_visible(False)
         axes.tick_params(axis="x", length=0, labelsize=NUMBER_SIZE)
     style.save(canvas, path)
@@ -181,8 +178,7 @@ def _draw_squares(
 ) -> None:
     values = np.full((places[-1] + 1, difference.shape[1]), np.nan)
     values[places] = difference
-    axes.imshow(np.ma.masked_invalid(values), cmap="RdBu", norm=norm, aspect="auto")
-    style.draw_cell_borders(axes, *values.shape)
+    style.draw_heat_map(axes, np.ma.masked_invalid(values), None, cmap="RdBu", norm=norm)
     for i, j in np.ndindex(*difference.shape):
         value = difference[i, j]
         number = f"{value:+.1f}" if abs(value) < 9.95 else f"{value:+.0f}" if np.isfinite(value) else "–"

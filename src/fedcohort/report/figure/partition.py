@@ -87,18 +87,11 @@ def _heat_map(axes: "Axes", shares: np.ndarray, edges: Ids, label: str) -> "Axes
     from matplotlib.colors import PowerNorm
 
     count, n_classes = shares.shape
-    image = axes.imshow(
-        100 * group_means(shares, edges),
-        aspect="auto",
-        interpolation="nearest",
-        cmap="Blues",
-        norm=PowerNorm(0.5, 0, 100),  # a tenth of the samples differs visibly from none and from all
-        extent=(-0.5, n_classes - 0.5, count - 0.5, -0.5),
-    )
+    extent = (-0.5, n_classes - 0.5, count - 0.5, -0.5)
+    norm = PowerNorm(0.5, 0, 100)  # a tenth of the samples differs visibly from none and from all
+    image = style.draw_heat_map(axes, 100 * group_means(shares, edges), extent, cmap="Blues", norm=norm)
     axes.set_xlabel("class")
     axes.set_ylabel(label)
-    style.draw_cell_borders(axes, len(edges), n_classes)
-    style.format_axes(axes, "")
     style.use_integer_ticks(axes.xaxis, 10)
     return image
 

@@ -108,22 +108,13 @@ def _map(axes: "Axes", outcome: Outcomes, label: str) -> None:
 
     count, rounds = outcome.shape
     rows, columns = style.group_starts(count), style.group_starts(rounds, COLUMNS)
-    axes.imshow(
-        coarse(outcome, rows, columns),
-        aspect="auto",
-        interpolation="nearest",
-        cmap=ListedColormap(COLOURS),
-        vmin=-0.5,
-        vmax=len(COLOURS) - 0.5,
-        extent=(0.5, rounds + 0.5, count - 0.5, -0.5),
-    )
-    style.draw_cell_borders(axes, len(rows), len(columns))
+    extent, look = (0.5, rounds + 0.5, count - 0.5, -0.5), {"vmin": -0.5, "vmax": len(COLOURS) - 0.5}
+    style.draw_heat_map(axes, coarse(outcome, rows, columns), extent, cmap=ListedColormap(COLOURS), **look)
     if max(len(rows), len(columns)) <= style.COUNTABLE:
         row, column = np.nonzero(outcome == TOO_LATE)
         axes.plot(column + 1, row, "x", color=style.BLACK, markersize=2, markeredgewidth=0.6)
     grouping = "" if len(rows) == count else f" (each row: about {count / len(rows):.0f} clients)"
     axes.set_ylabel(f"{label}{grouping}")
-    style.format_axes(axes, "")
     style.label_rounds_axis(axes)
 
 

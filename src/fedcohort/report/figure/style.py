@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
     from numpy.typing import ArrayLike
 
 BLUE = "#0072B2"
@@ -141,12 +142,28 @@ def legend(canvas: "Figure", handles: "Sequence[Artist] | None" = None) -> None:
         canvas.legend(handles=handles, loc="outside lower left", ncols=min(max(columns, 1), len(handles)), **look)
 
 
-def draw_cell_borders(axes: "Axes", rows: int, columns: int) -> None:
-    """Draw white lines between the cells of a heat map if they can be counted."""
+def draw_heat_map(
+    axes: "Axes",
+    values: np.ndarray,
+    extent: tuple[float, float, float, float] | None,
+    **look: Any,  # noqa: ANN401
+) -> "AxesImage":
+    """Draw a heat map, with white lines between its cells if they can be counted.
+
+    Args:
+        axes: the panel.
+        values: [rows, columns].
+        extent: left, right, lower and upper end of the map; None for a unit for each cell.
+        look: options of `Axes.imshow`.
+    """
+    rows, columns = values.shape
+    image = axes.imshow(values, aspect="auto", interpolation="nearest", extent=extent, **look)
     if rows <= COUNTABLE and columns <= COUNTABLE:
-        x, y = axes.get_images()[0].get_extent()[:2], axes.get_images()[0].get_extent()[2:]
-        axes.hlines(np.linspace(*y, rows + 1)[1:-1], *x, color="white", linewidth=0.6)
-        axes.vlines(np.linspace(*x, columns + 1)[1:-1], *y, color="white", linewidth=0.6)
+        left, right, lower, upper = image.get_extent()
+        axes.hlines(np.linspace(lower, upper, rows + 1)[1:-1], left, right, color="white", linewidth=0.6)
+        axes.vlines(np.linspace(left, right, columns + 1)[1:-1], lower, upper, color="white", linewidth=0.6)
+    format_axes(axes, "")
+    return image
 
 
 def name_rows(axes: "Axes", clients: Ids, *, sorted_by_id: bool) -> None:

@@ -22,7 +22,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PHASES = ("down_s", "infer_s", "train_s", "up_s")  # in temporal order
+LOOKS = {  # phase -> (colour, label)
+    "down_s": (style.SKY, "download"),
+    "infer_s": (style.PURPLE, "forward passes"),
+    "train_s": (style.BLUE, "training"),
+    "up_s": (style.GREEN, "upload"),
+}
+MAX_ROWS = 60  # clients that can be distinguished
+ROOM = 1.8  # multiple of the round's length to which the axis extends for slower clients
+VISIBLE = 0.002  # share of a round: a phase that is shorter for all clients is not in the legend
+PALE = 0.28  # opacity of phases after the end of the round
+BOX = {"facecolor": "white", "alpha": 0.85, "linewidth": 0, "pad": 0.6}  # of text over lines
+DEADLINE: dict[str, Any] = {"color": style.VERMILLION, "linewidth": 1.4, "linestyle": (0, (4, 2))}
 
 
 @dataclass(frozen=True)
@@ -32,7 +43,7 @@ class TimedRound:
     Attributes:
         step: the round.
         clients: ids of the selected clients.
-        phases: seconds of each of `PHASES`, each [len(clients)]; for a late client, those of its complete job.
+        phases: seconds of each phase in `LOOKS`, each [len(clients)]; for a late client, those of its complete job.
         arrived: whether each client's update arrived in time.
         units: units of local work done.
         requested: units of local work requested.
@@ -72,14 +83,14 @@ def list_timed_rounds(history: History) -> list[int]:
 
 def load_timed_round(history: History, step: int) -> TimedRound:
     """Read one round of `list_timed_rounds`."""
-    table = history.clients(["selected", "arrived", *PHASES, "units", "units_asked"], first=step)
+    table = history.clients(["selected", "arrived", *LOOKS, "units", "units_asked"], first=step)
     rows = table[(table["step"] == step) & table["selected"]]
-    rows = rows.assign(finish=rows[list(PHASES)].sum(axis=1)).sort_values(["finish", "client"])
+    rows = rows.assign(finish=rows[list(LOOKS)].sum(axis=1)).sort_values(["finish", "client"])
     metrics = {str(name): float(column.loc[step]) for name, column in history.metrics.items()}
     return TimedRound(
         step=step,
         clients=rows["client"].to_numpy(dtype=np.int64),
-        phases={name: rows[name].to_numpy(dtype=float) for name in PHASES},
+        phases={name: rows[name].to_numpy(dtype=float) for name in LOOKS},
         arrived=rows["arrived"].to_numpy(dtype=bool),
         units=rows["units"].to_numpy(dtype=float),
         requested=rows["units_asked"].to_numpy(dtype=float),
@@ -101,20 +112,6 @@ def count_arrivals(history: History) -> "pd.DataFrame":
     partial = rows["arrived"] & (rows["units"] < rows["units_asked"])
     counts = rows[["step"]].assign(complete=rows["arrived"] & ~partial, partial=partial, late=~rows["arrived"])
     return counts.groupby("step").sum().reindex([step for step in history.steps if step], fill_value=0)
-
-
-LOOKS = {  # phase -> (colour, label)
-    "down_s": (style.SKY, "download"),
-    "infer_s": (style.PURPLE, "forward passes"),
-    "train_s": (style.BLUE, "training"),
-    "up_s": (style.GREEN, "upload"),
-}
-MAX_ROWS = 60  # clients that can be distinguished
-ROOM = 1.8  # multiple of the round's length to which the axis extends for slower clients
-VISIBLE = 0.002  # share of a round: a phase that is shorter for all clients is not in the legend
-PALE = 0.28  # opacity of phases after the end of the round
-BOX = {"facecolor": "white", "alpha": 0.85, "linewidth": 0, "pad": 0.6}  # of text over lines
-DEADLINE: dict[str, Any] = {"color": style.VERMILLION, "linewidth": 1.4, "linestyle": (0, (4, 2))}
 
 
 def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | None":

@@ -16,6 +16,7 @@ OptionValues = tuple[tuple[str, str], ...]  # name and value of each option, sor
 
 # Option that sets in which rounds a metric is measured. server_val/loss may be a signal, measured in all rounds.
 INTERVAL_OPTION_BY_METRIC = {"test/": "eval.every", "server_val/acc": "eval.every", "clients/": "eval.clients_every"}
+CLOCK = "time/virtual_s"
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,6 @@ def name_newest(runs: Sequence[Run]) -> str | None:
     return max(pairs)[1] if pairs else None
 
 
-CLOCK = "time/virtual_s"
 Cells = Mapping[Cell, Mapping[int, Run]]  # runs by cell and seed
 
 
