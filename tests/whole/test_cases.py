@@ -34,5 +34,5 @@ def fails_at_five(n: int, step: int) -> None:
 
 def test_a_failure_names_the_case() -> None:
     with pytest.raises(AssertionError, match=r"^Keep n below 3\.\n\n50") as caught:
-        fails_at_five()  # type: ignore[call-arg]
+        fails_at_five()
     assert caught.value.__notes__ == ["in the case n = 5", "in the case step = large"]
