@@ -35,8 +35,8 @@ def main() -> int:
     try:
         code = run_with_one_line_errors(called, sys.argv[1:], Path(__file__).with_name("configs"))
     except (KeyboardInterrupt, SystemExit):
-        if SWEEP.stop(interrupt.interrupts.code):
-            raise SystemExit(interrupt.interrupts.code) from None
+        if SWEEP.stop(interrupt.interrupts.exit_code):
+            raise SystemExit(interrupt.interrupts.exit_code) from None
         raise
     except Exception as error:
         if not SWEEP.has_recorded(error):

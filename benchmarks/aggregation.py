@@ -78,10 +78,10 @@ def collect_updates(agg: Aggregator[Any], updates: list[ClientUpdate]) -> Collec
     """Pass the updates through a run's collector; this is the time in column `gather`."""
     n = np.array([update.n_used for update in updates])
     options = CollectOptions(
-        uploads=[name for hook in agg.hooks for name in hook.uploads],
-        averaged=averaged_uploads(agg.hooks),
-        remembers=stored_vector_sizes(agg.hooks, PARAMETERS, int(n.max())),
-        stacked=agg.stacked,
+        upload_names=[name for hook in agg.hooks for name in hook.uploads],
+        averaged_uploads=averaged_uploads(agg.hooks),
+        stored_sizes=stored_vector_sizes(agg.hooks, PARAMETERS, int(n.max())),
+        keeps_matrix=agg.stacked,
     )
     layout = Layout((Block("w", (PARAMETERS,), 0),), (), ())
     collector = Collector(layout, np.arange(CLIENTS), agg.weights(n, n), options)

@@ -28,7 +28,7 @@ from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.flat import FlatModel
 from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.training.client_task import ClientTask
-from fedcohort.training.engines import choose
+from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.local_method import LocalMethod
 
@@ -77,14 +77,14 @@ def measure(name: str) -> float:
     method = LocalMethod(make("objective", "ce"), client, make("codec", "none"), hooks)
     federation = make_federation(sizes, widths[0], widths[-1])
     server, worker = FlatModel(network), FlatModel(copy.deepcopy(network))
-    engine, _ = choose(kind, LocalTrainer(server, worker, federation, method, 0), CHUNK)
+    engine, _ = choose_engine(kind, LocalTrainer(server, worker, federation, method, 0), CHUNK)
     tasks = [ClientTask(0, k, None, epochs, epochs, LR, 1.0, {}) for k in range(len(sizes))]
     uploads = [upload for hook in hooks for upload in hook.uploads]
     seconds = []
     for _ in range(ROUNDS):
         start = time.process_time()
         clients, weights = np.arange(len(sizes)), np.array(sizes, dtype=np.float64)
-        collector = Collector(server.layout, clients, weights, CollectOptions(uploads, longest=1e9))
+        collector = Collector(server.layout, clients, weights, CollectOptions(uploads, max_update_norm=1e9))
         for update in engine.updates(tasks, {"c": torch.zeros_like(server.w)}):
             collector.add(update)
         collector.finish(lambda tensor: tensor, lambda tensor: tensor)

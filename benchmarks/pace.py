@@ -35,7 +35,7 @@ from fedcohort.round.clock import Clock
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.sampling import SampleSelection, pack_losses
 from fedcohort.round.store import MemoryStore
-from fedcohort.samples.base import LOSSES
+from fedcohort.samples.base import LOSS_LIST_NAME
 from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Population
 
@@ -94,7 +94,7 @@ def time_rounds(
         announced = deadline.announce(state, PaceContext(t, selected, UNITS, expected_of_all, expected))
         timing = device.sample(selected, workload(selected), draws)
         wall_time = partial(clock.wall_time(now_s + wait), selected)
-        close = deadline.close(state, wall_time(timing.finish(UNITS)), announced)
+        close = deadline.close(state, wall_time(timing.finish_s(UNITS)), announced)
         outcome = compute_outcome(timing, UNITS, close, deadline.partial_work, wall_time=wall_time)
         seconds += time.perf_counter()
         now_s, t = now_s + wait + outcome.train_s, t + 1
@@ -139,7 +139,7 @@ def time_sample_choice(cohort: int = COHORT) -> tuple[float, float]:
     milliseconds = []
     for t in range(ROUNDS):
         milliseconds.append(-1000 * time.perf_counter())
-        chooser.choose(state, jobs, {}, Draws(0, cohort, t))
+        chooser.choose_samples(state, jobs, {}, Draws(0, cohort, t))
         milliseconds[-1] += 1000 * time.perf_counter()
     return statistics.median(milliseconds[WARM_UP:]), max(milliseconds[WARM_UP:])
 
@@ -150,7 +150,7 @@ def bytes_per_loss() -> float:
     n = rng.integers(20, 400, LISTS)
     for k in range(LISTS):
         store.commit(k, pack_losses(rng.exponential(1.0, n[k])))
-    return sum(store.get(k)[LOSSES].nbytes for k in range(LISTS)) / float(n.sum())
+    return sum(store.get(k)[LOSS_LIST_NAME].nbytes for k in range(LISTS)) / float(n.sum())
 
 
 def page(milliseconds: dict[tuple[str, str], tuple[float, float]]) -> str:

@@ -25,7 +25,7 @@ from fedcohort.host.processes import make_repeatable
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.module import ClientModule
-from fedcohort.lightning.strategy import strategy_for
+from fedcohort.lightning.strategy import make_strategy
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.rng import NO_CLIENT, NO_ROUND, RekeyedGenerator
 from fedcohort.round.components import Components
@@ -72,7 +72,7 @@ class Loop(FederatedLoop):
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Replace the engine's generator once the loop has made it."""
         super().on_fit_start(trainer, pl_module)
-        engine: Any = self.rounds.setup.engine
+        engine: Any = self.round_runner.setup.engine
         getattr(engine, "trainer", engine).rng = StoredOrder()
 
 
@@ -163,10 +163,10 @@ def run(
     make_repeatable(accelerator)
     loop, clock = Loop(components, settings, federation), Clock(workload)
     loop.observers = [clock]
-    loop.lay_out(network)
+    loop.choose_memory_layout(network)
     trainer = pl.Trainer(
         accelerator=accelerator,
-        strategy=strategy_for(accelerator, processes, 1),
+        strategy=make_strategy(accelerator, processes, 1),
         devices=processes,
         max_epochs=rounds,
         num_sanity_val_steps=-1,

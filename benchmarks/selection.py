@@ -26,7 +26,7 @@ from omegaconf import OmegaConf
 
 from fedcohort.rng import new_generator
 from fedcohort.selector.base import Selector
-from fedcohort.signal.base import Derived, RawUpdate, Reported, Static, find
+from fedcohort.signal.base import Derived, RawUpdate, Reported, Static, find_signal
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
 
 FOLDER = Path(__file__).parent
@@ -80,7 +80,9 @@ class World:
 
     def signals(self, needs: frozenset[str]) -> Signals:
         """Return the static signals of all clients."""
-        values_by_name = {name: self.values(name, 0, self.clients) for name in needs if isinstance(find(name), Static)}
+        values_by_name = {
+            name: self.values(name, 0, self.clients) for name in needs if isinstance(find_signal(name), Static)
+        }
         return Signals(values_by_name, needs, "the selector")
 
     def answer(self, probe: Probe, round: int) -> ProbeResult:
@@ -97,9 +99,9 @@ class World:
         """Return the outcome of a round in which all selected clients arrive."""
         m, uploaded, no_lab = len(selection.clients), dict[str, Any](), cast(Any, None)
         for name in needs:
-            if isinstance(find(name), RawUpdate | Reported):
+            if isinstance(find_signal(name), RawUpdate | Reported):
                 uploaded[name] = self.values(name, round, m).astype(np.float64)
-            elif isinstance(signal := find(name), Derived):
+            elif isinstance(signal := find_signal(name), Derived):
                 uploaded[name] = signal.make(no_lab, self.updates(round, m)) if signal.pairs else lambda weights: 1.0
         signals = Signals(uploaded, needs, "the selector")
         return RoundOutcome(round, selection, selection.clients, np.empty(0, np.int64), signals, later, 1.0)
@@ -181,7 +183,7 @@ def measure_fedpns() -> str:
     m, P = FEDPNS
     world, selector, no_clients = World(100, m, {**WIDTHS, "update": P}), make_selector("fedpns"), np.empty(0, np.int64)
     state = selector.init(Population(100, CLASSES, m, world.signals(selector.needs)))
-    gram_signal: Any = find("update_gram")
+    gram_signal: Any = find_signal("update_gram")
     no_lab: Any = None
     U, steps, clients = world.updates(0, m), world.values("steps", 0, m).astype(np.float64), np.arange(m)
     total_s, observe_s = [], []

@@ -64,11 +64,11 @@ def collect_updates(
     used = np.array([by_id[k].n_used for k in cohort], dtype=np.int64)
     owned = np.array([by_id[k].n_train for k in cohort], dtype=np.int64)
     options = CollectOptions(
-        uploads=[name for hook in agg.hooks for name in hook.uploads],
-        averaged=averaged_uploads(agg.hooks),
-        remembers=stored_vector_sizes(agg.hooks, layout.n_params, max(owned)),
-        stacked=agg.stacked or stacked,
-        moments=moments,
+        upload_names=[name for hook in agg.hooks for name in hook.uploads],
+        averaged_uploads=averaged_uploads(agg.hooks),
+        stored_sizes=stored_vector_sizes(agg.hooks, layout.n_params, max(owned)),
+        keeps_matrix=agg.stacked or stacked,
+        uses_moments=moments,
     )
     collector = Collector(layout, cohort, agg.weights(used, owned), options)
     for update in updates:

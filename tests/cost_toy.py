@@ -52,11 +52,11 @@ class Link:
     timed: ClassVar[bool] = True
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        return Timing(work.bytes_down, work.infer_load, work.load, work.bytes_up)
+        return Timing(work.bytes_down, work.infer_load, work.unit_load, work.bytes_up)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         plain = self.expect(clients, work, draws)
-        return Timing(*(self.slow * part for part in (plain.down, plain.infer, plain.unit, plain.up)))
+        return Timing(*(self.slow * part for part in (plain.down_s, plain.infer_s, plain.unit_s, plain.up_s)))
 
 
 @dataclass(frozen=True)

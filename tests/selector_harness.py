@@ -12,12 +12,12 @@ from fedcohort import rng
 from fedcohort.round import backoff
 from fedcohort.round.backoff import NO_FAILURES, Backoff
 from fedcohort.signal import base
-from fedcohort.signal.base import Derived, Probed, RawUpdate, Reported, ServerMeasured, Static
+from fedcohort.signal.base import Derived, QueriedSignal, RawUpdate, Reported, ServerMeasured, Static
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
 from signal_kinds import BareLab, find_derived
 
 Corrupt = Callable[[str, np.ndarray], np.ndarray]
-find = cache(base.find)
+find = cache(base.find_signal)
 
 # Values of signals as functions of one uniform draw per client; other signals are 0.2 + draw.
 # A signal with another shape needs an entry here.
@@ -123,7 +123,7 @@ class World:
         )
 
     def answer(self, probe: Probe, round: int) -> ProbeResult:
-        assert isinstance(find(probe.signal), Probed)
+        assert isinstance(find(probe.signal), QueriedSignal)
         self.read.add(probe.signal)
         return ProbeResult(probe.clients, self.values(probe.signal, round)[probe.clients])
 
@@ -223,7 +223,7 @@ def play_round(selector: Any, state: Any, world: World, round: int, failures: Ba
     selection, chosen = selector.select(state, ctx, blocking)
     result = world.outcome(round, selection, concurrent, selector.needs)
     after = selector.observe(chosen, result)[1] if len(selection.clients) else chosen
-    failures = backoff.update(failures, result)
+    failures = backoff.update_backoff(failures, result)
     return Step(state, ctx, probes, blocking, selection, chosen, result, after, failures)
 
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 from torch import Tensor, nn
 
-from fedcohort.signal.base import Computed, Derived, Measured, Reported, find
+from fedcohort.signal.base import Computed, Derived, Measured, Reported, find_signal
 from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, Ids, Values
 
@@ -30,7 +30,7 @@ def find_reported(word: str) -> Reported:
 
 
 def _find(kind: type[Kind], word: str) -> Kind:
-    signal = find(word)
+    signal = find_signal(word)
     assert isinstance(signal, kind)
     return signal
 

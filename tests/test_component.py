@@ -11,7 +11,7 @@ from fedcohort.errors import ComponentError
 from fedcohort.round.guard import guard
 from fedcohort.selector.base import Selector
 from fedcohort.selector.random import Random
-from fedcohort.signal.base import find
+from fedcohort.signal.base import find_signal
 from fedcohort.types import Selection
 
 
@@ -40,7 +40,7 @@ def test_a_signal_with_the_former_argument_names_the_new_one(tmp_path: Path, mon
     (tmp_path / "former_package" / "speed.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ComponentError, match="wants is called requirement now"):
-        find("former_package.speed")
+        find_signal("former_package.speed")
 
 
 def test_a_former_attribute_of_a_record_names_the_new_one() -> None:
@@ -57,4 +57,4 @@ def test_an_old_function_of_selectors_names_the_new_one() -> None:
         _ = base.answers
     with pytest.raises(AttributeError, match="nothing"):
         _ = base.nothing
-    assert all(hasattr(base, new) for new in base.RENAMED_FUNCTIONS.values())
+    assert all(hasattr(base, new) for new in base.NEW_NAMES_OF_FUNCTIONS.values())

@@ -68,6 +68,6 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> None:
         corrections = started(self, task, down)
         return [WatchedCorrection(correction) for correction in corrections]
 
-    started = LocalTrainer.begin
-    monkeypatch.setattr(LocalTrainer, "begin", begin)
+    started = LocalTrainer.begin_hooks
+    monkeypatch.setattr(LocalTrainer, "begin_hooks", begin)
     monkeypatch.setattr(components, "guard", watching)

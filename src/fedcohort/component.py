@@ -113,6 +113,14 @@ NEW_NAMES_OF_DECLARATIONS = {  # old names of what components declare and do, fo
     "look": "keeps_list",
     "tells_losses": "reports_losses",
     "takes_several": "takes_several_steps",
+    "about": "falsified_signals",
+    "liars": "attacker_ids",
+    "claim": "falsify",
+    "outer": "transform_mean",
+    "reach": "max_bounded_loss",
+    "averages": "minimises_mean",
+    "everything": "uses_all_samples",
+    "foreseen": "is_foreseeable",
 }
 
 
@@ -153,7 +161,7 @@ EPOCH_TRAINING = Requirement(
     "client.steps=null",
 )
 FORESEEN_SAMPLES = Requirement(
-    lambda run: run.components.samples.foreseen,
+    lambda run: run.components.samples.is_foreseeable,
     "{option} has clients train before the cohort is selected, but {samples} chooses samples by the deadline or the "
     "losses of the cohort: choose samples=all or samples=random",
 )

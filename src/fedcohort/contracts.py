@@ -70,7 +70,7 @@ def check_array(
         value_name: the name of the value, for the message.
         value: the value that the component returned.
         shape: the required shape.
-        dtype_kinds: the letters of the allowed dtype kinds, a key of `KINDS`.
+        dtype_kinds: the letters of the allowed dtype kinds, a key of `DTYPE_KIND_NAMES`.
         min_value: the least allowed value.
         max_value: the greatest allowed value.
         allow_nan: whether NaN and infinite values are allowed.

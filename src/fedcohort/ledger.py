@@ -7,7 +7,7 @@ and the training together. A query that both selector and aggregator make is ans
 import operator
 from dataclasses import astuple, dataclass
 
-NUMBER = 4  # bytes of one transmitted float
+BYTES_PER_NUMBER = 4  # bytes of one transmitted float
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The effect of each option on a run's results and identity. The folder's hash, resume, tables and MLflow read it.
 
-An option that no row of `TABLE` names, nor its node, is one of a component: `COMPONENT`.
+An option that no row of `ROLE_BY_OPTION` names, nor its node, is one of a component: `COMPONENT_OPTION_ROLE`.
 """
 
 import enum
@@ -92,7 +92,7 @@ NEUTRAL_VALUE_BY_LATER_OPTION: Mapping[str, object] = {
 
 
 def matching_table_rows(option: str) -> list[str]:
-    """Return the rows of `TABLE` for a group or an option (a dotted name): one, or none for a component's option."""
+    """Return the row of `ROLE_BY_OPTION` for a group or a dotted option, in a list; none for a component's option."""
     return [name for name in ROLE_BY_OPTION if option == name or option.startswith(f"{name}.")]
 
 
@@ -120,7 +120,7 @@ def select_options(config: Mapping[str, Any], *run_identities: RunIdentity) -> d
 
 
 def _has_earlier_behaviour(option: str, value: object) -> bool:
-    """Return whether the option was added later, and has the value of `LATER_GROUPS` or `LATER_OPTIONS`.
+    """Return whether the option was added later, and has its neutral value.
 
     The choice of a group is read from `_target_`: the module of a component is called after the choice.
     """

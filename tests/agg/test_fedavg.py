@@ -35,7 +35,7 @@ def test_an_update_that_is_not_finite_is_left_out_and_the_rest_renormalised() ->
     updates = [make_update(0, [4, 0]), make_update(1, [float("nan"), 1]), make_update(2, [0, 4], n=3)]
     collected = collect_updates(agg, updates)
     assert collected.clients.tolist() == [0, 2]
-    assert collected.dropped.tolist() == [1]
+    assert collected.dropped_ids.tolist() == [1]
     assert agg.direction(None, make_arrived(collected))[0].displacement.tolist() == [1.0, 3.0]
 
 

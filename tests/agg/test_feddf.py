@@ -15,7 +15,7 @@ from fedcohort.agg.feddf import FedDf
 from fedcohort.data.federation import Rows
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
-from fedcohort.maths.distil import distillation_loss, predict
+from fedcohort.maths.distil import distillation_loss, predict_logits
 from fedcohort.round.server_models import RoundModels
 from known import known
 from run_harness import go, same_bits
@@ -166,7 +166,7 @@ def test_teachers_keep_their_own_batch_norm_statistics() -> None:
     before, server_buffers = known(those.buffers).clone(), bench.server.buffers.clone()
     x = torch.full((1, 1), 3.0, dtype=torch.float64)
     scale = math.sqrt(1 + 1e-5)
-    logits = [float(predict(those.model_of(i), x, 1)[0, 0]) for i in range(2)]
+    logits = [float(predict_logits(those.model_of(i), x, 1)[0, 0]) for i in range(2)]
     assert logits == pytest.approx([2 * 3 / scale, 2 * 2 / scale], abs=1e-12)
     agg.direction(None, those)
     assert torch.equal(known(those.buffers), before)

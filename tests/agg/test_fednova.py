@@ -10,7 +10,7 @@ import torch
 
 from agg_harness import collect_updates, make_arrived, make_layout, make_update
 from fedcohort.round.collected import reweight
-from fedcohort.signal.base import find
+from fedcohort.signal.base import find_signal
 from fedcohort.types import ClientUpdate
 from run_harness import go, startup_notices
 from signal_kinds import find_reported
@@ -117,7 +117,7 @@ def _average(updates: Sequence[ClientUpdate]) -> float:
 
 def test_clients_report_their_normaliser_and_steps() -> None:
     # 8 bytes an update
-    assert sum(find(word).bytes_up for word in make("agg", "fednova").needs) == 8
+    assert sum(find_signal(word).bytes_up for word in make("agg", "fednova").needs) == 8
     assert find_reported("response_norm").read(client(0, 0, 2.9, steps=2)) == 2.9
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from agg_harness import make_update
-from fedcohort.attack.loss_inflation import LOSSES
+from fedcohort.attack.loss_inflation import LOSS_SIGNALS
 from fedcohort.rng import new_generator
 from fedcohort.round.queries import ClientReports
-from fedcohort.signal.base import Computed, Measured, Reported, find, list_signals
+from fedcohort.signal.base import Computed, Measured, Reported, find_signal, list_signals
 from run_harness import FinishedRun, go, make_components, same_bits
 from signal_kinds import find_reported
 from yaml_words import make
@@ -31,23 +31,23 @@ def arrivals(ran: FinishedRun) -> set[int]:
 @pytest.mark.parametrize(("fraction", "clients", "count"), [(0.1, 12, 2), (0.07, 100, 7), (0.25, 12, 3), (1.0, 5, 5)])
 def test_the_number_of_attackers(fraction: float, clients: int, count: int) -> None:
     # ceil(fraction K), although .07 * 100 is 7.000000000000001
-    attackers = make("attack", "loss_inflation", fraction=fraction).liars(clients, new_generator(0, "attack"))
+    attackers = make("attack", "loss_inflation", fraction=fraction).attacker_ids(clients, new_generator(0, "attack"))
     assert len(attackers) == len(set(attackers.tolist())) == count
     assert sorted(attackers.tolist()) == attackers.tolist()
 
 
 def test_the_seed_determines_the_attackers() -> None:
     attack = make("attack", "loss_inflation")
-    drawn = [tuple(attack.liars(50, new_generator(seed, "attack")).tolist()) for seed in (0, 0, 1, 2, 3)]
+    drawn = [tuple(attack.attacker_ids(50, new_generator(seed, "attack")).tolist()) for seed in (0, 0, 1, 2, 3)]
     assert drawn[0] == drawn[1]
     assert len(set(drawn)) > 2
 
 
 def test_attackers_report_inflated_losses() -> None:
     attack = make("attack", "loss_inflation", factor=3, shift=-1, signals=["loss"])
-    assert attack.claim("loss", np.array([1.0, 2.0])).tolist() == [2.0, 5.0]
-    assert attack.claim("train_loss", np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
-    assert attack.about == {"loss"}
+    assert attack.falsify("loss", np.array([1.0, 2.0])).tolist() == [2.0, 5.0]
+    assert attack.falsify("train_loss", np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
+    assert attack.falsified_signals == {"loss"}
 
 
 def test_inflating_each_sample_inflates_the_sums() -> None:
@@ -55,17 +55,19 @@ def test_inflating_each_sample_inflates_the_sums() -> None:
     attack = make("attack", "loss_inflation", factor=3, signals=["loss_sum", "loss_squares", "loss_high"])
     x = np.array([1.0, 2.0, 3.0])
     for word, true, inflated in (("loss_sum", x.sum(), 18), ("loss_squares", x @ x, 9 * 14), ("loss_high", x.max(), 9)):
-        assert attack.claim(word, np.array([true])).tolist() == [inflated]
+        assert attack.falsify(word, np.array([true])).tolist() == [inflated]
 
 
 def test_every_reader_of_reported_losses_can_be_attacked() -> None:
     """All loss signals can be falsified, by any reader; a standard deviation and a number of samples cannot."""
     reported_signals = {
-        word for word in list_signals() if "loss" in word and isinstance(find(word), Measured | Computed | Reported)
+        word
+        for word in list_signals()
+        if "loss" in word and isinstance(find_signal(word), Measured | Computed | Reported)
     }
-    assert set(LOSSES) == reported_signals - {"train_loss_std", "loss_count"}
+    assert set(LOSS_SIGNALS) == reported_signals - {"train_loss_std", "loss_count"}
     for word in ("oort", "pyramidfl"):
-        assert make_components(f"selector={word}").selector.needs & make("attack", "loss_inflation").about
+        assert make_components(f"selector={word}").selector.needs & make("attack", "loss_inflation").falsified_signals
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_every_reader_of_reported_losses_can_be_attacked() -> None:
 )
 def test_an_attack_without_effect_is_reported(options: dict[str, float], about: set[str]) -> None:
     attack = make("attack", "loss_inflation", signals=["loss", "loss_sum"], **options)
-    assert attack.about == about
+    assert attack.falsified_signals == about
     notice = ["attack=lie has no effect: attack.factor=1 attack.shift=0 leaves loss, loss_sum as measured"]
     assert list(attack.notices("lie")) == ([] if about else notice)
 
@@ -94,8 +96,8 @@ def test_only_attackers_reports_are_inflated() -> None:
     )
     clients = np.arange(4)
     true = np.array([1.0, 2.0, 3.0, 4.0])
-    factor = np.where(claims.liars, 10.0, 1.0)
-    assert claims.liars.sum() == 2
+    factor = np.where(claims.is_attacker, 10.0, 1.0)
+    assert claims.is_attacker.sum() == 2
     np.testing.assert_array_equal(claims.report("loss", clients, true), true * factor)
     np.testing.assert_array_equal(true, [1, 2, 3, 4])  # what was measured stays
     subset = clients[::-1][:3]
@@ -112,8 +114,8 @@ def test_reports_pass_through_the_client_that_sends_them() -> None:
     steps = claims.apply_attack_to("steps", find_reported("steps").read)
     for k in range(4):
         update = make_update(k, [0.0], steps=1, batch_loss=np.array([2.0]), loss_after=1.5)
-        assert read(update) == (20.0 if claims.liars[k] else 2.0)
-        assert after(update) == (15.0 if claims.liars[k] else 1.5)
+        assert read(update) == (20.0 if claims.is_attacker[k] else 2.0)
+        assert after(update) == (15.0 if claims.is_attacker[k] else 1.5)
         assert steps(update) == 1.0
 
 

@@ -12,8 +12,8 @@ from yaml_words import make
 
 def test_reports_are_unchanged() -> None:
     attack = make("attack", "none")
-    assert len(attack.liars(50, new_generator(0, "attack"))) == 0
-    assert not attack.about
+    assert len(attack.attacker_ids(50, new_generator(0, "attack"))) == 0
+    assert not attack.falsified_signals
     values = np.array([1.0, np.nan, 3.0])
     claims = ClientReports(attack, 0, 3)
     assert claims.report("loss", np.arange(3), values) is values

@@ -17,7 +17,7 @@ from fedcohort.flat import FlatModel
 from fedcohort.rng import new_generator, seeded_torch
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
-from fedcohort.training.engines import choose
+from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.local_method import LocalMethod
 from run_harness import go, same_bits, startup_notices
@@ -101,7 +101,7 @@ def test_local_training_sees_each_pass_changed() -> None:
 
         return noted
 
-    trainer.watch = watch
+    trainer.wrap_step = watch
     trainer.train(task_of(1, units=2, round=4), {})
     x, _ = trainer.federation.train.samples_of(1)
     draws, expected = new_generator(SEED, "augmentation", 4, 1), []
@@ -119,7 +119,7 @@ def test_bytes_and_numbers_give_the_same_bits() -> None:
 def test_a_clients_draws_do_not_depend_on_the_cohort() -> None:
     trainer = trainer_of()
     single = trainer.train(task_of(2), {}).delta
-    engine, _ = choose("auto", trainer, 2)
+    engine, _ = choose_engine("auto", trainer, 2)
     together = {update.client: update.delta for update in engine.updates([task_of(0), task_of(1), task_of(2)], {})}
     assert torch.equal(together[2], single)
     task = task_of(2, units=trainer.client.epochs, lr=trainer.client.lr_at(4))

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from fedcohort.availability.schedule import Schedule
+from fedcohort.availability.schedule import ReadySchedule
 
-TWO = Schedule.from_intervals([[(10, 20), (40, 50)], [], [(0, 60)]], 60)
+TWO = ReadySchedule.from_intervals([[(10, 20), (40, 50)], [], [(0, 60)]], 60)
 
 
 @pytest.mark.parametrize(
@@ -43,12 +43,12 @@ def test_seconds_until_a_client_is_ready(now: float, waits: float) -> None:
 
 def test_uninterrupted_work_takes_exactly_its_seconds() -> None:
     seconds = np.random.default_rng(0).exponential(1.0, 500)
-    schedule = Schedule.from_intervals([[(0.1, 1e6)]] * 500, 1e6)
+    schedule = ReadySchedule.from_intervals([[(0.1, 1e6)]] * 500, 1e6)
     np.testing.assert_array_equal(schedule.completion_time(np.arange(500), 0.3, seconds), seconds)
 
 
 def test_every_client_has_its_own_period() -> None:
-    schedule = Schedule(
+    schedule = ReadySchedule(
         np.array([0.0, 0.0]), np.array([1.0, 1.0]), np.array([0, 1]), np.array([1, 2]), np.array([10.0, 7.0])
     )
     assert schedule.seconds_until_ready(8.0).tolist() == [2, 6]
@@ -61,7 +61,7 @@ def test_wall_times_agree_with_a_simulation_second_by_second() -> None:
     ready = rng.random((30, 40)) < 0.4
     ready[:, 0] |= ~ready.any(1)
     runs = [[(float(t), t + 1.0) for t in np.flatnonzero(row)] for row in ready]  # intervals that touch, too
-    schedule = Schedule.from_intervals(runs, 40)
+    schedule = ReadySchedule.from_intervals(runs, 40)
     for now in range(0, 120, 7):
         available = np.roll(np.tile(ready, (1, 30)), -(now % 40), axis=1)
         np.testing.assert_array_equal(schedule.seconds_until_ready(now), available.argmax(1))

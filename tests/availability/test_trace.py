@@ -59,7 +59,7 @@ def test_a_state_other_than_one_is_not_ready(tmp_path: Path) -> None:
 
 def test_the_trace_repeats_after_its_period(tmp_path: Path) -> None:
     path = write(tmp_path, {**TABLE, "own": [60, 100, 50, 100, 50]})
-    assert trace(path).schedule(Draws(0, 3)).period.tolist() == [60, 60, 60]
+    assert trace(path).schedule(Draws(0, 3)).period_s.tolist() == [60, 60, 60]
     assert trace(path, period_s=80).schedule(Draws(0, 3)).seconds_until_ready(70).tolist() == [20, 10, 10]
     assert trace(path, period="own").schedule(Draws(0, 3)).seconds_until_ready(95).tolist() == [15, 5, 0]
 
@@ -183,7 +183,7 @@ def test_a_pickle_is_rejected(tmp_path: Path) -> None:
 
 def test_an_interval_of_a_microsecond_is_accepted(tmp_path: Path) -> None:
     path = write(tmp_path, {"client": [0], "start_s": [0.0], "end_s": [1e-6]})
-    assert trace(path).schedule(Draws(0, 1)).end.tolist() == [1e-6]
+    assert trace(path).schedule(Draws(0, 1)).end_s.tolist() == [1e-6]
 
 
 @pytest.mark.parametrize("option", ["state", "period"])
@@ -204,8 +204,8 @@ def test_a_table_in_unix_seconds_begins_at_zero(grid: bool, tmp_path: Path, capl
     else:
         columns, options = {"client": clients, "start_s": starts, "end_s": [s + 50 for s in starts]}, {}
     schedule = trace(write(tmp_path, columns), **options).schedule(Draws(0, 2))
-    assert (schedule.start.tolist(), schedule.end.tolist()) == ([0, 50], [50, 150])
-    assert schedule.period.tolist() == [150, 150]
+    assert (schedule.start_s.tolist(), schedule.end_s.tolist()) == ([0, 50], [50, 150])
+    assert schedule.period_s.tolist() == [150, 150]
     (line,) = caplog.messages
     assert "begins at 1700000000 seconds, as in UNIX time" in line
 
@@ -215,7 +215,7 @@ def test_a_table_in_virtual_seconds_is_not_moved(
     first_s: float, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = write(tmp_path, {"client": [0], "start_s": [first_s], "end_s": [first_s + 50]})
-    assert trace(path).schedule(Draws(0, 1)).start.tolist() == [first_s]
+    assert trace(path).schedule(Draws(0, 1)).start_s.tolist() == [first_s]
     assert not caplog.messages
 
 
@@ -247,7 +247,7 @@ def test_steps_are_integers_and_replace_the_ends(tmp_path: Path, caplog: pytest.
     with pytest.raises(DataError, match=r"availability.start: .*, row 1 holds 1.5: expected an integer"):
         trace(write(tmp_path, grid), **options).schedule(Draws(0, 1))
     schedule = trace(write(tmp_path, {**grid, "step": [0, 2]}), **options).schedule(Draws(0, 1))
-    assert schedule.end.tolist() == [30, 90]
+    assert schedule.end_s.tolist() == [30, 90]
     assert "its column 'end_s' is not read (availability.step_s=null reads it)" in caplog.text
 
 
@@ -283,8 +283,8 @@ def test_a_grid_is_equal_to_its_intervals(tmp_path: Path) -> None:
     """Client 0 is there in the steps 1, 2 and 4 of five, client 1 in the first: rows of neighbours are one interval."""
     grid = {"client": [0] * 5 + [1] * 5, "step": [*range(5)] * 2, "state": [0, 1, 1, -1, 1, 1, 0, 0, 0, -1]}
     from_grid = trace(write(tmp_path, grid), start="step", end="none", step_s=30, state="state").schedule(Draws(0, 2))
-    assert (from_grid.start.tolist(), from_grid.end.tolist()) == ([30, 120, 0], [90, 150, 30])
-    assert (from_grid.first.tolist(), from_grid.stop.tolist(), from_grid.period.tolist()) == (
+    assert (from_grid.start_s.tolist(), from_grid.end_s.tolist()) == ([30, 120, 0], [90, 150, 30])
+    assert (from_grid.first_interval.tolist(), from_grid.stop_interval.tolist(), from_grid.period_s.tolist()) == (
         [0, 2],
         [2, 3],
         [150, 150],

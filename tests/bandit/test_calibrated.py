@@ -5,7 +5,7 @@ import pytest
 
 from fedcohort.bandit import calibrated, ridge
 from fedcohort.bandit.calibrated import NoisyRidge
-from fedcohort.bandit.contextual import Calibrated, Thompson
+from fedcohort.bandit.contextual import CalibratedThompson, Thompson
 
 # lam = 1, rows (1, 0) and (1, 1) with rewards 1/2 and 1: theta_hat = (.4, .3), see test_ridge.py
 X, R = np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([0.5, 1.0])
@@ -57,10 +57,10 @@ def test_non_finite_rows_are_not_counted() -> None:
 def test_it_equals_thompson_sampling_with_gamma_sigma(scale: float) -> None:
     """Whatever gamma it is given; the posterior's deviations are sigma sqrt(.4) and sigma sqrt(.6)."""
     contexts, width = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]), scale * np.sqrt(0.45)
-    calibrated = Calibrated(1.0, scale).judge(SMALL, contexts, 99.0, 3, np.random.default_rng(7))[0]
+    calibrated = CalibratedThompson(1.0, scale).judge(SMALL, contexts, 99.0, 3, np.random.default_rng(7))[0]
     thompson = Thompson(1.0).judge(SMALL.ridge, contexts, width, 3, np.random.default_rng(7))[0]
     np.testing.assert_allclose(calibrated.score, thompson.score, rtol=1e-12)
     np.testing.assert_allclose(calibrated.exploit, contexts @ [0.4, 0.3], rtol=1e-12)
-    means, deviations = Calibrated(1.0, scale).coefficients(SMALL)
+    means, deviations = CalibratedThompson(1.0, scale).coefficients(SMALL)
     np.testing.assert_allclose(means, [0.4, 0.3], rtol=1e-14)
     np.testing.assert_allclose(deviations, np.sqrt([0.45 * 0.4, 0.45 * 0.6]), rtol=1e-14)

@@ -15,7 +15,7 @@ Y = RNG.standard_normal((4, 7))
 MU = RNG.standard_normal(7)
 WEIGHTS = 0.9 ** np.arange(4.0)[::-1]
 NAN = float("nan")
-LINEAR, SMOOTH = gaussian.Linear(0.3), gaussian.SquaredExponential(0.3, 0.7)
+LINEAR, SMOOTH = gaussian.LinearKernel(0.3), gaussian.SquaredExponentialKernel(0.3, 0.7)
 
 
 def observe(rows: np.ndarray, weights: np.ndarray = WEIGHTS) -> gaussian.Observations:
@@ -28,7 +28,7 @@ def loss(kernel: gaussian.Kernel, features: np.ndarray, f: float, rows: np.ndarr
 
 def test_covariance_by_hand() -> None:
     """X'X + 1e-4 I."""
-    covariance = gaussian.Linear(0.01).covariance(np.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.8]]), 1.0)
+    covariance = gaussian.LinearKernel(0.01).covariance(np.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.8]]), 1.0)
     np.testing.assert_allclose(covariance, [[1.0001, 0, 0.6], [0, 1.0001, 0.8], [0.6, 0.8, 1.0001]], rtol=1e-12)
 
 
@@ -109,7 +109,7 @@ def test_without_data_the_parameters_are_unchanged(kernel: gaussian.Kernel) -> N
 
 def test_the_smooth_covariance_by_hand() -> None:
     """f = 2, l = .5: 4 exp(-d^2), d^2 = 1, 4, 5 between (0, 0), (1, 0), (0, 2); and .1^2 more on the diagonal."""
-    kernel = gaussian.SquaredExponential(0.1, 0.5)
+    kernel = gaussian.SquaredExponentialKernel(0.1, 0.5)
     covariance = kernel.covariance(np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 2.0]]), 2.0)
     a, b, c = 4 * np.exp(-np.array([1.0, 4.0, 5.0]))
     np.testing.assert_allclose(covariance, [[4.01, a, b], [a, 4.01, c], [b, c, 4.01]], rtol=1e-12)
@@ -130,7 +130,7 @@ def test_a_fit_equals_torchs_adam_with_a_decaying_rate() -> None:
     """At a constant rate, rounding grew from fit to fit until it chose other clients."""
     X, weights = np.random.default_rng(3).standard_normal((2, 7)), np.ones(len(Y))
     features = torch.tensor(X, requires_grad=True)
-    adam = torch.optim.Adam([features], lr=gaussian.LEARNING_RATE)
+    adam = torch.optim.Adam([features], lr=gaussian.FIRST_LEARNING_RATE)
     falling = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: min(1.0, 2 * (1 - step / 10)))
     for _ in range(10):
         slopes = gaussian.loss_and_gradients(LINEAR, features.detach().numpy(), 1.0, observe(Y, weights))

@@ -12,7 +12,7 @@ from fedcohort.bandit import neural
 RNG = np.random.default_rng(0)
 
 
-def make_network(n: int = 6, d: int = 3, pairs: int = 4) -> tuple[neural.Network, np.ndarray]:
+def make_network(n: int = 6, d: int = 3, pairs: int = 4) -> tuple[neural.NetworkBelief, np.ndarray]:
     return neural.initial_network(d, pairs, 1.0, RNG), RNG.normal(size=(n, d))
 
 
@@ -48,7 +48,7 @@ def test_a_unit_at_exactly_zero_has_the_gradient_of_a_dead_one() -> None:
 def test_contexts_before_the_first_are_standardised_to_zero_without_a_warning() -> None:
     net, contexts = make_network()
     with np.errstate(invalid="raise", divide="raise"):
-        assert (neural.standardise(net, contexts) == 0).all()
+        assert (neural.standardise_contexts(net, contexts) == 0).all()
 
 
 def test_the_prediction_before_the_first_reward_is_zero() -> None:
@@ -130,7 +130,7 @@ def test_rounding_errors_of_a_constant_feature_are_ignored() -> None:
     net, X = make_network()
     X[:, 2] = np.where(np.arange(len(X)) % 2, 1.0, 1.0 + 6e-8)
     X[:, 1] = np.where(np.arange(len(X)) % 2, 1.0, 1.001)
-    rows = neural.standardise(neural.update_moments(net, X), X)
+    rows = neural.standardise_contexts(neural.update_moments(net, X), X)
     np.testing.assert_array_equal(rows[:, 2], 0.0)
     np.testing.assert_allclose(np.abs(rows[:, 1]), 1.0, rtol=1e-6)
 
@@ -142,7 +142,7 @@ def test_contexts_are_standardised_over_all_scored_clients() -> None:
     past = neural.update_moments(neural.update_moments(net, a), b)
     all_contexts = np.concatenate([a, b])
     expected = (all_contexts[:, :2] - all_contexts[:, :2].mean(axis=0)) / all_contexts[:, :2].std(axis=0)
-    standardised = neural.standardise(past, all_contexts)
+    standardised = neural.standardise_contexts(past, all_contexts)
     np.testing.assert_allclose(standardised[:, :2], expected, rtol=1e-10)
     np.testing.assert_array_equal(standardised[:, 2], 0.0)
 
@@ -152,7 +152,7 @@ def test_contexts_of_any_scale_are_standardised_equally() -> None:
     net, X = make_network()
     small = neural.update_moments(net, 1e-25 * X)
     np.testing.assert_allclose(
-        neural.standardise(small, 1e-25 * X), neural.standardise(neural.update_moments(net, X), X)
+        neural.standardise_contexts(small, 1e-25 * X), neural.standardise_contexts(neural.update_moments(net, X), X)
     )
 
 
@@ -161,7 +161,7 @@ def test_a_selection_reduces_the_uncertainty() -> None:
     net, X = make_network()
     net = neural.predict_with_bonus(net, X)[2]
     after = neural.add_selected_gradients(net, X[:2])
-    G = neural.output_gradients(net.theta, neural.standardise(net, X[:2]))
+    G = neural.output_gradients(net.theta, neural.standardise_contexts(net, X[:2]))
     np.testing.assert_allclose(after.Z, np.eye(32) + G.T @ G / 8, rtol=1e-12)
     assert (neural.predict_with_bonus(after, X)[1][:2] < neural.predict_with_bonus(net, X)[1][:2]).all()
     slim = neural.add_selected_gradients(replace(net, Z=np.ones(32)), X[:2])

@@ -21,7 +21,7 @@ def test_one_round_by_hand() -> None:
     np.testing.assert_allclose(pi @ P, [0.89858322, 0.10141678], atol=5e-9)
     assert (pi @ P @ THETA).item() == pytest.approx(0.91886658, abs=5e-9)
     soft = restless.update_regressions(restless.initial_belief(1, 2, 1.0, None), pi, X, R)
-    np.testing.assert_allclose(restless.coefficients(soft)[:, 0], [0.44954415, 0.00181789], atol=5e-9)
+    np.testing.assert_allclose(restless.reward_coefficients(soft)[:, 0], [0.44954415, 0.00181789], atol=5e-9)
 
 
 def make_state(belief: list[float], counts: np.ndarray, theta: np.ndarray = THETA) -> restless.HiddenMarkov:
@@ -39,7 +39,7 @@ def test_learning_equals_the_steps_by_hand() -> None:
     past = make_state([0.5, 0.5], np.array([[8.0, 0.0], [1.0, 7.0]]))
     np.testing.assert_allclose(restless.transition_matrix(past.counts), P, rtol=1e-14)
     np.testing.assert_allclose(restless.next_belief(past), [0.55, 0.45], rtol=1e-14)
-    np.testing.assert_allclose(restless.predict(past, X), [0.64], rtol=1e-14)
+    np.testing.assert_allclose(restless.predict_rewards(past, X), [0.64], rtol=1e-14)
     after = restless.add_rewards(past, X, R)
     np.testing.assert_allclose(after.belief, [0.99797603, 0.00202397], atol=5e-9)
     a, b = after.belief
@@ -88,7 +88,7 @@ def test_equal_states_stay_equal_so_a_run_starts_with_different_ones() -> None:
     for reward in (0.3, 2.0, -1.0):
         equal_states = restless.add_rewards(equal_states, X, np.array([reward]))
         np.testing.assert_array_equal(equal_states.belief, [0.5, 0.5])
-    theta = restless.coefficients(restless.initial_belief(4, 2, 0.5, np.random.default_rng(0)))
+    theta = restless.reward_coefficients(restless.initial_belief(4, 2, 0.5, np.random.default_rng(0)))
     assert (np.abs(theta) > 0).all()
     assert (np.abs(theta) < restless.MAX_THETA_0).all()
     assert (theta[0] != theta[1]).all()
@@ -105,7 +105,7 @@ def test_a_switching_world_is_followed() -> None:
     for t in range(200):
         theta = np.eye(2)[t // 10 % 2]
         if t >= 100 and t % 10 >= 2:
-            picks.append(int(np.argmax(restless.predict(past, np.eye(2)))) == t // 10 % 2)
+            picks.append(int(np.argmax(restless.predict_rewards(past, np.eye(2)))) == t // 10 % 2)
         rows = rng.random((5, 2))
         past = restless.add_rewards(past, rows, rows @ theta + 0.05 * rng.normal(size=5))
     assert np.mean(picks) > 0.95
@@ -119,7 +119,7 @@ def test_non_finite_rewards_are_not_learned_from() -> None:
     np.testing.assert_allclose(after.belief, [0.9, 0.1], rtol=1e-14)  # a round has gone by all the same
     np.testing.assert_array_equal(after.V, past.V)
     np.testing.assert_array_equal(after.counts, past.counts)
-    assert np.isnan(restless.predict(past, rows)).tolist() == [True, False, True]
+    assert np.isnan(restless.predict_rewards(past, rows)).tolist() == [True, False, True]
 
 
 def test_the_mean_and_deviation_over_states_by_hand() -> None:

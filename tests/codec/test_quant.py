@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from codec_harness import draw_normal, make_generator_factory, make_layout
-from fedcohort.codec.quant import dequantise, hadamard, pack_bits, quantise, unpack_bits
+from fedcohort.codec.quant import dequantise, hadamard_transform, pack_bits, quantise, unpack_bits
 from yaml_words import make
 
 EVENLY = (np.arange(1000) + 0.5) / 1000  # u in [0, 1), so that shares of 1/1000 are exact
@@ -81,14 +81,14 @@ def test_the_bytes_of_a_quantised_update() -> None:
 
 
 def test_hadamard_by_hand() -> None:
-    assert hadamard(np.array([1.0, 0, 0, 0])).tolist() == [0.5] * 4
+    assert hadamard_transform(np.array([1.0, 0, 0, 0])).tolist() == [0.5] * 4
     kron = np.ones((1, 1))
     for _ in range(3):
         kron = np.kron(np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2), kron)
     x = np.random.default_rng(0).normal(size=8)
-    np.testing.assert_allclose(hadamard(x), kron @ x, atol=1e-14)
-    np.testing.assert_allclose(hadamard(hadamard(x)), x, atol=1e-14)
-    assert hadamard(np.array([3.0])).tolist() == [3]
+    np.testing.assert_allclose(hadamard_transform(x), kron @ x, atol=1e-14)
+    np.testing.assert_allclose(hadamard_transform(hadamard_transform(x)), x, atol=1e-14)
+    assert hadamard_transform(np.array([3.0])).tolist() == [3]
 
 
 def test_a_rotation_without_quantisation_is_inverted() -> None:

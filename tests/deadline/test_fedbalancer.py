@@ -198,7 +198,7 @@ def test_the_end_of_the_warm_up(n_clients: int, n_known: int, warm: bool) -> Non
 @pytest.mark.filterwarnings("error")
 def test_an_empty_cohort_still_gets_a_deadline() -> None:
     nobody = Timing(*(np.empty(0) for _ in range(4)))
-    ctx = replace(context(infer=1.0), selected=np.empty(0, dtype=np.int64), expected=nobody)
+    ctx = replace(context(infer=1.0), selected_ids=np.empty(0, dtype=np.int64), expected=nobody)
     part = fedbalancer(warmup=True)
     assert part.announce(part.init(population()), ctx) == pytest.approx(58 / 3)
 
@@ -207,7 +207,7 @@ def test_partial_epochs() -> None:
     """20 s less 2 down, 3 up and 1 of looking leave 14: three epochs of 4, none of 15."""
     one = np.ones(2)
     timing = Timing(2 * one, one, np.array([4.0, 15.0]), 3 * one)
-    assert compute_outcome(timing, E, 20.0, fedbalancer().partial_work).units.tolist() == [3, 0]
+    assert compute_outcome(timing, E, 20.0, fedbalancer().partial_work).units_done.tolist() == [3, 0]
 
 
 @pytest.mark.parametrize(("option", "wrong"), [("w", 0), ("dss", 2.0), ("grid", 0.0), ("warmup", 1)])

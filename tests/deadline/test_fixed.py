@@ -25,7 +25,7 @@ def test_the_example_of_the_specification(k: float, deadline: float, completed: 
     announced = fixed.announce(None, ctx)
     assert announced == pytest.approx(deadline, rel=1e-12)
     closing = compute_outcome(ctx.expected, 5, fixed.close(None, T, announced) + 1e-9, fixed.partial_work)
-    assert closing.arrived.sum() == completed
+    assert closing.is_in_time.sum() == completed
 
 
 def test_the_mean_is_over_all_clients_not_over_the_selected() -> None:
@@ -44,4 +44,4 @@ def test_partial_work_keeps_the_slowest() -> None:
     for k, units in ((1.0, 0), (2.0, 3)):
         fixed = Fixed(k, partial_work=True)
         closing = compute_outcome(ctx.expected, 5, fixed.close(None, T, fixed.announce(None, ctx)), fixed.partial_work)
-        assert closing.units[4] == units
+        assert closing.units_done[4] == units

@@ -34,8 +34,8 @@ def test_the_cohort_arrives_out_of_the_larger_selection(factor: float, requested
     finish = np.random.default_rng(selected).permutation(np.arange(1.0, selected + 1))
     closing = played(factor, requested, finish)
     assert closing.train_s == requested
-    assert closing.arrived.tolist() == (finish <= requested).tolist()
-    assert closing.units.tolist() == [
+    assert closing.is_in_time.tolist() == (finish <= requested).tolist()
+    assert closing.units_done.tolist() == [
         4 if finish_s <= requested else 0 for finish_s in finish
     ]  # all of the work, or none
 
@@ -43,13 +43,13 @@ def test_the_cohort_arrives_out_of_the_larger_selection(factor: float, requested
 @pytest.mark.parametrize(("n_available", "arrived"), [(13, 10), (12, 10), (10, 10), (9, 9), (1, 1), (0, 0)])
 def test_with_too_few_available_clients_all_arrive(n_available: int, arrived: int) -> None:
     closing = played(1.3, 10, np.arange(1.0, n_available + 1))
-    assert closing.arrived.sum() == closing.train_s == arrived
+    assert closing.is_in_time.sum() == closing.train_s == arrived
 
 
 def test_a_larger_cohort_is_waited_for_in_the_same_proportion() -> None:
     """26 / 1.3 = 20 clients are waited for, and all of them with a factor of 1."""
-    assert played(1.3, 10, np.arange(1.0, 27)).arrived.sum() == 20
-    assert played(1.0, 10, np.arange(1.0, 27)).arrived.sum() == 26
+    assert played(1.3, 10, np.arange(1.0, 27)).is_in_time.sum() == 20
+    assert played(1.0, 10, np.arange(1.0, 27)).is_in_time.sum() == 26
 
 
 def test_no_deadline_is_announced() -> None:

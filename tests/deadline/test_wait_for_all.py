@@ -20,8 +20,8 @@ def test_no_deadline_is_announced_and_the_slowest_closes_the_round() -> None:
 
 def test_partial_work_has_no_effect() -> None:
     with_it, without = (
-        compute_outcome(TIMING, 5, WaitForAll(partial).close(None, TIMING.finish(5), math.inf), partial)
+        compute_outcome(TIMING, 5, WaitForAll(partial).close(None, TIMING.finish_s(5), math.inf), partial)
         for partial in (True, False)
     )
-    assert with_it.units.tolist() == without.units.tolist() == [5] * 5
+    assert with_it.units_done.tolist() == without.units_done.tolist() == [5] * 5
     assert with_it.train_s == without.train_s == 10

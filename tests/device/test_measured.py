@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from fedcohort.device.base import Workload
-from fedcohort.device.measured import BLOCK, Link, Speeds, bounded_normal_moment
+from fedcohort.device.measured import PAIRS_PER_BLOCK, DeviceSpeeds, LinkSpeeds, bounded_normal_moment
 from fedcohort.rng import Draws
 
 
@@ -37,7 +37,7 @@ def test_a_constant_is_its_own_mean() -> None:
 
 
 def test_each_client_has_its_own_mean() -> None:
-    deviation = np.random.default_rng(0).uniform(0, 1, 2 * BLOCK + 7)
+    deviation = np.random.default_rng(0).uniform(0, 1, 2 * PAIRS_PER_BLOCK + 7)
     deviation[5] = deviation[-1]
     least = np.full(len(deviation), 0.1)
     means = bounded_normal_moment(deviation, least, 1)
@@ -66,27 +66,31 @@ def test_a_round_by_hand(z: int, sample_s: float, share: float) -> None:
     A unit of 6 sample-times of 5 epochs each is 30 trainings of a sample; 4 sample-times of forward passes are 20.
     """
     ones = np.ones(1)
-    speeds = Speeds.from_moments(
-        2 * ones, 0.5 * ones, ones, Link.from_moments(100 * ones, 50 * ones), Link.from_moments(10 * ones, 5 * ones)
+    speeds = DeviceSpeeds.from_moments(
+        2 * ones,
+        0.5 * ones,
+        ones,
+        LinkSpeeds.from_moments(100 * ones, 50 * ones),
+        LinkSpeeds.from_moments(10 * ones, 5 * ones),
     )
     work = Workload(6 * ones, 4 * ones, 3, 1000 * ones, 20 * ones, epochs=5)
     timing = speeds.sample(np.array([2]), work, FixedDraws(z, 4, 0))
-    assert timing.unit[0] == pytest.approx(30 * sample_s)
-    assert timing.infer[0] == pytest.approx(20 * sample_s)
-    assert timing.down[0] == pytest.approx(10 / share)
-    assert timing.up[0] == pytest.approx(2 / share)
+    assert timing.unit_s[0] == pytest.approx(30 * sample_s)
+    assert timing.infer_s[0] == pytest.approx(20 * sample_s)
+    assert timing.down_s[0] == pytest.approx(10 / share)
+    assert timing.up_s[0] == pytest.approx(2 / share)
 
 
 def test_training_and_both_links_are_drawn_independently() -> None:
     ones = np.ones(20_000)
-    speeds = Speeds.from_moments(
-        ones, 0.1 * ones, 0 * ones, Link.from_moments(ones, 0.1 * ones), Link.from_moments(ones, 0.1 * ones)
+    speeds = DeviceSpeeds.from_moments(
+        ones, 0.1 * ones, 0 * ones, LinkSpeeds.from_moments(ones, 0.1 * ones), LinkSpeeds.from_moments(ones, 0.1 * ones)
     )
     clients = np.arange(len(ones))
     timing = speeds.sample(clients, Workload(ones, 0 * ones, 1, ones, ones), Draws(0, len(ones), 3))
-    correlation = np.corrcoef([timing.unit, timing.down, timing.up])
+    correlation = np.corrcoef([timing.unit_s, timing.down_s, timing.up_s])
     assert np.abs(correlation[np.triu_indices(3, 1)]).max() < 5 / math.sqrt(len(ones))
-    assert timing.unit.std() == pytest.approx(0.1, rel=0.05)
+    assert timing.unit_s.std() == pytest.approx(0.1, rel=0.05)
 
 
 def cut_off_mean(least: float, deviation: float) -> float:
@@ -101,22 +105,22 @@ def test_expected_seconds_by_hand() -> None:
     Links have no deviation: 1000 bytes at 100 a second, 20 at 10.
     """
     ones, none = np.ones(1), np.zeros(1)
-    speeds = Speeds.from_moments(
-        2 * ones, 2 * ones, ones, Link.from_moments(100 * ones, none), Link.from_moments(10 * ones, none)
+    speeds = DeviceSpeeds.from_moments(
+        2 * ones, 2 * ones, ones, LinkSpeeds.from_moments(100 * ones, none), LinkSpeeds.from_moments(10 * ones, none)
     )
     timing = speeds.expect(Workload(6 * ones, 4 * ones, 3, 1000 * ones, 20 * ones, epochs=5))
     sample_s = 2 * cut_off_mean(0.5, 1.0)
     assert sample_s == pytest.approx(2 * 1.197797, rel=1e-6)
-    assert timing.unit[0] == pytest.approx(30 * sample_s, rel=1e-5)
-    assert timing.infer[0] == pytest.approx(20 * sample_s, rel=1e-5)
-    assert (timing.down[0], timing.up[0]) == pytest.approx((10, 2))
+    assert timing.unit_s[0] == pytest.approx(30 * sample_s, rel=1e-5)
+    assert timing.infer_s[0] == pytest.approx(20 * sample_s, rel=1e-5)
+    assert (timing.down_s[0], timing.up_s[0]) == pytest.approx((10, 2))
 
 
 def test_expected_seconds_of_a_link_by_hand() -> None:
     """Speeds of 100 +- 50: the mean seconds of 1000 bytes are 10 E[1 / max(.1, 1 + Z / 2)], and half for 500."""
     low = (0.1 - 1) / 0.5
     inverse, _ = quad(lambda z: norm.pdf(z) / (1 + 0.5 * z), low, 9, epsabs=1e-12, limit=500)
-    link = Link.from_moments(np.full(2, 100.0), np.full(2, 50.0))
+    link = LinkSpeeds.from_moments(np.full(2, 100.0), np.full(2, 50.0))
     seconds = 10 * (norm.cdf(low) / 0.1 + inverse)
     assert link.expect(np.array([1000.0, 500.0])) == pytest.approx([seconds, seconds / 2], rel=1e-4)
     assert seconds > 13
@@ -125,17 +129,17 @@ def test_expected_seconds_of_a_link_by_hand() -> None:
 def test_selecting_rows_applies_to_all_columns() -> None:
     """Device k has k + 1 seconds, a deviation of a half, a tenth at least, and links of 10 and 20 times k + 1."""
     k = np.arange(3) + 1.0
-    speeds = Speeds.from_moments(
-        k, 0.5 * k, 0.1 * k, Link.from_moments(10 * k, 5 * k), Link.from_moments(20 * k, 0 * k)
+    speeds = DeviceSpeeds.from_moments(
+        k, 0.5 * k, 0.1 * k, LinkSpeeds.from_moments(10 * k, 5 * k), LinkSpeeds.from_moments(20 * k, 0 * k)
     )
-    taken = speeds.take(np.array([2, 0]))
+    taken = speeds.select_rows(np.array([2, 0]))
     work = Workload(np.ones(2), np.ones(2), 1, np.full(2, 60.0), np.full(2, 60.0))
     timing = taken.expect(work)
     sample_s = cut_off_mean(0.1, 0.5)
-    assert timing.unit == pytest.approx([3 * sample_s, sample_s], rel=1e-5)
-    assert timing.up == pytest.approx([1, 3])
-    assert timing.down[1] == pytest.approx(3 * timing.down[0])
+    assert timing.unit_s == pytest.approx([3 * sample_s, sample_s], rel=1e-5)
+    assert timing.up_s == pytest.approx([1, 3])
+    assert timing.down_s[1] == pytest.approx(3 * timing.down_s[0])
     drawn = taken.sample(np.array([0, 1]), work, FixedDraws(-9, 2, 0))
-    assert drawn.unit == pytest.approx([0.3, 0.1])
-    assert drawn.down == pytest.approx([20, 60])
-    assert drawn.up == pytest.approx([1, 3])
+    assert drawn.unit_s == pytest.approx([0.3, 0.1])
+    assert drawn.down_s == pytest.approx([20, 60])
+    assert drawn.up_s == pytest.approx([1, 3])

@@ -10,7 +10,7 @@ import pytest
 
 from fedcohort.deadline.base import compute_outcome
 from fedcohort.device.base import Timing, Workload
-from fedcohort.device.phones import BATCH_TIMES, LINKS, Phones
+from fedcohort.device.phones import BATCH_TIMES, LINK_SPEEDS, Phones
 from fedcohort.errors import OptionError
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
@@ -37,20 +37,20 @@ def phones(proportions: tuple[float, ...] = COUNTS, workload: str = "femnist", s
 def test_five_epochs_of_ten_batches(kind: tuple[float, ...], seconds: float) -> None:
     """100 samples in tens are 10 batches of .179, .588 or 1.642 s. 95 samples, 9.5 batches, take a twentieth less."""
     timing = phones(kind).expect(np.arange(2), job(np.array([100, 95])), Draws(0, 2))
-    assert timing.finish(E) == pytest.approx([seconds, 0.95 * seconds], rel=1e-6)
+    assert timing.finish_s(E) == pytest.approx([seconds, 0.95 * seconds], rel=1e-6)
 
 
 @pytest.mark.parametrize(("workload", "seconds"), [("shakespeare", 286.21), ("celeba", 539.2), ("reddit", 259.6)])
 def test_batch_times_depend_on_the_workload(workload: str, seconds: float) -> None:
     """1000 samples once on a Nexus: 10 batches of 100 at 28.621 s, or 100 of 10 at 5.392 or 2.596 s."""
     work = Workload(np.array([1000.0]), np.zeros(1), 1, np.zeros(1), np.zeros(1))
-    assert phones(NEXUS, workload).expect(np.arange(1), work, Draws(0, 1)).unit[0] == pytest.approx(seconds, rel=1e-6)
+    assert phones(NEXUS, workload).expect(np.arange(1), work, Draws(0, 1)).unit_s[0] == pytest.approx(seconds, rel=1e-6)
 
 
 def test_scale_and_har_are_multiples_of_femnist() -> None:
     clients, work = np.arange(9), job(np.arange(9) + 50)
     usual, tiny, har = (
-        phones(COUNTS, *options).sample(clients, work, Draws(0, 9, 1)).unit
+        phones(COUNTS, *options).sample(clients, work, Draws(0, 9, 1)).unit_s
         for options in (("femnist", 1.0), ("femnist", 1e-4), ("har", 1.0))
     )
     np.testing.assert_allclose(tiny, 1e-4 * usual)
@@ -64,7 +64,7 @@ def test_expected_seconds_of_a_phone_by_hand() -> None:
     """
     work = Workload(np.full(1, 10.0), np.zeros(1), 1, np.zeros(1), np.zeros(1), epochs=3)
     timing = phones(NEXUS, "celeba").expect(np.arange(1), work, Draws(0, 1))
-    assert timing.unit[0] == pytest.approx(16.176, rel=1e-6)
+    assert timing.unit_s[0] == pytest.approx(16.176, rel=1e-6)
 
 
 class Typical(Draws):
@@ -98,7 +98,7 @@ class Fastest(Typical):
 def test_a_batch_takes_a_millisecond_at_least() -> None:
     """Ten samples are one batch of 10."""
     work = Workload(np.full(1, 10.0), np.zeros(1), 1, np.zeros(1), np.zeros(1))
-    assert phones(NEXUS, "celeba").sample(np.arange(1), work, Fastest(0, 1, 0)).unit[0] == pytest.approx(1e-3)
+    assert phones(NEXUS, "celeba").sample(np.arange(1), work, Fastest(0, 1, 0)).unit_s[0] == pytest.approx(1e-3)
 
 
 def test_the_model_of_femnist_on_a_link() -> None:
@@ -107,25 +107,25 @@ def test_the_model_of_femnist_on_a_link() -> None:
     Over the rounds they take longer, as 1 / v is convex: E[1 / (1 + c Z)] = 1 + c^2 + 3 c^4 + 15 c^6 + ... at c = .293.
     """
     work, draws = job(np.array([10]), 6_603_710 * 4), Typical(0, 1, 0)
-    at_mean = phones().sample(np.arange(1), work, draws).down[0]
+    at_mean = phones().sample(np.arange(1), work, draws).down_s[0]
     assert at_mean == pytest.approx(5.9745, abs=5e-5)
     c = 1264.95 / 4317.63
-    mean = phones().expect(np.arange(1), work, draws).down[0]
+    mean = phones().expect(np.arange(1), work, draws).down_s[0]
     assert mean / at_mean == pytest.approx(1 + c**2 + 3 * c**4 + 15 * c**6 + 105 * c**8, rel=0.02)
 
 
 def test_phones_and_links_follow_the_proportions() -> None:
     clients = np.arange(20_000)
     timing = phones().expect(clients, job(np.full(20_000, 100), 1e6), Draws(3, 20_000, 7))
-    classes, counts = np.unique(np.round(timing.unit * E, 3), return_counts=True)
+    classes, counts = np.unique(np.round(timing.unit_s * E, 3), return_counts=True)
     assert classes.tolist() == [8.95, 29.4, 82.1]
     p = np.array(COUNTS[::-1]) / sum(COUNTS)
     assert (np.abs(counts / 20_000 - p) < 5 * np.sqrt(p * (1 - p) / 20_000)).all()
-    links, people = np.unique(np.round(timing.down, 9), return_counts=True)
-    assert len(links) == len(np.unique(np.round(timing.up, 9))) == len(LINKS) == 19
+    links, people = np.unique(np.round(timing.down_s, 9), return_counts=True)
+    assert len(links) == len(np.unique(np.round(timing.up_s, 9))) == len(LINK_SPEEDS) == 19
     assert (np.abs(people - 20_000 / 19) < 5 * np.sqrt(20_000 / 19)).all()
-    slow = timing.unit > 16
-    assert timing.down[slow].mean() == pytest.approx(timing.down.mean(), rel=0.05)  # drawn independently
+    slow = timing.unit_s > 16
+    assert timing.down_s[slow].mean() == pytest.approx(timing.down_s.mean(), rel=0.05)  # drawn independently
 
 
 def test_phones_and_links_depend_on_the_seed_and_stay_for_the_run() -> None:
@@ -133,16 +133,16 @@ def test_phones_and_links_depend_on_the_seed_and_stay_for_the_run() -> None:
     first, later, other_seed = (
         phones().expect(clients, work, Draws(*arguments)) for arguments in ((0, 60), (0, 60, 9), (1, 60))
     )
-    assert np.array_equal(first.unit, later.unit)
-    assert np.array_equal(first.down, later.down)
-    assert not np.array_equal(first.unit, other_seed.unit)
-    assert not np.array_equal(first.down, other_seed.down)
+    assert np.array_equal(first.unit_s, later.unit_s)
+    assert np.array_equal(first.down_s, later.down_s)
+    assert not np.array_equal(first.unit_s, other_seed.unit_s)
+    assert not np.array_equal(first.down_s, other_seed.down_s)
 
 
 def test_rounds_vary_by_the_measured_amounts() -> None:
     """A Nexus takes 1642 +- 99.5 ms a batch: over 500 rounds, its mean and deviation within 5 standard errors."""
     work = Workload(np.full(1, 10.0), np.zeros(1), 1, np.zeros(1), np.zeros(1))
-    batch = np.array([phones(NEXUS).sample(np.arange(1), work, Draws(0, 1, t)).unit[0] for t in range(500)])
+    batch = np.array([phones(NEXUS).sample(np.arange(1), work, Draws(0, 1, t)).unit_s[0] for t in range(500)])
     assert batch.mean() == pytest.approx(1.642, abs=5 * 0.0995 / np.sqrt(500))
     assert batch.std() == pytest.approx(0.0995, rel=5 / np.sqrt(1000))
 
@@ -150,8 +150,10 @@ def test_rounds_vary_by_the_measured_amounts() -> None:
 def test_no_link_is_slower_than_a_tenth_of_its_mean() -> None:
     clients = np.arange(20_000)
     timing = phones().sample(clients, job(clients, 1024.0), Draws(0, 20_000, 0))
-    assert timing.down.max() <= 10 / LINKS[:, 0].min() + 1e-12
-    assert timing.up.max() == pytest.approx(10 / LINKS[:, 2].min())  # seven in a thousand of that one's are cut off
+    assert timing.down_s.max() <= 10 / LINK_SPEEDS[:, 0].min() + 1e-12
+    assert timing.up_s.max() == pytest.approx(
+        10 / LINK_SPEEDS[:, 2].min()
+    )  # seven in a thousand of that one's are cut off
 
 
 @pytest.mark.skipif(
@@ -170,7 +172,7 @@ def test_the_mean_job_of_fedbalancer_on_uci_har(nexus: int, redmi: int, seconds:
     n = np.unique(subjects, return_counts=True)[1]
     assert len(n) == nexus + redmi == 21
     slow, middle = (phones(kind, "har").expect(np.arange(21), job(n), Draws(0, 21)) for kind in (NEXUS, REDMI))
-    mean = (nexus * slow.finish(E).mean() + redmi * middle.finish(E).mean()) / 21
+    mean = (nexus * slow.finish_s(E).mean() + redmi * middle.finish_s(E).mean()) / 21
     assert mean == pytest.approx(seconds, rel=0.03)
 
 
@@ -204,11 +206,11 @@ def test_rounds_last_as_long_as_in_the_authors_logs(seed: int, nexus: int) -> No
             two = [getattr(phones(kind, "har"), how)(everybody, work, Draws(t, 21, t)) for kind in (NEXUS, REDMI)]
             return Timing(*(np.where(slow, *(getattr(of, part) for of in two)) for part in PARTS))
 
-        T[t] = mixed("expect").finish(E).mean()
+        T[t] = mixed("expect").finish_s(E).mean()
         timing = mixed("sample")
         cohort = Timing(*(getattr(timing, part)[chosen] for part in PARTS))
         wait_for_all[t] = compute_outcome(cohort, E, np.inf, partial_work=False).train_s
-        arrived[t] = compute_outcome(cohort, E, deadline, partial_work=False).arrived.sum()
+        arrived[t] = compute_outcome(cohort, E, deadline, partial_work=False).is_in_time.sum()
         partial[t] = compute_outcome(cohort, E, deadline, partial_work=True).train_s
     assert T.mean() == pytest.approx(deadline, rel=0.03)
     assert np.median(wait_for_all) == pytest.approx(np.median(logged("fedavg_WFA", seed, "dur")), rel=0.03)
@@ -223,4 +225,4 @@ def test_the_proportions_must_be_three_and_not_all_zero(proportions: list[float]
 
 
 def test_every_workload_has_three_classes() -> None:
-    assert all(len(time.ms) == 3 for time in BATCH_TIMES.values())
+    assert all(len(time.phone_ms) == 3 for time in BATCH_TIMES.values())

@@ -36,12 +36,12 @@ class FixedDraws(Draws):
 )
 def test_the_quantiles_of_the_specification(x: float, seconds: float) -> None:
     timing = FLASH.sample(np.array([0]), job(np.array([0])), FixedDraws(x, 1, 0))  # type: ignore[arg-type]
-    assert timing.unit[0] == pytest.approx(seconds, rel=1e-12)
+    assert timing.unit_s[0] == pytest.approx(seconds, rel=1e-12)
 
 
 def test_moments_over_many_clients() -> None:
     clients = np.arange(90_000)
-    t = FLASH.sample(clients, job(clients), Draws(3, len(clients), 0)).unit
+    t = FLASH.sample(clients, job(clients), Draws(3, len(clients), 0)).unit_s
     assert t.min() >= N
     assert t.mean() == pytest.approx(1100, abs=4 * 1000 / 300)
     assert t.std() == pytest.approx(1000, abs=4 * 1000 * math.sqrt(8) / 600)  # kurtosis 9
@@ -52,7 +52,7 @@ def test_moments_over_many_clients() -> None:
 def test_expected_is_the_mean_and_ignores_the_round() -> None:
     clients = np.array([2, 5])
     for round_ in (0, 7):
-        assert FLASH.expect(clients, job(clients), Draws(0, 9, round_)).unit.tolist() == [1100.0, 1100.0]
+        assert FLASH.expect(clients, job(clients), Draws(0, 9, round_)).unit_s.tolist() == [1100.0, 1100.0]
 
 
 @pytest.mark.parametrize("epochs", [1, 2, 5])
@@ -60,25 +60,25 @@ def test_a_whole_job_takes_the_same_time_however_many_epochs_it_has(epochs: int)
     clients, draws = np.arange(4), Draws(1, 4, 3)
     whole_job = FLASH.sample(clients, job(clients, epochs), draws)
     once = FLASH.sample(clients, job(clients, 1), draws)
-    np.testing.assert_allclose(epochs * whole_job.unit, once.unit)
+    np.testing.assert_allclose(epochs * whole_job.unit_s, once.unit_s)
 
 
 def test_a_forward_pass_has_the_speed_of_the_round() -> None:
     clients = np.arange(50)
     timing = FLASH.sample(clients, job(clients), Draws(0, 50, 1))
-    np.testing.assert_allclose(3 * timing.infer, timing.unit)
-    assert timing.down.tolist() == timing.up.tolist() == [0.0] * 50
+    np.testing.assert_allclose(3 * timing.infer_s, timing.unit_s)
+    assert timing.down_s.tolist() == timing.up_s.tolist() == [0.0] * 50
 
 
 def test_unit_s_is_the_length_of_a_sample_time() -> None:
     clients, draws = np.arange(5), Draws(0, 5, 1)
     slow = ShiftedExponential(alpha=1.0, lam=LAM, unit_s=0.25, persistent=False).sample(clients, job(clients), draws)
-    np.testing.assert_allclose(slow.unit, FLASH.sample(clients, job(clients), draws).unit / 4)
+    np.testing.assert_allclose(slow.unit_s, FLASH.sample(clients, job(clients), draws).unit_s / 4)
 
 
 def test_without_persistence_no_client_is_slow_for_good() -> None:
     clients = np.arange(200)
-    rounds = np.stack([FLASH.sample(clients, job(clients), Draws(0, 200, t)).unit for t in range(200)])
+    rounds = np.stack([FLASH.sample(clients, job(clients), Draws(0, 200, t)).unit_s for t in range(200)])
     # Client means over 200 rounds differ by 1000 / sqrt(200) = 71 around 1100, no more.
     assert rounds.mean(0).std() == pytest.approx(71, rel=0.25)
 
@@ -86,11 +86,11 @@ def test_without_persistence_no_client_is_slow_for_good() -> None:
 def test_persistent_clients_keep_their_own_lambda() -> None:
     device = ShiftedExponential(alpha=1.0, lam=LAM, unit_s=1.0, persistent=True)
     clients = np.arange(300)
-    mean = device.expect(clients, job(clients), Draws(0, 300)).unit
-    np.testing.assert_array_equal(mean, device.expect(clients, job(clients), Draws(0, 300, 17)).unit)
+    mean = device.expect(clients, job(clients), Draws(0, 300)).unit_s
+    np.testing.assert_array_equal(mean, device.expect(clients, job(clients), Draws(0, 300, 17)).unit_s)
     lambda_i = mean / N - 1
     assert lambda_i.mean() == pytest.approx(LAM, abs=4 * LAM / math.sqrt(300))
-    t = np.stack([device.sample(clients, job(clients), Draws(0, 300, t)).unit for t in range(400)]) / N - 1
+    t = np.stack([device.sample(clients, job(clients), Draws(0, 300, t)).unit_s for t in range(400)]) / N - 1
     np.testing.assert_allclose(
         t.mean(0), lambda_i, rtol=5 / math.sqrt(400)
     )  # mean of lambda_i Exp(1), 5 standard errors

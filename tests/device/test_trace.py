@@ -54,47 +54,47 @@ def test_clients_take_the_rows_in_the_order_of_names(tmp_path: Path, suffix: str
         device.expect(np.arange(3), job(3), Draws(0, 3)),
         device.sample(np.arange(3), job(3), Draws(0, 3, 1)),
     ):
-        assert timing.unit == pytest.approx([0.8, 1.6, 2.4])
-        assert timing.infer == pytest.approx([0.2, 0.4, 0.6])
-        assert timing.down == pytest.approx([0.06, 0.03, 0.02])
-        assert timing.up == pytest.approx([3, 1.5, 1])
+        assert timing.unit_s == pytest.approx([0.8, 1.6, 2.4])
+        assert timing.infer_s == pytest.approx([0.2, 0.4, 0.6])
+        assert timing.down_s == pytest.approx([0.06, 0.03, 0.02])
+        assert timing.up_s == pytest.approx([3, 1.5, 1])
 
 
 def test_names_can_be_strings_and_rows_can_be_left_over(tmp_path: Path) -> None:
     device = trace(write(tmp_path, {**COLUMNS, "client": ["c", "a", "b"]}))
-    assert device.expect(np.array([1]), job(1), Draws(0, 2)).unit == pytest.approx([1.6])
+    assert device.expect(np.array([1]), job(1), Draws(0, 2)).unit_s == pytest.approx([1.6])
 
 
 @pytest.mark.parametrize(("unit", "factor"), [("KiB/s", 1.0), ("kB/s", 1.024), ("kbit/s", 8.192), ("bytes/s", 1024.0)])
 def test_units_of_speed_are_converted(tmp_path: Path, unit: str, factor: float) -> None:
     """A KiB is 1.024 kB, or 8.192 kbit, or 1024 bytes, and as much slower is a link of as many."""
     timing = trace(write(tmp_path, COLUMNS), unit=unit).expect(np.arange(3), job(3), Draws(0, 3))
-    assert timing.down == pytest.approx(factor * np.array([0.06, 0.03, 0.02]))
-    assert timing.up == pytest.approx(factor * np.array([3, 1.5, 1]))
+    assert timing.down_s == pytest.approx(factor * np.array([0.06, 0.03, 0.02]))
+    assert timing.up_s == pytest.approx(factor * np.array([3, 1.5, 1]))
 
 
 def test_seconds_can_be_per_batch(tmp_path: Path) -> None:
     timing = trace(write(tmp_path, COLUMNS), batch=4).expect(np.arange(3), job(3), Draws(0, 3))
-    assert timing.unit == pytest.approx([0.2, 0.4, 0.6])
+    assert timing.unit_s == pytest.approx([0.2, 0.4, 0.6])
 
 
 @pytest.mark.parametrize("epochs", [1, 5])
 def test_a_unit_is_an_epoch_over_all_samples(tmp_path: Path, epochs: int) -> None:
     """Eight samples are trained on in each epoch, however many epochs a sample-time stands for."""
     timing = trace(write(tmp_path, COLUMNS)).expect(np.arange(3), job(3, epochs), Draws(0, 3))
-    assert timing.unit == pytest.approx([0.8, 1.6, 2.4])
+    assert timing.unit_s == pytest.approx([0.8, 1.6, 2.4])
 
 
 def test_columns_have_the_names_that_options_give(tmp_path: Path) -> None:
     path = write(tmp_path, {"who": [1, 2], "s": [1.0, 2.0], "d": [4.0, 4.0], "u": [8.0, 8.0]})
     device = trace(path, client="who", seconds="s", down="d", up="u")
-    assert device.expect(np.arange(2), job(2), Draws(0, 2)).unit == pytest.approx([8, 16])
+    assert device.expect(np.arange(2), job(2), Draws(0, 2)).unit_s == pytest.approx([8, 16])
 
 
 def test_deviations_are_in_means(tmp_path: Path) -> None:
     device = trace(write(tmp_path, COLUMNS), seconds_cv="cv")
     clients = np.arange(3)
-    unit = np.stack([device.sample(clients, job(3), Draws(0, 3, t)).unit for t in range(2000)])
+    unit = np.stack([device.sample(clients, job(3), Draws(0, 3, t)).unit_s for t in range(2000)])
     mean, cv = np.array([0.8, 1.6, 2.4]), np.array([0.2, 0.1, 0.0])
     assert (np.abs(unit.mean(0) - mean) <= 5 * cv * mean / np.sqrt(2000) + 1e-12).all()
     np.testing.assert_allclose(unit.std(0), cv * mean, rtol=5 / np.sqrt(4000), atol=1e-12)
@@ -104,12 +104,12 @@ def test_clients_can_draw_rows(tmp_path: Path) -> None:
     """Each of three devices is drawn for a third of the clients, once a run, by the seed."""
     device = trace(write(tmp_path, COLUMNS), draw=True)
     clients = np.arange(3000)
-    unit = device.expect(clients, job(3000), Draws(0, 3000)).unit
+    unit = device.expect(clients, job(3000), Draws(0, 3000)).unit_s
     kinds, counts = np.unique(np.round(unit, 9), return_counts=True)
     assert kinds.tolist() == [0.8, 1.6, 2.4]
     assert (np.abs(counts - 1000) < 5 * np.sqrt(3000 * 2 / 9)).all()
-    np.testing.assert_allclose(device.sample(clients, job(3000), Draws(0, 3000, 8)).unit, unit)
-    assert not np.array_equal(device.expect(clients, job(3000), Draws(1, 3000)).unit, unit)
+    np.testing.assert_allclose(device.sample(clients, job(3000), Draws(0, 3000, 8)).unit_s, unit)
+    assert not np.array_equal(device.expect(clients, job(3000), Draws(1, 3000)).unit_s, unit)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_too_few_rows_are_rejected_unless_they_are_drawn(tmp_path: Path) -> None
     path = write(tmp_path, COLUMNS)
     with pytest.raises(DataError, match=r"has 3 rows, too few for 4 clients: device.draw=true"):
         trace(path).expect(np.arange(1), job(1), Draws(0, 4))
-    assert trace(path, draw=True).expect(np.arange(1), job(1), Draws(0, 4)).unit.shape == (1,)
+    assert trace(path, draw=True).expect(np.arange(1), job(1), Draws(0, 4)).unit_s.shape == (1,)
 
 
 def test_a_missing_client_is_named(tmp_path: Path) -> None:
@@ -173,10 +173,10 @@ def test_a_missing_client_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, {**COLUMNS, "client": [3, 0, 1]})
     with pytest.raises(DataError, match=r"has clients 0 to 1, then 3: add client 2, or set device.draw"):
         trace(path).expect(np.arange(1), job(1), Draws(0, 3))
-    assert trace(path).expect(np.arange(2), job(2), Draws(0, 2)).unit.shape == (2,)
-    assert trace(path, draw=True).expect(np.arange(3), job(3), Draws(0, 3)).unit.shape == (3,)
+    assert trace(path).expect(np.arange(2), job(2), Draws(0, 2)).unit_s.shape == (2,)
+    assert trace(path, draw=True).expect(np.arange(3), job(3), Draws(0, 3)).unit_s.shape == (3,)
     ids_of_devices = write(tmp_path, {**COLUMNS, "client": [10, 70, 30]})
-    assert trace(ids_of_devices).expect(np.arange(3), job(3), Draws(0, 3)).unit.shape == (3,)
+    assert trace(ids_of_devices).expect(np.arange(3), job(3), Draws(0, 3)).unit_s.shape == (3,)
 
 
 def test_files_that_are_no_table_are_rejected(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_two_meanings_of_a_column_are_rejected(options: Mapping[str, str], names
 def test_one_column_can_serve_both_links_and_all_deviations(tmp_path: Path) -> None:
     device = trace(write(tmp_path, COLUMNS), up="down", seconds_cv="cv", down_cv="cv", up_cv="cv")
     timing = device.expect(np.arange(3), job(3), Draws(0, 3))
-    np.testing.assert_array_equal(timing.down, 2 * timing.up)
+    np.testing.assert_array_equal(timing.down_s, 2 * timing.up_s)
 
 
 def test_expected_seconds_of_a_table_by_hand(tmp_path: Path) -> None:
@@ -226,8 +226,8 @@ def test_expected_seconds_of_a_table_by_hand(tmp_path: Path) -> None:
     device = trace(write(tmp_path, {**COLUMNS, "cv": [1.0, 1.0, 1.0]}), seconds_cv="cv")
     factor = 0.1 + 0.9 * 0.8159399 + 0.2660852
     timing = device.expect(np.arange(3), job(3), Draws(0, 3))
-    assert timing.unit == pytest.approx(factor * np.array([0.8, 1.6, 2.4]), rel=1e-5)
-    assert timing.infer == pytest.approx(factor * np.array([0.2, 0.4, 0.6]), rel=1e-5)
+    assert timing.unit_s == pytest.approx(factor * np.array([0.8, 1.6, 2.4]), rel=1e-5)
+    assert timing.infer_s == pytest.approx(factor * np.array([0.2, 0.4, 0.6]), rel=1e-5)
 
 
 class OneDeviation(Draws):
@@ -246,6 +246,6 @@ def test_deviations_are_multiples_of_the_means(tmp_path: Path) -> None:
     device = trace(write(tmp_path, COLUMNS), seconds_cv="cv", down_cv="cv", up_cv="cv")
     timing = device.sample(np.arange(3), job(3), OneDeviation(0, 3, 1))
     factor = np.array([1.2, 1.1, 1.0])
-    assert timing.unit == pytest.approx(factor * np.array([0.8, 1.6, 2.4]))
-    assert timing.down == pytest.approx(np.array([0.06, 0.03, 0.02]) / factor)
-    assert timing.up == pytest.approx(np.array([3, 1.5, 1]) / factor)
+    assert timing.unit_s == pytest.approx(factor * np.array([0.8, 1.6, 2.4]))
+    assert timing.down_s == pytest.approx(np.array([0.06, 0.03, 0.02]) / factor)
+    assert timing.up_s == pytest.approx(np.array([3, 1.5, 1]) / factor)

@@ -73,8 +73,8 @@ MOMENTS = [
     ("fedcohort.record.journal.commit_step", 3),
     ("fedcohort.record.status.write_atomically", 3),
     ("fedcohort.console.summary.write_atomically", 1),
-    ("fedcohort.lightning.checkpoint._save", 3),  # of a checkpoint
-    ("fedcohort.lightning.checkpoint._save", 4),  # of the final weights
+    ("fedcohort.lightning.checkpoint._save_with_digest", 3),  # of a checkpoint
+    ("fedcohort.lightning.checkpoint._save_with_digest", 4),  # of the final weights
     ("fedcohort.record.provenance.append_start", 1),
 ]
 

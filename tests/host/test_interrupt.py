@@ -11,16 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.host.interrupt import CLOSED_PIPE_CODE, STOPPED_BEFORE_TRAINING, Interrupts, Phase, Stop, Stopped
+from fedcohort.host.interrupt import (
+    CLOSED_PIPE_CODE,
+    STOPPED_BEFORE_TRAINING,
+    InterruptHandler,
+    RunPhase,
+    StoppedRun,
+    StopSignal,
+)
 
 INT, TERM = signal.SIGINT, signal.SIGTERM
 
 
 @pytest.fixture
-def interrupts() -> Iterator[Interrupts]:
+def interrupts() -> Iterator[InterruptHandler]:
     """A watch of our own, whatever the process that runs the tests does with Ctrl-C."""
     before = signal.signal(INT, signal.default_int_handler)
-    interrupts = Interrupts()
+    interrupts = InterruptHandler()
     with interrupts.handle_signals():
         yield interrupts
     assert signal.getsignal(INT) is signal.default_int_handler
@@ -28,72 +35,72 @@ def interrupts() -> Iterator[Interrupts]:
 
 
 @pytest.mark.parametrize("number", [INT, TERM])
-def test_a_signal_at_start_up_ends_the_run_at_once(interrupts: Interrupts, number: signal.Signals) -> None:
-    with pytest.raises(Stop) as caught:
+def test_a_signal_at_start_up_ends_the_run_at_once(interrupts: InterruptHandler, number: signal.Signals) -> None:
+    with pytest.raises(StopSignal) as caught:
         signal.raise_signal(number)
     assert caught.value.code == 128 + number
 
 
 def test_a_signal_to_one_worker_does_not_reach_the_others() -> None:
     """Two processes that are forked with the same object: one of them notes a signal, and the other has none."""
-    interrupts = Interrupts()
+    interrupts = InterruptHandler()
     read, write = os.pipe()
     if not (child := os.fork()):
         os.read(read, 1)  # until the parent watches its signals
         with interrupts.handle_signals():
             interrupts.record_exit_code(143)
-            os._exit(interrupts.code)
+            os._exit(interrupts.exit_code)
     with interrupts.handle_signals():
         os.write(write, b"1")
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 143
-        assert interrupts.code == 0
+        assert interrupts.exit_code == 0
     os.close(read)
     os.close(write)
 
 
-def test_in_a_round_the_first_signal_waits_and_the_second_aborts(interrupts: Interrupts) -> None:
-    interrupts.enter(Phase.ROUNDS)
+def test_in_a_round_the_first_signal_waits_and_the_second_aborts(interrupts: InterruptHandler) -> None:
+    interrupts.enter_phase(RunPhase.ROUNDS)
     signal.raise_signal(INT)
-    assert interrupts.code == 130
-    with pytest.raises(Stop) as caught:
+    assert interrupts.exit_code == 130
+    with pytest.raises(StopSignal) as caught:
         signal.raise_signal(TERM)
     assert caught.value.code == 130, "the first one counts"
     signal.raise_signal(INT)  # what the observers still write is not broken off
 
 
-def test_while_files_are_written_each_further_signal_skips_one(interrupts: Interrupts) -> None:
-    interrupts.enter(Phase.FILES)
+def test_while_files_are_written_each_further_signal_skips_one(interrupts: InterruptHandler) -> None:
+    interrupts.enter_phase(RunPhase.FILES)
     signal.raise_signal(TERM)
     for _ in range(2):
-        with pytest.raises(Stop):
+        with pytest.raises(StopSignal):
             signal.raise_signal(TERM)
 
 
-def test_an_error_after_a_signal_is_not_interrupted(interrupts: Interrupts) -> None:
+def test_an_error_after_a_signal_is_not_interrupted(interrupts: InterruptHandler) -> None:
     interrupts.enter_failure()
     assert not interrupts.has_pending_signal, "no signal came"
-    with pytest.raises(Stop):
+    with pytest.raises(StopSignal):
         signal.raise_signal(TERM)
     interrupts.enter_failure()
     assert interrupts.has_pending_signal
     signal.raise_signal(TERM)
 
 
-def test_a_held_signal_waits_for_the_next_check(interrupts: Interrupts) -> None:
+def test_a_held_signal_waits_for_the_next_check(interrupts: InterruptHandler) -> None:
     with interrupts.delay_signals():
         signal.raise_signal(TERM)
-    with pytest.raises(Stop):
-        interrupts.check()
+    with pytest.raises(StopSignal):
+        interrupts.raise_if_interrupted()
 
 
-def test_a_swallowed_signal_is_found_by_the_next_check(interrupts: Interrupts) -> None:
+def test_a_swallowed_signal_is_found_by_the_next_check(interrupts: InterruptHandler) -> None:
     with suppress(BaseException):
         signal.raise_signal(INT)
-    with pytest.raises(Stop):
-        interrupts.check()
+    with pytest.raises(StopSignal):
+        interrupts.raise_if_interrupted()
 
 
-def test_a_nested_handler_changes_nothing(interrupts: Interrupts) -> None:
+def test_a_nested_handler_changes_nothing(interrupts: InterruptHandler) -> None:
     handler = signal.getsignal(TERM)
     with interrupts.handle_signals():
         assert signal.getsignal(TERM) == handler
@@ -102,46 +109,46 @@ def test_a_nested_handler_changes_nothing(interrupts: Interrupts) -> None:
 
 def test_ignored_signals_stay_ignored() -> None:
     before = signal.signal(INT, signal.SIG_IGN)
-    interrupts = Interrupts()
+    interrupts = InterruptHandler()
     with interrupts.handle_signals():
-        interrupts.listen()
+        interrupts.begin_listening()
         assert signal.getsignal(INT) is signal.SIG_IGN
     signal.signal(INT, before)
 
 
-def test_a_forked_process_holds_its_signal_until_all_processes_have_it(interrupts: Interrupts) -> None:
+def test_a_forked_process_holds_its_signal_until_all_processes_have_it(interrupts: InterruptHandler) -> None:
     """torch ends the other processes with SIGTERM where one of them dies: that is no signal of the user's."""
 
     def child(work: str) -> None:
         pid = os.fork()
         if pid == 0:
-            interrupts.enter(Phase.ROUNDS)
+            interrupts.enter_phase(RunPhase.ROUNDS)
             signal.raise_signal(TERM)
             if work == "heard":
-                interrupts.record_exit_code(interrupts.code)
-            os._exit(0 if interrupts.code == 143 else 1)
+                interrupts.record_exit_code(interrupts.exit_code)
+            os._exit(0 if interrupts.exit_code == 143 else 1)
         assert os.waitpid(pid, 0)[1] == 0
 
     child("alone")
-    assert interrupts.code == 0
+    assert interrupts.exit_code == 0
     child("heard")
-    assert interrupts.code == 143
+    assert interrupts.exit_code == 143
 
 
-@pytest.mark.parametrize(("phase", "ends"), [(Phase.START, True), (Phase.ROUNDS, False), (Phase.FILES, False)])
-def test_a_closed_pipe_counts_as_the_first_signal(interrupts: Interrupts, phase: Phase, ends: bool) -> None:
-    interrupts.enter(phase)
+@pytest.mark.parametrize(("phase", "ends"), [(RunPhase.START, True), (RunPhase.ROUNDS, False), (RunPhase.FILES, False)])
+def test_a_closed_pipe_counts_as_the_first_signal(interrupts: InterruptHandler, phase: RunPhase, ends: bool) -> None:
+    interrupts.enter_phase(phase)
     if ends:
-        with pytest.raises(Stop):
+        with pytest.raises(StopSignal):
             interrupts.note_closed_pipe()
     else:
         interrupts.note_closed_pipe()
-    assert interrupts.code == CLOSED_PIPE_CODE == 141
+    assert interrupts.exit_code == CLOSED_PIPE_CODE == 141
 
 
 def test_a_closed_pipe_ends_a_program_without_a_handler() -> None:
     with pytest.raises(SystemExit) as caught:
-        Interrupts().note_closed_pipe()
+        InterruptHandler().note_closed_pipe()
     assert caught.value.code == CLOSED_PIPE_CODE
 
 
@@ -188,7 +195,7 @@ def test_forked_processes_ignore_the_launchers_signal() -> None:
     """SLURM sends it to the training processes that were forked, too: each would put the job back into the queue."""
     heard: list[int] = []
     before = signal.signal(signal.SIGUSR2, lambda number, _: heard.append(os.getpid()))
-    interrupts = Interrupts()
+    interrupts = InterruptHandler()
     with interrupts.handle_signals():
         pid = os.fork()
         if pid == 0:
@@ -202,5 +209,5 @@ def test_forked_processes_ignore_the_launchers_signal() -> None:
 
 def test_the_end_of_a_run_reaches_another_process_with_its_folder() -> None:
     """A launcher's worker process sends it to the one that started it."""
-    stopped = pickle.loads(pickle.dumps(Stopped(130, Path("runs/a"))))
+    stopped = pickle.loads(pickle.dumps(StoppedRun(130, Path("runs/a"))))
     assert (stopped.code, stopped.folder) == (130, Path("runs/a"))

@@ -77,14 +77,14 @@ def test_the_garbage_of_a_run_is_collected_if_it_is_large(
     """A reference cycle that holds data is freed explicitly; automatic collections follow the number of objects."""
     gc.collect()
     memory.return_free_memory()
-    monkeypatch.setitem(memory._RESIDENT, "after collection", memory.resident_bytes())
+    monkeypatch.setitem(memory._RESIDENT_BYTES, "after collection", memory.resident_bytes())
     collected, collect = list[int](), gc.collect
     monkeypatch.setattr(gc, "collect", lambda: collected.append(collect()))
     cycle: list[Any] = [bytes([1]) * (megabytes * 10**6)]
     cycle.append(cycle)
     del cycle
     held = memory.resident_bytes()
-    memory.end_run()
+    memory.collect_after_run()
     assert len(collected) == passes
     assert held - memory.resident_bytes() >= 0.9 * megabytes * 10**6 * passes - 50_000, "other objects take some pages"
 
@@ -92,7 +92,7 @@ def test_the_garbage_of_a_run_is_collected_if_it_is_large(
 def test_a_run_returns_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When all is done, and while the data are loaded."""
     said = list[str]()
-    for name in ("return_free_memory", "end_run"):
+    for name in ("return_free_memory", "collect_after_run"):
         monkeypatch.setattr(
             memory, name, lambda: said.append(Collect.latest[-1].status if Collect.latest else "loading")
         )
@@ -104,7 +104,7 @@ def test_a_run_returns_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_memory_is_not_freed_before_the_process_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     freed = list[str]()
-    monkeypatch.setattr(memory, "end_run", lambda: freed.append("freed"))
+    monkeypatch.setattr(memory, "collect_after_run", lambda: freed.append("freed"))
     composed = compose_words(*SMALL, "rounds=1", f"paths.logs={tmp_path}")
     run.run(composed, last=True)
     assert not freed

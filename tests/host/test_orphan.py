@@ -39,6 +39,6 @@ def test_a_child_ends_with_its_killed_parent(monkeypatch: pytest.MonkeyPatch, by
 
 def test_a_process_started_by_hand_watches_no_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiprocessing, "parent_process", lambda: None)
-    monkeypatch.setattr(orphan, "_WATCHING", [])
+    monkeypatch.setattr(orphan, "_WATCHING_PIDS", [])
     orphan.end_when_parent_ends()
-    assert not orphan._WATCHING
+    assert not orphan._WATCHING_PIDS

@@ -18,7 +18,7 @@ def test_an_endless_wait_is_ended() -> None:
 
 
 def test_a_library_that_retries_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "AGAIN_S", 0.01)
+    monkeypatch.setattr(module, "ALARM_INTERVAL_S", 0.01)
 
     def try_again() -> None:
         for _ in range(2):

@@ -69,7 +69,7 @@ GROUPS = {
         "random",
         (),
         ("init", "keeps_list", "choose", "observe", "describe", "report_losses"),
-        "keeps_losses: ClassVar = True\n    foreseen: ClassVar = False",
+        "keeps_losses: ClassVar = True\n    is_foreseeable: ClassVar = False",
     ),
     "deadline": Group(
         "deadline.fixed", "Fixed", "fixed", (), ("init", "cohort_size", "announce", "close", "observe", "describe")
@@ -79,7 +79,7 @@ GROUPS = {
         "device.shifted_exponential", "ShiftedExponential", "shifted_exponential", (), ("expect", "sample")
     ),
     "availability": Group("availability.bernoulli", "Bernoulli", "bernoulli", (), ("ready", "schedule")),
-    "attack": Group("attack.loss_inflation", "LossInflation", "loss_inflation", FAIR, ("liars", "claim")),
+    "attack": Group("attack.loss_inflation", "LossInflation", "loss_inflation", FAIR, ("attacker_ids", "falsify")),
     "proxy": Group("proxy.noise", "Noise", "noise", ("agg=feddf", "agg.steps=2"), ("inputs",)),
     "augmentation": Group(
         "augmentation.none", "NoAugmentation", "none", (), ("change",),
@@ -212,5 +212,5 @@ def _run(words: Sequence[str], folder: Path) -> None:
     from run_harness import compose_words  # noqa: PLC0415
 
     sys.path.insert(0, str(folder))
-    messages.to_terminal()
+    messages.log_to_terminal()
     run(compose_words(*words))

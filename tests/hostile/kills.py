@@ -36,7 +36,7 @@ POINTS: dict[str, tuple[Any, str]] = {
     "claiming the folder": (claim, "claim_folder"),
     "noting the start": (provenance, "append_start"),
     "beginning the fit": (fit, "_begin"),
-    "training a client": (LocalTrainer, "begin"),
+    "training a client": (LocalTrainer, "begin_hooks"),
     "committing a journal line": (journal, "commit_step"),
     "writing the client table": (client_table, "write_step"),
     "writing a checkpoint": (checkpoint, "write_checkpoint"),

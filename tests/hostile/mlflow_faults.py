@@ -173,7 +173,7 @@ def _run(home: Path, wait_s: int, uri: str | None = None, *, whole: bool = False
         with log.open("w") as file:
             for descriptor in (1, 2):
                 os.dup2(file.fileno(), descriptor)
-        messages.to_terminal()
+        messages.log_to_terminal()
         vars(tracker)["subprocess"] = Subprocess
         code = 70
         try:

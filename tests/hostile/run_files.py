@@ -138,7 +138,7 @@ def run_of(logs: Path) -> Path:
 
 def _talk() -> None:
     logging.getLogger("fedcohort").handlers.clear()
-    messages.to_terminal()
+    messages.log_to_terminal()
 
 
 @cache

@@ -206,7 +206,7 @@ def answer(damage: Damage, verb: str, folder: Path) -> Answer:
     def work() -> int:
         os.chdir(home)
         logging.getLogger("fedcohort").handlers.clear()
-        messages.to_terminal()
+        messages.log_to_terminal()
         codes: list[int] = []
         done = command_line.run_with_one_line_errors(
             lambda: codes.append(study.main([verb, "tiny"])), (verb, "tiny"), CONFIGS

@@ -16,7 +16,7 @@ from fedcohort.errors import ComponentError, FedcohortError, OptionError
 from fedcohort.jobs import start as job
 from fedcohort.jobs.job import check_objective, read_objective
 from fedcohort.jobs.start import start as called
-from fedcohort.lightning.module import MONITORED
+from fedcohort.lightning.module import MONITORED_METRICS
 from fedcohort.record import history, sweep_folder
 from fedcohort.startup import command_line, options, run
 from run_harness import SMALL, composed_by_hydra
@@ -84,7 +84,7 @@ def test_a_sweeper_hears_the_last_validation(logs: Path) -> None:
 
 
 def test_what_is_not_measured_is_refused() -> None:
-    for metric in MONITORED:
+    for metric in MONITORED_METRICS:
         options.check_objective_metric("objective_metric", metric)
     options.check_objective_metric("objective_metric", None)
     with pytest.raises(OptionError, match=r"one of server_val/acc, server_val/loss, or null, got 'test/acc' \(nothing"):

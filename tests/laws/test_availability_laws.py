@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fedcohort.availability.schedule import Schedule
+from fedcohort.availability.schedule import ReadySchedule
 from fedcohort.deadline.base import compute_outcome
 from fedcohort.device.base import Timing
 from fedcohort.rng import Draws
@@ -42,8 +42,8 @@ def clock_of(availability: Any, seed: int = 0) -> Clock:
     return Clock(availability, Draws(seed, K), 0.0)
 
 
-def scheduled(availability: Any) -> Schedule:
-    schedule: Schedule | None = availability.schedule(Draws(0, K))
+def scheduled(availability: Any) -> ReadySchedule:
+    schedule: ReadySchedule | None = availability.schedule(Draws(0, K))
     return schedule or pytest.skip("no clock decides")
 
 
@@ -140,12 +140,12 @@ def test_a_faster_device_never_arrives_later_or_does_less(availability: Any, par
         for slower in (1.0, 1.1, 2.0, 7.0):
             timing = Timing(slower * down, slower * infer, slower * unit, slower * up)
             ended.append(compute_outcome(timing, 5, 30_000.0, partial_work, wall_time=stretch))
-        assert (np.diff([outcome.units for outcome in ended], axis=0) <= 0).all()
-        arrivals = np.stack([np.where(outcome.units == 5, outcome.finish, np.inf) for outcome in ended])
+        assert (np.diff([outcome.units_done for outcome in ended], axis=0) <= 0).all()
+        arrivals = np.stack([np.where(outcome.units_done == 5, outcome.finish_s, np.inf) for outcome in ended])
         with np.errstate(invalid="ignore"):
             assert not (np.diff(arrivals, axis=0) < -1e-6).any()
         for outcome in ended:
-            assert (outcome.finish[outcome.arrived] <= 30_000 + 1e-3).all()
+            assert (outcome.finish_s[outcome.is_in_time] <= 30_000 + 1e-3).all()
 
 
 @pytest.mark.parametrize("word", list_options("availability"))

@@ -13,7 +13,7 @@ from codec_harness import BYTES_PER_S, begin_round, draw_normal, make_generator_
 from engine_toy import SEED, federation_of, network_of, task_of
 from fedcohort.flat import FlatModel, Layout
 from fedcohort.hook import find_weigher
-from fedcohort.training.engines import choose
+from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.local_method import LocalMethod
 from fedcohort.types import ClientUpdate
@@ -191,7 +191,7 @@ def trainer_of(codec: Any, *extra: nn.Module, other_hooks: tuple[Any, ...] = (),
 
 
 def trained(codec: Any, kind: str) -> list[ClientUpdate]:
-    engine, _ = choose(kind, trainer_of(codec, momentum=0.5), 3)
+    engine, _ = choose_engine(kind, trainer_of(codec, momentum=0.5), 3)
     return list(engine.updates([task_of(k) for k in range(3)], {}))
 
 
@@ -218,7 +218,7 @@ def test_a_plain_round_is_trained_for_its_upload(confining: Any) -> None:
     only_codec, task = trainer_of(confining), replace(task_of(0), plain=True)
     weighers = [agg.hooks for agg in (make("agg", word) for word in list_options("agg")) if find_weigher(agg.hooks)]
     with_weigher = trainer_of(confining, other_hooks=weighers[0])
-    assert with_weigher.weighs
+    assert with_weigher.weighs_samples
     torch.testing.assert_close(
         with_weigher.train(task, {}).delta, only_codec.train(task_of(0), {}).delta, atol=1e-6, rtol=0
     )

@@ -40,9 +40,9 @@ def closing(deadline: Any, ctx: PaceContext, finish: np.ndarray) -> float:
 @remedy("Compute the deadline from its arguments: no global generator.")
 def test_deterministic_without_global_generators(deadline: Any) -> None:
     with guard():
-        first = closing(deadline, context(), context().expected.finish(UNITS))
+        first = closing(deadline, context(), context().expected.finish_s(UNITS))
     with guard():
-        assert closing(deadline, context(), context().expected.finish(UNITS)) == first
+        assert closing(deadline, context(), context().expected.finish_s(UNITS)) == first
 
 
 @remedy("Announce and close after the start of the round: seconds above 0.")
@@ -50,7 +50,7 @@ def test_deadlines_are_announced_and_closed_after_the_start(deadline: Any) -> No
     for seed in range(20):
         ctx = context(seed)
         assert deadline.announce(deadline.init(POPULATION), ctx) > 0
-        close = closing(deadline, ctx, ctx.expected.finish(UNITS))
+        close = closing(deadline, ctx, ctx.expected.finish_s(UNITS))
         assert 0 < close < np.inf
 
 
@@ -64,7 +64,7 @@ def test_announces_is_true_exactly_if_clients_get_a_finite_deadline(deadline: An
 def test_the_round_never_lasts_longer_than_announced_or_than_the_slowest_client(deadline: Any) -> None:
     for seed in range(20):
         ctx = context(seed)
-        finish = ctx.expected.finish(UNITS)
+        finish = ctx.expected.finish_s(UNITS)
         announced = deadline.announce(deadline.init(POPULATION), ctx)
         close = closing(deadline, ctx, finish)
         assert close <= (announced if np.isfinite(announced) else finish.max())
@@ -76,14 +76,14 @@ def test_no_client_is_late_if_the_deadline_waits_for_all(deadline: Any) -> None:
     announced = {deadline.announce(deadline.init(POPULATION), context(seed)) for seed in range(20)}
     assert deadline.bounded or announced == {np.inf}
     ctx = context(n_selected=deadline.cohort_size(COHORT))
-    slow = closing(deadline, ctx, 100 * ctx.expected.finish(UNITS))
-    assert (slow < 100 * ctx.expected.finish(UNITS).max()) == deadline.bounded
+    slow = closing(deadline, ctx, 100 * ctx.expected.finish_s(UNITS))
+    assert (slow < 100 * ctx.expected.finish_s(UNITS).max()) == deadline.bounded
 
 
 @remedy("Use sorted times or quantiles, never positions in the cohort.")
 def test_the_order_of_clients_does_not_matter(deadline: Any) -> None:
     ctx = context()
-    finish = ctx.expected.finish(UNITS)
+    finish = ctx.expected.finish_s(UNITS)
     assert closing(deadline, ctx, finish[::-1].copy()) == closing(deadline, ctx, finish)
 
 
@@ -91,7 +91,7 @@ def test_the_order_of_clients_does_not_matter(deadline: Any) -> None:
 def test_a_slower_client_never_closes_the_round_earlier(deadline: Any) -> None:
     for seed in range(20):
         ctx = context(seed)
-        finish = ctx.expected.finish(UNITS)
+        finish = ctx.expected.finish_s(UNITS)
         before = closing(deadline, ctx, finish)
         for i in range(len(finish)):
             slower = finish.copy()
@@ -106,7 +106,7 @@ def test_scaling_all_times_scales_the_deadline(deadline: Any) -> None:
         ctx, slow = context(seed), context(seed, scale=1000.0)
         state = deadline.init(POPULATION)
         assert deadline.announce(state, slow) == pytest.approx(1000 * deadline.announce(state, ctx))
-        finish = ctx.expected.finish(UNITS)
+        finish = ctx.expected.finish_s(UNITS)
         assert closing(deadline, slow, 1000 * finish) == pytest.approx(1000 * closing(deadline, ctx, finish))
 
 
@@ -116,7 +116,7 @@ def test_a_first_round_without_arrivals_changes_nothing(deadline: Any) -> None:
     before = deadline.announce(state, ctx)
     nobody = np.empty(0, dtype=np.int64)
     signals = {word: np.empty(0) for word in deadline.needs}
-    outcome = RoundOutcome(1, Selection(ctx.selected), nobody, ctx.selected, signals, {}, 9.0)
+    outcome = RoundOutcome(1, Selection(ctx.selected_ids), nobody, ctx.selected_ids, signals, {}, 9.0)
     assert deadline.announce(deadline.observe(state, outcome), ctx) == before
 
 
@@ -134,15 +134,15 @@ def test_a_later_close_never_has_fewer_arrivals_or_less_work(deadline: Any, away
     """Work without interruptions, and with a pause of 2.5 s for all clients, which begins after 2 s."""
     for seed in range(5):
         timing = context(seed).expected
-        close = closing(deadline, context(seed), timing.finish(UNITS))
+        close = closing(deadline, context(seed), timing.finish_s(UNITS))
         closed = [
             compute_outcome(
                 timing, UNITS, factor * close, deadline.partial_work, wall_time=lambda s: s + away * (s > 2.0)
             )
             for factor in (0.25, 0.5, 0.9, 1.0, 1.1, 2.0, 4.0)
         ]
-        assert (np.diff([outcome.arrived.sum() for outcome in closed]) >= 0).all()
-        assert (np.diff([outcome.units for outcome in closed], axis=0) >= 0).all()
+        assert (np.diff([outcome.is_in_time.sum() for outcome in closed]) >= 0).all()
+        assert (np.diff([outcome.units_done for outcome in closed], axis=0) >= 0).all()
         assert (np.diff([outcome.train_s for outcome in closed]) >= 0).all()
 
 
@@ -171,7 +171,7 @@ def test_a_restored_state_continues_identically(deadline: Any) -> None:
     ctx = context()
     signals = {word: np.linspace(1.0, 2.0, COHORT) for word in deadline.needs}
     nobody = np.empty(0, dtype=np.int64)
-    outcome = RoundOutcome(1, Selection(ctx.selected), ctx.selected, nobody, signals, {}, 9.0)
+    outcome = RoundOutcome(1, Selection(ctx.selected_ids), ctx.selected_ids, nobody, signals, {}, 9.0)
     state = deadline.observe(deadline.init(POPULATION), outcome)
     assert deadline.announce(restore(state), ctx) == deadline.announce(state, ctx)
 
@@ -181,9 +181,9 @@ def test_at_most_the_stated_number_of_clients_arrives(deadline: Any) -> None:
     """Of those asked, who all take another time; as many do where it counts who has answered."""
     for seed in range(20):
         ctx = context(seed, n_selected=deadline.cohort_size(COHORT))
-        finish = ctx.expected.finish(UNITS)
+        finish = ctx.expected.finish_s(UNITS)
         arrived = compute_outcome(
             ctx.expected, UNITS, closing(deadline, ctx, finish), deadline.partial_work
-        ).arrived.sum()
+        ).is_in_time.sum()
         assert arrived <= deadline.max_arrivals(COHORT)
         assert arrived == deadline.max_arrivals(COHORT) or deadline.announces

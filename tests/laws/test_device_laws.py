@@ -17,7 +17,7 @@ from remedies import remedy
 from yaml_words import list_options, make, node
 
 K = 40
-PHASES = ("down", "infer", "unit", "up")
+PHASES = ("down_s", "infer_s", "unit_s", "up_s")
 
 
 @pytest.fixture(params=list_options("device"))
@@ -93,9 +93,9 @@ def test_shapes_and_signs(device: Any) -> None:
 def test_twice_the_samples_take_twice_the_time(device: Any) -> None:
     clients = np.arange(K)
     once, twice = (device.sample(clients, work(clients, scale), Draws(0, K, 3)) for scale in (1.0, 2.0))
-    np.testing.assert_allclose(twice.unit, 2 * once.unit)
-    np.testing.assert_allclose(twice.infer, 2 * once.infer)
-    np.testing.assert_allclose(twice.down, once.down)
+    np.testing.assert_allclose(twice.unit_s, 2 * once.unit_s)
+    np.testing.assert_allclose(twice.infer_s, 2 * once.infer_s)
+    np.testing.assert_allclose(twice.down_s, once.down_s)
 
 
 @remedy("Let a unit of work take the same time, however many are asked for.")
@@ -106,8 +106,8 @@ def test_twice_the_epochs_take_twice_the_time(device: Any) -> None:
     for method in (device.sample, device.expect):
         once, twice = (method(clients, replace(workload, units=units), Draws(0, K, 3)) for units in (5, 10))
         assert equal_timings(once, twice)
-        trained = once.finish(10) - once.finish(0)
-        np.testing.assert_allclose(trained, 2 * (once.finish(5) - once.finish(0)))
+        trained = once.finish_s(10) - once.finish_s(0)
+        np.testing.assert_allclose(trained, 2 * (once.finish_s(5) - once.finish_s(0)))
 
 
 def test_all_sample_times_scale_equally_with_the_epochs(device: Any) -> None:
@@ -117,11 +117,11 @@ def test_all_sample_times_scale_equally_with_the_epochs(device: Any) -> None:
         one_epoch, five_epochs = (
             method(clients, replace(work(clients), epochs=epochs), Draws(0, K, 3)) for epochs in (1, 5)
         )
-        ratio = 5 if np.any(five_epochs.unit != one_epoch.unit) else 1
-        np.testing.assert_allclose(five_epochs.unit, ratio * one_epoch.unit)
-        np.testing.assert_allclose(five_epochs.infer, ratio * one_epoch.infer)
-        np.testing.assert_array_equal(five_epochs.down, one_epoch.down)
-        np.testing.assert_array_equal(five_epochs.up, one_epoch.up)
+        ratio = 5 if np.any(five_epochs.unit_s != one_epoch.unit_s) else 1
+        np.testing.assert_allclose(five_epochs.unit_s, ratio * one_epoch.unit_s)
+        np.testing.assert_allclose(five_epochs.infer_s, ratio * one_epoch.infer_s)
+        np.testing.assert_array_equal(five_epochs.down_s, one_epoch.down_s)
+        np.testing.assert_array_equal(five_epochs.up_s, one_epoch.up_s)
 
 
 def sending(direction: str, size: float) -> Workload:
@@ -147,16 +147,16 @@ def test_more_bytes_never_arrive_earlier(device: Any, direction: str) -> None:
 @remedy("Set `timed` to whether any time is above 0.")
 def test_timed_is_true_exactly_if_something_takes_time(device: Any) -> None:
     clients = np.arange(K)
-    finish = device.sample(clients, work(clients), Draws(0, K, 3)).finish(5)
+    finish = device.sample(clients, work(clients), Draws(0, K, 3)).finish_s(5)
     assert device.timed == bool((finish > 0).all())
-    next_round = device.sample(clients, work(clients), Draws(0, K, 4)).finish(5)
+    next_round = device.sample(clients, work(clients), Draws(0, K, 4)).finish_s(5)
     assert device.timed == bool((finish != next_round).any())
 
 
 @remedy("Return from `expect` the mean of what `sample` draws.")
 def test_expected_is_the_mean_over_rounds(device: Any) -> None:
     clients = np.arange(K)
-    rounds = np.stack([device.sample(clients, work(clients), Draws(0, K, t)).finish(5) for t in range(600)])
-    expected = device.expect(clients, work(clients), Draws(0, K)).finish(5)
+    rounds = np.stack([device.sample(clients, work(clients), Draws(0, K, t)).finish_s(5) for t in range(600)])
+    expected = device.expect(clients, work(clients), Draws(0, K)).finish_s(5)
     tolerance = 5 * rounds.std(0) / np.sqrt(600)
     assert (np.abs(rounds.mean(0) - expected) <= tolerance).all()

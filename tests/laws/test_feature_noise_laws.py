@@ -61,9 +61,9 @@ def test_a_clients_inputs_do_not_depend_on_the_other_clients_data(noise: Any) ->
         levels, disturbed = noise.levels(Draws(3, 6)), disturb_clients(noise, parts, seed=3)
         assert (disturbed is None) == (not levels.any())
         if disturbed is not None:
-            np.testing.assert_array_equal(disturbed.levels, levels)
+            np.testing.assert_array_equal(disturbed.noise_levels, levels)
             rows = np.repeat(levels > 0, sizes)
             original_hashes = np.concatenate([row_hashes(x[rows]) for x in before])
-            np.testing.assert_array_equal(np.sort(disturbed.before), np.sort(original_hashes))
+            np.testing.assert_array_equal(np.sort(disturbed.clean_row_hashes), np.sort(original_hashes))
         hashes_by_others.append(np.concatenate([x[start : start + 6] for x in (train, val)]))
     np.testing.assert_array_equal(hashes_by_others[0], hashes_by_others[1])

@@ -59,14 +59,14 @@ def print_steps() -> None:
 def compare(word: str) -> dict[str, float]:
     """Return the distances for one model; of `auto` where that is another layout than the default."""
     from fedcohort.errors import OptionError  # noqa: PLC0415
-    from fedcohort.training.memory_layout import check, wants_channels_last  # noqa: PLC0415
+    from fedcohort.training.memory_layout import check_channels_last, wants_channels_last  # noqa: PLC0415
 
     model = make("model", word, **thinnest(word))
     plain, network = take_step(model, False)
     distances = {}
     for layout in ("auto", "yes"):
         try:
-            check(layout, network, "cpu")
+            check_channels_last(layout, network, "cpu")
         except OptionError:
             continue
         step, _ = take_step(model, wants_channels_last(layout, network))

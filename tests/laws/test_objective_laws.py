@@ -62,10 +62,10 @@ def test_the_loss_of_extreme_logits_is_finite(objective: Any) -> None:
     assert torch.isfinite(gradient).all()
 
 
-@remedy("Let `outer` grow with the mean loss.")
+@remedy("Let `transform_mean` grow with the mean loss.")
 def test_the_outer_function_is_increasing(objective: Any) -> None:
     means = torch.linspace(0, 8, 33, dtype=torch.float64)
-    outer = objective.outer(means)
+    outer = objective.transform_mean(means)
     assert (outer.diff() > 0).all()
     assert float(outer[0]) == pytest.approx(0, abs=1e-12)
 

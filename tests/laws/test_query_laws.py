@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedcohort.signal.base import Measured, Probed, find
+from fedcohort.signal.base import Measured, QueriedSignal, find_signal
 from remedies import remedy
 from run_harness import FinishedRun, go
 from yaml_words import aliases, list_options, make
@@ -49,9 +49,9 @@ PASSES: dict[str, Passes] = {
 
 def queries(group: str, word: str) -> frozenset[str]:
     """Return the signals that a selector or an aggregator queries."""
-    kind = Probed if group == "selector" else Measured
+    kind = QueriedSignal if group == "selector" else Measured
     part = make(group, word, **(OPTIONS.get(word, {}) if group == "selector" else {}))
-    return frozenset(name for name in part.needs if isinstance(find(name), kind))
+    return frozenset(name for name in part.needs if isinstance(find_signal(name), kind))
 
 
 def list_queriers(group: str) -> dict[str, frozenset[str]]:

@@ -12,7 +12,7 @@ from fedcohort.component import LOSS_LISTS, Facts
 from fedcohort.rng import Draws
 from fedcohort.round.sampling import foresee_samples
 from fedcohort.samples.base import SampleRequest
-from fedcohort.signal.base import find, list_signals
+from fedcohort.signal.base import find_signal, list_signals
 from fedcohort.types import Population, RoundOutcome, Selection
 from global_rng import guard
 from remedies import remedy
@@ -81,10 +81,10 @@ def test_a_restored_state_continues_identically(samples: Any) -> None:
     )
 
 
-@remedy("Set `foreseen = False` where state, deadline or losses change the choice.")
+@remedy("Set `is_foreseeable = False` where state, deadline or losses change the choice.")
 def test_a_foreseen_selection_of_samples_equals_the_rounds(samples: Any) -> None:
     """Neither the state nor the deadline nor the losses change it; with all samples there are no rows."""
-    if not samples.foreseen:
+    if not samples.is_foreseeable:
         return
     draws = Draws(seed=3, n_clients=len(SIZES), round=7)
     for client, n in enumerate(SIZES):
@@ -98,7 +98,7 @@ def test_a_foreseen_selection_of_samples_equals_the_rounds(samples: Any) -> None
 def test_reported_statistics_of_loss_lists_are_read_or_rejected(samples: Any) -> None:
     """Every signal that rests on it: a reader gets a number, or the run is refused."""
     facts = Facts(replace(make_components(), samples=samples), {})
-    resting = [word for word in list_signals() if find(word).requirement is LOSS_LISTS]
+    resting = [word for word in list_signals() if find_signal(word).requirement is LOSS_LISTS]
     assert {"loss_low", "loss_high"} <= set(resting)
     sample_request = request(30, 40.0)
     report = samples.report_losses(samples.init(population()), sample_request, sample_request.losses)
@@ -109,7 +109,7 @@ def test_reported_statistics_of_loss_lists_are_read_or_rejected(samples: Any) ->
             assert word not in report
 
 
-@remedy("Set `foreseen` and `keeps_losses` to what `choose` depends on.")
+@remedy("Set `is_foreseeable` and `keeps_losses` to what `choose` depends on.")
 def test_the_flags_foreseen_and_keeps_losses_are_correct(samples: Any) -> None:
     """Reversed losses and another deadline show what a choice depends on, in a state with a positive threshold."""
     signals = {name: np.linspace(0.5, 1.0, 3) for name in samples.needs}
@@ -127,4 +127,4 @@ def test_the_flags_foreseen_and_keeps_losses_are_correct(samples: Any) -> None:
     ]
     reads_losses = chosen[0] != chosen[1]
     assert reads_losses == samples.keeps_losses
-    assert samples.foreseen == (not reads_losses and chosen[0][0] == chosen[0][1] == chosen[0][2])
+    assert samples.is_foreseeable == (not reads_losses and chosen[0][0] == chosen[0][1] == chosen[0][2])

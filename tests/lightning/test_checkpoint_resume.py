@@ -71,7 +71,7 @@ def test_a_killed_run_ends_like_an_uninterrupted_one(
 def test_a_kill_in_the_middle_of_training(
     uninterrupted: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop_after(monkeypatch, LocalTrainer, "begin", 19, die)
+    stop_after(monkeypatch, LocalTrainer, "begin_hooks", 19, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *HARD) and None))
     monkeypatch.undo()
     assert same_bits(uninterrupted, go(tmp_path, *HARD, "resume=true"))
@@ -92,7 +92,7 @@ def test_a_kill_around_the_commit_of_a_checkpoint(
 def test_a_signal_finishes_the_round_and_saves(
     uninterrupted: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    stop_after(monkeypatch, LocalTrainer, "begin", 19, lambda: os.kill(os.getpid(), number))
+    stop_after(monkeypatch, LocalTrainer, "begin_hooks", 19, lambda: os.kill(os.getpid(), number))
     status = in_a_child(lambda: go(tmp_path, *HARD, "checkpoint.every=5") and None)
     monkeypatch.undo()
     assert os.waitstatus_to_exitcode(status) == 128 + number
@@ -129,7 +129,7 @@ def test_another_config_is_another_run(copied: Path, tmp_path: Path) -> None:
 
 def test_the_checkpoint_is_plain_data(uninterrupted: FinishedRun) -> None:
     saved = torch.load(uninterrupted.folder / "last.ckpt", weights_only=True)
-    assert saved["fedcohort"]["format"] == checkpoint.FORMAT
+    assert saved["fedcohort"]["format"] == checkpoint.CHECKPOINT_FORMAT
     network = {k.removeprefix("network."): v for k, v in saved["state_dict"].items()}
     final = torch.load(uninterrupted.folder / "weights.pt", weights_only=True)
     assert network.keys() == final.keys()

@@ -15,11 +15,14 @@ from torch.multiprocessing.spawn import ProcessRaisedException
 
 from fedcohort.errors import ForeignChange, OptionError
 from fedcohort.lightning import compat
-from fedcohort.lightning.strategy import CohortStrategy, Launcher
+from fedcohort.lightning.strategy import CohortLauncher, CohortStrategy
 
 
 def sentence(part: str) -> str:
-    return rf"lightning {version('lightning')} is installed, and {part}, which .* install lightning=={compat.LIGHTNING}"
+    return (
+        rf"lightning {version('lightning')} is installed, and {part}, which .* install "
+        f"lightning=={compat.LIGHTNING_VERSION}"
+    )
 
 
 @pytest.fixture
@@ -49,14 +52,16 @@ def test_a_step_is_counted(trainer: pl.Trainer) -> None:
 
 def test_a_checkpoint_can_be_dumped(trainer: pl.Trainer) -> None:
     """The content of the checkpoint is tested in `test_checkpoint_resume.py`."""
-    assert callable(compat._part(trainer, "_checkpoint_connector.dump_checkpoint", "makes checkpoints"))
+    assert callable(compat._private_part(trainer, "_checkpoint_connector.dump_checkpoint", "makes checkpoints"))
 
 
 def test_a_forking_strategy_has_our_launcher(strategy: CohortStrategy) -> None:
     strategy._configure_launcher()
-    assert type(strategy._launcher) is Launcher, f"lightning {version('lightning')}: `_launcher` is not what is used"
+    assert type(strategy._launcher) is CohortLauncher, (
+        f"lightning {version('lightning')}: `_launcher` is not what is used"
+    )
     assert strategy._launcher._strategy is strategy
-    assert compat.timeout_of(strategy).total_seconds() > 0
+    assert compat.process_timeout(strategy).total_seconds() > 0
 
 
 def test_our_hook_is_one_of_lightnings(strategy: CohortStrategy) -> None:
@@ -69,10 +74,10 @@ def test_our_hook_is_one_of_lightnings(strategy: CohortStrategy) -> None:
 @pytest.mark.parametrize(
     ("call", "part"),
     [
-        (compat.dumped, r"SimpleNamespace\._checkpoint_connector\.dump_checkpoint"),
+        (compat.make_checkpoint, r"SimpleNamespace\._checkpoint_connector\.dump_checkpoint"),
         (compat.count_a_step, r"SimpleNamespace\.fit_loop\.epoch_loop\.manual_optimization\.optim_step_progress"),
-        (compat.timeout_of, r"SimpleNamespace\._timeout"),
-        (lambda nothing: compat.launch_forked(nothing, Launcher), r"SimpleNamespace\._start_method"),
+        (compat.process_timeout, r"SimpleNamespace\._timeout"),
+        (lambda nothing: compat.make_fork_launcher(nothing, CohortLauncher), r"SimpleNamespace\._start_method"),
     ],
 )
 def test_a_part_that_is_gone_is_named_with_the_version(call: Callable[[object], object], part: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.lightning import deferred_imports
-from fedcohort.lightning.deferred_imports import deferred
+from fedcohort.lightning.deferred_imports import defer_slow_imports
 from yaml_words import ROOT
 
 WHOLE_RUN = """
@@ -60,14 +60,14 @@ def _stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_stand_in_has_the_names_that_are_read_and_ends_with_the_block() -> None:
-    with deferred():
+    with defer_slow_imports():
         assert import_module(NAME).BaseHandler == "stand-in"
     assert NAME not in sys.modules
     assert isinstance(import_module(NAME).BaseHandler, type)
 
 
 def test_any_other_name_imports_the_module() -> None:
-    with deferred():
+    with defer_slow_imports():
         module = import_module(NAME)
         assert not hasattr(module, "__file__"), "inspect reads it of every module"
         assert "wsgiref.util" not in sys.modules
@@ -79,7 +79,7 @@ def test_any_other_name_imports_the_module() -> None:
 
 def test_a_module_that_is_there_stays() -> None:
     module = import_module(NAME)
-    with deferred():
+    with defer_slow_imports():
         assert sys.modules[NAME] is module
     assert sys.modules[NAME] is module
 
@@ -93,7 +93,7 @@ def test_an_import_of_a_submodule_imports_the_package_first(tmp_path: Path, monk
         (tmp_path / "outer_package" / "inner" / f"{name}.py").write_text(f"VALUE = [{name!r}]\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(deferred_imports, "STAND_INS", {"outer_package.inner": {"VALUE": "stand-in"}})
-    with deferred():
+    with defer_slow_imports():
         stand_in = import_module("outer_package.inner")
         loaded, other = (import_module(f"outer_package.inner.{name}") for name in ("loaded", "other"))
         package = import_module("outer_package.inner")

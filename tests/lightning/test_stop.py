@@ -44,7 +44,7 @@ def child(tmp_path: Path, *words: str) -> tuple[int, str]:
     pid = os.fork()
     if pid == 0:
         signal.signal(INT, signal.default_int_handler)  # a test run in the background ignores it
-        messages.to_terminal()
+        messages.log_to_terminal()
         handler = logging.FileHandler(tmp_path / "said")
         logging.getLogger("fedcohort").addHandler(handler)
         try:
@@ -89,7 +89,7 @@ def only(logs: Path) -> tuple[Path, dict[str, Any]]:
 
 MOMENTS = [
     (claim, "_make_folder", INT),  # the folder is there before anybody knows of it
-    (trainer.Training, "trainer", TERM),
+    (trainer.TrainingRun, "make_trainer", TERM),
     (Collect, "start", INT),
     (Collect, "observe", TERM),  # step 0
 ]
@@ -107,7 +107,7 @@ def test_before_the_first_round_nothing_is_left(
 
 
 def test_nor_where_the_first_round_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    signals(monkeypatch, LocalTrainer, "begin", TERM, INT, call=3)
+    signals(monkeypatch, LocalTrainer, "begin_hooks", TERM, INT, call=3)
     code, output = child(tmp_path, *WORDS, "callback=default", "callback.figures=null")
     assert code in (128 + INT, 128 + TERM)  # both came at once
     assert output.endswith("stopped before a round was trained\n")
@@ -185,7 +185,7 @@ def test_two_processes_hear_of_what_came_to_their_parent(
     signals(
         monkeypatch,
         LocalTrainer,
-        "begin",
+        "begin_hooks",
         *numbers,
         call=4,
         to=lambda: os.getppid() if rank_of_process() == 0 else None,

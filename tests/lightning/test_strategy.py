@@ -53,14 +53,14 @@ def listening() -> set[str]:
 
 def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has the threads that were asked for, not Lightning's part of the cores; the first alone speaks."""
-    begin = LocalTrainer.begin
+    begin = LocalTrainer.begin_hooks
 
     def watched(self: LocalTrainer, task: ClientTask, down: Any) -> Any:
         with (tmp_path / f"rank-{torch.distributed.get_rank()}").open("a") as file:
             file.write(json.dumps({"threads": torch.get_num_threads(), "at": sorted(listening())}) + "\n")
         return begin(self, task, down)
 
-    monkeypatch.setattr(LocalTrainer, "begin", watched)
+    monkeypatch.setattr(LocalTrainer, "begin_hooks", watched)
     monkeypatch.setattr(distributed, "_suggested_max_num_threads", lambda processes: 7)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -99,14 +99,14 @@ def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
 
 def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uninterrupted = go(tmp_path / "whole", "agg=scaffold", "rounds=4").weights()
-    begin = LocalTrainer.begin
+    begin = LocalTrainer.begin_hooks
 
     def mortal(self: LocalTrainer, task: ClientTask, down: Any) -> Any:
         if torch.distributed.get_rank() == 1 and task.round == 2:
             os.kill(os.getpid(), signal.SIGKILL)
         return begin(self, task, down)
 
-    monkeypatch.setattr(LocalTrainer, "begin", mortal)
+    monkeypatch.setattr(LocalTrainer, "begin_hooks", mortal)
     with pytest.raises(FedcohortError, match=r"training process \d ended .*resume=true"):
         go(tmp_path / "killed", "trainer.devices=2", "agg=scaffold", "rounds=4")
     monkeypatch.undo()

@@ -48,7 +48,7 @@ def begin(number: int, logs: Path, words: tuple[str, ...], **other: str) -> Base
     """Start a task as SLURM would."""
 
     def work() -> None:
-        interrupts._shared = mmap.mmap(-1, 2)  # machines share none
+        interrupts._shared_flags = mmap.mmap(-1, 2)  # machines share none
         os.environ.update({**SLURM, "SLURM_PROCID": str(number), "SLURM_NODEID": str(number), **other})
         go(logs, *words, *LEFT_BEHIND, "trainer.num_nodes=2")
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fedcohort.maths.descent import descend
+from fedcohort.maths.descent import minimise_by_descent
 
 ILL = np.geomspace(1e-3, 1, 12)  # steps without momentum need thousands
 EQUAL = np.full(12, 1 / 12)
@@ -26,17 +26,17 @@ def test_momentum_by_hand() -> None:
         new = step(ahead)
         ahead = new + (t[k] - 1) / t[min(k + 1, 3)] * (new - before)
         before = new
-    np.testing.assert_allclose(descend(step, EQUAL, steps=4), before, rtol=1e-12)
+    np.testing.assert_allclose(minimise_by_descent(step, EQUAL, max_steps=4), before, rtol=1e-12)
 
 
 def test_momentum_is_reset_where_it_leads_uphill() -> None:
     """100 times nearer after 200 steps than with it throughout, and 100,000 times than without."""
-    assert excess(descend(step, EQUAL, steps=200)) < 1e-5
+    assert excess(minimise_by_descent(step, EQUAL, max_steps=200)) < 1e-5
 
 
 def test_descent_stops_when_a_step_is_within_the_tolerance() -> None:
     """But only a step without momentum tells: turning points of one with it stand still, too."""
-    minimum = descend(step, EQUAL)
+    minimum = minimise_by_descent(step, EQUAL)
     assert np.abs(step(minimum) - minimum).max() <= 1e-12
     np.testing.assert_allclose(minimum, 1 / ILL / (1 / ILL).sum(), rtol=1e-6)
     calls: list[np.ndarray] = []
@@ -45,6 +45,6 @@ def test_descent_stops_when_a_step_is_within_the_tolerance() -> None:
         calls.append(ahead)
         return np.asarray(ahead + 0.25)
 
-    np.testing.assert_array_equal(descend(quarter, np.zeros(2), tolerance=0.25), [0.25, 0.25])
+    np.testing.assert_array_equal(minimise_by_descent(quarter, np.zeros(2), tolerance=0.25), [0.25, 0.25])
     assert len(calls) == 1
-    assert descend(quarter, np.zeros(2), steps=1, tolerance=0.24).tolist() == [0.25, 0.25]
+    assert minimise_by_descent(quarter, np.zeros(2), max_steps=1, tolerance=0.24).tolist() == [0.25, 0.25]

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from fedcohort.maths.distil import batches, predict, step_towards, trainable_parameters
+from fedcohort.maths.distil import draw_batches, predict_logits, step_towards_target, trainable_parameters
 from fedcohort.rng import new_generator
 
 
@@ -13,7 +13,7 @@ from fedcohort.rng import new_generator
     ("n", "size", "count", "sizes"), [(5, 2, 7, [2, 2, 1, 2, 2, 1, 2]), (3, 9, 2, [3, 3]), (4, 2, 0, [])]
 )
 def test_batches_cover_all_rows_in_each_pass(n: int, size: int, count: int, sizes: list[int]) -> None:
-    mini_batches = list(batches(new_generator(0, "x"), n, size, count))
+    mini_batches = list(draw_batches(new_generator(0, "x"), n, size, count))
     assert [len(rows) for rows in mini_batches] == sizes
     per_pass = -(-n // size)
     for start in range(0, count - per_pass + 1, per_pass):
@@ -25,16 +25,16 @@ def test_rows_that_match_their_target_are_not_trained_on() -> None:
     layer = nn.Linear(3, 2)
     x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
     before, optimizer = layer.weight.detach().clone(), torch.optim.Adam(trainable_parameters(layer), lr=0.1)
-    step_towards(optimizer, layer(x).softmax(1).detach() + 5e-7, layer(x))
+    step_towards_target(optimizer, layer(x).softmax(1).detach() + 5e-7, layer(x))
     assert torch.equal(layer.weight, before)
-    step_towards(optimizer, layer(x).softmax(1).detach().flip(1), layer(x))
+    step_towards_target(optimizer, layer(x).softmax(1).detach().flip(1), layer(x))
     assert not torch.equal(layer.weight, before)
 
 
 def test_predictions_use_eval_mode_and_chunks() -> None:
     network = nn.Sequential(nn.Dropout(0.9), nn.Linear(3, 2))
     x = torch.randn(5, 3)
-    torch.testing.assert_close(predict(network, x, 2), network[1](x).detach())
+    torch.testing.assert_close(predict_logits(network, x, 2), network[1](x).detach())
 
 
 def test_frozen_parameters_are_unchanged() -> None:

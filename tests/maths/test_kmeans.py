@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 
 from fedcohort.maths import kmeans
-from fedcohort.maths.kmeans import cluster_numbers, cluster_vectors, inertia
+from fedcohort.maths.kmeans import cluster_inertia, cluster_numbers, cluster_vectors
 
 VALUES = np.array([0.1, 0.12, 0.11, -0.5, -0.52, -0.48])
 
@@ -50,7 +50,7 @@ def test_clusters_agree_with_scikit_learn(seed: int) -> None:
     X = load_iris().data.astype(np.float64)
     label = cluster_vectors(X, 3, rng(seed))
     reference = KMeans(3, n_init=10, random_state=0).fit(X)
-    assert inertia(X, label) == pytest.approx(reference.inertia_, rel=1e-3)
+    assert cluster_inertia(X, label) == pytest.approx(reference.inertia_, rel=1e-3)
     assert adjusted_rand_score(reference.labels_, label) > 0.97
 
 
@@ -88,7 +88,7 @@ def test_k_means_stops_after_the_maximum_of_steps(monkeypatch: pytest.MonkeyPatc
     X = np.arange(1000.0)[:, None]
     monkeypatch.setattr(kmeans, "_draw_centres", lambda X, count, rng: X[:count].copy())
     sums, label = lloyd(X, X[:40], 300)
-    clusters = kmeans._run(X, 40, rng())
+    clusters = kmeans._run_lloyd(X, 40, rng())
     assert clusters[0] == pytest.approx(sums[-1], rel=1e-12)
     np.testing.assert_array_equal(clusters[1], label)
     assert lloyd(X, X[:40], 600)[0][-1] < 0.99 * clusters[0], "it would have gone on"
@@ -136,7 +136,7 @@ def test_rounding_errors_cause_no_oscillation(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(kmeans, "_draw_centres", lambda X, count, rng: starts.copy())
     ends = []
     for steps in (300, 301):
-        monkeypatch.setattr(kmeans, "MAX_STEPS", steps)
-        ends.append(kmeans._run(X, 2, rng()))
+        monkeypatch.setattr(kmeans, "MAX_LLOYD_STEPS", steps)
+        ends.append(kmeans._run_lloyd(X, 2, rng()))
     assert ends[0][0] == ends[1][0]
     np.testing.assert_array_equal(ends[0][1], ends[1][1])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 
-from fedcohort.maths.min_norm import min_norm, project_onto_box_simplex
+from fedcohort.maths.min_norm import min_norm_weights, project_onto_box_simplex
 
 Row = np.ndarray
 
@@ -47,14 +47,14 @@ def test_the_projection_has_the_right_sum(seed: int) -> None:
 def test_a_box_that_is_a_point() -> None:
     start = np.array([0.25, 0.25, 0.5])
     np.testing.assert_array_equal(project_onto_box_simplex(np.array([3.0, -1, 0]), start, start), start)
-    np.testing.assert_array_equal(min_norm(np.eye(3), start, 0.0), start)
+    np.testing.assert_array_equal(min_norm_weights(np.eye(3), start, 0.0), start)
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_the_shortest_mixture_agrees_with_scipy(seed: int) -> None:
     G, start, epsilon = case(seed)
     Q, (low, high) = G @ G.T, box(start, epsilon)
-    w = min_norm(Q, start, epsilon)
+    w = min_norm_weights(Q, start, epsilon)
     reference = minimize(
         lambda x: x @ Q @ x / 2,
         start,
@@ -75,7 +75,7 @@ def test_no_feasible_direction_decreases_the_norm(seed: int) -> None:
     """grad . (w - q) <= 0 for the q of the box that the gradient likes best: least entries filled first."""
     G, start, epsilon = case(100 + seed)
     Q, (low, high) = G @ G.T, box(start, epsilon)
-    w = min_norm(Q, start, epsilon)
+    w = min_norm_weights(Q, start, epsilon)
     best, remaining = low.copy(), 1 - low.sum()
     for i in np.argsort(Q @ w):
         best[i] += min(high[i] - low[i], remaining)
@@ -84,9 +84,11 @@ def test_no_feasible_direction_decreases_the_norm(seed: int) -> None:
 
 
 def test_a_single_vector_and_an_empty_set() -> None:
-    np.testing.assert_array_equal(min_norm(np.array([[4.0]]), np.ones(1), 0.1), [1.0])
-    np.testing.assert_array_equal(min_norm(np.zeros((2, 2)), np.array([0.3, 0.7]), 1.0), [0.3, 0.7])
+    np.testing.assert_array_equal(min_norm_weights(np.array([[4.0]]), np.ones(1), 0.1), [1.0])
+    np.testing.assert_array_equal(min_norm_weights(np.zeros((2, 2)), np.array([0.3, 0.7]), 1.0), [0.3, 0.7])
 
 
 def test_equal_vectors_keep_the_initial_weights() -> None:
-    np.testing.assert_allclose(min_norm(np.ones((3, 3)), np.array([0.2, 0.3, 0.5]), 1.0), [0.2, 0.3, 0.5], atol=1e-12)
+    np.testing.assert_allclose(
+        min_norm_weights(np.ones((3, 3)), np.array([0.2, 0.3, 0.5]), 1.0), [0.2, 0.3, 0.5], atol=1e-12
+    )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from fedcohort.maths.optimizers import uncompiled
+from fedcohort.maths.optimizers import uncompiled_optimizer
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from fedcohort.maths.optimizers import uncompiled
 )
 def test_steps_equal_torchs_bit_for_bit(optimizer: Any, options: Any) -> None:
     steps = []
-    for optimizer_class in (optimizer, uncompiled(optimizer)):
+    for optimizer_class in (optimizer, uncompiled_optimizer(optimizer)):
         numbers = torch.Generator().manual_seed(0)
         y = torch.nn.Parameter(torch.randn(50, generator=numbers))
         instance = optimizer_class([y], lr=0.01, **options)
@@ -28,4 +28,4 @@ def test_steps_equal_torchs_bit_for_bit(optimizer: Any, options: Any) -> None:
         assert isinstance(instance, optimizer)
         steps.append(y.detach())
     assert torch.equal(*steps)
-    assert uncompiled(optimizer) is uncompiled(optimizer)
+    assert uncompiled_optimizer(optimizer) is uncompiled_optimizer(optimizer)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.maths.pace_control import PaceControl, PaceState, utility
+from fedcohort.maths.pace_control import PaceControl, PaceState, pace_utility
 from fedcohort.samples.threshold import loss_threshold
 
 LOGS = Path(__file__).resolve().parents[2] / ".." / "shared" / "papers" / "tables" / "fedbalancer_har_rounds.csv.gz"
@@ -61,10 +61,10 @@ def test_rounds_with_nan_are_ignored(nothing: float) -> None:
 
 def test_utility_by_hand() -> None:
     """12 nats over 20 samples in 30 s: 12 / (20 x 30)."""
-    assert utility(np.array([5.0, 7.0]), np.array([8.0, 12.0]), 30.0) == pytest.approx(0.02)
-    assert np.isnan(utility(np.array([]), np.array([]), 30.0))
-    assert np.isnan(utility(np.array([5.0]), np.array([8.0]), 0.0))
-    assert utility(np.array([5.0]), np.array([8.0]), np.inf) == 0
+    assert pace_utility(np.array([5.0, 7.0]), np.array([8.0, 12.0]), 30.0) == pytest.approx(0.02)
+    assert np.isnan(pace_utility(np.array([]), np.array([]), 30.0))
+    assert np.isnan(pace_utility(np.array([5.0]), np.array([8.0]), 0.0))
+    assert pace_utility(np.array([5.0]), np.array([8.0]), np.inf) == 0
 
 
 @pytest.mark.parametrize("wrong", [{"w": 0}, {"w": 2, "lss": -0.1}, {"w": 2, "dss": 1.1}, {"w": 2.5}])

@@ -40,9 +40,9 @@ def test_its_size_is_that_of_the_paper() -> None:
 def test_widths_round_as_the_authors_do(width: float, stem: int, last: int, million: float) -> None:
     """Parameters in millions with 1,000 classes; lists of such networks have 1.68, 1.97 and 6.11."""
     model: Any = make("model", "mobilenet_v2_gn", width=width)
-    assert (model.widths[0], model.widths[-1]) == (stem, last)
+    assert (model.layer_channels[0], model.layer_channels[-1]) == (stem, last)
     assert size(model.build(SHAPE, 1000)) / 1e6 == pytest.approx(million, abs=5e-4)
-    assert all(channels % 8 == 0 and channels >= 0.9 * width * 16 for channels in model.widths)
+    assert all(channels % 8 == 0 and channels >= 0.9 * width * 16 for channels in model.layer_channels)
 
 
 def test_images_are_halved_five_times() -> None:

@@ -16,7 +16,7 @@ from fedcohort.model.resnet8_gn import ResNet8
 from fedcohort.rng import seeded_torch
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
-from fedcohort.training.engines import choose
+from fedcohort.training.engines import choose_engine
 from run_harness import go, startup_notices
 from yaml_words import make
 
@@ -65,7 +65,7 @@ def test_engines_agree_on_it() -> None:
     """In double precision, to rounding; clients have one sample, three, or all."""
 
     def trained(kind: str) -> tuple[list[torch.Tensor], str]:
-        engine, reason = choose(kind, trainer_of(images(), network_of().double(), batch=4), 3)
+        engine, reason = choose_engine(kind, trainer_of(images(), network_of().double(), batch=4), 3)
         rows = (np.array([2]), np.array([0, 3, 5]), None)
         return [u.delta for u in engine.updates([task_of(k, rows=r) for k, r in enumerate(rows)], {})], reason
 
@@ -77,7 +77,7 @@ def test_engines_agree_on_it() -> None:
 
 def test_with_batch_norm_clients_are_trained_sequentially() -> None:
     trainer = trainer_of(images(), network_of(norm="batch").double(), batch=4)
-    engine, reason = choose("vectorised", trainer, 3)
+    engine, reason = choose_engine("vectorised", trainer, 3)
     assert engine is trainer
     assert reason == "sequential: the vectorised engine does not support batch norm"
     (update,) = engine.updates([task_of(0, rows=np.arange(9))], {})

@@ -28,4 +28,6 @@ def test_logit_gradient() -> None:
 def test_its_upper_bound_is_the_loss_of_a_wrong_prediction() -> None:
     objective = make("objective", "gce", q=0.5)
     hopeless = torch.tensor([[-500.0, 500.0]], dtype=torch.float64)
-    assert float(objective.per_sample(hopeless, Y, None)[0]) == pytest.approx(2.0, abs=1e-12) == objective.reach
+    assert (
+        float(objective.per_sample(hopeless, Y, None)[0]) == pytest.approx(2.0, abs=1e-12) == objective.max_bounded_loss
+    )

@@ -15,20 +15,14 @@ from yaml_words import make
 def phi(loss: float, **changes: object) -> tuple[float, float]:
     """Value and slope."""
     mean = torch.tensor(loss, dtype=torch.float64, requires_grad=True)
-    value = make("objective", "propfair", **changes).outer(mean)
+    value = make("objective", "propfair", **changes).transform_mean(mean)
     (slope,) = torch.autograd.grad(value, mean)
     return float(value.detach()), float(slope)
 
 
 @pytest.mark.parametrize(
     ("loss", "value", "slope"),
-    [
-        (0, 0.0, 0.2),
-        (1, 0.2231435513, 0.25),
-        (3, 0.9162907319, 0.5),
-        (4.8, 3.2188758249, 5),
-        (6, 9.2188758249, 5),
-    ],
+    [(0, 0.0, 0.2), (1, 0.2231435513, 0.25), (3, 0.9162907319, 0.5), (4.8, 3.2188758249, 5), (6, 9.2188758249, 5)],
 )
 def test_the_transform_by_hand(loss: float, value: float, slope: float) -> None:
     # M = 5, epsilon = .2: log 5 - log(5 - l), slope 1 / (5 - l) up to 4.8; beyond log 25 + 5 (l - 4.8).
@@ -49,7 +43,7 @@ def test_with_the_ce_tail_the_slope_above_the_threshold_is_constant() -> None:
 def test_each_client_has_its_own_transform() -> None:
     objective = make("objective", "propfair")
     several = torch.tensor([0.0, 3.0, 6.0], dtype=torch.float64)
-    assert objective.outer(several).tolist() == [float(objective.outer(mean)) for mean in several]
+    assert objective.transform_mean(several).tolist() == [float(objective.transform_mean(mean)) for mean in several]
 
 
 @pytest.mark.parametrize("word", ["ce", "gce"])

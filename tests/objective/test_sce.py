@@ -21,7 +21,7 @@ def test_it_is_flashs_loss_without_pseudo_labels(y: int) -> None:
     ours = make("objective", "sce", a=1, b=2.5, A=-4.0)
     label = torch.tensor([y])
     torch.testing.assert_close(ours.per_sample(P.log(), label, None)[0], flash.per_sample(P.log(), label, P)[0])
-    assert ours.reach == flash.reach == 10.0
+    assert ours.max_bounded_loss == flash.max_bounded_loss == 10.0
 
 
 def test_the_reverse_term_is_symmetric() -> None:

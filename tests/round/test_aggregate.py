@@ -109,8 +109,8 @@ def test_a_step_that_overflows_is_not_taken() -> None:
     server = SimpleNamespace(w=torch.ones(2))
     lone = ServerStep(None, server, None, None, settings, None, 0.0)  # type: ignore[arg-type]
     planned: Any = SimpleNamespace(round=0)
-    assert lone._move(planned, torch.tensor([1e39, 0.0], dtype=torch.float64)) is None
-    moved = lone._move(planned, torch.tensor([1e38, 0.5], dtype=torch.float64))
+    assert lone._sound_parameters(planned, torch.tensor([1e39, 0.0], dtype=torch.float64)) is None
+    moved = lone._sound_parameters(planned, torch.tensor([1e38, 0.5], dtype=torch.float64))
     assert moved is not None
     assert torch.equal(moved, torch.tensor([1e38, 1.5]))
 

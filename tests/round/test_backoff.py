@@ -12,7 +12,7 @@ from selector_harness import context, ids, outcome, to_list
 def failed(times: int, clients: list[int], start: int = 0) -> Backoff:
     past = NO_FAILURES
     for round in range(start, start + times):
-        past = backoff.update(past, outcome(round, [], failed=clients))
+        past = backoff.update_backoff(past, outcome(round, [], failed=clients))
     return past
 
 
@@ -33,15 +33,15 @@ def test_the_back_off_doubles_from_one_lap_to_eight(times: int, laps: int) -> No
 
 
 def test_an_arrival_resets_the_back_off() -> None:
-    past = backoff.update(failed(6, [1, 2]), outcome(6, [1]))
+    past = backoff.update_backoff(failed(6, [1, 2]), outcome(6, [1]))
     assert offered(past, 7) == [0, 1, 3, 4, 5, 6, 7]
     assert past.clients.tolist() == [2]
-    assert backoff.update(past, outcome(8, [2])) is NO_FAILURES
+    assert backoff.update_backoff(past, outcome(8, [2])) is NO_FAILURES
 
 
 def test_no_client_is_withheld_if_too_few_remain() -> None:
     """Clients whose back-off ends first return together; clients that are away stay away."""
-    past = backoff.update(failed(3, [1, 2, 3], start=0), outcome(3, [0], failed=[3]))
+    past = backoff.update_backoff(failed(3, [1, 2, 3], start=0), outcome(3, [0], failed=[3]))
     assert offered(past, 4, available=[1, 2, 3]) == [1, 2]
     assert offered(past, 4, available=[0, 1, 2, 3]) == [0, 1, 2]
     assert offered(past, 4, available=[0, 3]) == [0, 3]
@@ -63,6 +63,6 @@ def test_clients_that_never_arrive_get_only_part_of_their_share() -> None:
         offered_clients = backoff.withhold(past, context(round, 10, 3000), 10).available
         chosen = offered_clients[np.argsort(~absent[offered_clients], kind="stable")[:10]]
         failed = chosen[absent[chosen]]
-        past = backoff.update(past, outcome(round, chosen[~absent[chosen]].tolist(), failed=failed.tolist()))
+        past = backoff.update_backoff(past, outcome(round, chosen[~absent[chosen]].tolist(), failed=failed.tolist()))
         lost += len(failed) if round >= 400 else 0
     assert lost <= 0.3 * 10 * 400

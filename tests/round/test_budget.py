@@ -55,7 +55,7 @@ def test_a_budget_met_exactly_is_reached() -> None:
     ):
         assert budget.list_reached(spent) == names
     assert Budget(1, acc=0.1).list_reached(Spent(0, acc=0.5)) == [], "a run has a round, whatever w_0 is worth"
-    assert Budget(9, virtual_s=30.0, acc=0.9).describe(spent) == "until.virtual_s=30 is reached (30)"
+    assert Budget(9, virtual_s=30.0, acc=0.9).describe_reached(spent) == "until.virtual_s=30 is reached (30)"
     assert Budget(9, virtual_s=30.0, acc=0.9).describe_ends() == "virtual_s=30, acc=0.9"
 
 
@@ -70,12 +70,12 @@ def test_a_metric_that_a_round_does_not_measure_is_kept() -> None:
 def test_spending_more_than_the_budget_is_rejected_by_name() -> None:
     """20 s before the last round, 30 s after it: any budget in (20, 30] ends it just there."""
     spending = Spending(Spent(3, virtual_s=30.0, acc=0.8), Spent(2, virtual_s=20.0, acc=0.8))
-    Budget(9, virtual_s=20.5).check(spending, Path("run"))
+    Budget(9, virtual_s=20.5).check_not_exceeded(spending, Path("run"))
     with pytest.raises(OptionError, match=r"until.virtual_s must be above 20, which run reached before its last"):
-        Budget(9, virtual_s=20.0).check(spending, Path("run"))
+        Budget(9, virtual_s=20.0).check_not_exceeded(spending, Path("run"))
     with pytest.raises(OptionError, match=r"until.acc must be above 0.8, .*, got 0.7; .* resume=false"):
-        Budget(9, acc=0.7).check(spending, Path("run"))
-    Budget(9, acc=0.1).check(Spending(Spent(1, acc=0.8), Spent(0, acc=0.5)), Path("run"))
+        Budget(9, acc=0.7).check_not_exceeded(spending, Path("run"))
+    Budget(9, acc=0.1).check_not_exceeded(Spending(Spent(1, acc=0.8), Spent(0, acc=0.5)), Path("run"))
 
 
 @pytest.mark.parametrize("name", ["virtual_s", "bytes", "acc"])

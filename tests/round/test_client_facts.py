@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedcohort.round.client_facts import MAX_RANKED, ClientFacts
+from fedcohort.round.client_facts import MAX_RANKED_CLIENTS, ClientFacts
 
 NAN = float("nan")
 
@@ -30,15 +30,17 @@ def test_rows_exist_for_selected_queried_or_measured_clients() -> None:
 @pytest.mark.parametrize("concerned", [[1, 4], [0, 1, 2, 3, 4, 5]])
 def test_rows_agree_with_the_full_columns(concerned: list[int]) -> None:
     client_facts = facts(units=(np.array([1, 4]), np.array([3.0, 5.0])), loss=(None, np.arange(6.0)))
-    for name, column in client_facts.rows(np.array(concerned)).items():
+    for name, column in client_facts.rows_of_clients(np.array(concerned)).items():
         np.testing.assert_array_equal(column, client_facts[name][concerned], err_msg=name)
 
 
 def test_of_clients_that_were_only_ranked_the_best_have_rows() -> None:
-    score = np.arange(4.0 * MAX_RANKED)
+    score = np.arange(4.0 * MAX_RANKED_CLIENTS)
     score[:10] = NAN
-    client_facts = facts(4 * MAX_RANKED, score=(None, score), part_explore=(None, np.ones(4 * MAX_RANKED)))
-    assert client_facts.clients_with_rows.tolist() == [1, 4, *range(3 * MAX_RANKED, 4 * MAX_RANKED)]
+    client_facts = facts(
+        4 * MAX_RANKED_CLIENTS, score=(None, score), part_explore=(None, np.ones(4 * MAX_RANKED_CLIENTS))
+    )
+    assert client_facts.clients_with_rows.tolist() == [1, 4, *range(3 * MAX_RANKED_CLIENTS, 4 * MAX_RANKED_CLIENTS)]
 
 
 def test_full_columns_and_facts_are_equivalent() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fedcohort.availability.base import Availability
-from fedcohort.availability.schedule import Schedule
+from fedcohort.availability.schedule import ReadySchedule
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.rng import Draws
 from fedcohort.round import round as rounds
@@ -31,8 +31,8 @@ class Listed(Availability):
     intervals: tuple[tuple[tuple[float, float], ...], ...]
     period: float
 
-    def schedule(self, draws: Draws) -> Schedule:
-        return Schedule.from_intervals(self.intervals, self.period)
+    def schedule(self, draws: Draws) -> ReadySchedule:
+        return ReadySchedule.from_intervals(self.intervals, self.period)
 
 
 def shifts(folder: Path, *hours: tuple[float, float], clients: int = 12) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from torch import nn
 from agg_harness import collect_updates, make_layout, make_update
 from fedcohort.flat import FlatModel
 from fedcohort.round.aggregate import apply_advice
-from fedcohort.round.collect import CHUNK, CollectOptions, Collector
+from fedcohort.round.collect import NUMBERS_PER_CHUNK, CollectOptions, Collector
 from fedcohort.round.collected import reweight
 from fedcohort.types import Advice, ClientUpdate, UpdateGroup
 from known import known
@@ -43,7 +43,7 @@ def test_two_ranks_give_the_sums_of_one_process() -> None:
             g.add(update)
         halves.append(g)
     other_rank = halves[1]
-    tensors = iter([torch.from_numpy(other_rank.table), other_rank.buffers, other_rank.sum])
+    tensors = iter([torch.from_numpy(other_rank.arrival_table), other_rank.buffer_sum, other_rank.update_sum])
     joined = halves[0].finish(lambda t: t + next(tensors), lambda t: t)
     torch.testing.assert_close(joined.mean, one_process.mean, atol=1e-12, rtol=0)
     torch.testing.assert_close(joined.buffers, one_process.buffers, atol=1e-6, rtol=0)
@@ -82,7 +82,7 @@ def test_a_group_is_added_at_once_without_its_excluded_client() -> None:
         return torch.tensor([sum(w * deltas[k] for k, w in weights.items())], dtype=torch.float64)
 
     group = UpdateGroup(len(deltas), total)
-    collector = Collector(make_layout(1), np.arange(3), np.array([1.0, 2.0, 3.0]), CollectOptions(longest=10.0))
+    collector = Collector(make_layout(1), np.arange(3), np.array([1.0, 2.0, 3.0]), CollectOptions(max_update_norm=10.0))
     for client in deltas:
         assert not calls
         collector.add(make_update(client, [float("nan")], norms=[norms[client]], group=group))
@@ -94,7 +94,7 @@ def test_a_group_is_added_at_once_without_its_excluded_client() -> None:
 def test_a_column_is_kept_per_signal() -> None:
     agg = make("agg", "fedavg")
     rows = [make_update(2, [1.0]), make_update(7, [2.0])]
-    options = CollectOptions(reports={"id": lambda u: float(u.client)})
+    options = CollectOptions(report_readers={"id": lambda u: float(u.client)})
     g = Collector(make_layout(1), np.array([2, 7]), np.ones(2), options)
     for row in reversed(rows):
         g.add(row)
@@ -116,7 +116,7 @@ def test_the_buffers_of_each_client_are_kept_with_the_matrix() -> None:
 
 def test_long_updates_are_added_in_chunks_and_kept_complete() -> None:
     """Sum and matrix of updates that are longer than a piece; a client that is left out has no row."""
-    length = 2 * CHUNK + 3
+    length = 2 * NUMBERS_PER_CHUNK + 3
     deltas = [torch.randn(length, generator=torch.Generator().manual_seed(k)) for k in range(3)]
     deltas[1][-1] = float("inf")
     agg = make("agg", "fedavg")
@@ -133,7 +133,7 @@ def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
     # Two ranks with a client each; raw weights 1 and 3: a mean is (1 * 4 + 3 * 8) / 4, a total 4 + 8.
     parts = []
     for client, x in ((3, [1.0, 2.0]), (5, [3.0, 4.0, 5.0])):
-        options = CollectOptions(uploads=["a", "b"], averaged=("a",), remembers={"x": 3})
+        options = CollectOptions(upload_names=["a", "b"], averaged_uploads=("a",), stored_sizes={"x": 3})
         part = Collector(make_layout(1), np.array([3, 5]), np.array([1.0, 3.0]), options, 2)
         value = torch.tensor([4.0 if client == 3 else 8.0])
         part.add(make_update(client, [1.0], uploads={"a": value, "b": value}, stored={"x": torch.tensor(x)}))
@@ -141,15 +141,15 @@ def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
     other_rank = parts[1]
     other_tensors = iter(
         [
-            torch.from_numpy(other_rank.table),
-            other_rank.buffers,
-            other_rank.sum,
-            other_rank.totals["a"],
-            other_rank.totals["b"],
+            torch.from_numpy(other_rank.arrival_table),
+            other_rank.buffer_sum,
+            other_rank.update_sum,
+            other_rank.upload_sums["a"],
+            other_rank.upload_sums["b"],
         ]
     )
     rows = torch.zeros((2, 3))
-    rows[1] = other_rank.stored[5]["x"]
+    rows[1] = other_rank.stored_by_client[5]["x"]
     done = parts[0].finish(lambda tensor: tensor + next(other_tensors, rows), lambda tensor: tensor)
     assert float(done.totals["a"]) == 7.0
     assert float(done.totals["b"]) == 12.0
@@ -164,10 +164,12 @@ def test_rows_that_other_ranks_fill_are_zero(monkeypatch: pytest.MonkeyPatch) ->
         return torch.full(size, 7.0, dtype=torch.float64)
 
     monkeypatch.setattr(torch, "empty", garbage)
-    part = Collector(make_layout(1), np.array([0, 1]), np.ones(2), CollectOptions(uploads=["a"], stacked=True), 2)
+    part = Collector(
+        make_layout(1), np.array([0, 1]), np.ones(2), CollectOptions(upload_names=["a"], keeps_matrix=True), 2
+    )
     part.add(make_update(1, [3.0], uploads={"a": torch.tensor([5.0])}))
-    assert part.matrix is not None
-    assert part.matrix.tolist() == [[0.0], [3.0]]
+    assert part.update_matrix is not None
+    assert part.update_matrix.tolist() == [[0.0], [3.0]]
     assert part.client_uploads["a"].tolist() == [[0.0], [5.0]]
 
 
@@ -216,4 +218,4 @@ def test_an_update_of_no_parameters_is_added_on_any_device() -> None:
     """Away from a CPU an update is one piece, of one number at least. A meta tensor has a device and no numbers."""
     part = Collector(make_layout(0), np.array([0]), np.ones(1), CollectOptions(), 1, torch.device("meta"))
     part.add(make_update(0, []))
-    assert part.table[0].tolist() == [1.0, 1.0]
+    assert part.arrival_table[0].tolist() == [1.0, 1.0]

@@ -14,7 +14,7 @@ LAYOUT = Layout((Block("a", (2,), 0), Block("b", (1,), 2), Block("c", (2, 2), 3)
 
 def collected(rows: list[list[float]], weights: list[float], stacked: bool = True) -> Collected:
     cohort, device = np.arange(len(rows)), torch.device("cpu")
-    collector = Collector(LAYOUT, cohort, np.array(weights, float), CollectOptions(stacked=stacked), device=device)
+    collector = Collector(LAYOUT, cohort, np.array(weights, float), CollectOptions(keeps_matrix=stacked), device=device)
     for k, row in enumerate(rows):
         collector.add(make_update(k, row))
     return collector.finish(lambda tensor: tensor, lambda tensor: tensor)

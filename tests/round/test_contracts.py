@@ -16,9 +16,9 @@ CTX = RoundContext(0, 2, 4, np.arange(4), {}, np.random.default_rng(0))
 OUTCOME = RoundOutcome(0, Selection(np.arange(2)), np.arange(2), np.empty(0, np.int64), {}, {}, 1.0)
 
 
-@pytest.mark.parametrize("group", sorted(contracts.CHECKS))
+@pytest.mark.parametrize("group", sorted(contracts.CHECKS_BY_GROUP))
 def test_checks_stand_for_methods_of_the_contract(group: str) -> None:
-    assert set(contracts.CHECKS[group]) <= set(dir(protocol_of(group)))
+    assert set(contracts.CHECKS_BY_GROUP[group]) <= set(dir(protocol_of(group)))
 
 
 def test_a_selection_is_a_copy_of_the_ids() -> None:

@@ -14,14 +14,14 @@ import torch
 from torch import nn
 
 from fedcohort.agg.base import Direction
-from fedcohort.availability.schedule import Schedule
+from fedcohort.availability.schedule import ReadySchedule
 from fedcohort.data.ragged import Ragged
 from fedcohort.dataset.base import Raw
 from fedcohort.device.base import Timing, Workload
 from fedcohort.errors import ComponentError
 from fedcohort.partition.base import Stock
 from fedcohort.rng import Draws
-from fedcohort.round.contracts import CHECKS
+from fedcohort.round.contracts import CHECKS_BY_GROUP
 from fedcohort.types import Advice, Probe, RoundContext, RoundOutcome, Selection
 
 CTX = RoundContext(0, 2, 3, np.arange(3), {}, np.random.default_rng(0))
@@ -36,7 +36,7 @@ DOWNLOADING = SimpleNamespace(hooks=(SimpleNamespace(downloads=("control",)),))
 CLIENTS_DATA = SimpleNamespace(server_test=SimpleNamespace(x=MATRIX))
 STATE = 5
 TIMES: Any = Timing(TWO, TWO, TWO, TWO)
-INTERVALS: Any = Schedule(
+INTERVALS: Any = ReadySchedule(
     np.array([0.0, 2.0]), np.array([1.0, 3.0]), np.array([0, 1]), np.array([1, 2]), np.full(2, 9.0)
 )
 ADVICE: Any = Advice()
@@ -94,14 +94,14 @@ def probes() -> dict[str, Any]:
 
 def schedules() -> dict[str, Any]:
     return {
-        "must be a Schedule": [],
-        "Schedule.start": replace(INTERVALS, start=np.array([-1.0, 2.0])),
-        "Schedule.end must be a numeric": replace(INTERVALS, end=np.ones(3)),
-        "Schedule.period must be a numeric": replace(INTERVALS, period=np.full(3, 9.0)),
-        "Schedule.period must be above 0": replace(INTERVALS, period=np.array([9.0, 0.0])),
-        "Schedule.first": replace(INTERVALS, first=np.array([0, 3])),
-        "Schedule.stop": replace(INTERVALS, stop=np.array([1, 5])),
-        "Schedule.end must be at least": replace(INTERVALS, end=np.array([1.0, 1.0])),
+        "must be a ReadySchedule": [],
+        "ReadySchedule.start_s": replace(INTERVALS, start_s=np.array([-1.0, 2.0])),
+        "ReadySchedule.end_s must be a numeric": replace(INTERVALS, end_s=np.ones(3)),
+        "ReadySchedule.period_s must be a numeric": replace(INTERVALS, period_s=np.full(3, 9.0)),
+        "ReadySchedule.period_s must be above 0": replace(INTERVALS, period_s=np.array([9.0, 0.0])),
+        "ReadySchedule.first_interval": replace(INTERVALS, first_interval=np.array([0, 3])),
+        "ReadySchedule.stop_interval": replace(INTERVALS, stop_interval=np.array([1, 5])),
+        "ReadySchedule.end_s must be at least": replace(INTERVALS, end_s=np.array([1.0, 1.0])),
     }
 
 
@@ -120,7 +120,7 @@ TIMING = Case(
     TIMES,
     {
         "must be a Timing": TWO,
-        **{f"Timing.{name}": replace(TIMES, **{name: -TWO}) for name in ("down", "infer", "unit", "up")},
+        **{f"Timing.{name}": replace(TIMES, **{name: -TWO}) for name in ("down_s", "infer_s", "unit_s", "up_s")},
         "above 0 where `timed`": Timing(*(np.zeros(2) for _ in range(4))),
     },
 )
@@ -169,8 +169,8 @@ CASES: Mapping[tuple[str, str], Case] = {
     ("availability", "schedule"): Case((DRAWS,), INTERVALS, schedules()),
     ("client", "lr_at"): Case((0,), 0.1, {"above 0": 0.0, "finite": float("inf")}),
     ("client", "optimizer"): Case((VECTOR, 0.1), torch.optim.SGD([nn.Parameter(VECTOR)], lr=0.1), {"Optimizer": 0.1}),
-    ("attack", "liars"): Case((2, None), IDS, {"in \\[0, 1\\]": np.array([2])}),
-    ("attack", "claim"): Case(("loss", TWO), NAN, {"array \\[2\\]": THREE}),
+    ("attack", "attacker_ids"): Case((2, None), IDS, {"in \\[0, 1\\]": np.array([2])}),
+    ("attack", "falsify"): Case(("loss", TWO), NAN, {"array \\[2\\]": THREE}),
     ("partition", "split"): SPLIT,
     ("partition", "deal"): SPLIT,
     ("label_noise", "rates"): Case((DRAWS,), TWO, {"in \\[0, 1\\]": 2 * TWO}),
@@ -188,13 +188,13 @@ EVERY_CASE = pytest.mark.parametrize(("group", "method"), list(CASES), ids=lambd
 
 
 def test_every_check_has_a_case() -> None:
-    assert {(group, method) for group, checks in CHECKS.items() for method in checks} == set(CASES)
+    assert {(group, method) for group, checks in CHECKS_BY_GROUP.items() for method in checks} == set(CASES)
 
 
 @EVERY_CASE
 def test_a_right_result_is_accepted(group: str, method: str) -> None:
     case = CASES[group, method]
-    CHECKS[group][method](case.part, case.right, *case.args)
+    CHECKS_BY_GROUP[group][method](case.part, case.right, *case.args)
 
 
 @EVERY_CASE
@@ -202,11 +202,11 @@ def test_each_wrong_result_is_rejected_with_what_is_wrong(group: str, method: st
     case = CASES[group, method]
     for message, result in case.wrong.items():
         with pytest.raises(ComponentError, match=message):
-            CHECKS[group][method](case.part, result, *case.args)
+            CHECKS_BY_GROUP[group][method](case.part, result, *case.args)
 
 
 def test_a_client_may_never_be_ready_and_an_untimed_device_takes_no_time() -> None:
-    assert CHECKS["availability"]["schedule"](PLAIN, None, DRAWS) is None
+    assert CHECKS_BY_GROUP["availability"]["schedule"](PLAIN, None, DRAWS) is None
     zeros = Timing(*(np.zeros(2) for _ in range(4)))
-    assert CHECKS["device"]["expect"](SimpleNamespace(timed=False), zeros, IDS, WORK, DRAWS) is zeros
-    assert CHECKS["proxy"]["inputs"](SimpleNamespace(has_inputs=False), None, CLIENTS_DATA, 0) is None
+    assert CHECKS_BY_GROUP["device"]["expect"](SimpleNamespace(timed=False), zeros, IDS, WORK, DRAWS) is zeros
+    assert CHECKS_BY_GROUP["proxy"]["inputs"](SimpleNamespace(has_inputs=False), None, CLIENTS_DATA, 0) is None

@@ -10,8 +10,8 @@ from cost_toy import CODECS, DRAWS, FIXED, MODEL, VECTOR, Link, N, cost_model, i
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.round.clock import Clock
 from fedcohort.round.cost import CostModel
-from fedcohort.round.rates import Rates
-from fedcohort.signal.base import find
+from fedcohort.round.rates import JobRates
+from fedcohort.signal.base import find_signal
 from fedcohort.types import Probe
 from round.test_clock import Listed
 from yaml_words import make
@@ -20,14 +20,14 @@ from yaml_words import make
 def test_a_plain_round_only_reads_signals_for_the_selector() -> None:
     """SCAFFOLD's vectors, and a fair aggregator's loss, are of rounds that are not plain."""
     scaffold = cost_model(("loss_post",), "scaffold")
-    assert scaffold.rates(plain=False).extra_bytes == FIXED + VECTOR + 4
-    assert scaffold.rates(plain=True) == Rates(3.0, {}, 1.0, MODEL, FIXED + 4)
+    assert scaffold.rates_of_round(plain=False).extra_bytes == FIXED + VECTOR + 4
+    assert scaffold.rates_of_round(plain=True) == JobRates(3.0, {}, 1.0, MODEL, FIXED + 4)
     fair = cost_model((), make("agg", "fedmaba", loss="loss_post"))
-    assert (fair.rates(plain=False).passes_after, fair.rates(plain=True).passes_after) == (1.0, 0.0)
-    assert fair.rates(plain=False).extra_bytes == fair.rates(plain=True).extra_bytes + 4
-    assert set(cost_model((), "fedmaba").rates(plain=False).probed) == {"loss"}
-    assert not cost_model((), "fedmaba").rates(plain=True).probed
-    assert cost_model(("loss_post",), "scaffold").query_rates == Rates(3.0, {}, 0.0, MODEL, FIXED)
+    assert (fair.rates_of_round(plain=False).passes_after, fair.rates_of_round(plain=True).passes_after) == (1.0, 0.0)
+    assert fair.rates_of_round(plain=False).extra_bytes == fair.rates_of_round(plain=True).extra_bytes + 4
+    assert set(cost_model((), "fedmaba").rates_of_round(plain=False).queried_signals) == {"loss"}
+    assert not cost_model((), "fedmaba").rates_of_round(plain=True).queried_signals
+    assert cost_model(("loss_post",), "scaffold").query_rates == JobRates(3.0, {}, 0.0, MODEL, FIXED)
 
 
 def test_the_training_samples_are_counted() -> None:
@@ -61,7 +61,7 @@ def test_clients_receive_a_deadline_if_they_use_it(
     costs = cost_model(
         components={"samples": make("samples", samples), "deadline": make("deadline", deadline, **options)}
     )
-    assert costs.usual_rates.down_bytes == costs.plain.down_bytes == MODEL + 4 * numbers
+    assert costs.usual_rates.down_bytes == costs.plain_rates.down_bytes == MODEL + 4 * numbers
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ def test_clients_receive_a_deadline_if_they_use_it(
     ],
 )
 def test_the_samples_of_a_query_are_counted(word: str, options: dict[str, Any], samples: list[float]) -> None:
-    assert cost_model().query_passes(find(word), ids(0, 2), options) == pytest.approx(samples)  # type: ignore[arg-type]
+    assert cost_model().query_passes(find_signal(word), ids(0, 2), options) == pytest.approx(samples)  # type: ignore[arg-type]
 
 
 def test_passes_without_training_are_counted() -> None:
     """Before it for the aggregator, after it for who reads loss_post."""
     costs = cost_model(("loss_post",), "fedmaba")
     assert costs.count_forward_passes(ids(0, 2), costs.usual_rates).tolist() == [10 + 10, 40 + 40]
-    assert costs.count_forward_passes(ids(0, 2), costs.plain).tolist() == [10, 40]
+    assert costs.count_forward_passes(ids(0, 2), costs.plain_rates).tolist() == [10, 40]
     assert costs.count_forward_passes(ids(0, 2), costs.query_rates).tolist() == [0, 0]
 
 
@@ -91,24 +91,24 @@ def test_a_full_job_takes_one_sample_time_per_sample() -> None:
 
     A forward pass over n is a third of an epoch. A step counts the samples in it.
     """
-    work = cost_model().work(N, 6.0 * N, cost_model().usual_rates, 7.0)
-    assert (work.load.tolist(), work.infer_load.tolist(), work.units) == ([5, 10, 20], [10, 20, 40], 2)
+    work = cost_model().job_workload(N, 6.0 * N, cost_model().usual_rates, 7.0)
+    assert (work.unit_load.tolist(), work.infer_load.tolist(), work.units) == ([5, 10, 20], [10, 20, 40], 2)
     assert (work.bytes_down.tolist(), work.bytes_up.tolist()) == ([MODEL] * 3, [7.0] * 3)
     heavy = cost_model((), "fedbio")
-    assert heavy.work(N, 0.0 * N, heavy.usual_rates, 0.0).load.tolist() == [15, 30, 60]
-    steps = cost_model(steps=5, batch=16).work(N, 6.0 * N, cost_model().usual_rates, N)
-    assert (steps.load.tolist(), steps.infer_load.tolist(), steps.units) == ([10, 56 / 5, 72 / 5], [20, 40, 80], 5)
+    assert heavy.job_workload(N, 0.0 * N, heavy.usual_rates, 0.0).unit_load.tolist() == [15, 30, 60]
+    steps = cost_model(steps=5, batch=16).job_workload(N, 6.0 * N, cost_model().usual_rates, N)
+    assert (steps.unit_load.tolist(), steps.infer_load.tolist(), steps.units) == ([10, 56 / 5, 72 / 5], [20, 40, 80], 5)
     assert steps.bytes_up.tolist() == N.tolist()
     for requested, trained in ((work, [20, 40, 80]), (steps, [50, 56, 72])):  # samples that train: E n, or 5 batches
-        assert (requested.epochs * requested.units * requested.load).tolist() == trained
+        assert (requested.epochs * requested.units * requested.unit_load).tolist() == trained
 
 
 def test_the_time_of_a_step_is_the_mean_over_the_job() -> None:
     """Batches of 16 and 4 in turn of 20 samples; an epoch is an epoch, however many of them are asked."""
     rates, jobs = cost_model().usual_rates, np.array([1, 2, 3])
-    steps = cost_model(steps=5, batch=16).work(np.array([20, 20, 20]), np.zeros(3), rates, 0.0, units=jobs)
-    assert (jobs * steps.load).tolist() == [16, 20, 36]
-    assert cost_model().work(N, np.zeros(3), rates, 0.0, units=jobs).load.tolist() == [5, 10, 20]
+    steps = cost_model(steps=5, batch=16).job_workload(np.array([20, 20, 20]), np.zeros(3), rates, 0.0, units=jobs)
+    assert (jobs * steps.unit_load).tolist() == [16, 20, 36]
+    assert cost_model().job_workload(N, np.zeros(3), rates, 0.0, units=jobs).unit_load.tolist() == [5, 10, 20]
 
 
 def test_the_expected_work_of_all_clients() -> None:

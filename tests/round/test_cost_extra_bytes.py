@@ -12,7 +12,7 @@ import pytest
 from agg_harness import make_population
 from engine_toy import federation_of, network_of, task_of, trainer_of
 from fedcohort.component import PROXY_INPUTS
-from fedcohort.signal.base import Measured, Reported, find
+from fedcohort.signal.base import Measured, Reported, find_signal
 from run_harness import go
 from yaml_words import list_options, make
 
@@ -46,7 +46,7 @@ def serialised(agg: Any) -> tuple[int, int, int]:
     sizes = [
         sum(len(v.float().numpy().tobytes()) for v in vectors.values()) / (4 * n) for vectors in (downloaded, sent)
     ]
-    signals = [find(word) for word in agg.needs]
+    signals = [find_signal(word) for word in agg.needs]
     # what the server reads off an update (the learning rate that it has set itself) is not sent: bytes_up = 0
     reported = [s for s in signals if isinstance(s, Measured | Reported) and s.bytes_up]
     numbers = len(np.zeros(len(reported), dtype=np.float32).tobytes())

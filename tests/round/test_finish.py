@@ -7,8 +7,8 @@ import numpy as np
 
 from fedcohort.device.base import Timing
 from fedcohort.ledger import Charge
-from fedcohort.round.dispatch import Dispatch, Queried
-from fedcohort.round.finish import finish
+from fedcohort.round.dispatch import Dispatch, QueriedClients
+from fedcohort.round.finish import close_round
 from fedcohort.round.jobs import Jobs
 from fedcohort.types import Selection
 
@@ -32,10 +32,10 @@ def dispatched(timing: Timing) -> Dispatch:
         [None] * 3,
         [None] * 3,
         timing,
-        timing.finish(1),
+        timing.finish_s(1),
     )
     losses = {int(client): np.ones(1) for client in CLIENTS}
-    queried = Queried((), {}, 0.5, 0.0, np.zeros(6, bool))
+    queried = QueriedClients((), {}, 0.5, 0.0, np.zeros(6, bool))
     return Dispatch(0, CLIENTS, Selection(CLIENTS), None, queried, jobs, losses, 0.0, 0.25, NONE)
 
 
@@ -43,10 +43,10 @@ def dispatcher(closes_s: float) -> Any:
     """Return a server that closes each round after `closes_s` seconds; a client's losses cost 1 FLOP per sample."""
     deadline = SimpleNamespace(close=lambda state, duration_s, announced: closes_s, partial_work=False)
     cost_model = SimpleNamespace(
-        rates=lambda plain: SimpleNamespace(probed={}),
+        rates_of_round=lambda plain: SimpleNamespace(queried_signals={}),
         count_used=lambda clients, rows: np.full(len(clients), 4),
         count_processed=lambda used, units: 1.0 * used * units,
-        round=lambda *args: Charge(up_bytes=8.0),
+        charge_round=lambda *args: Charge(up_bytes=8.0),
         flops=1.0,
     )
     return SimpleNamespace(
@@ -65,9 +65,9 @@ def test_losses_that_are_measured_until_the_round_closes_are_kept() -> None:
     """
     measured = np.array([2.0, 3.0, 4.0])
     timing = Timing(measured - 1, np.ones(3), np.full(3, 0.75), np.full(3, 0.25))
-    finished = finish(dispatched(timing), dispatcher(3.0), SimpleNamespace(deadline=None))  # type: ignore[arg-type]
+    finished = close_round(dispatched(timing), dispatcher(3.0), SimpleNamespace(deadline=None))  # type: ignore[arg-type]
     assert sorted(finished.first_losses) == [0, 2]
     assert (finished.arrived.client.tolist(), finished.dropped.client.tolist()) == ([0], [2, 5])
     assert len(finished.in_flight) == 0
     assert finished.charge == Charge(up_bytes=8.0, client_flops=37.0, virtual_s=3.75)
-    assert (finished.samples.tolist(), finished.weights.tolist()) == ([4], [0.4])
+    assert (finished.processed_samples.tolist(), finished.weights.tolist()) == ([4], [0.4])

@@ -13,7 +13,7 @@ from fedcohort.availability.bernoulli import Bernoulli
 from fedcohort.client.base import Client
 from fedcohort.errors import ComponentError, UndeclaredSignal
 from fedcohort.rng import Draws
-from fedcohort.round.guard import find_faulty_component, guard, name_part_in_errors, owners_of
+from fedcohort.round.guard import component_by_module, find_faulty_component, guard, name_component_of_errors
 from fedcohort.types import Ids, RoundOutcome, Selection, Values
 from yaml_words import make
 
@@ -89,7 +89,9 @@ def test_unguarded_code_is_identified_by_its_module() -> None:
     class Layer(torch.nn.Module):
         pass
 
-    owners = owners_of({"model=mine": [torch.nn.Linear(1, 1), Layer()], "agg=mine": [Layer()]}, ["loss", "own.word"])
+    owners = component_by_module(
+        {"model=mine": [torch.nn.Linear(1, 1), Layer()], "agg=mine": [Layer()]}, ["loss", "own.word"]
+    )
     assert owners[__name__] == "model=mine or agg=mine"
     assert owners["own.word"] == "the signal own.word"
     assert not any(module.startswith("torch") for module in owners)
@@ -102,5 +104,5 @@ def test_unguarded_code_is_identified_by_its_module() -> None:
 
 def test_errors_of_the_engine_name_the_component() -> None:
     agg = guarded(None, "other")
-    with pytest.raises(UndeclaredSignal, match=r"agg=mine \(.*\): the selector reads"), name_part_in_errors(agg):
+    with pytest.raises(UndeclaredSignal, match=r"agg=mine \(.*\): the selector reads"), name_component_of_errors(agg):
         raise UndeclaredSignal("the selector reads the signal 'loss'")

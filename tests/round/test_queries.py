@@ -17,10 +17,10 @@ def claims(fraction: float = 0.5) -> ClientReports:
 
 def test_the_attackers_are_drawn_by_the_seed() -> None:
     attack = claims()
-    expected = attack.attack.liars(8, new_generator(3, "attack"))
+    expected = attack.attack.attacker_ids(8, new_generator(3, "attack"))
     assert len(expected) == 4
-    assert np.flatnonzero(attack.liars).tolist() == expected.tolist()
-    assert not ClientReports(make("attack", "none"), 3, 8).liars.any()
+    assert np.flatnonzero(attack.is_attacker).tolist() == expected.tolist()
+    assert not ClientReports(make("attack", "none"), 3, 8).is_attacker.any()
 
 
 def test_attackers_change_only_the_attacked_signals() -> None:
@@ -28,21 +28,21 @@ def test_attackers_change_only_the_attacked_signals() -> None:
     clients = np.arange(8)[::-1].copy()
     true = clients + 1.0
     heard = attack.report("loss", clients, true)
-    np.testing.assert_array_equal(heard, np.where(attack.liars[clients], 10 * true + 1, true))
+    np.testing.assert_array_equal(heard, np.where(attack.is_attacker[clients], 10 * true + 1, true))
     np.testing.assert_array_equal(true, clients + 1.0)
     np.testing.assert_array_equal(attack.report("steps", clients, true), true)
     rows = np.stack([true, 2 * true], axis=1)
     np.testing.assert_array_equal(
-        attack.report("loss", clients, rows), np.where(attack.liars[clients, None], 10 * rows + 1, rows)
+        attack.report("loss", clients, rows), np.where(attack.is_attacker[clients, None], 10 * rows + 1, rows)
     )
-    honest = np.flatnonzero(~attack.liars)
+    honest = np.flatnonzero(~attack.is_attacker)
     values = honest + 0.0
     assert attack.report("loss", honest, values) is values
 
 
 def test_signals_read_from_an_update_can_be_attacked() -> None:
     attack = claims()
-    liar, honest = int(np.flatnonzero(attack.liars)[0]), int(np.flatnonzero(~attack.liars)[0])
+    liar, honest = int(np.flatnonzero(attack.is_attacker)[0]), int(np.flatnonzero(~attack.is_attacker)[0])
     read = attack.apply_attack_to("loss", lambda update: float(update.steps))
     assert read(make_update(liar, [0.0], steps=7)) == 71.0
     assert read(make_update(honest, [0.0], steps=7)) == 7.0

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from fedcohort.flat import Block, Layout
-from fedcohort.round.rates import Rates
-from fedcohort.signal.base import find
+from fedcohort.round.rates import JobRates
+from fedcohort.signal.base import find_signal
 from yaml_words import make
 
 P, B = 18, 2  # numbers of a 5 x 3 linear model, and of its float buffers
@@ -24,9 +24,9 @@ FIXED, VECTOR = 4 * B + 8 * 1, 4 * P  # bytes: 4 a float, 8 an integer
     ],
 )
 def test_hooks_cost_their_vectors_and_passes(agg: str, options: Any, down: int, up: int, passes: float) -> None:
-    rates = Rates.from_signals((), (), make("agg", agg, **options).hooks, LAYOUT)
+    rates = JobRates.from_signals((), (), make("agg", agg, **options).hooks, LAYOUT)
     assert (rates.down_bytes, rates.extra_bytes) == (FIXED + VECTOR * (1 + down), FIXED + VECTOR * up)
-    assert (rates.step_passes, rates.passes_after, rates.probed) == (passes, 0, {})
+    assert (rates.step_passes, rates.passes_after, rates.queried_signals) == (passes, 0, {})
 
 
 def test_a_reported_signal_has_its_declared_cost() -> None:
@@ -34,7 +34,7 @@ def test_a_reported_signal_has_its_declared_cost() -> None:
 
     A probe of the aggregator is charged separately, and static signals are charged at registration.
     """
-    rates = Rates.from_signals({"loss_post", "steps", "n_train", "loss"}, {"loss", "steps", "n_train"}, (), LAYOUT)
+    rates = JobRates.from_signals({"loss_post", "steps", "n_train", "loss"}, {"loss", "steps", "n_train"}, (), LAYOUT)
     assert rates.extra_bytes == FIXED + 2 * 4
     assert rates.passes_after == 1.0
-    assert rates.probed == {"loss": find("loss")}
+    assert rates.queried_signals == {"loss": find_signal("loss")}

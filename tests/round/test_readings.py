@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from agg_harness import collect_updates, make_update
-from fedcohort.round.readings import derive
+from fedcohort.round.readings import derive_signals
 from yaml_words import make
 
 
@@ -16,6 +16,10 @@ def test_derived_signals_are_computed_from_the_updates() -> None:
     )
     parts: Any = SimpleNamespace(needs=lambda plain: set() if plain else {"update_gram", "steps"})
     lab: Any = None
-    derived = derive(parts, lab, stacked_updates, plain=False)
+    derived = derive_signals(parts, lab, stacked_updates, plain=False)
     assert {name: values.tolist() for name, values in derived.items()} == {"update_gram": [[1, 1], [1, 5]]}
-    assert derive(parts, lab, stacked_updates, plain=True) == derive(parts, lab, streamed, plain=False) == {}
+    assert (
+        derive_signals(parts, lab, stacked_updates, plain=True)
+        == derive_signals(parts, lab, streamed, plain=False)
+        == {}
+    )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedcohort.deadline.base import DeadlineOutcome
-from fedcohort.round.report import MAX_COLUMNS, client_columns, data_metrics, deadline_metrics, spread_columns
+from fedcohort.round.report import MAX_SIGNAL_COLUMNS, client_columns, data_metrics, deadline_metrics, spread_columns
 from fedcohort.types import ProbeResult, Selection
 
 NAN = float("nan")
@@ -32,7 +32,7 @@ def finished() -> Any:
     closing = DeadlineOutcome(ids(2, 0, 1), arrived, np.array([3.0, NAN, 7.0]), 8.0, phases, ids(2, 2, 2), 9.0)
     answers = {"loss": ProbeResult(ids(0, 1), np.array([2.0, 3.0]))}
     dispatched = SimpleNamespace(ready=ids(0, 1, 2, 4), queried=SimpleNamespace(answers=answers))
-    return SimpleNamespace(dispatched=dispatched, selection=selection, closing=closing, queried=ids(0, 1, 2))
+    return SimpleNamespace(dispatched=dispatched, selection=selection, closing=closing, queried_ids=ids(0, 1, 2))
 
 
 def test_there_is_a_column_for_each_known_fact() -> None:
@@ -69,7 +69,7 @@ def test_the_times_of_a_round_are_reported() -> None:
     """9 s are announced, and the round closes at 8 s; without a deadline or a cohort these metrics are absent."""
     timing = finished()
     assert deadline_metrics(timing) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
-    timing.closing = replace(timing.closing, announced=np.inf)
+    timing.closing = replace(timing.closing, announced_s=np.inf)
     assert deadline_metrics(timing) == {"round/closed_s": 8.0}
     timing.selection = Selection(ids(), timing.selection.scores, {})
     assert deadline_metrics(timing) == {}
@@ -78,9 +78,9 @@ def test_the_times_of_a_round_are_reported() -> None:
 def test_vectors_become_columns_unless_they_are_long() -> None:
     """By the length of a row, however many rows there are."""
     assert list(spread_columns("x", np.zeros(3))) == ["signal_x"]
-    assert len(spread_columns("x", np.zeros((1, MAX_COLUMNS)))) == MAX_COLUMNS
-    assert spread_columns("x", np.zeros((1, MAX_COLUMNS + 1))) == {}
-    assert len(spread_columns("x", np.zeros((MAX_COLUMNS + 1, 2)))) == 2
+    assert len(spread_columns("x", np.zeros((1, MAX_SIGNAL_COLUMNS)))) == MAX_SIGNAL_COLUMNS
+    assert spread_columns("x", np.zeros((1, MAX_SIGNAL_COLUMNS + 1))) == {}
+    assert len(spread_columns("x", np.zeros((MAX_SIGNAL_COLUMNS + 1, 2)))) == 2
 
 
 def federation(counts: np.ndarray, single: bool = True) -> Any:

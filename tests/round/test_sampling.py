@@ -16,8 +16,8 @@ from fedcohort.round import aggregate as closing
 from fedcohort.round import sampling
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.store import MappedStore, MemoryStore
-from fedcohort.samples.base import LOSSES
-from fedcohort.signal.base import Reported, find
+from fedcohort.samples.base import LOSS_LIST_NAME
+from fedcohort.signal.base import Reported, find_signal
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ClientUpdate
 from killing import die, in_a_child, stop_after
@@ -32,13 +32,15 @@ def loss_lists(ran: FinishedRun) -> dict[int, np.ndarray]:
     """The lists of losses in the last checkpoint, by client."""
     state = torch.load(ran.folder / "last.ckpt", weights_only=True)["callbacks"]
     (clients,) = [entry["clients"] for entry in state.values() if "clients" in entry]
-    return {int(client): row[LOSSES].numpy() for client, row in clients.items() if LOSSES in row}
+    return {int(client): row[LOSS_LIST_NAME].numpy() for client, row in clients.items() if LOSS_LIST_NAME in row}
 
 
 def test_a_job_has_the_chosen_samples_and_none_where_these_are_all() -> None:
     """Client 0 chooses all of its three samples, client 2 the first of its five."""
     rows = {3: np.arange(3), 5: np.arange(1)}
-    part: Any = SimpleNamespace(everything=False, keeps_losses=False, choose=lambda state, request: rows[request.n])
+    part: Any = SimpleNamespace(
+        uses_all_samples=False, keeps_losses=False, choose=lambda state, request: rows[request.n]
+    )
     federation: Any = SimpleNamespace(n_train=np.array([3, 4, 5]))
     two = np.ones(2)
     jobs = Jobs(
@@ -53,7 +55,8 @@ def test_a_job_has_the_chosen_samples_and_none_where_these_are_all() -> None:
         announced_s=np.full(2, np.inf),
         expected=Timing(two, two, two, two),
     )
-    chosen = sampling.SampleSelection(part, federation, None, MemoryStore(), None).choose(None, jobs, {}, Draws(0, 3))  # type: ignore[arg-type]
+    selection = sampling.SampleSelection(part, federation, None, MemoryStore(), None)  # type: ignore[arg-type]
+    chosen = selection.choose_samples(None, jobs, {}, Draws(0, 3))
     assert chosen.rows[0] is None
     assert known(chosen.rows[1]).tolist() == [0]
 
@@ -140,25 +143,25 @@ def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_files_change_no_bit(tmp_path: Path) -> None:
     words = (*LISTS, "agg=scaffold", "cohort=6")
     memory, files = go(tmp_path / "a", *words), go(tmp_path / "b", *words, "client_store.limit_gb=0")
-    assert (files.folder / f"client_store.{LOSSES}").exists()
+    assert (files.folder / f"client_store.{LOSS_LIST_NAME}").exists()
     assert same_bits(memory, files)
 
 
 def test_a_diverged_models_losses_are_stored_in_memory_and_in_files(tmp_path: Path) -> None:
     """A row that begins with NaN would be none in files, and one in memory."""
-    memory, files = MemoryStore(), MappedStore(tmp_path, {LOSSES: 2}, 1)
+    memory, files = MemoryStore(), MappedStore(tmp_path, {LOSS_LIST_NAME: 2}, 1)
     for store in (memory, files):
         store.commit(0, sampling.pack_losses(np.array([np.nan, 0.5])))
-        assert store.get(0)[LOSSES].tolist() == [np.inf, 0.5]
+        assert store.get(0)[LOSS_LIST_NAME].tolist() == [np.inf, 0.5]
 
 
 @pytest.mark.parametrize("where", ["memory", "files"])
 def test_different_kinds_of_stored_values_are_not_mixed(tmp_path: Path, where: str) -> None:
-    store = MemoryStore() if where == "memory" else MappedStore(tmp_path, {"c": 3, LOSSES: 2}, 4)
-    store.commit(1, {LOSSES: torch.tensor([0.5, 2.0])})
-    assert {name: row.tolist() for name, row in store.get(1).items()} == {LOSSES: [0.5, 2.0]}
+    store = MemoryStore() if where == "memory" else MappedStore(tmp_path, {"c": 3, LOSS_LIST_NAME: 2}, 4)
+    store.commit(1, {LOSS_LIST_NAME: torch.tensor([0.5, 2.0])})
+    assert {name: row.tolist() for name, row in store.get(1).items()} == {LOSS_LIST_NAME: [0.5, 2.0]}
     store.commit(1, {**store.get(1), "c": torch.ones(3)})
-    assert set(store.get(1)) == {"c", LOSSES}
+    assert set(store.get(1)) == {"c", LOSS_LIST_NAME}
 
 
 @pytest.mark.parametrize(
@@ -178,7 +181,7 @@ def test_a_report_on_the_list_replaces_the_training_loss(word: str, training_val
     make_client_update = partial(
         ClientUpdate, 0, 9, 4, 2, 2.0, 1, 1, 0.1, nothing, nothing, nothing, sample_loss=losses, **fields
     )
-    signal = find(word)
+    signal = find_signal(word)
     assert isinstance(signal, Reported)
     assert signal.read(make_client_update()) == training_value
     assert signal.read(make_client_update(loss_report={word: 7.5})) == 7.5

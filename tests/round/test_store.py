@@ -10,7 +10,7 @@ from fedcohort.errors import DamagedCheckpoint
 from fedcohort.hook import stored_vector_sizes
 from fedcohort.lightning import checkpoint
 from fedcohort.round import aggregate as closing
-from fedcohort.round.store import MappedStore, MemoryStore, check, store_for
+from fedcohort.round.store import MappedStore, MemoryStore, check_stored_vectors, make_client_store
 from killing import die, in_a_child, stop_after
 from run_harness import FinishedRun, go, same_bits
 from yaml_words import make
@@ -63,18 +63,18 @@ def test_the_rows_of_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:
             store.load_state_dict(saved[-1])
     store.commit(0, row(9.0))
     for state, rows in zip(saved[-2:], ((2.0, 3.0), (4.0, 3.0)), strict=True):
-        check(tmp_path, state)
+        check_stored_vectors(tmp_path, state)
         back = MappedStore(tmp_path, {"c": 3}, 4)
         back.load_state_dict(state)
         assert (value(back, 0), value(back, 1)) == rows
     with pytest.raises(DamagedCheckpoint, match="client 0"):
-        check(tmp_path, saved[1])
+        check_stored_vectors(tmp_path, saved[1])
 
 
 def test_rows_are_in_memory_if_they_fit(tmp_path: Path) -> None:
-    assert isinstance(store_for(tmp_path, {"c": 10**6}, 1000, 4.1), MemoryStore)
-    assert isinstance(store_for(tmp_path, {"c": 10**6}, 1000, 3.9), MappedStore)
-    assert isinstance(store_for(tmp_path, {}, 1000, 0), MemoryStore)
+    assert isinstance(make_client_store(tmp_path, {"c": 10**6}, 1000, 4.1), MemoryStore)
+    assert isinstance(make_client_store(tmp_path, {"c": 10**6}, 1000, 3.9), MappedStore)
+    assert isinstance(make_client_store(tmp_path, {}, 1000, 0), MemoryStore)
 
 
 @pytest.fixture(scope="module")
@@ -119,5 +119,5 @@ def test_rows_of_different_lengths_are_stored_in_files(tmp_path: Path) -> None:
 
 def test_required_memory_is_computed_from_the_stored_values(tmp_path: Path) -> None:
     # 1000 clients with 30 floats take 120 kB, however large the model is.
-    assert isinstance(store_for(tmp_path, {"x": 30}, 1000, 2e-4), MemoryStore)
-    assert isinstance(store_for(tmp_path, {"x": 30}, 1000, 1e-4), MappedStore)
+    assert isinstance(make_client_store(tmp_path, {"x": 30}, 1000, 2e-4), MemoryStore)
+    assert isinstance(make_client_store(tmp_path, {"x": 30}, 1000, 1e-4), MappedStore)

@@ -62,7 +62,7 @@ def test_scores_equal_up_to_rounding_are_ties(scores: list[float], tied: bool) -
     """Out of two, the better one is taken; of equals the draw decides, or the lower id."""
     selections = [top(np.array(scores), np.arange(2), 1, np.random.default_rng(seed)).tolist() for seed in range(20)]
     assert {k for (k,) in selections} == ({0, 1} if tied else {1})
-    by_id = top(np.array(scores), np.arange(2), 1, np.random.default_rng(0), tie="id")
+    by_id = top(np.array(scores), np.arange(2), 1, np.random.default_rng(0), tie_rule="id")
     assert by_id.tolist() == ([0] if tied else [1])
 
 

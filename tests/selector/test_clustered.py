@@ -11,10 +11,10 @@ from fedcohort.selector.clustered import (
     Clustered,
     State,
     Urns,
-    by_similarity,
-    by_size,
-    cut_tree,
+    cut_ward_tree,
     store_updates,
+    urns_by_similarity,
+    urns_by_size,
     ward_tree,
 )
 from fedcohort.types import Population, RoundContext, Selection
@@ -46,7 +46,7 @@ def angles_of(updates: np.ndarray) -> np.ndarray:
 
 
 def similar(n: np.ndarray, m: int, updates: np.ndarray = UNIT, tree: str = "rows") -> np.ndarray:
-    return matrix(by_similarity(n, m, ward_tree(angles_of(updates), tree)), n, m)
+    return matrix(urns_by_similarity(n, m, ward_tree(angles_of(updates), tree)), n, m)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def similar(n: np.ndarray, m: int, updates: np.ndarray = UNIT, tree: str = "rows
 def test_distributions_by_size(sizes: list[int], m: int, W: list[list[float]], inclusion: list[float]) -> None:
     """Masses m n_k / n: 2 (4, 3, 2, 1) / 10 = .8, .6, .4, .2, of which the second one fills .2 of the first row."""
     n = np.array(sizes)
-    np.testing.assert_allclose(matrix(by_size(n, m), n, m), W, atol=1e-15)
+    np.testing.assert_allclose(matrix(urns_by_size(n, m), n, m), W, atol=1e-15)
     ctx = context(cohort=m, n_clients=len(n), signals={"n_train": n})
     selection = clustered().select(clustered().init(Population(len(n), 2, m, {})), ctx, {})[0]
     if m < len(n):
@@ -89,7 +89,7 @@ def test_distributions_by_similarity(sizes: list[int], m: int, W: list[list[floa
 def test_the_clusters_are_the_largest_subtrees_within_a_row() -> None:
     tree = ward_tree(angles_of(UNIT), "rows")
     for m, clusters in ((3, [[0], [1, 2], [3, 4], [5]]), (2, [[0, 1, 2], [3, 4, 5]]), (1, [[0, 1, 2, 3, 4, 5]])):
-        cluster = cut_tree(np.full(6, m), tree, 6)
+        cluster = cut_ward_tree(np.full(6, m), tree, 6)
         assert sorted(np.flatnonzero(cluster == label).tolist() for label in np.unique(cluster)) == clusters
 
 
@@ -101,7 +101,7 @@ def test_rows_sum_to_one_and_columns_to_the_masses(tree: str) -> None:
         K = int(rng.integers(3, 14))
         n, m = rng.integers(0, 30, K) + (np.arange(K) == 0), int(rng.integers(1, K))
         angles = angles_of(rng.standard_normal((K, 3)))
-        for position, urn, mass in (by_size(n, m), by_similarity(n, m, ward_tree(angles, tree))):
+        for position, urn, mass in (urns_by_size(n, m), urns_by_similarity(n, m, ward_tree(angles, tree))):
             assert (mass > 0).all()
             assert (np.diff(urn) >= 0).all()
             assert np.bincount(urn, weights=mass, minlength=m).tolist() == [n.sum()] * m

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.selector.e3cs import E3cs, State, allocate, systematic
+from fedcohort.selector.e3cs import E3cs, State, capped_probabilities, draw_systematically
 from fedcohort.types import Population
 from known import known
 from selector_harness import World, context, outcome, play
@@ -34,7 +34,7 @@ def state_of(w: np.ndarray) -> State:
     ],
 )
 def test_probabilities_by_hand(w: list[float], m: int, sigma: float, p: list[float], capped: list[int]) -> None:
-    probability, is_capped = allocate(np.array(w, float), m, sigma)
+    probability, is_capped = capped_probabilities(np.array(w, float), m, sigma)
     np.testing.assert_allclose(probability, p, atol=5e-9)
     assert np.flatnonzero(is_capped).tolist() == capped
 
@@ -46,7 +46,7 @@ def test_probabilities_sum_to_m_and_are_those_of_a_capped_weight() -> None:
         n = int(rng.integers(2, 12))
         m = int(rng.integers(1, n))
         w, sigma = np.exp(5 * rng.standard_normal(n)), float(rng.random() * m / n)
-        p, is_capped = allocate(w, m, sigma)
+        p, is_capped = capped_probabilities(w, m, sigma)
         assert p.sum() == pytest.approx(m)
         assert (p >= sigma - 1e-12).all()
         assert (p <= 1).all()
@@ -71,7 +71,7 @@ def test_weights_after_a_round() -> None:
 @pytest.mark.parametrize(("start", "chosen"), [(0.1, [0, 2]), (0.5, [1, 2]), (0.9, [2, 3]), (1.0, [2, 3])])
 def test_a_systematic_draw_by_hand(start: float, chosen: list[int]) -> None:
     """The clients' ends on the line are 1/3, 2/3, 5/3 and 2."""
-    assert systematic(CAPPED, 2, start).tolist() == chosen
+    assert draw_systematically(CAPPED, 2, start).tolist() == chosen
 
 
 def test_systematic_draws_are_distinct_whatever_the_rounding() -> None:
@@ -79,9 +79,9 @@ def test_systematic_draws_are_distinct_whatever_the_rounding() -> None:
     for _ in range(300):
         n = int(rng.integers(1, 30))
         m = int(rng.integers(1, n + 1))
-        p, _ = allocate(np.exp(9 * rng.standard_normal(n)), m, 0.0)
+        p, _ = capped_probabilities(np.exp(9 * rng.standard_normal(n)), m, 0.0)
         for start in (1e-300, float(rng.random()), 1.0):
-            chosen = systematic(p, m, start)
+            chosen = draw_systematically(p, m, start)
             assert len(np.unique(chosen)) == m
             assert 0 <= chosen.min() <= chosen.max() < n
 

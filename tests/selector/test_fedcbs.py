@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.maths.qcid import BLOCK, class_imbalances
+from fedcohort.maths.qcid import ROWS_PER_BLOCK, class_imbalances
 from fedcohort.selector.fedcbs import FedCbs, State
-from fedcohort.signal.base import Static, find
+from fedcohort.signal.base import Static, find_signal
 from known import known
 from selector_harness import World, context, ids, outcome, play
 from yaml_words import make_typed
@@ -130,7 +130,7 @@ def test_no_client_is_queried() -> None:
     world = World()
     assert all(not step.probes for step in play(cbs(), world, 3))
     assert world.read == {"label_counts"}
-    signal = find("label_counts")
+    signal = find_signal("label_counts")
     assert isinstance(signal, Static)
     assert (signal.fact, signal.bytes_up) == ("label_counts", 4)
 
@@ -138,9 +138,15 @@ def test_no_client_is_queried() -> None:
 def test_an_imbalance_depends_only_on_its_row() -> None:
     """Rows are worked on in blocks; what is added to all of them is as if they had it."""
     rng = np.random.default_rng(5)
-    counts, in_block = rng.integers(0, 3, (BLOCK + 7, 6)).astype(float), np.array([1.0, 0, 0, 2, 0, 0])
-    counts[-1] = counts[BLOCK] = 0
+    counts, in_block = rng.integers(0, 3, (ROWS_PER_BLOCK + 7, 6)).astype(float), np.array([1.0, 0, 0, 2, 0, 0])
+    counts[-1] = counts[ROWS_PER_BLOCK] = 0
     for added in (np.zeros(6), in_block):
-        single = [class_imbalances((counts[i] + added)[None])[0] for i in (0, 1, BLOCK - 1, BLOCK, BLOCK + 6)]
-        assert class_imbalances(counts, added)[[0, 1, BLOCK - 1, BLOCK, BLOCK + 6]].tolist() == single
+        single = [
+            class_imbalances((counts[i] + added)[None])[0]
+            for i in (0, 1, ROWS_PER_BLOCK - 1, ROWS_PER_BLOCK, ROWS_PER_BLOCK + 6)
+        ]
+        assert (
+            class_imbalances(counts, added)[[0, 1, ROWS_PER_BLOCK - 1, ROWS_PER_BLOCK, ROWS_PER_BLOCK + 6]].tolist()
+            == single
+        )
     assert counts[-1].sum() == 0  # the caller's counts stay as they were

@@ -37,7 +37,7 @@ def quick(**changes: Any) -> FedCor:
 
 
 def chosen(p: np.ndarray = P, alpha: Sequence[float] = (1, 1, 1)) -> tuple[list[int], list[np.ndarray]]:
-    order, scores = cor().order(SIGMA, p, np.array(alpha, float), context(20, 2, 3))
+    order, scores = cor().order_cohort(SIGMA, p, np.array(alpha, float), context(20, 2, 3))
     return order.tolist(), scores
 
 
@@ -74,7 +74,7 @@ def test_the_posterior_avoids_two_correlated_clients() -> None:
 
 def test_a_client_without_variance_comes_last() -> None:
     sigma = np.diag([1.0, 0.0, 1e-11])
-    order, scores = cor().order(sigma, P, np.ones(3), context(20, 3, 3))
+    order, scores = cor().order_cohort(sigma, P, np.ones(3), context(20, 3, 3))
     assert order[0] == 0
     assert np.isneginf(scores[0][1:]).all()
     assert sorted(order) == [0, 1, 2]
@@ -83,7 +83,7 @@ def test_a_client_without_variance_comes_last() -> None:
 def test_negative_sums_rank_last() -> None:
     """No absolute value: a client against the others would raise the loss."""
     sigma = np.array([[1.0, -0.9], [-0.9, 1.0]])
-    order, scores = cor().order(sigma, np.array([0.1, 0.9]), np.ones(2), context(20, 1, 2))
+    order, scores = cor().order_cohort(sigma, np.array([0.1, 0.9]), np.ones(2), context(20, 1, 2))
     np.testing.assert_allclose(scores[0], [-0.71, 0.81])
     assert order.tolist() == [1]
 
@@ -180,7 +180,7 @@ def test_the_squared_exponential_kernel_avoids_correlated_clients_too() -> None:
     selector = cor(warmup=1, dim=6, gamma=1.0, update_mean=False, kernel="se")
     selection, after = selector.select(state, context(2, 3, K), {})
     assert sorted(selection.clients // 4) == [0, 1, 2]
-    sigma = gaussian.SquaredExponential(0.0, 1.0).covariance(known(after.X), after.f)
+    sigma = gaussian.SquaredExponentialKernel(0.0, 1.0).covariance(known(after.X), after.f)
     same_group = np.repeat(np.arange(3), 4)[:, None] == np.repeat(np.arange(3), 4)
     assert after.f != 1.0
     assert sigma[same_group].min() > 0.9 * after.f**2 > 2 * sigma[~same_group].max()

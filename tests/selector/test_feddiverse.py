@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from fedcohort.selector.base import draw
-from fedcohort.selector.feddiverse import FedDiverse, State, draw_one, draw_probabilities, is_uninformative, normalise
+from fedcohort.selector.feddiverse import (
+    FedDiverse,
+    State,
+    draw_one_client,
+    draw_probabilities,
+    is_uninformative,
+    normalise_triplets,
+)
 from fedcohort.signal.base import unknowable_signals
 from fedcohort.types import Population, ProbeResult, RoundContext
 from selector_harness import World, context, ids, play
@@ -38,7 +45,7 @@ class Dice:
 def order(selector: FedDiverse, delta: np.ndarray, m: int, *u: float, turn: int = 0) -> list[int]:
     K = len(delta)
     ctx = RoundContext(1, m, K, np.arange(K), {}, Dice(*u))  # type: ignore[arg-type]
-    return selector.order(delta, np.ones(K, bool), ctx, turn)
+    return selector.order_cohort(delta, np.ones(K, bool), ctx, turn)
 
 
 def state(delta: np.ndarray, turn: int = 0) -> State:
@@ -49,7 +56,7 @@ def test_the_first_client_is_drawn_by_its_spurious_correlation() -> None:
     """.8 of 1.58, and so on; u is where the running sum is cut."""
     p = draw_probabilities(DELTA[:, 2], ALL, np.arange(6))
     np.testing.assert_allclose(p, [0.506329, 0.063291, 0.050633, 0.126582, 0.253165, 0], atol=1e-6)
-    assert [draw_one(p, u) for u in (0.0, 0.5, 0.51, 0.6, 0.7, 0.999999)] == [0, 0, 1, 2, 3, 4]
+    assert [draw_one_client(p, u) for u in (0.0, 0.5, 0.51, 0.6, 0.7, 0.999999)] == [0, 0, 1, 2, 3, 4]
 
 
 def test_the_second_and_third_client_complement_the_first() -> None:
@@ -58,7 +65,7 @@ def test_the_second_and_third_client_complement_the_first() -> None:
     The cross product of the two is (-.648, .072, .072): signed, the best of the rest is 4 at 0, a copy of client 0; by
     its size, 1 at .432.
     """
-    D = normalise(DELTA)
+    D = normalise_triplets(DELTA)
     np.testing.assert_allclose(D @ D[0], [0.66, 0.17, 0.156, 0.275, 0.66, 1 / 3], atol=1e-6)
     cross = np.cross(D[0], D[2])
     np.testing.assert_allclose(cross, [-0.648, 0.072, 0.072], atol=1e-9)
@@ -86,7 +93,7 @@ def test_the_sixth_client_complements_the_fourth_and_fifth() -> None:
     for _ in range(20):
         delta = draws.random((9, 3))
         chosen = order(make(cross="abs"), delta, 6, 0.3, 0.6)
-        D, remaining = normalise(delta), [k for k in range(9) if k not in chosen[:5]]
+        D, remaining = normalise_triplets(delta), [k for k in range(9) if k not in chosen[:5]]
         products = np.abs(D @ np.cross(D[chosen[3]], D[chosen[4]]))
         assert chosen[5] == remaining[int(products[remaining].argmax())]
 
@@ -94,8 +101,8 @@ def test_the_sixth_client_complements_the_fourth_and_fifth() -> None:
 def test_the_second_triple_starts_from_the_class_imbalance() -> None:
     """u = .5 among clients 1, 3, 4, 5 is 4 by SC (.1 .2 .4 0) and 1 by CI (.7 .3 .05 0)."""
     remaining = np.array([1, 3, 4, 5])
-    assert draw_one(draw_probabilities(DELTA[:, 2], ALL, remaining), 0.5) == 4
-    assert draw_one(draw_probabilities(DELTA[:, 0], ALL, remaining), 0.5) == 1
+    assert draw_one_client(draw_probabilities(DELTA[:, 2], ALL, remaining), 0.5) == 4
+    assert draw_one_client(draw_probabilities(DELTA[:, 0], ALL, remaining), 0.5) == 1
     assert order(make(), DELTA, 4, 0.0, 0.5)[3] == 1
 
 
@@ -118,7 +125,7 @@ def test_without_spurious_correlation_the_draw_is_uniform() -> None:
 
 
 def test_a_balanced_client_is_three_thirds() -> None:
-    np.testing.assert_allclose(normalise(DELTA)[5], [1 / 3] * 3)
+    np.testing.assert_allclose(normalise_triplets(DELTA)[5], [1 / 3] * 3)
 
 
 def test_the_rotation_restarts_unless_it_persists() -> None:
@@ -148,7 +155,9 @@ def test_the_fourth_group_of_a_cohort_starts_from_the_first_turn_again() -> None
     chosen = order(make(), delta, 12, *[0.5] * 4)
     for group, column in enumerate((2, 0, 1, 2)):
         remaining = np.setdiff1d(np.arange(12), chosen[: 3 * group])
-        assert chosen[3 * group] == draw_one(draw_probabilities(delta[:, column], np.ones(12, bool), remaining), 0.5)
+        assert chosen[3 * group] == draw_one_client(
+            draw_probabilities(delta[:, column], np.ones(12, bool), remaining), 0.5
+        )
 
 
 def test_unknown_clients_come_last() -> None:

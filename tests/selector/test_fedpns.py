@@ -13,13 +13,13 @@ from fedcohort.flat import FlatModel
 from fedcohort.selector.fedpns import (
     FedPns,
     State,
-    agreement,
     agreements_after_removal,
     divide_by_largest,
     find_opposing,
+    gradient_agreement,
     products_per_step,
 )
-from fedcohort.signal.base import Derived, find
+from fedcohort.signal.base import Derived, find_signal
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import Population, RoundOutcome, Selection
 from known import known
@@ -48,7 +48,7 @@ def fresh(n_clients: int) -> State:
 def test_agreement_by_hand() -> None:
     """The sum of G is (1.5, 1.7): (2.25 + 2.89) / 4; without 3 it is (2.5, 1.5): 8.5 / 3."""
     H = G @ G.T
-    assert agreement(H, np.arange(4)) == pytest.approx(1.285)
+    assert gradient_agreement(H, np.arange(4)) == pytest.approx(1.285)
     np.testing.assert_allclose(
         agreements_after_removal(H, np.arange(4)), [1.046667, 0.563333, 0.496667, 2.833333], atol=5e-7
     )
@@ -60,14 +60,14 @@ def test_agreement_by_hand() -> None:
 
 
 def test_without_clients_there_is_no_agreement() -> None:
-    assert agreement(G @ G.T, ids()) == 0.0
+    assert gradient_agreement(G @ G.T, ids()) == 0.0
 
 
 def test_a_mean_would_label_one_more_client() -> None:
     """The departure's reason: over |A| the values are .32125, and .348889 without client 0."""
     H = G @ G.T
     mean = agreements_after_removal(H, np.arange(4)) / 3
-    assert agreement(H, np.arange(4)) / 4 == pytest.approx(0.32125)
+    assert gradient_agreement(H, np.arange(4)) / 4 == pytest.approx(0.32125)
     assert mean[0] == pytest.approx(0.348889, abs=5e-7)
     assert np.flatnonzero(mean > 0.32125).tolist() == [0, 3]
 
@@ -82,7 +82,7 @@ def test_the_gram_matrix_gives_the_same_labels_as_the_updates() -> None:
         def direct(A: np.ndarray, g: np.ndarray = g) -> float:
             return float(sum(g[i] @ g[A].mean(0) for i in A))
 
-        assert agreement(H, members) == pytest.approx(direct(members), abs=1e-10)
+        assert gradient_agreement(H, members) == pytest.approx(direct(members), abs=1e-10)
         expected = [direct(members[members != k]) for k in members]
         np.testing.assert_allclose(agreements_after_removal(H, members), expected, atol=1e-10)
         steps = rng.integers(1, 9, 7).astype(np.float64)
@@ -260,5 +260,5 @@ def test_probabilities_always_sum_to_one() -> None:
 
 
 def test_the_signals_are_declared() -> None:
-    assert isinstance(find("update_gram"), Derived)
+    assert isinstance(find_signal("update_gram"), Derived)
     assert find_reported("steps").read(make_update(0, [0.0], steps=7)) == 7.0

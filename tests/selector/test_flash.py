@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedcohort.selector.contexts import FEATURES
+from fedcohort.selector.contexts import FEATURE_NAMES
 from fedcohort.signal.robust_loss import robust_loss
 from flash_toy import LOSSES, RAW, SECONDS, flash, play_rounds, ridge, theta
 from known import known
@@ -184,7 +184,7 @@ def test_trace_is_theta_with_its_deviation() -> None:
     selector = flash(context="fresh", **RAW)
     state = play_rounds(selector, LOSSES, SECONDS)[-1]
     trace = selector.trace(state)
-    assert tuple(trace) == FEATURES == ("train_ratio", "val_ratio", "duration", "prev_reward")
+    assert tuple(trace) == FEATURE_NAMES == ("train_ratio", "val_ratio", "duration", "prev_reward")
     np.testing.assert_allclose([mean for mean, _ in trace.values()], theta(state), rtol=1e-10)
     sd = np.sqrt(np.diag(np.linalg.inv(ridge(state).V)))
     np.testing.assert_allclose([sd for _, sd in trace.values()], sd, rtol=1e-10)
@@ -246,10 +246,4 @@ def test_the_literal_variant_overrides_existing_options() -> None:
         literal_flash.change,
         literal_flash.scale,
         literal_flash.gamma_scale,
-    ) == (
-        "lagged",
-        "literal",
-        "abs",
-        "none",
-        1,
-    )
+    ) == ("lagged", "literal", "abs", "none", 1)

@@ -9,10 +9,10 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from fedcohort.bandit import neural, ridge
-from fedcohort.bandit.neural import Network
+from fedcohort.bandit.neural import NetworkBelief
 from fedcohort.bandit.restless import HiddenMarkov
 from fedcohort.errors import IncompatibleConfig, OptionError
-from fedcohort.selector.contexts import FEATURES
+from fedcohort.selector.contexts import FEATURE_NAMES
 from fedcohort.startup import check, components
 from fedcohort.startup.compose import Composed, compose_config
 from flash_toy import LOSSES, RAW, SECONDS, flash, play_rounds, theta
@@ -30,10 +30,10 @@ def small(bandit: str, **changes: Any) -> Any:
     return flash(bandit=bandit, pairs=4, fit_steps=5, **changes)
 
 
-@pytest.mark.parametrize("kept_features", [k for n in (1, 2, 3) for k in combinations(FEATURES, n)], ids="+".join)
+@pytest.mark.parametrize("kept_features", [k for n in (1, 2, 3) for k in combinations(FEATURE_NAMES, n)], ids="+".join)
 def test_excluded_features_are_excluded_columns(kept_features: tuple[str, ...]) -> None:
     """The story of flash_toy with some columns: theta is ridge regression on what is left, and rewards are the same."""
-    columns = [FEATURES.index(name) for name in kept_features]
+    columns = [FEATURE_NAMES.index(name) for name in kept_features]
     all_features = play_rounds(flash(context="fresh", **RAW), LOSSES, SECONDS)[-1]
     state = play_rounds(flash(context="fresh", features=list(kept_features), **RAW), LOSSES, SECONDS)[-1]
     rows = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0.5, 0.6, 2.0, 0.25]])[:, columns]
@@ -92,7 +92,7 @@ def test_contexts_rewards_and_credit_are_the_same(bandit: str) -> None:
         np.testing.assert_array_equal(a.after.X, b.after.X)
         np.testing.assert_array_equal(a.after.known.r, b.after.known.r)
     if bandit == "neural":  # the fifth round's rewards are still to be measured
-        assert isinstance(variant[-1].after.posterior, Network)
+        assert isinstance(variant[-1].after.posterior, NetworkBelief)
         assert len(variant[-1].after.posterior.r) == 4 * 12
     if bandit == "restless":
         assert isinstance(variant[-1].after.posterior, HiddenMarkov)
@@ -110,7 +110,7 @@ def test_the_neural_bandit_is_less_certain_about_unselected_clients() -> None:
     """Z has the gradients of the cohort at its own selection, before any reward of it is known."""
     step = play(small("neural"), World(), 3)[2]
     before, after = step.before.posterior, step.chosen.posterior
-    rows = neural.standardise(after, step.before.X[step.selection.clients])
+    rows = neural.standardise_contexts(after, step.before.X[step.selection.clients])
     G = neural.output_gradients(before.theta, rows)
     assert G.any()
     np.testing.assert_allclose(after.Z, before.Z + G.T @ G / 8, rtol=1e-12)

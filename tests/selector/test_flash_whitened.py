@@ -4,20 +4,20 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.selector.contexts import whiten
+from fedcohort.selector.contexts import whiten_contexts
 from run_harness import go
 
 
 def test_whitened_contexts_by_hand() -> None:
     """Deviations (-3, -1, 1, 3) / 1 and (-1, 1, ...): each is divided by its deviation, since they don't correlate."""
     X = np.array([[1.0, 0.0], [3.0, 0.0], [1.0, 10.0], [3.0, 10.0]])  # means 2 and 5, deviations 1 and 5
-    np.testing.assert_allclose(whiten(X), [[-1, -1, 1], [1, -1, 1], [-1, 1, 1], [1, 1, 1]], atol=1e-12)
+    np.testing.assert_allclose(whiten_contexts(X), [[-1, -1, 1], [1, -1, 1], [-1, 1, 1], [1, 1, 1]], atol=1e-12)
 
 
 def test_mean_zero_covariance_one_and_an_intercept() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 4)) @ rng.standard_normal((4, 4)) + 7.0
-    Z = whiten(X)
+    Z = whiten_contexts(X)
     np.testing.assert_allclose(Z[:, :4].mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(Z[:, :4].T @ Z[:, :4] / 200, np.eye(4), atol=1e-9)
     assert (Z[:, 4] == 1).all()
@@ -26,36 +26,36 @@ def test_mean_zero_covariance_one_and_an_intercept() -> None:
 def test_units_do_not_matter_where_features_are_independent() -> None:
     """Of two features that don't correlate, seconds or hours are the same."""
     X = np.array([[1.0, 0.0], [3.0, 0.0], [1.0, 10.0], [3.0, 10.0]])
-    np.testing.assert_allclose(whiten(X * [1.0, 3600.0]), whiten(X), atol=1e-9)
+    np.testing.assert_allclose(whiten_contexts(X * [1.0, 3600.0]), whiten_contexts(X), atol=1e-9)
 
 
 def test_constant_features_become_zero() -> None:
     X = np.array([[1.0, 5.0], [3.0, 5.0]])
-    np.testing.assert_allclose(whiten(X), [[-1, 0, 1], [1, 0, 1]], atol=1e-12)
-    np.testing.assert_allclose(whiten(np.ones((3, 2))), [[0, 0, 1]] * 3)
+    np.testing.assert_allclose(whiten_contexts(X), [[-1, 0, 1], [1, 0, 1]], atol=1e-12)
+    np.testing.assert_allclose(whiten_contexts(np.ones((3, 2))), [[0, 0, 1]] * 3)
 
 
 def test_duplicate_features_are_one_direction() -> None:
     """A column twice: one direction varies, and each copy has its half of it; Z Z' is that of the column alone."""
     column = np.array([[-1.0], [1.0], [-1.0], [1.0]])
-    twice = whiten(np.hstack([column, column]))[:, :2]
+    twice = whiten_contexts(np.hstack([column, column]))[:, :2]
     np.testing.assert_allclose(twice @ twice.T, column @ column.T, atol=1e-9)
 
 
 def test_a_missing_context_stays_missing_and_affects_no_other() -> None:
     X = np.array([[1.0, 0.0], [np.nan, 1.0], [3.0, 0.0], [1.0, 10.0], [3.0, 10.0]])
-    Z = whiten(X)
+    Z = whiten_contexts(X)
     assert np.isnan(Z[1]).all()
-    np.testing.assert_allclose(Z[[0, 2, 3, 4]], whiten(X[[0, 2, 3, 4]]))
-    assert np.isnan(whiten(np.full((2, 3), np.nan))).all()
+    np.testing.assert_allclose(Z[[0, 2, 3, 4]], whiten_contexts(X[[0, 2, 3, 4]]))
+    assert np.isnan(whiten_contexts(np.full((2, 3), np.nan))).all()
 
 
 def test_a_non_finite_feature_affects_no_other_context() -> None:
     """Its square would overflow: from 1e12 on it counts as none."""
     X = np.array([[1.0, 0.0], [1e300, 1.0], [3.0, 0.0], [1.0, 10.0], [3.0, 10.0]])
-    Z = whiten(X)
+    Z = whiten_contexts(X)
     assert np.isnan(Z[1]).all()
-    np.testing.assert_allclose(Z[[0, 2, 3, 4]], whiten(X[[0, 2, 3, 4]]))
+    np.testing.assert_allclose(Z[[0, 2, 3, 4]], whiten_contexts(X[[0, 2, 3, 4]]))
 
 
 def test_whitened_flash_avoids_label_noise_and_flash_does_not(tmp_path: Path) -> None:

@@ -11,15 +11,15 @@ from fedcohort.errors import OptionError
 from fedcohort.selector.oort import Oort
 from fedcohort.selector.ranking import (
     State,
+    client_utilities,
     clients_above_cutoff,
     expected_cohort_shares,
     normalise_utilities,
     speed_factor,
     split_cohort,
     staleness_bonus,
-    utilities,
 )
-from fedcohort.signal.base import find
+from fedcohort.signal.base import find_signal
 from fedcohort.types import Selection
 from known import known
 from selector_harness import World, context, ids, outcome, play
@@ -56,8 +56,8 @@ def chosen(state: State, cohort: int = 2, round: int = 9, seed: int = 0, **chang
 
 def test_utility_by_hand() -> None:
     """Losses 1, 2, 2: 3 sqrt(9 / 3); n times the mean is 5, the root of the sum of squares 3."""
-    np.testing.assert_allclose(utilities(np.array([3.0]), np.array([9.0])), [5.1961524], atol=1e-7)
-    assert utilities(np.array([0.0]), np.array([0.0])).tolist() == [0.0]
+    np.testing.assert_allclose(client_utilities(np.array([3.0]), np.array([9.0])), [5.1961524], atol=1e-7)
+    assert client_utilities(np.array([0.0]), np.array([0.0])).tolist() == [0.0]
 
 
 def test_the_signals_are_those_of_the_samples_trained_on() -> None:
@@ -65,7 +65,7 @@ def test_the_signals_are_those_of_the_samples_trained_on() -> None:
     assert (find_reported("loss_count").read(update), find_reported("loss_squares").read(update)) == (3.0, 9.0)
     nothing = make_update(0, [0.0], n=2, sample_loss=np.array([NAN, NAN]))
     assert (find_reported("loss_count").read(nothing), find_reported("loss_squares").read(nothing)) == (0.0, 0.0)
-    assert find("loss_count").bytes_up + find("loss_squares").bytes_up == 8
+    assert find_signal("loss_count").bytes_up + find_signal("loss_squares").bytes_up == 8
 
 
 def test_the_bonus_grows_with_the_rounds_since_the_last_selection() -> None:
@@ -247,7 +247,7 @@ def test_a_clients_report_is_kept_until_it_trains_again() -> None:
 
 @pytest.mark.parametrize(("count", "squares"), [(NAN, 1.0), (1.0, NAN), (INF, 1.0), (0.0, INF), (-1.0, -1.0)])
 def test_clients_with_invalid_utility_are_a_last_resort(count: float, squares: float) -> None:
-    assert np.isnan(utilities(np.array([count]), np.array([squares]))).all()
+    assert np.isnan(client_utilities(np.array([count]), np.array([squares]))).all()
     state = five(utility=np.array([1.0, 2.0, 3.0, 4.0, NAN]))
     assert all(4 not in chosen(state, 4, seed=seed).clients for seed in range(30))
     assert chosen(state, 5).clients.tolist() == [0, 1, 2, 3, 4]

@@ -11,15 +11,15 @@ import torch
 from fedcohort.component import Requirement
 from fedcohort.errors import OptionError
 from fedcohort.selector.pyramidfl import (
-    UNRESTRICTED_UPDATE,
+    UNCHANGED_TRAINING,
     VARIABLE_WORK,
     PyramidFl,
     drop_rates,
-    importances,
     predict_job_seconds,
+    update_importances,
     work_multipliers,
 )
-from fedcohort.selector.ranking import utilities
+from fedcohort.selector.ranking import client_utilities
 from run_harness import FinishedRun, go, same_bits
 from selector_harness import World, context, ids, outcome, play
 from yaml_words import make_typed
@@ -111,14 +111,14 @@ def test_the_slowest_of_a_larger_cohort_are_dropped() -> None:
 def test_the_norm_is_that_of_the_update() -> None:
     """D = (1, 0) has the squared norm 1; the code takes D - w = (-2, -4), which has 20."""
     D, w = np.array([1.0, 0]), np.array([3.0, 4.0])
-    assert importances(np.array([np.linalg.norm(D)]), np.array([100.0]), np.ones(1)) ** 2 == 1.0
+    assert update_importances(np.array([np.linalg.norm(D)]), np.array([100.0]), np.ones(1)) ** 2 == 1.0
     assert np.linalg.norm(D - w) ** 2 == pytest.approx(20.0)
 
 
 def test_invalid_utility_has_the_lowest_importance() -> None:
     norm = np.array([NAN, np.inf, -1.0, 2.0, 1e300, 4.0])
     count = np.array([3.0, 3.0, 3.0, NAN, 1e300, 50.0])
-    importance = importances(norm, count, np.ones(6))
+    importance = update_importances(norm, count, np.ones(6))
     assert importance[:4].tolist() == [0, 0, 0, 0]
     assert np.isfinite(importance[4])
     assert importance[5] == 2.0
@@ -132,7 +132,7 @@ def test_the_state_after_a_round_by_hand() -> None:
         state = selector.init(World(3, 2).population(selector.needs))
         after = selector.observe(state, outcome(4, [2], failed=[0], **signals))[1]
         assert after.importance.tolist() == [*state.importance[:2], expected]
-        assert after.ranked.utility[2] == utilities(np.array([50.0]), np.array([200.0]))[0]
+        assert after.ranked.utility[2] == client_utilities(np.array([50.0]), np.array([200.0]))[0]
         assert after.ranked.last.tolist() == [0, 0, 5]
         np.testing.assert_array_equal(after.ranked.seconds, state.ranked.seconds)
         assert ("steps" in selector.needs) == per_step
@@ -151,8 +151,8 @@ def test_importance_decides_from_the_second_time_on() -> None:
 @pytest.mark.parametrize(
     ("high", "beta", "requirements"),
     [
-        (0.6, 1.0, {UNRESTRICTED_UPDATE, VARIABLE_WORK}),
-        (0.6, 0.0, {UNRESTRICTED_UPDATE}),
+        (0.6, 1.0, {UNCHANGED_TRAINING, VARIABLE_WORK}),
+        (0.6, 0.0, {UNCHANGED_TRAINING}),
         (0.0, 1.0, {VARIABLE_WORK}),
         (0, 0, set()),
     ],

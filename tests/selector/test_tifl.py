@@ -56,7 +56,7 @@ def test_tiers_are_equal_parts_by_speed() -> None:
 )
 def test_probabilities_of_tiers(rank_sum: str, accuracy: np.ndarray, remaining: np.ndarray, p: list[float]) -> None:
     selector = tifl(rank_sum=rank_sum, tiers=len(p))
-    np.testing.assert_allclose(selector.probabilities(accuracy, remaining), p, rtol=1e-14)
+    np.testing.assert_allclose(selector.tier_probabilities(accuracy, remaining), p, rtol=1e-14)
 
 
 def test_tiers_are_drawn_with_their_probabilities_among_those_with_credits() -> None:

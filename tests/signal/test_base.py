@@ -6,7 +6,7 @@ import torch
 
 from agg_harness import make_update
 from fedcohort.errors import IncompatibleConfig, UndeclaredSignal
-from fedcohort.signal.base import find, list_signals
+from fedcohort.signal.base import find_signal, list_signals
 from fedcohort.types import Signals
 from signal_kinds import find_measured, find_reported
 
@@ -15,14 +15,14 @@ WORDS = list_signals()
 
 @pytest.mark.parametrize("word", WORDS)
 def test_a_signal_declares_its_cost_and_what_it_reveals(word: str) -> None:
-    signal = find(word)
+    signal = find_signal(word)
     assert signal.reveals
     assert signal.bytes_up >= 0
 
 
 def test_an_unknown_signal_is_reported_with_the_existing_ones() -> None:
     with pytest.raises(IncompatibleConfig, match=r"no signal is called 'mood'; there are: .*loss"):
-        find("mood")
+        find_signal("mood")
 
 
 def test_path_average_and_spread_by_hand() -> None:

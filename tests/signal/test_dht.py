@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from fedcohort.data import interaction
-from fedcohort.signal.base import find
+from fedcohort.signal.base import find_signal
 from global_rng import guard
 from run_harness import go
 from signal_kinds import BareLab, count_passes, find_computed
@@ -44,7 +44,7 @@ def test_a_client_reports_three_numbers_in_the_unit_interval() -> None:
     assert values.shape == (2, 3)
     assert values.dtype == np.float64
     assert ((values >= 0) & (values <= 1)).all()
-    assert find("dht").bytes_up * 3 == 12
+    assert find_signal("dht").bytes_up * 3 == 12
 
 
 def test_a_clients_answer_does_not_depend_on_the_other_clients() -> None:

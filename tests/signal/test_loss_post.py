@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from engine_toy import SEED, federation_of, network_of, task_of, trainer_of
 from fedcohort.flat import FlatModel
 from fedcohort.rng import seeded_torch
-from fedcohort.training.engines import choose
+from fedcohort.training.engines import choose_engine
 from run_harness import FinishedRun, go
 from signal_kinds import find_reported
 
@@ -34,7 +34,7 @@ def test_the_loss_after_one_step_by_hand(kind: str) -> None:
     nn.init.zeros_(network.weight)
     nn.init.zeros_(network.bias)
     federation = federation_of(dtype=torch.float64)
-    engine, _ = choose(kind, trainer_of(federation, network, batch=None), 4)
+    engine, _ = choose_engine(kind, trainer_of(federation, network, batch=None), 4)
     (update,) = engine.updates([task_of(1, units=1, rows=np.array([2]), lr=lr, loss_after=True)], {})
     x, y = (part.numpy() for part in federation.train.samples_of(1))
     s = lr * (x @ x[2] + 1)

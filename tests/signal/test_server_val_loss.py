@@ -11,7 +11,7 @@ from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.round.components import Populations
 from fedcohort.round.queries import ClientReports, Queries
-from fedcohort.signal.base import ServerMeasured, find
+from fedcohort.signal.base import ServerMeasured, find_signal
 from fedcohort.training import evaluate
 from fedcohort.training.evaluate import SignalMeasurer
 from run_harness import go
@@ -29,7 +29,7 @@ def make_lab() -> SignalMeasurer:
 @pytest.mark.parametrize("at_once", [1, 4, 10**6])
 def test_it_is_the_mean_over_the_servers_samples(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many are looked at at once; the models stay as they are."""
-    lab, signal = make_lab(), find(WORD)
+    lab, signal = make_lab(), find_signal(WORD)
     assert isinstance(signal, ServerMeasured)
     server_val, before = lab.federation.server_val, (lab.server.w.clone(), lab.worker.w.clone())
     monkeypatch.setattr(evaluate, "count_at_once", lambda network, x: at_once)

@@ -25,20 +25,14 @@ from yaml_words import list_options, make
             "without momentum, weight_decay and clip and regulariser=none, or agg.control=mean_gradient",
         ),
         (("agg=scaffold", "agg.control=displacement", "client.momentum=0.9"), "holds only for plain SGD"),
-        (
-            ("agg=scaffold", "agg.control=displacement", "regulariser=prox"),
-            "holds only for plain SGD on the loss",
-        ),
+        (("agg=scaffold", "agg.control=displacement", "regulariser=prox"), "holds only for plain SGD on the loss"),
         (("dataset=synthetic", "model=cnn"), "model=cnn needs images"),
         (
             ("selector=feddiverse", "selector.source=known_dht"),
             "selector=feddiverse reads the numbers of samples per class and attribute, but dataset=digits "
             "has no attributes: choose dataset=cmnist, or selector.source=estimated$",
         ),
-        (
-            ("agg=scaffold", "codec=mask"),
-            "agg=scaffold compares or corrects clients in all parameters, but the codec",
-        ),
+        (("agg=scaffold", "codec=mask"), "agg=scaffold compares or corrects clients in all parameters, but the codec"),
         (("agg=fedmgda_plus", "codec=mask"), "choose a codec that works on finished updates"),
         (("agg=fedbio", "agg.variant=second_order", "codec=lowrank"), "or codec.mode=posthoc for codec=lowrank"),
         (("codec=lowrank", "client=adam"), "steps are linear in them: choose client=sgd, or codec.mode=posthoc"),
@@ -106,10 +100,7 @@ from yaml_words import list_options, make
             ("samples=oort_balancer", "deadline=fixed", "agg=fedsgd"),
             "samples=oort_balancer draws the samples of mini-batches, and client.batch=null takes all",
         ),
-        (
-            ("samples=fedbalancer", "deadline=fixed", "device=instant"),
-            "samples=fedbalancer reads how long",
-        ),
+        (("samples=fedbalancer", "deadline=fixed", "device=instant"), "samples=fedbalancer reads how long"),
         (("deadline=fedbalancer", "device=instant"), "deadline=fedbalancer reads how long clients take"),
         (("deadline=fedbalancer", "client.steps=5"), "deadline=fedbalancer shortens a round"),
         (("deadline=fedbalancer", "deadline.grid=0"), r"deadline.grid must be a number in \(0, inf\) or null, got 0"),
@@ -231,6 +222,6 @@ def test_components_describe_themselves_correctly() -> None:
     for word in list_options("objective"):
         objective = make("objective", word)
         loss, ce = objective.per_sample(logits, torch.tensor([0, 1, 1]), torch.full((3, 3), 1 / 3, dtype=torch.float64))
-        averages = torch.equal(objective.outer(means), means)
-        assert averages == objective.averages, word
+        averages = torch.equal(objective.transform_mean(means), means)
+        assert averages == objective.minimises_mean, word
         assert (torch.equal(loss, ce) and averages) == objective.plain, word

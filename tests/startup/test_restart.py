@@ -169,8 +169,8 @@ class Evil:
 def test_a_checkpoint_with_code_is_rejected_without_running_it(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(logs)
     path = home(logs) / "last.ckpt"
-    checkpoint.write_checkpoint({"fedcohort": {"format": checkpoint.FORMAT}, "state": Evil()}, path)
-    assert checkpoint.is_whole(path)
+    checkpoint.write_checkpoint({"fedcohort": {"format": checkpoint.CHECKPOINT_FORMAT}, "state": Evil()}, path)
+    assert checkpoint.is_undamaged(path)
     with pytest.raises(DamagedCheckpoint, match="UnpicklingError"):
         checkpoint.load_checkpoint(path, "any")
     assert not (logs / "evil").exists()

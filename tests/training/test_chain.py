@@ -12,8 +12,8 @@ from fedcohort.data.pixels import PixelScale
 from fedcohort.flat import FlatModel
 from fedcohort.rng import seeded_torch
 from fedcohort.training import chain
-from fedcohort.training.chain import Chain, find_chain
-from fedcohort.training.step import Plain, Stepwise
+from fedcohort.training.chain import ChainPass, find_chain
+from fedcohort.training.step import PlainSgdStep, StepwisePass
 from yaml_words import make
 
 PIECES = [(0, 4), (4, 8), (8, 13)]  # the last one is the longest, as where a batch of one joins the one before it
@@ -35,8 +35,8 @@ def trained(network: nn.Module, x: torch.Tensor, by_hand: bool) -> tuple[torch.T
     if by_hand:
         chain = find_chain(model, None if x.is_floating_point() else SCALE)
         assert chain is not None
-        return model.w, Chain(model, chain, objective, client, 0.5, ())(x, y, None, PIECES)
-    return model.w, Stepwise(Plain(model, objective, 0.5))(x, y, None, PIECES)
+        return model.w, ChainPass(model, chain, objective, client, 0.5, ())(x, y, None, PIECES)
+    return model.w, StepwisePass(PlainSgdStep(model, objective, 0.5))(x, y, None, PIECES)
 
 
 @pytest.mark.parametrize("make_network", [perceptron, convolutions])
@@ -95,5 +95,5 @@ def test_a_linear_model_has_no_front_and_one_layer() -> None:
 def test_rows_of_many_classes_are_those_of_the_identity(n_classes: int) -> None:
     """Without the identity itself, which is 40 GB for 100,000 classes."""
     labels = torch.tensor([[0, n_classes - 1], [2, 1]])
-    rows = chain.onehot(labels, n_classes, torch.float32)
+    rows = chain.one_hot(labels, n_classes, torch.float32)
     assert torch.equal(rows, torch.eye(n_classes)[labels])

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from fedcohort.training.chunks import LEAST, count_at_once
+from fedcohort.training.chunks import MIN_SAMPLES_AT_ONCE, count_at_once
 
 
 def test_inputs_bound_a_narrow_network() -> None:
@@ -19,7 +19,7 @@ def test_the_widest_layer_bounds_a_wide_one() -> None:
 
 
 def test_some_samples_whatever_they_take() -> None:
-    assert count_at_once(nn.Linear(2, 2**20), torch.zeros(1, 2)) == LEAST
+    assert count_at_once(nn.Linear(2, 2**20), torch.zeros(1, 2)) == MIN_SAMPLES_AT_ONCE
 
 
 def test_nobody_s_samples_and_other_shapes() -> None:

@@ -16,7 +16,7 @@ from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.round.collected import Collected
 from fedcohort.training.chain import ChainedNetwork
 from fedcohort.training.dual import Dual
-from fedcohort.training.engines import choose
+from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
 from fedcohort.types import ClientUpdate
 from yaml_words import make
@@ -51,7 +51,9 @@ def tasks(client: dict[str, Any]) -> list[Any]:
 def test_dual_is_sgd(objective: str, client: dict[str, Any]) -> None:
     primal, dual = (trainer(torch.float64, objective, **client) for _ in range(2))
     engine = Dual(dual, 3)
-    assert any(engine._shape(task) is not None for task in tasks(client)), "everybody fell back: nothing is compared"
+    assert any(engine._shape_of_task(task) is not None for task in tasks(client)), (
+        "everybody fell back: nothing is compared"
+    )
     results = zip(primal.updates(tasks(client), {}), engine.updates(tasks(client), {}), strict=True)
     for a, b in results:
         assert (a.client, a.steps, a.n_used) == (b.client, b.steps, b.n_used)
@@ -78,7 +80,9 @@ def collected(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate], stac
     clients = np.array([update.client for update in updates])
     weights = np.array([float(update.n_used) for update in updates])
     layout, device = local_trainer.server.layout, torch.device("cpu")
-    collector = Collector(layout, clients, weights, CollectOptions(stacked=stacked, longest=1e6), device=device)
+    collector = Collector(
+        layout, clients, weights, CollectOptions(keeps_matrix=stacked, max_update_norm=1e6), device=device
+    )
     for update in updates:
         collector.add(update)
     return collector.finish(lambda tensor: tensor, lambda tensor: tensor)
@@ -102,7 +106,7 @@ def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
 
 def test_nobody_makes_an_update_that_nobody_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
     local_trainer = trainer(torch.float64, batch=4)
-    monkeypatch.setattr(Dual, "_primal", lambda *_: pytest.fail("somebody made an update"))
+    monkeypatch.setattr(Dual, "_primal_update", lambda *_: pytest.fail("somebody made an update"))
     assert (
         collected(local_trainer, list(Dual(local_trainer, 6).updates([task_of(k) for k in range(6)], {}))).mean
         is not None
@@ -115,7 +119,7 @@ def test_a_client_that_diverged_is_left_out_of_the_sum() -> None:
     train = local_trainer.federation.train
     train.x[int(train.offsets[2])] = float("nan")
     results = collected(local_trainer, list(Dual(local_trainer, 6).updates([task_of(k) for k in range(6)], {})))
-    assert results.dropped.tolist() == [2]
+    assert results.dropped_ids.tolist() == [2]
     other_updates = [
         update for update in local_trainer.updates([task_of(k) for k in range(6)], {}) if update.client != 2
     ]
@@ -150,22 +154,22 @@ def test_one_step_in_closed_form() -> None:
 
 
 def test_it_is_taken_where_it_fits() -> None:
-    assert isinstance(choose("auto", trainer(torch.float32, batch=4), 4)[0], Dual)
+    assert isinstance(choose_engine("auto", trainer(torch.float32, batch=4), 4)[0], Dual)
     for options in ({"momentum": 0.9}, {"clip": 1.0}, {"word": "adam"}):
-        assert not Dual.fits(trainer(torch.float32, batch=4, **options)), options
+        assert not Dual.supports(trainer(torch.float32, batch=4, **options)), options
     federation = federation_of()
-    assert not Dual.fits(trainer_of(federation, nn.Linear(5, 3), hooks=make("regulariser", "prox", mu=0.5).hooks))
-    assert not Dual.fits(trainer_of(federation, nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))))
+    assert not Dual.supports(trainer_of(federation, nn.Linear(5, 3), hooks=make("regulariser", "prox", mu=0.5).hooks))
+    assert not Dual.supports(trainer_of(federation, nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))))
 
 
 def test_many_samples_go_the_plain_way() -> None:
     """The Gram matrix grows with the square of the samples; epochs make it pay."""
     local_trainer = trainer(torch.float32, batch=4)
-    local_trainer.count = lambda task: 5000  # type: ignore[method-assign]
-    assert Dual(local_trainer, 4)._shape(task_of(0, units=1)) is None
-    assert Dual(local_trainer, 4)._shape(task_of(0, units=0)) is None
-    local_trainer.count = lambda task: 20  # type: ignore[method-assign]
-    assert Dual(local_trainer, 4)._shape(task_of(0, units=1)) is not None
+    local_trainer.count_samples = lambda task: 5000  # type: ignore[method-assign]
+    assert Dual(local_trainer, 4)._shape_of_task(task_of(0, units=1)) is None
+    assert Dual(local_trainer, 4)._shape_of_task(task_of(0, units=0)) is None
+    local_trainer.count_samples = lambda task: 20  # type: ignore[method-assign]
+    assert Dual(local_trainer, 4)._shape_of_task(task_of(0, units=1)) is not None
 
 
 @pytest.mark.parametrize(
@@ -194,11 +198,11 @@ def test_up_to_how_many_samples_it_pays(
     local_trainer: Any = SimpleNamespace(chain=chain, objective=SimpleNamespace(plain=False), client=client_options)
 
     def shape(n: int) -> Any:
-        local_trainer.count = lambda task: n
-        return Dual(local_trainer, 4)._shape(task_of(0, units=units))
+        local_trainer.count_samples = lambda task: n
+        return Dual(local_trainer, 4)._shape_of_task(task_of(0, units=units))
 
     results = shape(max_samples)
     assert shape(max_samples + 1) is None
-    assert results.units == units
+    assert results.n_passes == units
     assert results.steps == (1 if client_options.batch is None else -(-max_samples // client_options.batch))
-    assert results.width == (client_options.batch or -(-max_samples // 8) * 8)
+    assert results.batch_width == (client_options.batch or -(-max_samples // 8) * 8)

@@ -7,10 +7,10 @@ import pytest
 from torch import nn
 
 from fedcohort.training.chain import ChainedNetwork
-from fedcohort.training.debug import Debug
+from fedcohort.training.debug import DebugEngine
 from fedcohort.training.dual import Dual
-from fedcohort.training.engines import SMALL, choose
-from fedcohort.training.vectorised import Vectorised
+from fedcohort.training.engines import MAX_SMALL_PARAMETERS, choose_engine
+from fedcohort.training.vectorised import VectorisedEngine
 
 ONE_BY_ONE = SimpleNamespace  # the trainer itself, one client at a time
 
@@ -36,7 +36,7 @@ def trainer(
     client, objective = SimpleNamespace(plain=plain), SimpleNamespace(plain=False)
     augmentation = SimpleNamespace() if changed else None
     options = {"client": client, "objective": objective, "augmentation": augmentation}
-    return ONE_BY_ONE(worker=worker, chain=chain, weighs=weighs, hooks=(), **options)
+    return ONE_BY_ONE(worker=worker, chain=chain, weighs_samples=weighs, hooks=(), **options)
 
 
 SEQUENTIAL = "sequential: autograd on flat views, one client at a time"
@@ -55,8 +55,8 @@ GPU = "vectorised: a small model on a GPU, 7 clients at a time"
         ("sequential", {}, ONE_BY_ONE, f"{SEQUENTIAL}, as requested"),
         ("auto", {"layers": 2}, ONE_BY_ONE, "sequential: hand-written gradients, one client at a time"),
         ("auto", {"layers": 1, "convolves": True}, ONE_BY_ONE, f"{FRONT_REASON}, one client at a time"),
-        ("debug", {}, Debug, "debug, as requested"),
-        ("vectorised", {}, Vectorised, "vectorised, as requested: 7 clients at a time"),
+        ("debug", {}, DebugEngine, "debug, as requested"),
+        ("vectorised", {}, VectorisedEngine, "vectorised, as requested: 7 clients at a time"),
         ("vectorised", {"recurrence": True}, ONE_BY_ONE, f"{SIDE_BY_SIDE}recurrent layers"),
         ("auto", {"recurrence": True, "device": "cuda"}, ONE_BY_ONE, SEQUENTIAL),
         ("auto", {"layers": 1}, Dual, DUAL),
@@ -73,19 +73,19 @@ GPU = "vectorised: a small model on a GPU, 7 clients at a time"
         ("vectorised", {"changed": True}, ONE_BY_ONE, CHANGED),
         ("auto", {"changed": True, "layers": 1}, ONE_BY_ONE, CHANGED),
         ("auto", {"changed": True, "device": "cuda"}, ONE_BY_ONE, CHANGED),
-        ("debug", {"changed": True}, Debug, "debug, as requested"),
+        ("debug", {"changed": True}, DebugEngine, "debug, as requested"),
         ("vectorised", {"norm": True}, ONE_BY_ONE, f"{SIDE_BY_SIDE}batch norm"),
         ("vectorised", {"dropout": True}, ONE_BY_ONE, f"{SIDE_BY_SIDE}dropout"),
         ("auto", {"norm": True}, ONE_BY_ONE, SEQUENTIAL),
-        ("auto", {"device": "cuda"}, Vectorised, GPU),
-        ("auto", {"device": "cuda", "n_params": SMALL}, Vectorised, GPU),
-        ("auto", {"device": "cuda", "n_params": SMALL + 1}, ONE_BY_ONE, SEQUENTIAL),
+        ("auto", {"device": "cuda"}, VectorisedEngine, GPU),
+        ("auto", {"device": "cuda", "n_params": MAX_SMALL_PARAMETERS}, VectorisedEngine, GPU),
+        ("auto", {"device": "cuda", "n_params": MAX_SMALL_PARAMETERS + 1}, ONE_BY_ONE, SEQUENTIAL),
         ("auto", {"device": "cuda", "norm": True}, ONE_BY_ONE, SEQUENTIAL),
         ("auto", {"device": "cuda", "dropout": True}, ONE_BY_ONE, SEQUENTIAL),
         ("sequential", {"device": "cuda"}, ONE_BY_ONE, f"{SEQUENTIAL}, as requested"),
     ],
 )
 def test_the_engine_and_its_reason(kind: str, options: dict[str, Any], engine: type, reason: str) -> None:
-    chosen, why = choose(kind, trainer(**options), 7)
+    chosen, why = choose_engine(kind, trainer(**options), 7)
     assert type(chosen) is engine
     assert why == reason

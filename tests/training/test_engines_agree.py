@@ -11,9 +11,9 @@ from torch import nn
 
 from engine_toy import federation_of, network_of, task_of, trainer_of
 from fedcohort.errors import ClientError
-from fedcohort.training.debug import Debug
-from fedcohort.training.engines import choose
-from fedcohort.training.vectorised import Vectorised
+from fedcohort.training.debug import DebugEngine
+from fedcohort.training.engines import choose_engine
+from fedcohort.training.vectorised import VectorisedEngine
 from fedcohort.types import ClientUpdate
 from run_harness import go
 from yaml_words import make
@@ -52,7 +52,7 @@ def trained(kind: str, client: str, hooks: str, objective: str) -> list[ClientUp
     p = trainer.server.layout.n_params
     down = {"c": torch.linspace(-1, 1, p, dtype=torch.float64)}
     stored = {"c": torch.linspace(1, -1, p, dtype=torch.float64)}
-    engine, _ = choose(kind, trainer, 3)
+    engine, _ = choose_engine(kind, trainer, 3)
     units = CLIENTS[client].get("steps", 2)
     tasks = [task_of(k, units=units, rows=rows, stored=stored, loss_after=True) for k, rows in enumerate(RAGGED)]
     return list(engine.updates(tasks, down))
@@ -102,7 +102,7 @@ def test_whole_runs_agree(tmp_path: Path, words: tuple[str, ...], kinds: tuple[s
 def test_what_mixes_clients_falls_back_and_says_so(tmp_path: Path) -> None:
     network = network_of(torch.float32, nn.BatchNorm1d(8))
     trainer = trainer_of(federation_of(), network)
-    engine, reason = choose("vectorised", trainer, 4)
+    engine, reason = choose_engine("vectorised", trainer, 4)
     assert engine is trainer
     assert "batch norm" in reason
     assert "sequential: hand-written gradients" in go(tmp_path, "rounds=1", "model=mlp").info.tags["engine"]
@@ -110,16 +110,16 @@ def test_what_mixes_clients_falls_back_and_says_so(tmp_path: Path) -> None:
 
 def test_auto_explains_itself() -> None:
     chain = trainer_of(federation_of(), network_of())
-    assert choose("auto", chain, 4) == (chain, "sequential: hand-written gradients, one client at a time")
-    assert isinstance(choose("vectorised", chain, 4)[0], Vectorised)
-    assert isinstance(choose("debug", chain, 4)[0], Debug)
+    assert choose_engine("auto", chain, 4) == (chain, "sequential: hand-written gradients, one client at a time")
+    assert isinstance(choose_engine("vectorised", chain, 4)[0], VectorisedEngine)
+    assert isinstance(choose_engine("debug", chain, 4)[0], DebugEngine)
     assert chain.chain is None, "debug looks at autograd's gradients"
 
 
 def test_a_broken_sample_names_its_client() -> None:
     federation = federation_of()
     federation.train.x[int(federation.train.offsets[1]) + 2] = float("nan")
-    engine, _ = choose("debug", trainer_of(federation, network_of(), batch=None), 4)
+    engine, _ = choose_engine("debug", trainer_of(federation, network_of(), batch=None), 4)
     with pytest.raises(ClientError, match=r"round 5, client 1, step 1: an input is not finite"):
         list(engine.updates([task_of(0), task_of(1)], {}))
 
@@ -127,7 +127,7 @@ def test_a_broken_sample_names_its_client() -> None:
 def test_divergence_names_its_step() -> None:
     trainer = trainer_of(federation_of(), network_of(), batch=None)
     with pytest.raises(ClientError, match=r"client 2, step \d+: .*not finite"):
-        list(choose("debug", trainer, 4)[0].updates([task_of(2, units=50, lr=1e20)], {}))
+        list(choose_engine("debug", trainer, 4)[0].updates([task_of(2, units=50, lr=1e20)], {}))
 
 
 class Trains(nn.Module):
@@ -144,10 +144,10 @@ def test_a_network_is_trained_in_training_mode(kind: str) -> None:
     network = nn.Sequential(Trains(), *network_of(torch.float64))
     trainer = trainer_of(federation, network, batch=4)
     trainer.worker.network.eval()  # as an evaluation leaves it
-    (update,) = choose(kind, trainer, 3)[0].updates([task_of(1, units=1)], {})
+    (update,) = choose_engine(kind, trainer, 3)[0].updates([task_of(1, units=1)], {})
     doubled = federation_of(dtype=torch.float64)
     doubled.train.x.mul_(2)
-    (expected,) = choose(kind, trainer_of(doubled, network_of(torch.float64), batch=4), 3)[0].updates(
+    (expected,) = choose_engine(kind, trainer_of(doubled, network_of(torch.float64), batch=4), 3)[0].updates(
         [task_of(1, units=1)], {}
     )
     torch.testing.assert_close(update.delta, expected.delta, atol=1e-12, rtol=0)

@@ -8,19 +8,26 @@ import torch
 from torch import nn
 
 from fedcohort.data.federation import Rows, Shard
-from fedcohort.training.evaluate import cross_entropy, jain, mean_of_extremes, mean_over_samples, rows_of, worst_group
+from fedcohort.training.evaluate import (
+    cross_entropy,
+    jain_index,
+    mean_of_extremes,
+    mean_over_samples,
+    sample_rows,
+    worst_group_accuracy,
+)
 
 
 def test_jains_index() -> None:
     # (1 + 2 + 3)^2 / (3 * 14) = 36 / 42 (UCB-CS Eq. 3)
-    assert jain(np.array([1.0, 2.0, 3.0])) == pytest.approx(0.8571428571, abs=1e-10)
-    assert jain(np.array([2.0, 2.0])) == 1.0
-    assert jain(np.zeros(3)) == 1.0
+    assert jain_index(np.array([1.0, 2.0, 3.0])) == pytest.approx(0.8571428571, abs=1e-10)
+    assert jain_index(np.array([2.0, 2.0])) == 1.0
+    assert jain_index(np.zeros(3)) == 1.0
 
 
 @pytest.mark.parametrize("lost", [np.nan, np.inf])
 def test_a_diverged_model_is_not_fair(lost: float) -> None:
-    assert np.isnan(jain(np.array([1.0, lost])))
+    assert np.isnan(jain_index(np.array([1.0, lost])))
 
 
 def test_tails_are_five_percent_rounded_up() -> None:
@@ -78,7 +85,7 @@ def test_one_clients_nan_stays_its_own() -> None:
 
 
 def test_rows_of_nobody() -> None:
-    assert rows_of(np.array([0, 2]), np.empty(0, np.int64)).tolist() == []
+    assert sample_rows(np.array([0, 2]), np.empty(0, np.int64)).tolist() == []
 
 
 def test_the_worst_group_is_of_a_class_and_an_attribute_that_occur() -> None:
@@ -88,8 +95,8 @@ def test_the_worst_group_is_of_a_class_and_an_attribute_that_occur() -> None:
     with torch.no_grad():
         network.bias.copy_(torch.tensor([0.0, 1.0]))
     y, attribute = torch.tensor([0, 1, 1, 1]), np.array([2, 0, 0, 2])
-    assert worst_group(network, Rows(torch.ones(4, 1), y), attribute) == 0
-    assert worst_group(network, Rows(torch.ones(3, 1), y[1:]), attribute[1:]) == 1
+    assert worst_group_accuracy(network, Rows(torch.ones(4, 1), y), attribute) == 0
+    assert worst_group_accuracy(network, Rows(torch.ones(3, 1), y[1:]), attribute[1:]) == 1
 
 
 def test_the_worst_group_can_be_in_between() -> None:
@@ -99,4 +106,4 @@ def test_the_worst_group_can_be_in_between() -> None:
         network.weight.copy_(torch.tensor([[-1.0], [1.0]]))
     x = torch.tensor([[1.0], [-1.0], [1.0], [1.0], [-1.0], [-1.0]])
     y, attribute = torch.tensor([1, 1, 1, 1, 1, 0]), np.array([0, 0, 1, 1, 1, 0])
-    assert worst_group(network, Rows(x, y), attribute) == 0.5
+    assert worst_group_accuracy(network, Rows(x, y), attribute) == 0.5

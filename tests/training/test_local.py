@@ -15,7 +15,7 @@ from fedcohort.flat import FlatModel
 from fedcohort.rng import new_generator, seeded_torch
 from fedcohort.training.chain import find_chain
 from fedcohort.training.client_task import ClientTask
-from fedcohort.training.engines import choose
+from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.local_method import LocalMethod
 from known import known
@@ -176,7 +176,7 @@ def test_each_sample_reports_its_first_loss() -> None:
     for model in (network, nn.Linear(5, 3)):
         for units, n_seen in ((1, 5), (2, 10), (40, len(y))):
             trainer = trainer_of(federation, model, batch=5, steps=units)
-            for engine in (trainer, choose("vectorised", trainer, 2)[0]):
+            for engine in (trainer, choose_engine("vectorised", trainer, 2)[0]):
                 (update,) = engine.updates([task_of(0, units=units, lr=1e-30)], {})
                 assert np.isfinite(update.sample_loss).sum() == n_seen
                 if model is network:

@@ -11,7 +11,7 @@ from engine_toy import SEED
 from fedcohort.data.federation import Rows
 from fedcohort.errors import OptionError
 from fedcohort.flat import FlatModel
-from fedcohort.training.memory_layout import check, gather, lay_out, wants_channels_last
+from fedcohort.training.memory_layout import check_channels_last, gather_rows, to_channels_last, wants_channels_last
 from run_harness import go
 
 
@@ -24,9 +24,9 @@ def test_gathering_keeps_the_layout() -> None:
     x = torch.randn(7, 3, 5, 4)
     last = x.contiguous(memory_format=torch.channels_last)
     rows = torch.tensor([6, 0, 3])
-    assert torch.equal(gather(last, rows), x[rows])
-    assert gather(last, rows).is_contiguous(memory_format=torch.channels_last)
-    assert gather(x, rows).is_contiguous()
+    assert torch.equal(gather_rows(last, rows), x[rows])
+    assert gather_rows(last, rows).is_contiguous(memory_format=torch.channels_last)
+    assert gather_rows(x, rows).is_contiguous()
 
 
 def test_a_flat_model_is_the_same_network_in_either_layout() -> None:
@@ -49,14 +49,14 @@ def test_images_are_laid_out_in_place_and_rows_are_not() -> None:
     """Pixel (c, h, w) of a sample is at h W C + w C + c afterwards; the numbers are the same."""
     images = torch.arange(2 * 3 * 2 * 2.0).reshape(2, 3, 2, 2)
     data = server_only(images.clone(), Rows(images.clone(), torch.zeros(2, dtype=torch.int64)))
-    lay_out(data)
+    to_channels_last(data)
     assert data.proxy is not None
     for x in (data.proxy, data.server_val.x, data.server_test.x):
         assert x.stride() == (12, 1, 6, 3)
         assert torch.equal(x, images)
     rows = torch.ones(2, 5)
     flat = server_only(rows, Rows(rows.clone(), torch.zeros(2, dtype=torch.int64)))
-    lay_out(flat)
+    to_channels_last(flat)
     assert flat.server_val.x.stride() == (5, 1)
 
 
@@ -95,9 +95,9 @@ def test_a_thin_strided_1x1_convolution_is_not_trained_channels_last() -> None:
     assert not wants_channels_last("auto", nn.Sequential(nn.Conv2d(3, 8, 3), nn.ConvTranspose2d(8, 2, 1, stride=2)))
     for safe in (strided(8), strided(4, kernel=3), strided(4, groups=2)):
         assert wants_channels_last("auto", safe)
-        check("yes", safe, "cpu")
-    check("yes", strided(4), "gpu")
-    check("auto", strided(4), "cpu")
+        check_channels_last("yes", safe, "cpu")
+    check_channels_last("yes", strided(4), "gpu")
+    check_channels_last("auto", strided(4), "cpu")
 
 
 def test_channels_last_is_refused_for_it_with_the_reason(tmp_path: Path) -> None:

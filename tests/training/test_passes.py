@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.rng import new_generator
-from fedcohort.training.passes import count_dealt, count_pieces, cut_into_batches, draw_passes, endless_batches
+from fedcohort.training.passes import count_batches, count_processed, cut_into_batches, draw_passes, endless_batches
 
 
 def test_the_last_piece_is_what_is_left() -> None:
@@ -29,15 +29,15 @@ def test_passes_end_where_the_steps_do(steps: int, lengths: list[int]) -> None:
 def test_what_is_counted_is_what_is_dealt(batch: int | None, merge_last: bool) -> None:
     n = np.arange(1, 14)
     cuts = [cut_into_batches(size, batch or size, merge_last) for size in n.tolist()]
-    assert count_pieces(n, batch, merge_last).tolist() == [len(pieces) for pieces in cuts]
+    assert count_batches(n, batch, merge_last).tolist() == [len(pieces) for pieces in cuts]
     for steps in range(12):
         dealt = [
             draw_passes(new_generator(0, "x"), size, pieces, steps)
             for size, pieces in zip(n.tolist(), cuts, strict=True)
         ]
         n_samples = [sum(stop - start for _, pieces in passes for start, stop in pieces) for passes in dealt]
-        assert count_dealt(n, batch, merge_last, steps).tolist() == n_samples
-    assert count_dealt(np.array([0, 4]), batch, merge_last, np.array([3, 0])).tolist() == [0, 0]
+        assert count_processed(n, batch, merge_last, steps).tolist() == n_samples
+    assert count_processed(np.array([0, 4]), batch, merge_last, np.array([3, 0])).tolist() == [0, 0]
 
 
 def test_mini_batches_without_end() -> None:

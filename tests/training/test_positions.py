@@ -13,7 +13,7 @@ from fedcohort.dataset.base import Raw
 from fedcohort.rng import seeded_torch
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build
-from fedcohort.training.engines import choose
+from fedcohort.training.engines import choose_engine
 from fedcohort.training.positions import adapt_objective
 from yaml_words import list_options, make
 
@@ -34,8 +34,12 @@ def test_a_sample_is_the_mean_of_its_places_by_themselves(objective: Any) -> Non
     logits, reference = torch.randn(3, 4, 5, generator=draws), torch.randn(3, 4, 5, generator=draws).softmax(2)
     y = torch.tensor([[0, 1, 2, 3], [4, UNLABELLED, 2, UNLABELLED], [UNLABELLED, UNLABELLED, UNLABELLED, 1]])
     adapted = adapt_objective(PLACES, objective)
-    assert (adapted.plain, adapted.uses_reference, adapted.reach) == (False, objective.uses_reference, objective.reach)
-    assert adapted.averages == objective.averages
+    assert (adapted.plain, adapted.uses_reference, adapted.max_bounded_loss) == (
+        False,
+        objective.uses_reference,
+        objective.max_bounded_loss,
+    )
+    assert adapted.minimises_mean == objective.minimises_mean
     value, plain = adapted.per_sample(logits, y, reference if adapted.uses_reference else None)
     for j in range(3):
         is_labelled = y[j] > UNLABELLED
@@ -43,7 +47,7 @@ def test_a_sample_is_the_mean_of_its_places_by_themselves(objective: Any) -> Non
         expected_objective, entropy = objective.per_sample(logits[j, is_labelled], y[j, is_labelled], z)
         assert float(value[j]) == pytest.approx(float(expected_objective.mean()), rel=1e-5)
         assert float(plain[j]) == pytest.approx(float(entropy.mean()), rel=1e-5)
-    assert torch.equal(adapted.outer(value.mean()), objective.outer(value.mean()))
+    assert torch.equal(adapted.transform_mean(value.mean()), objective.transform_mean(value.mean()))
 
 
 class Bigrams(nn.Module):
@@ -84,7 +88,7 @@ def test_clients_side_by_side_end_where_each_alone_does(words: tuple[str, Any]) 
     down = {"c": torch.linspace(-1, 1, trainer.server.layout.n_params, dtype=torch.float64)}
     tasks = [task_of(k, loss_after=True) for k in range(4)]
     for a, b in zip(
-        trainer.updates(tasks, down), choose("vectorised", trainer, 3)[0].updates(tasks, down), strict=True
+        trainer.updates(tasks, down), choose_engine("vectorised", trainer, 3)[0].updates(tasks, down), strict=True
     ):
         torch.testing.assert_close(a.delta, b.delta, atol=1e-10, rtol=0)
         np.testing.assert_allclose(a.sample_loss, b.sample_loss, atol=1e-10)

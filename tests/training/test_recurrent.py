@@ -5,7 +5,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from fedcohort.flat import has_recurrence
-from fedcohort.training.chunks import LAYER_BYTES, LEAST, count_at_once
+from fedcohort.training.chunks import LAYER_BYTES, MIN_SAMPLES_AT_ONCE, count_at_once
 from fedcohort.training.recurrent import spelled_out
 
 
@@ -45,5 +45,5 @@ def test_who_is_recurrent() -> None:
 
 def test_states_of_all_steps_count_as_a_layers_output() -> None:
     """With 2^17 steps of 5 states a sample takes 2.6 MB: 204 samples would fit, and 256 are the least."""
-    assert count_at_once(Last(), torch.zeros(1, 2**17, 3)) == LEAST
+    assert count_at_once(Last(), torch.zeros(1, 2**17, 3)) == MIN_SAMPLES_AT_ONCE
     assert count_at_once(Last(), torch.zeros(1, 1000, 3)) == min(2**26 // 12_000, LAYER_BYTES // 20_000)

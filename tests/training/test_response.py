@@ -7,12 +7,12 @@ import torch
 
 from engine_toy import federation_of, network_of, task_of, trainer_of
 from fedcohort.hook import HookResult
-from fedcohort.training.response import Response
+from fedcohort.training.response import OptimizerResponse
 from yaml_words import make
 
 
-def response(mu: float = 0.0, word: str = "sgd", **client: Any) -> Response:
-    return Response(make("client", word, **client), make("regulariser", "prox", mu=mu).hooks)
+def response(mu: float = 0.0, word: str = "sgd", **client: Any) -> OptimizerResponse:
+    return OptimizerResponse(make("client", word, **client), make("regulariser", "prox", mu=mu).hooks)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 7])
@@ -89,7 +89,7 @@ def test_a_constant_gradient_moves_a_client_as_far_as_it_says(options: dict[str,
     slope = torch.linspace(-1, 1, sum(p.numel() for p in network.parameters()), dtype=torch.float64)
     hooks = (Constant(slope), *regularisers)
     trainer = trainer_of(federation_of(dtype=torch.float64), network, hooks=hooks, batch=9, **options)
-    trainer.response = Response(trainer.client, regularisers)
+    trainer.response = OptimizerResponse(trainer.client, regularisers)
     update = trainer.train(task_of(0, units=3), {})
     assert update.steps == 9
     assert update.response == pytest.approx(response(mu=mu, **options)(9, 0.1))
@@ -105,6 +105,6 @@ class Drawing(Constant):
 
 def test_a_regulariser_that_draws_has_one_response() -> None:
     client = make("client", "sgd")
-    first, second = (Response(client, (Drawing(torch.ones(1)),))(3, 0.1) for _ in range(2))
+    first, second = (OptimizerResponse(client, (Drawing(torch.ones(1)),))(3, 0.1) for _ in range(2))
     assert 3 < first < 6
     assert first == second

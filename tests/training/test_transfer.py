@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from engine_toy import federation_of, network_of, task_of, trainer_of
 from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.training.dual import Dual
-from fedcohort.training.engines import choose
+from fedcohort.training.engines import choose_engine
 from fedcohort.training.passes import summarise_losses
 from fedcohort.training.transfer import HELD_BYTES, to_device
 from yaml_words import make
@@ -85,14 +85,14 @@ def wait_counts(case: str, cohort: int, monkeypatch: pytest.MonkeyPatch) -> Coun
     trainer = trainer_of(federation_of(n=600, clients=12), network, **{**options, "hooks": hooks})
     if case in ("sequential autograd", "vmap of many clients"):
         trainer.chain = None
-    engine, _ = choose(kind, trainer, 4)
+    engine, _ = choose_engine(kind, trainer, 4)
     assert isinstance(engine, Dual) == (case == "dual")
     p = trainer.server.layout.n_params
     uploads = [name for hook in hooks for name in hook.uploads]
     reports = {"loss": lambda update: float(update.batch_loss.mean())}
     clients = np.arange(cohort)
     collector = Collector(
-        trainer.server.layout, clients, np.ones(cohort), CollectOptions(uploads=uploads, reports=reports)
+        trainer.server.layout, clients, np.ones(cohort), CollectOptions(upload_names=uploads, report_readers=reports)
     )
     tasks = [task_of(k, rows=np.arange(3 + k) if k % 2 else None) for k in range(cohort)]
     trainer.response(100, 0.1)  # reads a scalar of the host, once for all rounds with this learning rate

@@ -16,7 +16,7 @@ from torch import nn
 from engine_toy import federation_of, network_of, task_of, trainer_of
 from fedcohort.flat import FlatModel
 from fedcohort.hook import HookResult, StepView, find_weigher
-from fedcohort.training.engines import choose
+from fedcohort.training.engines import choose_engine
 from fedcohort.training.weighted import MiniBatchView
 from run_harness import go
 from tolerances import Within
@@ -128,7 +128,7 @@ def test_curvature_is_the_change_of_the_gradient_along_u(kind: str, objective: s
     for step in (1e-6, -1e-6):
         model.w.copy_(w + step * u)
         objectives, _ = view.objective.per_sample(model.network(view.x), view.y, view.reference)
-        ends.append(gradient(model, view.objective.outer((weights * objectives).mean())))
+        ends.append(gradient(model, view.objective.transform_mean((weights * objectives).mean())))
     torch.testing.assert_close(results, (ends[0] - ends[1]) / 2e-6, atol=1e-6, rtol=1e-6)
 
 
@@ -216,7 +216,7 @@ def test_batch_norm_and_dropout_go_on_as_without_it() -> None:
 def test_every_engine_takes_it_step_by_step_and_says_so(tmp_path: Path) -> None:
     for kind in ("auto", "sequential", "vectorised"):
         trainer, _ = watched()
-        engine, reason = choose(kind, trainer, 4)
+        engine, reason = choose_engine(kind, trainer, 4)
         assert engine is trainer
         assert "weighs samples" in reason
     assert "weighs samples" in go(tmp_path, "agg=fedbio", "rounds=1", "engine=vectorised").info.tags["engine"]
@@ -231,7 +231,7 @@ def test_debug_gives_the_same_numbers(variant: str, client: dict[str, Any]) -> N
         federation = federation_of(dtype=torch.float64)
         trainer = trainer_of(federation, network_of(torch.float64), "ce", hooks, **client)
         down = {"u": torch.ones(trainer.server.layout.n_params, dtype=torch.float64) / 10}
-        engine, _ = choose(kind, trainer, 4)
+        engine, _ = choose_engine(kind, trainer, 4)
         results.append(list(engine.updates([task_of(0), task_of(1, rows=np.array([0, 3, 4]))], down)))
     for a, b in zip(*results, strict=True):
         assert torch.equal(a.delta, b.delta)
@@ -242,7 +242,7 @@ def test_debug_gives_the_same_numbers(variant: str, client: dict[str, Any]) -> N
 
 def test_a_client_without_time_keeps_its_weights() -> None:
     trainer = trainer_of(federation_of(), network_of(), "ce", make("agg", "fedbio").hooks)
-    n = trainer.count(task_of(1))
+    n = trainer.count_samples(task_of(1))
     x = torch.linspace(-1, 1, n)
     update = trainer.train(task_of(1, units=0, stored={"x": x}), {})
     assert torch.equal(update.stored["x"], x)

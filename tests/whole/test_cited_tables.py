@@ -14,16 +14,16 @@ from yaml_words import node
 FLASH = "Yang et al., WWW 2021, the FLASH benchmark's simulator"
 SANDLER = "Sandler et al., CVPR 2018, Table 2"
 TABLES = [  # name, table, source, digest
-    ("speeds of 19 links, KiB a second", phones.LINKS.tolist(), FLASH, "d5895201d269bc27"),
+    ("speeds of 19 links, KiB a second", phones.LINK_SPEEDS.tolist(), FLASH, "d5895201d269bc27"),
     (
         "seconds of a batch on phones, ms",
-        sorted((w, t.batch, t.ms) for w, t in phones.BATCH_TIMES.items()),
+        sorted((w, t.batch_size, t.phone_ms) for w, t in phones.BATCH_TIMES.items()),
         FLASH,
         "91d37612e0c5a241",
     ),
     ("numbers of phones of each class", node("device", "phones")["proportions"], FLASH, "990b13aff58a53a5"),
-    ("stages of MobileNetV2", inverted.STAGES, SANDLER, "cfa3de6d6f6e7256"),
-    ("channels of MobileNetV2", mobilenet_v2_gn.CHANNELS, SANDLER, "44d5745c70e5a1a0"),
+    ("stages of MobileNetV2", inverted.STAGE_SETTINGS, SANDLER, "cfa3de6d6f6e7256"),
+    ("channels of MobileNetV2", mobilenet_v2_gn.CHANNELS_AT_WIDTH_1, SANDLER, "44d5745c70e5a1a0"),
 ]
 
 

@@ -48,8 +48,8 @@ def robust_loss_differences() -> dict[str, dict[str, list[float]]]:
 
 
 @cache
-def describe_robust_loss() -> tuple[str, tuple[str, str, str]]:
-    """Return what docs and README say of studies/robust_loss; Holm's correction is over all of its comparisons."""
+def describe_robust_loss() -> str:
+    """Return what the docs state of studies/robust_loss; Holm's correction is over all of its comparisons."""
     comparisons = [
         (cell, kind, d)
         for cell, differences_by_kind in robust_loss_differences().items()
@@ -71,7 +71,7 @@ def describe_robust_loss() -> tuple[str, tuple[str, str, str]]:
     span = f"{seeds[0]} to {seeds[-1]} seeds" if len(seeds) > 1 else f"{seeds[0]} seeds"
     noisy = {kind: claims.format_interval(d) for kind, d in robust_loss_differences()["bimodal70"].items()}
     gain = f"random selection gains {min(gains):.1f} to {max(gains):.1f} points with"
-    docs = (
+    return (
         f"In {len(gains)} settings with label noise (digits, {span}) {gain} FLASH's loss instead of cross-entropy, "
         f"significantly in {count['loss', 1]} after Holm over {len(comparisons)} comparisons. "
         "FLASH's selection with cross-entropy is significantly better than random selection in "
@@ -80,16 +80,10 @@ def describe_robust_loss() -> tuple[str, tuple[str, str, str]]:
         f"With 70 % noisy clients the loss gains {noisy['loss']}, the selection {noisy['selection']}, and the "
         f"selection on top of the loss {noisy['both']}."
     )
-    readme = (
-        f"In [{len(gains)} settings with label noise]",
-        f"{gain} that loss instead of cross-entropy, significantly in {count['loss', 1]}. ",
-        f"better in {count['both', 1]} and worse in {count['both', -1]} (Holm over {len(comparisons)} comparisons)",
-    )
-    return docs, readme
 
 
 def describe_loss_on_cifar10() -> str:
-    """Return what docs and README say of FLASH's loss in studies/norms_cifar10."""
+    """Return what the docs state of FLASH's loss in studies/norms_cifar10."""
     differences = {}
     for norm in ("batch", "group"):
         d = claims.paired_differences("norms_cifar10", f"both_{norm}", "random_robust")
@@ -105,8 +99,6 @@ def list_computed_texts() -> list[str]:
     """Return the parts of README's section that contain computed numbers."""
     cohorts, regimes = OVER_SETTINGS["cohorts_digits"], OVER_SETTINGS["regimes_digits"]
     lines = [
-        describe_loss_on_cifar10(),
-        *describe_robust_loss()[1],
         *(claims.format_readme_row(*setting) for setting in claims.SETTINGS),
     ]
     lines += [f"all {TESTS} comparisons of methods with random selection in the {SETTINGS} settings of four studies"]
@@ -163,7 +155,7 @@ def test_the_docs_describe_the_loss_the_table_and_the_families_by_the_results() 
 
     published = max(len(claims.list_published_methods(*setting[1:])) for setting in claims.SETTINGS)
     for text in (
-        describe_robust_loss()[0],
+        describe_robust_loss(),
         describe_loss_on_cifar10(),
         f"Active FL gains {gain('active_fl', 'dirichlet')} points with Dirichlet 0.1, and has "
         f"{gain('active_fl', 'bimodal70')} with 70 % noisy clients. TiFL has {gain('tifl', 'shards1')} with one class",

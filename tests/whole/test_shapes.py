@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float64
 
 from fedcohort.codec.lowrank import least_squares
-from fedcohort.maths.min_norm import min_norm
+from fedcohort.maths.min_norm import min_norm_weights
 from fedcohort.round.aggregate import count_once_more
 from fedcohort.training.evaluate import mean_of_extremes
 from fedcohort.types import ProbeResult
@@ -38,12 +38,12 @@ def test_dataclass_fields_are_checked() -> None:
 
 def test_arguments_are_checked_by_position_and_by_name() -> None:
     start = np.ones(2) / 2
-    assert min_norm(np.eye(2), start, 1.0).shape == (2,)
+    assert min_norm_weights(np.eye(2), start, 1.0).shape == (2,)
     for args in ((np.ones((2, 3)), start, 1.0), (np.eye(2), np.ones(2, dtype=np.int64), 1.0)):
-        with pytest.raises(TypeError, match="min_norm: "):
-            min_norm(*args)
-    with pytest.raises(TypeError, match="min_norm: start is"):
-        min_norm(np.eye(2), epsilon=1.0, start=np.ones(2, dtype=np.int64))
+        with pytest.raises(TypeError, match="min_norm_weights: "):
+            min_norm_weights(*args)
+    with pytest.raises(TypeError, match="min_norm_weights: start_weights is"):
+        min_norm_weights(np.eye(2), epsilon=1.0, start_weights=np.ones(2, dtype=np.int64))
 
 
 def test_a_wrong_shape_is_rejected_after_any_number_of_correct_calls() -> None:

@@ -45,7 +45,7 @@ UNCORRECTED_LABELS = Requirement(
     "another objective",
 )
 MEAN_OBJECTIVE = Requirement(
-    lambda run: run.components.objective.averages,
+    lambda run: run.components.objective.minimises_mean,
     "{option} moves the weight of a sample along the gradient of that sample's loss, and with {objective} clients "
     "minimise a function of their mean loss, whose gradient has another length: choose another objective",
 )

@@ -36,8 +36,8 @@ from torch.nn import functional as F
 from fedcohort import ranges
 from fedcohort.agg.base import Arrived, Direction, SampleWeighted, ServerModels
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Requirement
-from fedcohort.maths.distil import batches, predict, step_towards, trainable_parameters
-from fedcohort.maths.optimizers import uncompiled
+from fedcohort.maths.distil import draw_batches, predict_logits, step_towards_target, trainable_parameters
+from fedcohort.maths.optimizers import uncompiled_optimizer
 from fedcohort.types import Population
 
 
@@ -103,7 +103,7 @@ class FedDf(SampleWeighted[None]):
     def _draw_batches(self, server_models: ServerModels) -> tuple[Tensor, list[Tensor]]:
         """Return the proxy inputs that the distillation uses, and the positions of each step's mini-batch in them."""
         n_proxy_inputs = len(server_models.proxy)
-        proxy_rows_by_step = list(batches(server_models.rng("distil"), n_proxy_inputs, self.batch, self.steps))
+        proxy_rows_by_step = list(draw_batches(server_models.rng("distil"), n_proxy_inputs, self.batch, self.steps))
         used_proxy_rows, positions = np.unique(np.concatenate(proxy_rows_by_step), return_inverse=True)
         first_position_of_step = np.cumsum([len(step_rows) for step_rows in proxy_rows_by_step])[:-1]
         device = server_models.proxy.device
@@ -118,7 +118,7 @@ class FedDf(SampleWeighted[None]):
         mean_logits, n_teachers = torch.zeros(()), 0
         for i in np.flatnonzero(arrived.weights):
             teacher = arrived.model_of(int(i))
-            z = predict(teacher, x, self.batch)
+            z = predict_logits(teacher, x, self.batch)
             if not torch.isfinite(z).all():
                 continue
             if self.drop_worst and arrived.required_server_models.accuracy(teacher) <= 1 / z.shape[1]:
@@ -140,11 +140,11 @@ class FedDf(SampleWeighted[None]):
             positions_by_step: positions in x of each step's mini-batch.
         """
         student.eval()
-        optimizer = uncompiled(torch.optim.Adam)(trainable_parameters(student), lr=self.lr)
+        optimizer = uncompiled_optimizer(torch.optim.Adam)(trainable_parameters(student), lr=self.lr)
         best_accuracy, best_student, evaluations_without_gain = -math.inf, student, 0
         for step, batch_positions in enumerate(positions_by_step):
             optimizer.param_groups[0]["lr"] = self.lr * 0.5 * (1 + math.cos(math.pi * step / self.steps))
-            step_towards(optimizer, t[batch_positions], student(x[batch_positions]), self.tau)
+            step_towards_target(optimizer, t[batch_positions], student(x[batch_positions]), self.tau)
             evaluations_without_gain += 1
             if self.eval_every is None or ((step + 1) % self.eval_every and step + 1 < self.steps):
                 continue

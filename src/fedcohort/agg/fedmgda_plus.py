@@ -28,7 +28,7 @@ import torch
 from fedcohort import ranges
 from fedcohort.agg.base import Arrived, Direction, SampleWeighted
 from fedcohort.component import NO_BATCH_NORM, RELATIVE_ADVICE, UNRESTRICTED_UPDATE, Requirement
-from fedcohort.maths.min_norm import min_norm
+from fedcohort.maths.min_norm import min_norm_weights
 from fedcohort.types import Population
 
 PLAIN_SERVER = Requirement(
@@ -85,7 +85,7 @@ class FedMgdaPlus(SampleWeighted[None]):
         if is_usable.any():
             Q = gram_matrix[np.ix_(is_usable, is_usable)] / np.outer(update_norms[is_usable], update_norms[is_usable])
             lambda_0 = arrived.weights[is_usable] / arrived.weights[is_usable].sum()
-            mixture_weights[is_usable] = min_norm(Q, lambda_0, self.epsilon) / update_norms[is_usable]
+            mixture_weights[is_usable] = min_norm_weights(Q, lambda_0, self.epsilon) / update_norms[is_usable]
         unscaled_step = arrived.combine(mixture_weights)
         if float(torch.linalg.vector_norm(unscaled_step.displacement)) < MIN_MIXTURE_LENGTH:
             return arrived.combine(np.zeros(len(mixture_weights))), None

@@ -41,8 +41,8 @@ from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
 from fedcohort.agg.losses import read_losses, scatter_weights
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, RELATIVE_ADVICE, Requirement
-from fedcohort.maths.distil import batches, step_towards, trainable_parameters
-from fedcohort.maths.optimizers import uncompiled
+from fedcohort.maths.distil import draw_batches, step_towards_target, trainable_parameters
+from fedcohort.maths.optimizers import uncompiled_optimizer
 from fedcohort.types import Ids, Population, Values
 
 SAME_PARTICIPATION = Requirement(
@@ -158,11 +158,12 @@ class Rhfl(Aggregator[State]):
             trainable_parameters(client_networks[0])[0]
         )  # inputs may be bytes, or symbols
         optimizers = [
-            uncompiled(torch.optim.Adam)(trainable_parameters(network), lr=self.lr) for network in client_networks
+            uncompiled_optimizer(torch.optim.Adam)(trainable_parameters(network), lr=self.lr)
+            for network in client_networks
         ]
         n_proxy_inputs = len(server_models.proxy)
         n_batches = -(-n_proxy_inputs // self.batch) if self.batches is None else self.batches
-        for batch_rows in batches(server_models.rng("align"), n_proxy_inputs, self.batch, n_batches):
+        for batch_rows in draw_batches(server_models.rng("align"), n_proxy_inputs, self.batch, n_batches):
             x = server_models.proxy[torch.from_numpy(batch_rows).to(server_models.proxy.device)]
             client_weights, targets, mixture_weights = mixture_of_others(
                 predict_probabilities(client_networks, x), client_weights
@@ -172,7 +173,7 @@ class Rhfl(Aggregator[State]):
                     continue
                 if self.fresh_adam:
                     optimizers[i].state.clear()
-                step_towards(optimizers[i], targets[i], network(x), pull=float(mixture_weights[i]))
+                step_towards_target(optimizers[i], targets[i], network(x), loss_weight=float(mixture_weights[i]))
         return (client_weights > 0).double().cpu().numpy()
 
 

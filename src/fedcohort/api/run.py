@@ -18,7 +18,7 @@ from fedcohort import ranges
 from fedcohort.console import terminal
 from fedcohort.errors import OptionError
 from fedcohort.host import messages
-from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, Stopped
+from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, StoppedRun
 from fedcohort.jobs.job import run_checked
 from fedcohort.record import folder, history, metadata
 from fedcohort.record.folder import write_atomically
@@ -130,12 +130,12 @@ def run(**options: object) -> RunResult:
 def run_overrides(overrides: Sequence[str]) -> RunResult:
     """Train the run of `python train.py <overrides>`, with the results and errors of `run`."""
     configs = find_configs()
-    messages.to_terminal()
+    messages.log_to_terminal()
     with plain_errors(overrides, configs), terminal.print_progress_only():
         command_line.check_command_line(overrides, configs)
         try:
             return RunResult(run_checked(compose.compose_run(overrides, configs), None))
-        except Stopped as stop:
+        except StoppedRun as stop:
             if stop.code != INTERRUPTED_CODE:
                 raise
             return RunResult(stop.folder)

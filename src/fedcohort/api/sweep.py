@@ -122,7 +122,7 @@ def sweep(*, n_jobs: int = 1, launcher: str = "local", **options: object) -> Swe
             one starts.
     """
     overrides, configs = list_overrides(replace_data(options), several=True), find_configs()
-    messages.to_terminal()
+    messages.log_to_terminal()
     with plain_errors(overrides, configs), terminal.print_progress_only():
         launch = Launch(launcher, n_jobs)
         command_line.check_command_line(["-m", *overrides], configs)

@@ -11,18 +11,18 @@ from jaxtyping import Float64
 from fedcohort.component import Component
 from fedcohort.types import Ids
 
-Answers = Float64[np.ndarray, "_n *_d"]
+ReportedValues = Float64[np.ndarray, "_n *_d"]
 
 
 class Attack(Component, Protocol):
     """Which clients report false values of which signals; none by default."""
 
     @property
-    def about(self) -> frozenset[str]:
+    def falsified_signals(self) -> frozenset[str]:
         """Return the names of the signals whose reports attackers falsify."""
         return frozenset()
 
-    def liars(self, n_clients: int, rng: np.random.Generator) -> Ids:
+    def attacker_ids(self, n_clients: int, rng: np.random.Generator) -> Ids:
         """Return the sorted ids of the clients that falsify their reports in all rounds.
 
         Args:
@@ -31,6 +31,6 @@ class Attack(Component, Protocol):
         """
         return np.empty(0, dtype=np.int64)
 
-    def claim(self, signal: str, values: Answers) -> Answers:
+    def falsify(self, signal: str, values: ReportedValues) -> ReportedValues:
         """Return the attackers' false reports of `signal`, with the shape of the true `values`: a row per attacker."""
         return values

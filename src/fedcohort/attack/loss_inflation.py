@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.attack.base import Answers, Attack
+from fedcohort.attack.base import Attack, ReportedValues
 from fedcohort.types import Ids
 
-MEAN_LOSSES = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
-POWERS = {"loss_sum": 1, "loss_squares": 2}  # of sums over samples
-LOSSES = (*MEAN_LOSSES, "loss_low", "loss_high", *POWERS)
+MEAN_SIGNALS = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
+SUM_POWERS = {"loss_sum": 1, "loss_squares": 2}  # of sums over samples
+LOSS_SIGNALS = (*MEAN_SIGNALS, "loss_low", "loss_high", *SUM_POWERS)
 
 
 @dataclass(frozen=True)
@@ -43,25 +43,25 @@ class LossInflation(Attack):
         ranges.number("fraction", self.fraction, "(0, 1]")
         ranges.number("factor", self.factor, "[0, inf)")
         ranges.number("shift", self.shift, "(-inf, inf)")
-        ranges.words("signals", self.signals, *LOSSES)
+        ranges.words("signals", self.signals, *LOSS_SIGNALS)
 
     @property
-    def about(self) -> frozenset[str]:
-        shifted_signals = frozenset(self.signals).difference(POWERS) if self.shift else frozenset[str]()
+    def falsified_signals(self) -> frozenset[str]:
+        shifted_signals = frozenset(self.signals).difference(SUM_POWERS) if self.shift else frozenset[str]()
         return shifted_signals if self.factor == 1 else frozenset(self.signals)
 
     def notices(self, choice: str) -> Sequence[str]:
         """Return a start-up notice if factor and shift leave all reports unchanged."""
-        if self.about:
+        if self.falsified_signals:
             return ()
-        options = f"attack.factor={self.factor:g} attack.shift={self.shift:g}"
-        return (f"attack={choice} has no effect: {options} leaves {', '.join(sorted(self.signals))} as measured",)
+        options_text = f"attack.factor={self.factor:g} attack.shift={self.shift:g}"
+        return (f"attack={choice} has no effect: {options_text} leaves {', '.join(sorted(self.signals))} as measured",)
 
-    def liars(self, n_clients: int, rng: np.random.Generator) -> Ids:
-        count = int(np.ceil(self.fraction * n_clients - 1e-9))
-        return np.sort(rng.choice(n_clients, count, replace=False))
+    def attacker_ids(self, n_clients: int, rng: np.random.Generator) -> Ids:
+        n_attackers = int(np.ceil(self.fraction * n_clients - 1e-9))
+        return np.sort(rng.choice(n_clients, n_attackers, replace=False))
 
-    def claim(self, signal: str, values: Answers) -> Answers:
+    def falsify(self, signal: str, values: ReportedValues) -> ReportedValues:
         if signal not in self.signals:
             return values
-        return self.factor ** POWERS[signal] * values if signal in POWERS else self.factor * values + self.shift
+        return self.factor ** SUM_POWERS[signal] * values if signal in SUM_POWERS else self.factor * values + self.shift

@@ -26,7 +26,7 @@ from fedcohort.component import Requirement
 if TYPE_CHECKING:
     from torch import Tensor
 
-IMAGES = Requirement(
+IMAGE_INPUTS = Requirement(
     lambda run: run.federation and run.federation.has_images,
     "{option} needs image inputs [channels, height, width], which {dataset} does not have: choose augmentation=none",
 )
@@ -44,7 +44,7 @@ class CropFlip(Augmentation):
     padding: int
     flip: float
 
-    requirements: ClassVar[frozenset[Requirement]] = frozenset({IMAGES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({IMAGE_INPUTS})
 
     def __post_init__(self) -> None:
         ranges.integer("padding", self.padding, "[0, 1000]")
@@ -61,29 +61,31 @@ class CropFlip(Augmentation):
 
     def change(self, x: "Float[Tensor, 'n *shape']", rng: np.random.Generator) -> "Float[Tensor, 'n *shape']":
         """Return the images [n, channels, height, width], each shifted and possibly mirrored."""
-        down, right = rng.integers(-self.padding, self.padding + 1, (2, len(x)))
-        return crop_and_flip(x, down, right, rng.random(len(x)) < self.flip)
+        first_rows, first_columns = rng.integers(-self.padding, self.padding + 1, (2, len(x)))
+        return crop_and_flip(x, first_rows, first_columns, rng.random(len(x)) < self.flip)
 
 
 def crop_and_flip(
-    x: "Float[Tensor, 'n c h w']", down: np.ndarray, right: np.ndarray, mirrored: np.ndarray
+    images: "Float[Tensor, 'n c h w']", first_rows: np.ndarray, first_columns: np.ndarray, is_mirrored: np.ndarray
 ) -> "Float[Tensor, 'n c h w']":
     """Return the crop of each image that begins at (down, right), padded with 0 to the size of the image.
 
     Args:
-        x: images.
-        down: first row of each image's crop, integers [n]; negative if it begins in the padding.
-        right: first column of each image's crop, integers [n].
-        mirrored: whether each image is mirrored, bool [n].
+        images: images.
+        first_rows: first row of each image's crop, integers [n]; negative if it begins in the padding.
+        first_columns: first column of each image's crop, integers [n].
+        is_mirrored: whether each image is mirrored, bool [n].
     """
     import torch  # noqa: PLC0415 - options are checked before torch is imported
 
-    n, _, height, width = x.shape
-    rows = down[:, None] + np.arange(height)
-    columns = right[:, None] + np.where(mirrored[:, None], np.arange(width)[::-1], np.arange(width))
-    outside = ((rows < 0) | (rows >= height))[:, :, None] | ((columns < 0) | (columns >= width))[:, None, :]
-    i = torch.from_numpy(rows.clip(0, height - 1)).to(x.device)[:, :, None]
-    j = torch.from_numpy(columns.clip(0, width - 1)).to(x.device)[:, None, :]
-    cropped = x.permute(0, 2, 3, 1)[torch.arange(n, device=x.device)[:, None, None], i, j]
-    cropped.masked_fill_(torch.from_numpy(outside).to(x.device)[..., None], 0)
-    return torch.empty_like(x).copy_(cropped.permute(0, 3, 1, 2))
+    n_images, _, height, width = images.shape
+    rows = first_rows[:, None] + np.arange(height)
+    columns = first_columns[:, None] + np.where(is_mirrored[:, None], np.arange(width)[::-1], np.arange(width))
+    is_padding = ((rows < 0) | (rows >= height))[:, :, None] | ((columns < 0) | (columns >= width))[:, None, :]
+    clipped_rows = torch.from_numpy(rows.clip(0, height - 1)).to(images.device)[:, :, None]
+    clipped_columns = torch.from_numpy(columns.clip(0, width - 1)).to(images.device)[:, None, :]
+    cropped_images = images.permute(0, 2, 3, 1)[
+        torch.arange(n_images, device=images.device)[:, None, None], clipped_rows, clipped_columns
+    ]
+    cropped_images.masked_fill_(torch.from_numpy(is_padding).to(images.device)[..., None], 0)
+    return torch.empty_like(images).copy_(cropped_images.permute(0, 3, 1, 2))

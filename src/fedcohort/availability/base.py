@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Bool
 
-from fedcohort.availability.schedule import Schedule
+from fedcohort.availability.schedule import ReadySchedule
 from fedcohort.component import Component
 from fedcohort.rng import Draws
 
@@ -30,7 +30,7 @@ class Availability(Component, Protocol):
         """Return whether each client is ready in the round of `draws`; not called where there is a schedule."""
         return np.ones(draws.n_clients, dtype=bool)
 
-    def schedule(self, draws: Draws) -> Schedule | None:
+    def schedule(self, draws: Draws) -> ReadySchedule | None:
         """Return when each client is ready, None if it does not depend on the clock.
 
         Args:

@@ -16,7 +16,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.availability.base import Availability
-from fedcohort.availability.schedule import Schedule
+from fedcohort.availability.schedule import ReadySchedule
 from fedcohort.component import ADVANCING_CLOCK, Requirement
 from fedcohort.rng import Draws
 
@@ -39,14 +39,22 @@ class Diurnal(Availability):
         ranges.number("share", self.share, "[1e-6, 1]")
         ranges.number("day_s", self.day_s, "[1e-3, 1e9]")
 
-    def schedule(self, draws: Draws) -> Schedule:
+    def schedule(self, draws: Draws) -> ReadySchedule:
         """Return a schedule with one interval for each client, or two where it is ready at midnight."""
-        phase, K = self.day_s * draws.uniform("diurnal"), draws.n_clients
-        seconds_past_midnight = np.maximum(phase + self.share * self.day_s - self.day_s, 0.0)  # seconds of the next day
-        start = np.stack([np.zeros(K), np.maximum(phase, seconds_past_midnight)], axis=1)
-        end = np.stack([seconds_past_midnight, np.minimum(phase + self.share * self.day_s, self.day_s)], axis=1)
-        has_length = end > start
-        stop = np.cumsum(has_length.sum(axis=1)).astype(np.int64)
-        return Schedule(
-            start[has_length], end[has_length], stop - has_length.sum(axis=1), stop, np.full(K, float(self.day_s))
+        phase_s, n_clients = self.day_s * draws.uniform("diurnal"), draws.n_clients
+        seconds_past_midnight = np.maximum(
+            phase_s + self.share * self.day_s - self.day_s, 0.0
+        )  # seconds of the next day
+        interval_starts_s = np.stack([np.zeros(n_clients), np.maximum(phase_s, seconds_past_midnight)], axis=1)
+        interval_ends_s = np.stack(
+            [seconds_past_midnight, np.minimum(phase_s + self.share * self.day_s, self.day_s)], axis=1
+        )
+        is_not_empty = interval_ends_s > interval_starts_s
+        stop_positions = np.cumsum(is_not_empty.sum(axis=1)).astype(np.int64)
+        return ReadySchedule(
+            interval_starts_s[is_not_empty],
+            interval_ends_s[is_not_empty],
+            stop_positions - is_not_empty.sum(axis=1),
+            stop_positions,
+            np.full(n_clients, float(self.day_s)),
         )

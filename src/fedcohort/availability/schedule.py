@@ -15,97 +15,124 @@ import numpy as np
 
 from fedcohort.types import Ids, ReadOnly, Values
 
-NANOSECOND = 1e-9  # of remaining work at an interval's end is rounding, and does not move to the next interval
+ROUNDING_S = 1e-9  # of remaining work at an interval's end is rounding, and does not move to the next interval
 
 
 @dataclass(frozen=True)
-class Schedule(ReadOnly):
+class ReadySchedule(ReadOnly):
     """When each client is ready. Several clients may share intervals.
 
     Attributes:
-        start: second at which each interval begins; the intervals of a device are adjacent, ordered and disjoint,
+        start_s: second at which each interval begins; the intervals of a device are adjacent, ordered and disjoint,
             [intervals].
-        end: second at which it ends, [intervals].
-        first: position of each client's first interval, [clients].
-        stop: position after its last, equal to `first` where it has none, [clients].
-        period: seconds after which a client's intervals repeat, at least its last end, [clients].
+        end_s: second at which it ends, [intervals].
+        first_interval: position of each client's first interval, [clients].
+        stop_interval: position after its last, equal to `first_interval` where it has none, [clients].
+        period_s: seconds after which a client's intervals repeat, at least its last end, [clients].
     """
 
-    start: Values
-    end: Values
-    first: Ids
-    stop: Ids
-    period: Values
+    start_s: Values
+    end_s: Values
+    first_interval: Ids
+    stop_interval: Ids
+    period_s: Values
 
     @classmethod
-    def from_intervals(cls, intervals: Sequence[Sequence[tuple[float, float]]], period: float) -> "Schedule":
+    def from_intervals(
+        cls, intervals_by_client: Sequence[Sequence[tuple[float, float]]], period_s: float
+    ) -> "ReadySchedule":
         """Return the schedule of clients whose intervals are listed in seconds, with the same period in seconds."""
-        flat = np.array([interval for client in intervals for interval in client], dtype=np.float64).reshape(-1, 2)
-        stop = np.cumsum([len(client) for client in intervals])
-        first = np.concatenate([[0], stop[:-1]]).astype(np.int64)
-        return cls(flat[:, 0], flat[:, 1], first, stop.astype(np.int64), np.full(len(stop), float(period)))
+        bounds_s = np.array(
+            [interval for pairs in intervals_by_client for interval in pairs], dtype=np.float64
+        ).reshape(-1, 2)
+        stop_pos = np.cumsum([len(pairs) for pairs in intervals_by_client])
+        first_pos = np.concatenate([[0], stop_pos[:-1]]).astype(np.int64)
+        return cls(
+            bounds_s[:, 0],
+            bounds_s[:, 1],
+            first_pos,
+            stop_pos.astype(np.int64),
+            np.full(len(stop_pos), float(period_s)),
+        )
 
     @cached_property
-    def seconds_before(self) -> Values:
+    def ready_s_before(self) -> Values:
         """Return the seconds of all intervals before each one, and of all together, [intervals + 1]."""
-        return np.concatenate([[0.0], np.cumsum(self.end - self.start)])
+        return np.concatenate([[0.0], np.cumsum(self.end_s - self.start_s)])
 
-    def seconds_until_ready(self, now: float) -> Values:
-        """Return the seconds from `now` until each client is ready: 0 if it is, inf if it never is, [clients]."""
-        waits = np.full(len(self.first), np.inf)
-        (clients,) = np.nonzero(self.stop > self.first)
-        first, stop, time = self.first[clients], self.stop[clients], now % self.period[clients]
-        latest = _last_at_most(self.start, first, stop, time)
-        is_ready = (latest >= first) & (time < self.end[latest])
-        is_after_last_interval = latest + 1 == stop
-        following = self.start[np.where(is_after_last_interval, first, latest + 1)] + np.where(
-            is_after_last_interval, self.period[clients], 0.0
+    def seconds_until_ready(self, now_s: float) -> Values:
+        """Return the seconds from `now_s` until each client is ready: 0 if it is, inf if it never is, [clients]."""
+        wait_s = np.full(len(self.first_interval), np.inf)
+        (client_ids,) = np.nonzero(self.stop_interval > self.first_interval)
+        first_pos, stop_pos, phase_s = (
+            self.first_interval[client_ids],
+            self.stop_interval[client_ids],
+            now_s % self.period_s[client_ids],
         )
-        waits[clients] = np.where(is_ready, 0.0, following - time)
-        return waits
+        latest_pos = _last_at_most(self.start_s, first_pos, stop_pos, phase_s)
+        is_ready = (latest_pos >= first_pos) & (phase_s < self.end_s[latest_pos])
+        is_after_last_interval = latest_pos + 1 == stop_pos
+        next_start_s = self.start_s[np.where(is_after_last_interval, first_pos, latest_pos + 1)] + np.where(
+            is_after_last_interval, self.period_s[client_ids], 0.0
+        )
+        wait_s[client_ids] = np.where(is_ready, 0.0, next_start_s - phase_s)
+        return wait_s
 
-    def completion_time(self, clients: Ids, now: float | Values, seconds: Values) -> Values:
-        """Return the seconds until work that begins at `now` is complete, done only while a client is ready.
+    def completion_time(self, client_ids: Ids, now_s: float | Values, work_s: Values) -> Values:
+        """Return the seconds until work that begins at `now_s` is complete, done only while a client is ready.
 
         Args:
-            clients: ids, [n].
-            now: virtual seconds since the run began, of all clients or of each, [n].
-            seconds: seconds of work, [n]; zero work takes no time.
+            client_ids: ids, [n].
+            now_s: virtual seconds since the run began, of all clients or of each, [n].
+            work_s: seconds of work, [n]; zero work takes no time.
         """
-        first, stop, period = self.first[clients], self.stop[clients], self.period[clients]
-        time, total = now % period, self.seconds_before[stop] - self.seconds_before[first]
-        completion = np.where(seconds > 0, np.inf, 0.0)
-        (rows,) = np.nonzero((seconds > 0) & (total > 0))
-        first, stop, period, time, total = (array[rows] for array in (first, stop, period, time, total))
-        latest = _last_at_most(self.start, first, stop, time)
-        seconds_inside_interval = np.where(
-            latest >= first, np.minimum(time, self.end[latest]) - self.start[latest], 0.0
+        first_pos, stop_pos, period_s = (
+            self.first_interval[client_ids],
+            self.stop_interval[client_ids],
+            self.period_s[client_ids],
         )
-        done = np.where(
-            latest >= first, self.seconds_before[latest] - self.seconds_before[first] + seconds_inside_interval, 0.0
+        phase_s, ready_s = (now_s % period_s, self.ready_s_before[stop_pos] - self.ready_s_before[first_pos])
+        completion_s = np.where(work_s > 0, np.inf, 0.0)
+        (has_work,) = np.nonzero((work_s > 0) & (ready_s > 0))
+        first_pos, stop_pos, period_s, phase_s, ready_s = (
+            array[has_work] for array in (first_pos, stop_pos, period_s, phase_s, ready_s)
         )
-        work_end = done + seconds[rows]
-        n_periods = np.maximum(np.ceil((work_end - NANOSECOND) / total) - 1, 0.0)
-        remainder = work_end - n_periods * total + self.seconds_before[first]
-        final = np.maximum(_last_at_most(self.seconds_before, first, stop, remainder - NANOSECOND), first)
-        ends = n_periods * period + self.start[final] + remainder - self.seconds_before[final]
-        fits_in_interval = (latest >= first) & (time + seconds[rows] <= self.end[latest])
-        completion[rows] = np.where(fits_in_interval, seconds[rows], np.maximum(ends - time, seconds[rows]))
-        return completion
+        latest_pos = _last_at_most(self.start_s, first_pos, stop_pos, phase_s)
+        interval_s = np.where(
+            latest_pos >= first_pos, np.minimum(phase_s, self.end_s[latest_pos]) - self.start_s[latest_pos], 0.0
+        )
+        done_s = np.where(
+            latest_pos >= first_pos, self.ready_s_before[latest_pos] - self.ready_s_before[first_pos] + interval_s, 0.0
+        )
+        work_end_s = done_s + work_s[has_work]
+        n_periods = np.maximum(np.ceil((work_end_s - ROUNDING_S) / ready_s) - 1, 0.0)
+        last_period_s = work_end_s - n_periods * ready_s + self.ready_s_before[first_pos]
+        final_pos = np.maximum(
+            _last_at_most(self.ready_s_before, first_pos, stop_pos, last_period_s - ROUNDING_S), first_pos
+        )
+        end_s = n_periods * period_s + self.start_s[final_pos] + last_period_s - self.ready_s_before[final_pos]
+        fits_in_interval = (latest_pos >= first_pos) & (phase_s + work_s[has_work] <= self.end_s[latest_pos])
+        completion_s[has_work] = np.where(
+            fits_in_interval, work_s[has_work], np.maximum(end_s - phase_s, work_s[has_work])
+        )
+        return completion_s
 
 
-def _last_at_most(values: Values, first: Ids, stop: Ids, bound: Values) -> Ids:
-    """Return the last position in [first, stop) whose value is at most `bound`, [n]; first - 1 without one.
+def _last_at_most(ascending_values: Values, first_pos: Ids, stop_pos: Ids, max_value: Values) -> Ids:
+    """Return the last position in [first, stop) whose value is at most `max_value`, [n]; first - 1 without one.
 
     Args:
-        values: ascending from each `first` to its `stop`.
-        first: first position, [n].
-        stop: position after the last, [n].
-        bound: largest value, [n].
+        ascending_values: ascending from each `first_pos` to its `stop_pos`.
+        first_pos: first position, [n].
+        stop_pos: position after the last, [n].
+        max_value: largest value, [n].
     """
-    low, high = first - 1, stop.copy()
-    while (is_open := high - low > 1).any():
-        midpoint = (low + high) // 2
-        is_below = is_open & (values[midpoint] <= bound)
-        low, high = np.where(is_below, midpoint, low), np.where(is_open & ~is_below, midpoint, high)
-    return low
+    low_pos, high_pos = first_pos - 1, stop_pos.copy()
+    while (is_open := high_pos - low_pos > 1).any():
+        middle_pos = (low_pos + high_pos) // 2
+        is_below = is_open & (ascending_values[middle_pos] <= max_value)
+        low_pos, high_pos = (
+            np.where(is_below, middle_pos, low_pos),
+            np.where(is_open & ~is_below, middle_pos, high_pos),
+        )
+    return low_pos

@@ -28,7 +28,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.availability.base import Availability
-from fedcohort.availability.schedule import Schedule
+from fedcohort.availability.schedule import ReadySchedule
 from fedcohort.component import ADVANCING_CLOCK, Requirement
 from fedcohort.dataset import trace_table
 from fedcohort.errors import DataError, OptionError
@@ -39,10 +39,13 @@ from fedcohort.types import Ids, Values
 if TYPE_CHECKING:
     from fedcohort.dataset.table import Frame
 
-CELL_RANGE, MAX_S = "[0, 1e11]", 1e9  # range of a table's cells, and of the seconds after its first interval begins
+CELL_SECONDS_RANGE, MAX_END_S = (
+    "[0, 1e11]",
+    1e9,
+)  # range of a table's cells, and of the seconds after its first interval begins
 MIN_UNIX_S = 1e8  # a table whose first interval begins later counts from another origin, as UNIX time does
-MIN_S = 1e-6  # shortest interval
-UNIT_HINT = "seconds (divide milliseconds by 1000)"
+MIN_INTERVAL_S = 1e-6  # shortest interval
+SECONDS_HINT = "seconds (divide milliseconds by 1000)"
 
 log = logging.getLogger("fedcohort")
 
@@ -90,9 +93,9 @@ class Trace(Availability):
                 f"period={self.period} names a column of periods and period_s={self.period_s} is one for all clients: "
                 "set one of the two to null"
             )
-        ends = {} if self.step_s is not None else {"end": self.end}
-        names = {"client": self.client, "start": self.start, **ends, "state": self.state, "period": self.period}
-        ranges.check_distinct_columns(names)
+        end_option = {} if self.step_s is not None else {"end": self.end}
+        columns = {"client": self.client, "start": self.start, **end_option, "state": self.state, "period": self.period}
+        ranges.check_distinct_columns(columns)
         ranges.choice("assign", self.assign, "by_id", "drawn")
         ranges.flag("idle", self.idle)
 
@@ -100,10 +103,10 @@ class Trace(Availability):
         """Return a start-up notice if the option `idle` has no effect."""
         if self.idle or self.assign == "drawn":
             return ()
-        line = "availability.idle=false has no effect with availability.assign=by_id: client k is the k-th device"
-        return (f"{line}, whether or not that is ever ready (availability.assign=drawn draws among those that are)",)
+        notice = "availability.idle=false has no effect with availability.assign=by_id: client k is the k-th device"
+        return (f"{notice}, whether or not that is ever ready (availability.assign=drawn draws among those that are)",)
 
-    def schedule(self, draws: Draws) -> Schedule:
+    def schedule(self, draws: Draws) -> ReadySchedule:
         """Read the table, and return the intervals in which each client is ready.
 
         Raises:
@@ -111,25 +114,29 @@ class Trace(Availability):
         """
         columns = {option: getattr(self, option) for option in ("client", "start", "end", "state", "period")}
         table = trace_table.read_table("availability", self.path, columns)
-        order, counts, (complete, missing) = trace_table.sort_by_name(table, self.client)
-        start, end = (seconds[order] for seconds in self._read_intervals(table))
-        device = np.repeat(np.arange(len(counts)), counts)
-        self._check_order(order, device, start, end)
-        period = self._read_periods(table, order, device, end)
-        ready = (
-            np.ones(len(order), dtype=bool) if self.state is None else trace_table.read_flags(table, self.state)[order]
+        row_order, rows_per_device, (n_clients_without_gap, gap_message) = trace_table.sort_by_name(table, self.client)
+        start_s, end_s = (seconds[row_order] for seconds in self._read_intervals(table))
+        row_device = np.repeat(np.arange(len(rows_per_device)), rows_per_device)
+        self._check_order(row_order, row_device, start_s, end_s)
+        periods_s = self._read_periods(table, row_order, row_device, end_s)
+        is_ready = (
+            np.ones(len(row_order), dtype=bool)
+            if self.state is None
+            else trace_table.read_flags(table, self.state)[row_order]
         )
-        if not ready.any():
+        if not is_ready.any():
             raise DataError(
                 f"availability.path: {self.path} has no client that is ever available: check start and end of intervals"
             )
-        start, end, device = _merge_intervals(start[ready], end[ready], device[ready])
-        stop = np.cumsum(np.bincount(device, minlength=len(counts)))
-        first = np.concatenate([[0], stop[:-1]])
-        if self.assign == "by_id" and draws.n_clients > complete:
-            raise DataError(f"{missing}, or set availability.assign=drawn, which draws one for each client")
-        assigned = self._assign_devices(first, stop, draws)
-        return Schedule(start, end, first[assigned], stop[assigned], period[assigned])
+        start_s, end_s, row_device = _merge_intervals(start_s[is_ready], end_s[is_ready], row_device[is_ready])
+        stop_pos = np.cumsum(np.bincount(row_device, minlength=len(rows_per_device)))
+        first_pos = np.concatenate([[0], stop_pos[:-1]])
+        if self.assign == "by_id" and draws.n_clients > n_clients_without_gap:
+            raise DataError(f"{gap_message}, or set availability.assign=drawn, which draws one for each client")
+        client_device = self._assign_devices(first_pos, stop_pos, draws)
+        return ReadySchedule(
+            start_s, end_s, first_pos[client_device], stop_pos[client_device], periods_s[client_device]
+        )
 
     def _read_intervals(self, table: "Frame") -> tuple[Values, Values]:
         """Return the seconds at which each row's interval begins and ends, [rows] each.
@@ -139,92 +146,109 @@ class Trace(Availability):
         Raises:
             DataError: a step is not an integer, or a row ends later than the clock is designed to run.
         """
-        start = trace_table.read_numbers(table, self.start, CELL_RANGE, UNIT_HINT)
+        start_s = trace_table.read_numbers(table, self.start, CELL_SECONDS_RANGE, SECONDS_HINT)
         if self.step_s is None:
-            end = trace_table.read_numbers(table, self.end, CELL_RANGE, UNIT_HINT)
+            end_s = trace_table.read_numbers(table, self.end, CELL_SECONDS_RANGE, SECONDS_HINT)
         else:
             allowed = "expected an integer number of steps of availability.step_s seconds"
-            table.check_cells(self.start, start != np.floor(start), lambda row: f"holds {start[row]:g}: {allowed}")
+            table.check_cells(
+                self.start, start_s != np.floor(start_s), lambda row: f"holds {start_s[row]:g}: {allowed}"
+            )
             if self.end in table.names:
-                _warn(
+                _warn_on_rank_0(
                     f"availability.step_s={self.step_s:g}: each row of {self.path} lasts one step, and its column "
                     f"{self.end!r} is not read (availability.step_s=null reads it)"
                 )
-            start, end = start * self.step_s, (start + 1) * self.step_s
-        origin = float(start.min()) if start.min() > MIN_UNIX_S else 0.0
-        if origin:
-            _warn(
-                f"availability.path: the first interval of {self.path} begins at {origin:.10g} seconds, as in UNIX "
-                f"time: the virtual clock starts there, and all intervals begin {origin:.10g} seconds earlier"
+            start_s, end_s = start_s * self.step_s, (start_s + 1) * self.step_s
+        origin_s = float(start_s.min()) if start_s.min() > MIN_UNIX_S else 0.0
+        if origin_s:
+            _warn_on_rank_0(
+                f"availability.path: the first interval of {self.path} begins at {origin_s:.10g} seconds, as in UNIX "
+                f"time: the virtual clock starts there, and all intervals begin {origin_s:.10g} seconds earlier"
             )
-        start, end = start - origin, end - origin
-        if (is_late := end > MAX_S).any():
+        start_s, end_s = start_s - origin_s, end_s - origin_s
+        if (is_late := end_s > MAX_END_S).any():
             row = int(is_late.argmax())
-            what = f"ends {end[row]:g} seconds after the table begins; at most 1e9 are allowed"
+            problem = f"ends {end_s[row]:g} seconds after the table begins; at most 1e9 are allowed"
             option = "end" if self.step_s is None else "start"
-            raise self._row_error(option, row, f"{what}: count all rows from the same second")
-        return start, end
+            raise self._row_error(option, row, f"{problem}: count all rows from the same second")
+        return start_s, end_s
 
-    def _row_error(self, option: str, row: int, what: str) -> DataError:
-        return DataError(f"availability.{option}: {self.path}: row {row} {what}")
+    def _row_error(self, option: str, row: int, problem: str) -> DataError:
+        return DataError(f"availability.{option}: {self.path}: row {row} {problem}")
 
-    def _check_order(self, order: Ids, device: Ids, start: Values, end: Values) -> None:
+    def _check_order(self, row_order: Ids, row_device: Ids, start_s: Values, end_s: Values) -> None:
         """Check that the intervals of each device in the table are in order and do not overlap.
 
         Raises:
             DataError: an interval is empty, or begins before the previous one ends.
         """
-        if (empty := end - start < MIN_S).any():
-            i = int(np.flatnonzero(empty)[order[empty].argmin()])
-            what = f"begins at {start[i]:g} and ends at {end[i]:g}: an interval must be at least a microsecond long"
-            raise self._row_error("start", int(order[i]), what)
-        if (is_overlap := (device[1:] == device[:-1]) & (start[1:] < end[:-1])).any():
-            i = int(is_overlap.argmax())
-            what = f"begins at {start[i + 1]:g}, before row {order[i]} of the same client ends at {end[i]:g}"
+        if (is_too_short := end_s - start_s < MIN_INTERVAL_S).any():
+            position = int(np.flatnonzero(is_too_short)[row_order[is_too_short].argmin()])
+            problem = (
+                f"begins at {start_s[position]:g} and ends at {end_s[position]:g}: an interval must be at least "
+                "a microsecond long"
+            )
+            raise self._row_error("start", int(row_order[position]), problem)
+        if (is_overlap := (row_device[1:] == row_device[:-1]) & (start_s[1:] < end_s[:-1])).any():
+            position = int(is_overlap.argmax())
+            problem = (
+                f"begins at {start_s[position + 1]:g}, before row {row_order[position]} of the same client ends "
+                f"at {end_s[position]:g}"
+            )
             remedy = "the intervals of a client must be in order and apart"
-            raise self._row_error("start", int(order[i + 1]), f"{what}: {remedy}")
+            raise self._row_error("start", int(row_order[position + 1]), f"{problem}: {remedy}")
 
-    def _read_periods(self, table: "Frame", order: Ids, device: Ids, end: Values) -> Values:
+    def _read_periods(self, table: "Frame", row_order: Ids, row_device: Ids, end_s: Values) -> Values:
         """Return the seconds after which each device repeats, [devices].
 
         Raises:
             DataError: a device has two periods, or an interval ends after its period.
         """
-        option, periods = "period_s", np.full(len(order), end.max() if self.period_s is None else float(self.period_s))
+        option, periods_s = (
+            "period_s",
+            np.full(len(row_order), end_s.max() if self.period_s is None else float(self.period_s)),
+        )
         if self.period is not None:
-            option, periods = "period", trace_table.read_numbers(table, self.period, "[1e-3, 1e9]", "seconds")[order]
-        if (differs_from_previous := (device[1:] == device[:-1]) & (periods[1:] != periods[:-1])).any():
-            i = int(differs_from_previous.argmax())
-            what = f"has a period of {periods[i + 1]:g} seconds, and row {order[i]} of the same client {periods[i]:g}"
-            raise self._row_error("period", int(order[i + 1]), what)
-        if (is_outside := end > periods).any():
-            i = int(is_outside.argmax())
-            what = f"ends at {end[i]:g}, after the period of {periods[i]:g} seconds"
-            raise self._row_error(option, int(order[i]), what)
-        device_periods: Values = periods[np.flatnonzero(np.diff(device, prepend=-1))]
-        return device_periods
+            option, periods_s = (
+                "period",
+                trace_table.read_numbers(table, self.period, "[1e-3, 1e9]", "seconds")[row_order],
+            )
+        if (differs_from_previous := (row_device[1:] == row_device[:-1]) & (periods_s[1:] != periods_s[:-1])).any():
+            position = int(differs_from_previous.argmax())
+            problem = (
+                f"has a period of {periods_s[position + 1]:g} seconds, and row {row_order[position]} of the "
+                f"same client {periods_s[position]:g}"
+            )
+            raise self._row_error("period", int(row_order[position + 1]), problem)
+        if (ends_after_period := end_s > periods_s).any():
+            position = int(ends_after_period.argmax())
+            problem = f"ends at {end_s[position]:g}, after the period of {periods_s[position]:g} seconds"
+            raise self._row_error(option, int(row_order[position]), problem)
+        device_periods_s: Values = periods_s[np.flatnonzero(np.diff(row_device, prepend=-1))]
+        return device_periods_s
 
-    def _assign_devices(self, first: Ids, stop: Ids, draws: Draws) -> Ids:
+    def _assign_devices(self, first_pos: Ids, stop_pos: Ids, draws: Draws) -> Ids:
         """Return the device that stands for each client, as its position in the order of device names, [n_clients]."""
-        devices = np.arange(len(first)) if self.idle else np.flatnonzero(stop > first)
+        device_pos = np.arange(len(first_pos)) if self.idle else np.flatnonzero(stop_pos > first_pos)
         if self.assign == "drawn":
-            drawn_devices: Ids = devices[(len(devices) * draws.uniform("available_device")).astype(np.int64)]
+            drawn_devices: Ids = device_pos[(len(device_pos) * draws.uniform("available_device")).astype(np.int64)]
             return drawn_devices
-        if len(first) < draws.n_clients:
+        if len(first_pos) < draws.n_clients:
             raise DataError(
-                f"availability.path: {self.path} has {len(first)} clients, too few for {draws.n_clients}: "
+                f"availability.path: {self.path} has {len(first_pos)} clients, too few for {draws.n_clients}: "
                 "availability.assign=drawn draws one of them for each"
             )
         return np.arange(draws.n_clients)
 
 
-def _warn(message: str) -> None:
+def _warn_on_rank_0(message: str) -> None:
     if rank_of_process() == 0:
         log.warning(message)
 
 
-def _merge_intervals(start: Values, end: Values, device: Ids) -> tuple[Values, Values, Ids]:
+def _merge_intervals(start_s: Values, end_s: Values, device: Ids) -> tuple[Values, Values, Ids]:
     """Merge intervals of a device that touch or overlap; return starts, ends and devices, each [intervals]."""
-    starts_new_interval = (device[1:] != device[:-1]) | (start[1:] > end[:-1])
-    first, last = np.concatenate([[True], starts_new_interval]), np.concatenate([starts_new_interval, [True]])
-    return start[first], end[last], device[first]
+    starts_new_interval = (device[1:] != device[:-1]) | (start_s[1:] > end_s[:-1])
+    is_first, is_last = np.concatenate([[True], starts_new_interval]), np.concatenate([starts_new_interval, [True]])
+    return start_s[is_first], end_s[is_last], device[is_first]

@@ -37,17 +37,19 @@ class NoisyRidge:
     count: int = 0
 
 
-def add_rewards(past: NoisyRidge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> NoisyRidge:
+def add_rewards(regression: NoisyRidge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> NoisyRidge:
     """Return the regression after the rewards r [n] of the contexts X [n, d]; invalid rows are left out.
 
     A row is invalid if it has NaN, or a value above 1e12 in size.
     """
-    valid = ridge.find_valid_rows(X, r)
-    X, r = X[valid], r[valid]
-    return NoisyRidge(ridge.add_rewards(past.ridge, X, r), past.squares + float(r @ r), past.count + len(r))
+    is_valid = ridge.find_valid_rows(X, r)
+    X, r = X[is_valid], r[is_valid]
+    return NoisyRidge(
+        ridge.add_rewards(regression.ridge, X, r), regression.squares + float(r @ r), regression.count + len(r)
+    )
 
 
-def estimate_noise_deviation(past: NoisyRidge) -> float:
+def estimate_noise_deviation(regression: NoisyRidge) -> float:
     """Return the estimated standard deviation of the noise; 1 before the first reward."""
-    residual_sum = past.squares - float(past.ridge.b @ ridge.posterior_mean(past.ridge))
-    return math.sqrt((1.0 + max(residual_sum, 0.0)) / (1 + past.count))  # rounding may make it negative
+    residual_sum = regression.squares - float(regression.ridge.b @ ridge.posterior_mean(regression.ridge))
+    return math.sqrt((1.0 + max(residual_sum, 0.0)) / (1 + regression.count))  # rounding may make it negative

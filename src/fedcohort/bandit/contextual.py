@@ -8,19 +8,19 @@ from jaxtyping import Float64
 
 from fedcohort.bandit import calibrated, linucb, neural, restless, ridge
 from fedcohort.bandit.calibrated import NoisyRidge
-from fedcohort.bandit.neural import Network
+from fedcohort.bandit.neural import NetworkBelief
 from fedcohort.bandit.restless import HiddenMarkov
 from fedcohort.bandit.ridge import Ridge
 from fedcohort.types import Values
 
 B = TypeVar("B")
-Rows = Float64[np.ndarray, "_n _d"]
-Draws = np.random.Generator
-Belief = Ridge | NoisyRidge | Network | HiddenMarkov
+ContextMatrix = Float64[np.ndarray, "_n _d"]
+RandomGenerator = np.random.Generator
+BanditBelief = Ridge | NoisyRidge | NetworkBelief | HiddenMarkov
 
 
 @dataclass(frozen=True)
-class Scores:
+class BanditScores:
     """The scores of contexts, [n]; NaN for a context that is not valid.
 
     Attributes:
@@ -34,23 +34,25 @@ class Scores:
     explore: Values
 
 
-def _add_bonus(exploit: Values, explore: Values) -> Scores:
-    return Scores(exploit + explore, exploit, explore)
+def _add_bonus(exploit: Values, explore: Values) -> BanditScores:
+    return BanditScores(exploit + explore, exploit, explore)
 
 
 class Bandit(Protocol[B]):
     """An estimator of rewards: it holds hyperparameters, and its methods take a belief and return the next one."""
 
-    def prior(self, d: int, rng: Draws | None) -> B:
+    def prior(self, n_features: int, rng: RandomGenerator | None) -> B:
         """Return the estimator's belief about rewards before the first reward.
 
         Args:
-            d: number of features.
+            n_features: number of features.
             rng: generator of random initial values; None if the belief is not used for scores.
         """
         ...
 
-    def judge(self, belief: B, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, B]:
+    def judge(
+        self, belief: B, X: ContextMatrix, gamma: float, round: int, rng: RandomGenerator
+    ) -> tuple[BanditScores, B]:
         """Return the scores of the clients' contexts, and the belief after scoring.
 
         Args:
@@ -62,11 +64,11 @@ class Bandit(Protocol[B]):
         """
         ...
 
-    def choose(self, belief: B, X: Rows) -> B:
+    def choose(self, belief: B, X: ContextMatrix) -> B:
         """Return the belief after the clients with contexts X [m, d] were selected."""
         ...
 
-    def learn(self, belief: B, X: Rows, r: Values) -> B:
+    def learn(self, belief: B, X: ContextMatrix, r: Values) -> B:
         """Return the belief after the rewards r [m] of the contexts X [m, d]."""
         ...
 
@@ -79,7 +81,7 @@ class Bandit(Protocol[B]):
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearBandit:
     """A bandit with linear rewards and a ridge-regression posterior, the base of Thompson sampling and LinUCB.
 
     Attributes:
@@ -88,13 +90,13 @@ class Linear:
 
     lam: float
 
-    def prior(self, d: int, rng: Draws | None) -> Ridge:
-        return ridge.prior_belief(d, self.lam)
+    def prior(self, n_features: int, rng: RandomGenerator | None) -> Ridge:
+        return ridge.prior_belief(n_features, self.lam)
 
-    def choose(self, belief: Ridge, X: Rows) -> Ridge:
+    def choose(self, belief: Ridge, X: ContextMatrix) -> Ridge:
         return belief
 
-    def learn(self, belief: Ridge, X: Rows, r: Values) -> Ridge:
+    def learn(self, belief: Ridge, X: ContextMatrix, r: Values) -> Ridge:
         return ridge.add_rewards(belief, X, r)
 
     def coefficients(self, belief: Ridge) -> tuple[Values, Values]:
@@ -102,28 +104,32 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class Thompson(Linear):
+class Thompson(LinearBandit):
     """Thompson sampling: theta is drawn from its posterior once a round."""
 
-    def judge(self, belief: Ridge, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, Ridge]:
-        mean = ridge.posterior_mean(belief)
-        theta = ridge.posterior_draw(belief, gamma, rng.standard_normal(len(mean)))
-        return Scores(X @ theta, X @ mean, X @ (theta - mean)), belief
+    def judge(
+        self, belief: Ridge, X: ContextMatrix, gamma: float, round: int, rng: RandomGenerator
+    ) -> tuple[BanditScores, Ridge]:
+        mean_rewards = ridge.posterior_mean(belief)
+        theta = ridge.posterior_draw(belief, gamma, rng.standard_normal(len(mean_rewards)))
+        return BanditScores(X @ theta, X @ mean_rewards, X @ (theta - mean_rewards)), belief
 
 
 @dataclass(frozen=True)
-class LinUCB(Linear):
+class LinUCB(LinearBandit):
     """LinUCB: scores are the upper ends of the confidence intervals, without random draws."""
 
-    def judge(self, belief: Ridge, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, Ridge]:
-        valid = ridge.find_valid_rows(X)
-        width = np.full(len(X), np.nan)
-        width[valid] = linucb.confidence_widths(belief, X[valid])
-        return _add_bonus(X @ ridge.posterior_mean(belief), gamma * width), belief
+    def judge(
+        self, belief: Ridge, X: ContextMatrix, gamma: float, round: int, rng: RandomGenerator
+    ) -> tuple[BanditScores, Ridge]:
+        is_valid = ridge.find_valid_rows(X)
+        widths = np.full(len(X), np.nan)
+        widths[is_valid] = linucb.confidence_widths(belief, X[is_valid])
+        return _add_bonus(X @ ridge.posterior_mean(belief), gamma * widths), belief
 
 
 @dataclass(frozen=True)
-class Calibrated:
+class CalibratedThompson:
     """Thompson sampling with estimated noise (`calibrated.py`): gamma is scale x sigma.
 
     Attributes:
@@ -134,17 +140,19 @@ class Calibrated:
     lam: float
     scale: float
 
-    def prior(self, d: int, rng: Draws | None) -> NoisyRidge:
-        return NoisyRidge(ridge.prior_belief(d, self.lam))
+    def prior(self, n_features: int, rng: RandomGenerator | None) -> NoisyRidge:
+        return NoisyRidge(ridge.prior_belief(n_features, self.lam))
 
-    def judge(self, belief: NoisyRidge, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, NoisyRidge]:
-        width = self.scale * calibrated.estimate_noise_deviation(belief)
-        return Thompson(self.lam).judge(belief.ridge, X, width, round, rng)[0], belief
+    def judge(
+        self, belief: NoisyRidge, X: ContextMatrix, gamma: float, round: int, rng: RandomGenerator
+    ) -> tuple[BanditScores, NoisyRidge]:
+        widths = self.scale * calibrated.estimate_noise_deviation(belief)
+        return Thompson(self.lam).judge(belief.ridge, X, widths, round, rng)[0], belief
 
-    def choose(self, belief: NoisyRidge, X: Rows) -> NoisyRidge:
+    def choose(self, belief: NoisyRidge, X: ContextMatrix) -> NoisyRidge:
         return belief
 
-    def learn(self, belief: NoisyRidge, X: Rows, r: Values) -> NoisyRidge:
+    def learn(self, belief: NoisyRidge, X: ContextMatrix, r: Values) -> NoisyRidge:
         return calibrated.add_rewards(belief, X, r)
 
     def coefficients(self, belief: NoisyRidge) -> tuple[Values, Values]:
@@ -154,7 +162,7 @@ class Calibrated:
 
 
 @dataclass(frozen=True)
-class Neural:
+class NeuralBandit:
     """NeuralUCB, a bandit whose expected reward is a small neural network (`neural.py`).
 
     Attributes:
@@ -171,25 +179,27 @@ class Neural:
     steps: int
     lr: float
 
-    def prior(self, d: int, rng: Draws | None) -> Network:
-        return neural.initial_network(d, self.pairs, self.lam, rng)
+    def prior(self, n_features: int, rng: RandomGenerator | None) -> NetworkBelief:
+        return neural.initial_network(n_features, self.pairs, self.lam, rng)
 
-    def judge(self, belief: Network, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, Network]:
-        mean, width, belief = neural.predict_with_bonus(belief, X)
-        return _add_bonus(mean, self.nu * width), belief
+    def judge(
+        self, belief: NetworkBelief, X: ContextMatrix, gamma: float, round: int, rng: RandomGenerator
+    ) -> tuple[BanditScores, NetworkBelief]:
+        mean_rewards, widths, belief = neural.predict_with_bonus(belief, X)
+        return _add_bonus(mean_rewards, self.nu * widths), belief
 
-    def choose(self, belief: Network, X: Rows) -> Network:
+    def choose(self, belief: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
         return neural.add_selected_gradients(belief, X)
 
-    def learn(self, belief: Network, X: Rows, r: Values) -> Network:
+    def learn(self, belief: NetworkBelief, X: ContextMatrix, r: Values) -> NetworkBelief:
         return neural.add_rewards_and_fit(belief, X, r, self.lam, self.steps, self.lr)
 
-    def coefficients(self, belief: Network) -> tuple[Values, Values]:
+    def coefficients(self, belief: NetworkBelief) -> tuple[Values, Values]:
         return np.empty(0), np.empty(0)
 
 
 @dataclass(frozen=True)
-class Restless:
+class RestlessBandit:
     """A bandit whose linear rewards depend on a hidden Markov state (`restless.py`).
 
     Attributes:
@@ -202,20 +212,22 @@ class Restless:
     states: int
     c: float
 
-    def prior(self, d: int, rng: Draws | None) -> HiddenMarkov:
-        return restless.initial_belief(d, self.states, self.lam, rng)
+    def prior(self, n_features: int, rng: RandomGenerator | None) -> HiddenMarkov:
+        return restless.initial_belief(n_features, self.states, self.lam, rng)
 
-    def judge(self, belief: HiddenMarkov, X: Rows, gamma: float, round: int, rng: Draws) -> tuple[Scores, HiddenMarkov]:
-        expected_rewards = restless.predict(belief, X)
+    def judge(
+        self, belief: HiddenMarkov, X: ContextMatrix, gamma: float, round: int, rng: RandomGenerator
+    ) -> tuple[BanditScores, HiddenMarkov]:
+        expected_rewards = restless.predict_rewards(belief, X)
         if not restless.is_exploring(belief.explored, round, self.c):
             return _add_bonus(expected_rewards, 0.0 * expected_rewards), belief
         equal_scores = 0.0 * expected_rewards  # NaN stays
         return _add_bonus(equal_scores, equal_scores), restless.count_exploration(belief)
 
-    def choose(self, belief: HiddenMarkov, X: Rows) -> HiddenMarkov:
+    def choose(self, belief: HiddenMarkov, X: ContextMatrix) -> HiddenMarkov:
         return belief
 
-    def learn(self, belief: HiddenMarkov, X: Rows, r: Values) -> HiddenMarkov:
+    def learn(self, belief: HiddenMarkov, X: ContextMatrix, r: Values) -> HiddenMarkov:
         return restless.add_rewards(belief, X, r)
 
     def coefficients(self, belief: HiddenMarkov) -> tuple[Values, Values]:

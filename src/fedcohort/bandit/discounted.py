@@ -20,7 +20,7 @@ from jaxtyping import Bool
 
 from fedcohort.types import Ids, Values
 
-MIN_COUNT = 1e-300  # smaller numbers lose digits
+MIN_PULL_COUNT = 1e-300  # smaller numbers lose digits
 MAX_WIDTH = 1e300  # sums of two such widths do not overflow
 
 
@@ -46,29 +46,31 @@ def initial_sums(n_arms: int) -> DiscountedSums:
     return DiscountedSums(np.zeros(n_arms), np.zeros(n_arms), 0.0, np.zeros(n_arms, bool))
 
 
-def discount_and_add(past: DiscountedSums, discount: float, arms: Ids, rewards: Values) -> DiscountedSums:
-    """Return the sums after a round in which each arm of `arms` was pulled once and paid its finite reward."""
-    min_factor = np.divide(MIN_COUNT, past.count, out=np.zeros_like(past.count), where=past.pulled)
-    factor = np.minimum(np.maximum(discount, min_factor), 1.0)  # the discount, unless the count would pass its floor
-    total, count, is_pulled = factor * past.total, factor * past.count, past.pulled.copy()
-    total[arms] += rewards
-    count[arms] += 1.0
-    is_pulled[arms] = True
-    return DiscountedSums(total, count, discount * past.rounds + 1.0, is_pulled)
+def discount_and_add(sums: DiscountedSums, discount: float, pulled_arms: Ids, rewards: Values) -> DiscountedSums:
+    """Return the sums after a round in which each arm of `pulled_arms` was pulled once and paid its finite reward."""
+    min_factors = np.divide(MIN_PULL_COUNT, sums.count, out=np.zeros_like(sums.count), where=sums.pulled)
+    decay_factors = np.minimum(
+        np.maximum(discount, min_factors), 1.0
+    )  # the discount, unless the count would pass its floor
+    total, count, is_pulled = decay_factors * sums.total, decay_factors * sums.count, sums.pulled.copy()
+    total[pulled_arms] += rewards
+    count[pulled_arms] += 1.0
+    is_pulled[pulled_arms] = True
+    return DiscountedSums(total, count, discount * sums.rounds + 1.0, is_pulled)
 
 
-def mean_rewards(past: DiscountedSums) -> Values:
+def mean_rewards(sums: DiscountedSums) -> Values:
     """Return the discounted mean reward L / N of each arm, [n_arms]; 0 for an arm that was never pulled."""
-    out = np.zeros_like(past.total)
-    np.divide(past.total, past.count, out=out, where=past.pulled)
-    return out
+    means = np.zeros_like(sums.total)
+    np.divide(sums.total, sums.count, out=means, where=sums.pulled)
+    return means
 
 
-def confidence_widths(past: DiscountedSums, sigma: float) -> Values:
+def confidence_widths(sums: DiscountedSums, sigma: float) -> Values:
     """Return the confidence width of each arm, in the unit of sigma; infinite only for arms never pulled."""
-    out = np.full_like(past.count, np.inf)
-    is_pulled = past.pulled
-    np.divide(2 * math.log(max(past.rounds, 1.0)), past.count, out=out, where=is_pulled)
+    widths = np.full_like(sums.count, np.inf)
+    is_pulled = sums.pulled
+    np.divide(2 * math.log(max(sums.rounds, 1.0)), sums.count, out=widths, where=is_pulled)
     with np.errstate(over="ignore"):
-        out[is_pulled] = np.minimum(sigma * np.sqrt(out[is_pulled]), MAX_WIDTH)  # sigma**2 would overflow first
-    return out
+        widths[is_pulled] = np.minimum(sigma * np.sqrt(widths[is_pulled]), MAX_WIDTH)  # sigma**2 would overflow first
+    return widths

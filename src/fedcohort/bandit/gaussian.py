@@ -28,13 +28,13 @@ import torch
 from jaxtyping import Bool, Float64
 from torch import Tensor
 
-from fedcohort.maths.optimizers import uncompiled
+from fedcohort.maths.optimizers import uncompiled_optimizer
 
-Features = Float64[np.ndarray, "d k"]
-Square = Float64[np.ndarray, "k k"]
-Rows = Float64[np.ndarray, "n k"]
+FeatureMatrix = Float64[np.ndarray, "d k"]
+SquareMatrix = Float64[np.ndarray, "k k"]
+ObservationMatrix = Float64[np.ndarray, "n k"]
 
-LEARNING_RATE = 1e-2  # Adam's learning rate at the first step of a fit
+FIRST_LEARNING_RATE = 1e-2  # Adam's learning rate at the first step of a fit
 
 
 @dataclass(frozen=True)
@@ -62,17 +62,21 @@ class Observations:
         weights: weight of each draw in the likelihood, [n].
     """
 
-    Y: Rows
+    Y: ObservationMatrix
     mu: Float64[np.ndarray, "k"]
     weights: Float64[np.ndarray, "n"]
 
     def groups(self) -> list[ObservationGroup]:
         """Group the observations by the clients that they lack; an observation without any client is left out."""
-        finite: Bool[np.ndarray, "n k"] = ~np.isnan(self.Y)
+        is_observed: Bool[np.ndarray, "n k"] = ~np.isnan(self.Y)
         groups = []
-        for mask in np.unique(finite[finite.any(1)], axis=0):
-            rows = (finite == mask).all(1)
-            arrays = np.flatnonzero(mask), (self.Y - self.mu)[np.ix_(rows, mask)], self.weights[rows]
+        for observed_clients in np.unique(is_observed[is_observed.any(1)], axis=0):
+            same_clients = (is_observed == observed_clients).all(1)
+            arrays = (
+                np.flatnonzero(observed_clients),
+                (self.Y - self.mu)[np.ix_(same_clients, observed_clients)],
+                self.weights[same_clients],
+            )
             groups.append(ObservationGroup(*(torch.from_numpy(array) for array in arrays)))
         return groups
 
@@ -86,7 +90,7 @@ class Kernel(Protocol):
 
     scaled: ClassVar[bool]
 
-    def covariance(self, X: Features, f: float) -> Square:
+    def covariance(self, X: FeatureMatrix, f: float) -> SquareMatrix:
         """Return the covariance matrix Sigma of the clients' values, [K, K].
 
         Args:
@@ -101,7 +105,7 @@ class Kernel(Protocol):
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearKernel:
     """The linear kernel Sigma = X'X + s^2 I of the clients' feature vectors X.
 
     Attributes:
@@ -112,25 +116,25 @@ class Linear:
 
     scaled: ClassVar[bool] = False
 
-    def covariance(self, X: Features, f: float) -> Square:
-        sigma: Square = X.T @ X + self.noise**2 * np.eye(X.shape[1])
+    def covariance(self, X: FeatureMatrix, f: float) -> SquareMatrix:
+        sigma: SquareMatrix = X.T @ X + self.noise**2 * np.eye(X.shape[1])
         return sigma
 
     def loss(self, features: Tensor, scale: Tensor, groups: list[ObservationGroup]) -> Tensor:
         d, s2 = features.shape[0], self.noise**2
-        total = features.new_zeros(())
+        loss_sum = features.new_zeros(())
         for group in groups:
             X, n = features[:, group.columns], len(group.columns)
             C, _ = torch.linalg.cholesky_ex(s2 * torch.eye(d, dtype=X.dtype) + X @ X.T)
-            inner = torch.linalg.solve_triangular(C, X @ group.R.T, upper=False)
-            square = ((group.R**2).sum(1) - (inner**2).sum(0)) / s2
+            whitened = torch.linalg.solve_triangular(C, X @ group.R.T, upper=False)
+            residuals = ((group.R**2).sum(1) - (whitened**2).sum(0)) / s2
             log_det = 2 * C.diagonal().log().sum() + (n - d) * math.log(s2)
-            total = total + 0.5 * (group.weights * (square + log_det + n * math.log(2 * math.pi))).sum()
-        return total
+            loss_sum = loss_sum + 0.5 * (group.weights * (residuals + log_det + n * math.log(2 * math.pi))).sum()
+        return loss_sum
 
 
 @dataclass(frozen=True)
-class SquaredExponential:
+class SquaredExponentialKernel:
     """Sigma_ij = f^2 exp(-||x_i - x_j||^2 / 2 l) + s^2 [i = j]; a step of its fit costs K^3.
 
     Attributes:
@@ -143,77 +147,83 @@ class SquaredExponential:
 
     scaled: ClassVar[bool] = True
 
-    def covariance(self, X: Features, f: float) -> Square:
+    def covariance(self, X: FeatureMatrix, f: float) -> SquareMatrix:
         kernel = self._kernel(torch.from_numpy(X), torch.tensor(f, dtype=torch.float64))
-        sigma: Square = kernel.numpy() + self.noise**2 * np.eye(X.shape[1])
+        sigma: SquareMatrix = kernel.numpy() + self.noise**2 * np.eye(X.shape[1])
         return sigma
 
     def loss(self, features: Tensor, scale: Tensor, groups: list[ObservationGroup]) -> Tensor:
-        total = features.new_zeros(())
+        loss_sum = features.new_zeros(())
         for group in groups:
             X, n = features[:, group.columns], len(group.columns)
             C, _ = torch.linalg.cholesky_ex(self._kernel(X, scale) + self.noise**2 * torch.eye(n, dtype=X.dtype))
-            inner = torch.linalg.solve_triangular(C, group.R.T, upper=False)
+            whitened = torch.linalg.solve_triangular(C, group.R.T, upper=False)
             log_det = 2 * C.diagonal().log().sum()
-            total = total + 0.5 * (group.weights * ((inner**2).sum(0) + log_det + n * math.log(2 * math.pi))).sum()
-        return total
+            loss_sum = (
+                loss_sum + 0.5 * (group.weights * ((whitened**2).sum(0) + log_det + n * math.log(2 * math.pi))).sum()
+            )
+        return loss_sum
 
     def _kernel(self, features: Tensor, scale: Tensor) -> Tensor:
-        square = (features**2).sum(0)
-        distance = (square[:, None] + square[None, :] - 2 * features.T @ features).clamp(min=0.0)
-        return scale**2 * torch.exp(-0.5 * distance / self.length)
+        squared_norms = (features**2).sum(0)
+        squared_distances = (squared_norms[:, None] + squared_norms[None, :] - 2 * features.T @ features).clamp(min=0.0)
+        return scale**2 * torch.exp(-0.5 * squared_distances / self.length)
 
 
-def condition_covariance(sigma: Square, k: int) -> Square:
+def condition_covariance(sigma: SquareMatrix, k: int) -> SquareMatrix:
     """Return the covariance of all clients given the value of client k; its row and column are exactly zero."""
-    out: Square = sigma - np.outer(sigma[:, k], sigma[k]) / sigma[k, k]
-    out[k] = 0.0
-    out[:, k] = 0.0
-    return out
+    conditional: SquareMatrix = sigma - np.outer(sigma[:, k], sigma[k]) / sigma[k, k]
+    conditional[k] = 0.0
+    conditional[:, k] = 0.0
+    return conditional
 
 
-def weighted_mean(Y: Rows, weights: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "k"]:
+def weighted_mean(Y: ObservationMatrix, weights: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "k"]:
     """Return the weighted mean of each column over the rows where it is not NaN, [k]; 0 for a column of NaN."""
-    finite = ~np.isnan(Y)
-    total, weight = weights @ np.where(finite, Y, 0.0), weights @ finite
-    mean = np.divide(total, weight, out=np.zeros(Y.shape[1]), where=weight > 0)
-    return np.asarray(mean)
+    is_observed = ~np.isnan(Y)
+    weighted_sum, weight_sum = weights @ np.where(is_observed, Y, 0.0), weights @ is_observed
+    column_means = np.divide(weighted_sum, weight_sum, out=np.zeros(Y.shape[1]), where=weight_sum > 0)
+    return np.asarray(column_means)
 
 
-def fit_features(kernel: Kernel, X: Features, f: float, data: Observations, steps: int) -> tuple[Features, float]:
-    """Return X and f after `steps` steps of Adam on the kernel's loss.
+def fit_features(
+    kernel: Kernel, X: FeatureMatrix, f: float, observations: Observations, n_steps: int
+) -> tuple[FeatureMatrix, float]:
+    """Return X and f after `n_steps` steps of Adam on the kernel's loss.
 
     Both are unchanged where there are no observations, or where the result is not finite.
     """
-    groups = data.groups()
+    groups = observations.groups()
     if not groups:
         return X, f
-    features, scale, variables = _optimised_tensors(kernel, X, f)
-    _minimise(variables, lambda: kernel.loss(features, scale, groups), steps)
+    features, scale, fitted_tensors = _optimised_tensors(kernel, X, f)
+    _minimise_with_adam(fitted_tensors, lambda: kernel.loss(features, scale, groups), n_steps)
     fitted_X, fitted_f = features.detach().numpy().copy(), float(scale.detach())
     return (fitted_X, fitted_f) if np.isfinite(fitted_X).all() and math.isfinite(fitted_f) else (X, f)
 
 
-def loss_and_gradients(kernel: Kernel, X: Features, f: float, data: Observations) -> tuple[float, Features, float]:
+def loss_and_gradients(
+    kernel: Kernel, X: FeatureMatrix, f: float, observations: Observations
+) -> tuple[float, FeatureMatrix, float]:
     """Return the kernel's loss in nats and its gradient in X and in f, which is 0 if f is not fitted."""
-    features, scale, variables = _optimised_tensors(kernel, X, f)
-    loss = kernel.loss(features, scale, data.groups())
-    gradients = torch.autograd.grad(loss, variables)
+    features, scale, fitted_tensors = _optimised_tensors(kernel, X, f)
+    loss = kernel.loss(features, scale, observations.groups())
+    gradients = torch.autograd.grad(loss, fitted_tensors)
     return float(loss.detach()), gradients[0].numpy(), float(gradients[1]) if kernel.scaled else 0.0
 
 
-def _optimised_tensors(kernel: Kernel, X: Features, f: float) -> tuple[Tensor, Tensor, list[Tensor]]:
+def _optimised_tensors(kernel: Kernel, X: FeatureMatrix, f: float) -> tuple[Tensor, Tensor, list[Tensor]]:
     """Return the features X and the scale f as tensors, and the list of those tensors that a fit changes."""
     features = torch.tensor(X, requires_grad=True)
     scale = torch.tensor(f, dtype=torch.float64, requires_grad=kernel.scaled)
     return features, scale, [features, scale] if kernel.scaled else [features]
 
 
-def _minimise(variables: list[Tensor], loss: Callable[[], Tensor], steps: int) -> None:
-    """Take `steps` steps of Adam on `loss`, in place; the learning rate falls linearly to 0 in the second half."""
-    optimizer = uncompiled(torch.optim.Adam)(variables, lr=LEARNING_RATE)
-    for step in range(steps):
-        optimizer.param_groups[0]["lr"] = LEARNING_RATE * min(1.0, 2 * (steps - step) / steps)
-        for variable, slope in zip(variables, torch.autograd.grad(loss(), variables), strict=True):
-            variable.grad = slope
+def _minimise_with_adam(fitted_tensors: list[Tensor], loss: Callable[[], Tensor], n_steps: int) -> None:
+    """Take `n_steps` steps of Adam on `loss`, in place; the learning rate falls linearly to 0 in the second half."""
+    optimizer = uncompiled_optimizer(torch.optim.Adam)(fitted_tensors, lr=FIRST_LEARNING_RATE)
+    for step in range(n_steps):
+        optimizer.param_groups[0]["lr"] = FIRST_LEARNING_RATE * min(1.0, 2 * (n_steps - step) / n_steps)
+        for fitted_tensor, gradient in zip(fitted_tensors, torch.autograd.grad(loss(), fitted_tensors), strict=True):
+            fitted_tensor.grad = gradient
         optimizer.step()

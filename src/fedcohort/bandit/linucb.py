@@ -15,6 +15,6 @@ from fedcohort.bandit.ridge import Ridge, cholesky_factor
 from fedcohort.types import Values
 
 
-def confidence_widths(past: Ridge, X: Float64[np.ndarray, "n d"]) -> Values:
+def confidence_widths(regression: Ridge, X: Float64[np.ndarray, "n d"]) -> Values:
     """Return the confidence width sqrt(x' V^-1 x) of each row x of X, [n]: with V = C C' the length of C^-1 x."""
-    return np.asarray(np.sqrt((np.linalg.solve(cholesky_factor(past), X.T) ** 2).sum(axis=0)))
+    return np.asarray(np.sqrt((np.linalg.solve(cholesky_factor(regression), X.T) ** 2).sum(axis=0)))

@@ -28,16 +28,16 @@ from jaxtyping import Float64
 from fedcohort.bandit.ridge import find_valid_rows
 from fedcohort.types import Values
 
-MAX_FULL_MATRIX = 512  # largest number of parameters for which Z is a full matrix
+MAX_FULL_MATRIX_SIZE = 512  # largest number of parameters for which Z is a full matrix
 MAX_REWARDS = 5000  # newest rewards that are fitted
-BETAS, ADAM_EPS = (0.9, 0.999), 1e-8  # Adam's
+ADAM_BETAS, ADAM_EPS = (0.9, 0.999), 1e-8  # Adam's
 MIN_RELATIVE_SD = 1e-6  # deviations below this share of the mean are rounding of single-precision losses
 
-Rows = Float64[np.ndarray, "_n _d"]
+ContextMatrix = Float64[np.ndarray, "_n _d"]
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkBelief:
     """State of NeuralUCB: the network's weights, its confidence matrix, and the rewarded contexts.
 
     Attributes:
@@ -54,149 +54,173 @@ class Network:
     theta: Values
     origin: Values
     Z: Float64[np.ndarray, "_q *_q2"]
-    X: Rows
+    X: ContextMatrix
     r: Values
     count: int
     mean: Values
     spread: Values
 
-    def width(self) -> int:
+    def hidden_width(self) -> int:
         """Return h, the number of hidden units."""
         return len(self.theta) // (len(self.mean) + 1)
 
 
-def initial_network(d: int, pairs: int, lam: float, rng: np.random.Generator | None) -> Network:
+def initial_network(n_features: int, pairs: int, lam: float, rng: np.random.Generator | None) -> NetworkBelief:
     """Return the network before the first context; rng=None leaves all weights at zero, where nothing is learnt."""
-    h = 2 * pairs
-    half = np.zeros((pairs, d + 1)) if rng is None else rng.normal(0.0, math.sqrt(4 / h), (pairs, d + 1))
-    theta = np.concatenate([np.tile(half[:, :d].ravel(), 2), half[:, d], -half[:, d]])
-    Z = lam * (np.eye(len(theta)) if len(theta) <= MAX_FULL_MATRIX else np.ones(len(theta)))
-    return Network(theta, theta, Z, np.empty((0, d)), np.empty(0), 0, np.zeros(d), np.zeros(d))
+    n_hidden = 2 * pairs
+    half_of_weights = (
+        np.zeros((pairs, n_features + 1))
+        if rng is None
+        else rng.normal(0.0, math.sqrt(4 / n_hidden), (pairs, n_features + 1))
+    )
+    theta = np.concatenate(
+        [
+            np.tile(half_of_weights[:, :n_features].ravel(), 2),
+            half_of_weights[:, n_features],
+            -half_of_weights[:, n_features],
+        ]
+    )
+    Z = lam * (np.eye(len(theta)) if len(theta) <= MAX_FULL_MATRIX_SIZE else np.ones(len(theta)))
+    return NetworkBelief(
+        theta, theta, Z, np.empty((0, n_features)), np.empty(0), 0, np.zeros(n_features), np.zeros(n_features)
+    )
 
 
-def split_layers(theta: Values, d: int) -> tuple[Rows, Values]:
+def split_weights(theta: Values, n_features: int) -> tuple[ContextMatrix, Values]:
     """Return the weights W_1 [h, d] and W_2 [h] of the two layers from the flat vector theta; d: number of inputs."""
-    h = len(theta) // (d + 1)
-    return theta[: h * d].reshape(h, d), theta[h * d :]
+    n_hidden = len(theta) // (n_features + 1)
+    return theta[: n_hidden * n_features].reshape(n_hidden, n_features), theta[n_hidden * n_features :]
 
 
-def network_outputs(theta: Values, X: Rows) -> Values:
+def network_outputs(theta: Values, X: ContextMatrix) -> Values:
     """Return the network's output f(x) for each row x of X, [n].
 
     The halves of the hidden units are summed apart, so that copies of opposite sign cancel exactly.
     """
-    W_1, W_2 = split_layers(theta, X.shape[1])
+    W_1, W_2 = split_weights(theta, X.shape[1])
     half = len(W_2) // 2
-    a, b = (np.maximum(X @ W_1[s].T, 0.0) @ W_2[s] for s in (slice(half), slice(half, None)))
-    return np.asarray(math.sqrt(len(W_2)) * (a + b))
+    first_half, second_half = (
+        np.maximum(X @ W_1[units].T, 0.0) @ W_2[units] for units in (slice(half), slice(half, None))
+    )
+    return np.asarray(math.sqrt(len(W_2)) * (first_half + second_half))
 
 
-def output_gradients(theta: Values, X: Rows) -> Rows:
+def output_gradients(theta: Values, X: ContextMatrix) -> ContextMatrix:
     """Return the gradient of the network's output in its q parameters for each row of X, [n, q]."""
-    W_1, W_2 = split_layers(theta, X.shape[1])
+    W_1, W_2 = split_weights(theta, X.shape[1])
     hidden_units = X @ W_1.T
-    inner = ((hidden_units > 0) * W_2)[:, :, None] * X[:, None, :]
+    first_layer_gradients = ((hidden_units > 0) * W_2)[:, :, None] * X[:, None, :]
     return math.sqrt(len(W_2)) * np.concatenate(
-        [inner.reshape(len(X), W_1.size), np.maximum(hidden_units, 0.0)], axis=1
+        [first_layer_gradients.reshape(len(X), W_1.size), np.maximum(hidden_units, 0.0)], axis=1
     )
 
 
-def exploration_bonus(Z: Float64[np.ndarray, "_q *_q2"], G: Rows, h: int) -> Values:
+def exploration_bonus(Z: Float64[np.ndarray, "_q *_q2"], gradients: ContextMatrix, n_hidden: int) -> Values:
     """Return the exploration bonus sqrt(g' Z^-1 g / h) of each gradient g, [n].
 
     Args:
         Z: confidence matrix [q, q], or its diagonal [q].
-        G: a gradient in each row, [n, q].
-        h: number of hidden units.
+        gradients: a gradient in each row, [n, q].
+        n_hidden: number of hidden units.
     """
     if Z.ndim == 1:
-        return np.asarray(np.sqrt((G**2 / Z).sum(axis=1) / h))
-    solution = np.linalg.solve(np.linalg.cholesky(Z), G.T)
-    return np.asarray(np.sqrt((solution**2).sum(axis=0) / h))
+        return np.asarray(np.sqrt((gradients**2 / Z).sum(axis=1) / n_hidden))
+    whitened = np.linalg.solve(np.linalg.cholesky(Z), gradients.T)
+    return np.asarray(np.sqrt((whitened**2).sum(axis=0) / n_hidden))
 
 
-def update_moments(past: Network, X: Rows) -> Network:
+def update_moments(network: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
     """Return the network whose mean and variance of contexts include those of X (Chan, Golub and LeVeque 1983)."""
-    n = len(X)
-    if not n:
-        return past
-    count, mean = past.count + n, X.mean(axis=0)
-    mean_shift = mean - past.mean
-    spread = past.spread + ((X - mean) ** 2).sum(axis=0) + mean_shift**2 * (past.count * n / count)
-    return replace(past, count=count, mean=past.mean + mean_shift * (n / count), spread=spread)
+    n_contexts = len(X)
+    if not n_contexts:
+        return network
+    new_count, batch_mean = network.count + n_contexts, X.mean(axis=0)
+    mean_shift = batch_mean - network.mean
+    spread = (
+        network.spread + ((X - batch_mean) ** 2).sum(axis=0) + mean_shift**2 * (network.count * n_contexts / new_count)
+    )
+    return replace(network, count=new_count, mean=network.mean + mean_shift * (n_contexts / new_count), spread=spread)
 
 
-def standardise(past: Network, X: Rows) -> Rows:
+def standardise_contexts(network: NetworkBelief, X: ContextMatrix) -> ContextMatrix:
     """Return X as deviations from the mean over the standard deviation; a feature that varies by rounding only is 0."""
-    sd = np.sqrt(past.spread / max(past.count, 1))
-    min_sd = MIN_RELATIVE_SD * np.maximum(np.abs(past.mean), 1e-300)
-    return np.asarray(np.divide(X - past.mean, sd, out=np.zeros_like(X), where=sd > min_sd))
+    deviations = np.sqrt(network.spread / max(network.count, 1))
+    min_sd = MIN_RELATIVE_SD * np.maximum(np.abs(network.mean), 1e-300)
+    return np.asarray(np.divide(X - network.mean, deviations, out=np.zeros_like(X), where=deviations > min_sd))
 
 
-def predict_with_bonus(past: Network, X: Rows) -> tuple[Values, Values, Network]:
+def predict_with_bonus(network: NetworkBelief, X: ContextMatrix) -> tuple[Values, Values, NetworkBelief]:
     """Return the network's output and exploration bonus for each row of X, and the network with updated moments.
 
     Both numbers are NaN for a row with NaN or values above 1e12.
     """
-    valid = find_valid_rows(X)
-    past = update_moments(past, X[valid])
-    mean, width = np.full(len(X), np.nan), np.full(len(X), np.nan)
-    rows = standardise(past, X[valid])
-    mean[valid] = network_outputs(past.theta, rows)
-    width[valid] = exploration_bonus(past.Z, output_gradients(past.theta, rows), past.width())
-    return mean, width, past
+    is_valid = find_valid_rows(X)
+    network = update_moments(network, X[is_valid])
+    mean_rewards, bonuses = np.full(len(X), np.nan), np.full(len(X), np.nan)
+    contexts = standardise_contexts(network, X[is_valid])
+    mean_rewards[is_valid] = network_outputs(network.theta, contexts)
+    bonuses[is_valid] = exploration_bonus(network.Z, output_gradients(network.theta, contexts), network.hidden_width())
+    return mean_rewards, bonuses, network
 
 
-def add_selected_gradients(past: Network, X: Rows) -> Network:
+def add_selected_gradients(network: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
     """Return the network after a selection: the gradients of the selected contexts X are added to its matrix Z."""
-    G = output_gradients(past.theta, standardise(past, X[find_valid_rows(X)]))
-    gradient_products = G.T @ G if past.Z.ndim == 2 else (G**2).sum(axis=0)
-    return replace(past, Z=past.Z + gradient_products / past.width())
+    gradients = output_gradients(network.theta, standardise_contexts(network, X[find_valid_rows(X)]))
+    gradient_products = gradients.T @ gradients if network.Z.ndim == 2 else (gradients**2).sum(axis=0)
+    return replace(network, Z=network.Z + gradient_products / network.hidden_width())
 
 
-def add_rewards_and_fit(past: Network, X: Rows, r: Values, lam: float, steps: int, lr: float) -> Network:
+def add_rewards_and_fit(
+    network: NetworkBelief, X: ContextMatrix, r: Values, lam: float, steps: int, lr: float
+) -> NetworkBelief:
     """Return the network fitted to all rewards, with a row of X and a reward of r for each pull.
 
     Invalid rows are left out.
     """
-    valid = find_valid_rows(X, r)
-    X, r = np.concatenate([past.X, X[valid]])[-MAX_REWARDS:], np.concatenate([past.r, r[valid]])[-MAX_REWARDS:]
-    if not valid.any():
-        return past
-    theta = fit_weights(past.origin, standardise(past, X), r, lam, steps, lr)
-    return replace(past, theta=theta, X=X, r=r)
+    is_valid = find_valid_rows(X, r)
+    X, r = (
+        np.concatenate([network.X, X[is_valid]])[-MAX_REWARDS:],
+        np.concatenate([network.r, r[is_valid]])[-MAX_REWARDS:],
+    )
+    if not is_valid.any():
+        return network
+    theta = fit_weights(network.origin, standardise_contexts(network, X), r, lam, steps, lr)
+    return replace(network, theta=theta, X=X, r=r)
 
 
-def fit_weights(origin: Values, X: Rows, r: Values, lam: float, steps: int, lr: float) -> Values:
+def fit_weights(initial_theta: Values, X: ContextMatrix, r: Values, lam: float, steps: int, lr: float) -> Values:
     """Return theta after `steps` full-batch steps of Adam from theta_0; the learning rate falls from lr to lr / steps.
 
     Args:
-        origin: theta_0, [h (d + 1)].
+        initial_theta: theta_0, [h (d + 1)].
         X: standardised contexts, [n, d].
         r: their rewards, [n].
         lam: ridge.
         steps: number of steps.
         lr: first learning rate.
     """
-    penalty = lam * len(split_layers(origin, X.shape[1])[1])
-    theta, first, second = origin, np.zeros_like(origin), np.zeros_like(origin)
+    penalty = lam * len(split_weights(initial_theta, X.shape[1])[1])
+    theta, first_moment, second_moment = initial_theta, np.zeros_like(initial_theta), np.zeros_like(initial_theta)
     for step in range(1, steps + 1):
-        g = loss_gradient(theta, X, r) + penalty * (theta - origin)
-        first, second = BETAS[0] * first + (1 - BETAS[0]) * g, BETAS[1] * second + (1 - BETAS[1]) * g**2
-        scale = np.sqrt(second / (1 - BETAS[1] ** step)) + ADAM_EPS
-        rate = lr * (steps - step + 1) / steps
-        theta = theta - rate * first / (1 - BETAS[0] ** step) / scale
+        g = loss_gradient(theta, X, r) + penalty * (theta - initial_theta)
+        first_moment, second_moment = (
+            ADAM_BETAS[0] * first_moment + (1 - ADAM_BETAS[0]) * g,
+            ADAM_BETAS[1] * second_moment + (1 - ADAM_BETAS[1]) * g**2,
+        )
+        denominator = np.sqrt(second_moment / (1 - ADAM_BETAS[1] ** step)) + ADAM_EPS
+        step_rate = lr * (steps - step + 1) / steps
+        theta = theta - step_rate * first_moment / (1 - ADAM_BETAS[0] ** step) / denominator
     return theta
 
 
-def loss_gradient(theta: Values, X: Rows, r: Values) -> Values:
+def loss_gradient(theta: Values, X: ContextMatrix, r: Values) -> Values:
     """Return the gradient in theta of the squared error 1/2 sum (f(x) - r)^2, [q].
 
     It is computed without the matrix of the gradients of all rows, [n, q].
     """
-    W_1, W_2 = split_layers(theta, X.shape[1])
+    W_1, W_2 = split_weights(theta, X.shape[1])
     hidden_units = X @ W_1.T
     activations = np.maximum(hidden_units, 0.0)
-    error = math.sqrt(len(W_2)) * (math.sqrt(len(W_2)) * activations @ W_2 - r)
-    inner = (error[:, None] * ((hidden_units > 0) * W_2)).T @ X
-    return np.concatenate([inner.ravel(), error @ activations])
+    scaled_errors = math.sqrt(len(W_2)) * (math.sqrt(len(W_2)) * activations @ W_2 - r)
+    first_layer_gradient = (scaled_errors[:, None] * ((hidden_units > 0) * W_2)).T @ X
+    return np.concatenate([first_layer_gradient.ravel(), scaled_errors @ activations])

@@ -26,11 +26,11 @@ from jaxtyping import Float64
 from fedcohort.bandit.ridge import Ridge, find_valid_rows, posterior_deviation, posterior_mean
 from fedcohort.types import Values
 
-P_STAY = 0.9  # initial diagonal of P
+INITIAL_STAY_PROBABILITY = 0.9  # initial diagonal of P
 MAX_THETA_0 = 1e-2  # size of the initial theta_j
 MIN_VARIANCE = 1e-6  # lower bound of sigma^2
 
-Rows = Float64[np.ndarray, "_n _d"]
+ContextMatrix = Float64[np.ndarray, "_n _d"]
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,19 @@ class HiddenMarkov:
     explored: int
 
 
-def initial_belief(d: int, states: int, lam: float, rng: np.random.Generator | None) -> HiddenMarkov:
+def initial_belief(n_features: int, n_states: int, lam: float, rng: np.random.Generator | None) -> HiddenMarkov:
     """Return the belief before the first reward; rng=None leaves every theta_j at zero, where it never changes."""
-    theta = np.zeros((states, d)) if rng is None else rng.uniform(-MAX_THETA_0, MAX_THETA_0, (states, d))
-    n_others = max(states - 1, 1)
-    counts = (P_STAY / (1 - P_STAY) * n_others - 1) * np.eye(states)  # (C + 1) over its row sums is .9 and .1 / (J - 1)
-    V = np.tile(lam * np.eye(d), (states, 1, 1))
-    return HiddenMarkov(np.full(states, 1 / states), counts, V, lam * theta, 0.0, 0, 0)
+    theta = (
+        np.zeros((n_states, n_features))
+        if rng is None
+        else rng.uniform(-MAX_THETA_0, MAX_THETA_0, (n_states, n_features))
+    )
+    n_others = max(n_states - 1, 1)
+    counts = (INITIAL_STAY_PROBABILITY / (1 - INITIAL_STAY_PROBABILITY) * n_others - 1) * np.eye(
+        n_states
+    )  # (C + 1) over its row sums is .9 and .1 / (J - 1)
+    V = np.tile(lam * np.eye(n_features), (n_states, 1, 1))
+    return HiddenMarkov(np.full(n_states, 1 / n_states), counts, V, lam * theta, 0.0, 0, 0)
 
 
 def transition_matrix(counts: Float64[np.ndarray, "J J"]) -> Float64[np.ndarray, "J J"]:
@@ -70,46 +76,48 @@ def transition_matrix(counts: Float64[np.ndarray, "J J"]) -> Float64[np.ndarray,
     return np.asarray((counts + 1) / (counts + 1).sum(axis=1, keepdims=True))
 
 
-def coefficients(past: HiddenMarkov) -> Float64[np.ndarray, "_J _d"]:
+def reward_coefficients(model: HiddenMarkov) -> Float64[np.ndarray, "_J _d"]:
     """Return the reward coefficients theta_j of each hidden state j, [J, d]."""
-    return np.stack([posterior_mean(Ridge(V, b)) for V, b in zip(past.V, past.b, strict=True)])
+    return np.stack([posterior_mean(Ridge(V, b)) for V, b in zip(model.V, model.b, strict=True)])
 
 
-def update_state_belief(prior: Values, theta: Rows, X: Rows, r: Values, variance: float) -> Values:
+def update_state_belief(
+    prior_belief: Values, theta: ContextMatrix, X: ContextMatrix, r: Values, variance: float
+) -> Values:
     """Return the probability of each hidden state after the rewards r of the contexts X, [J].
 
     It is computed in logarithms, so that no likelihood underflows.
 
     Args:
-        prior: probabilities before the rewards, [J].
+        prior_belief: probabilities before the rewards, [J].
         theta: reward coefficients of each state, [J, d].
         X: contexts, [n, d].
         r: their rewards, [n].
         variance: sigma^2, variance of the reward noise.
     """
     squared_errors = ((r[:, None] - X @ theta.T) ** 2).sum(axis=0) / (2 * variance)
-    log = np.log(np.maximum(prior, 1e-300)) - squared_errors
-    weight = np.exp(log - log.max())
-    return np.asarray(weight / weight.sum())
+    log_likelihoods = np.log(np.maximum(prior_belief, 1e-300)) - squared_errors
+    likelihoods = np.exp(log_likelihoods - log_likelihoods.max())
+    return np.asarray(likelihoods / likelihoods.sum())
 
 
-def update_regressions(past: HiddenMarkov, belief: Values, X: Rows, r: Values) -> HiddenMarkov:
+def update_regressions(model: HiddenMarkov, belief: Values, X: ContextMatrix, r: Values) -> HiddenMarkov:
     """Add rewards to each hidden state's regression, weighted by `belief`, the probability of the state [J]."""
-    V = past.V + belief[:, None, None] * (X.T @ X)
-    return replace(past, V=V, b=past.b + belief[:, None] * (r @ X))
+    V = model.V + belief[:, None, None] * (X.T @ X)
+    return replace(model, V=V, b=model.b + belief[:, None] * (r @ X))
 
 
-def next_belief(past: HiddenMarkov) -> Values:
+def next_belief(model: HiddenMarkov) -> Values:
     """Return pi P, the probability of each hidden state in the next round, [J]."""
-    return np.asarray(past.belief @ transition_matrix(past.counts))
+    return np.asarray(model.belief @ transition_matrix(model.counts))
 
 
-def predict(past: HiddenMarkov, X: Rows) -> Values:
+def predict_rewards(model: HiddenMarkov, X: ContextMatrix) -> Values:
     """Return the expected reward of each row, [n], NaN if it is not valid."""
-    valid = find_valid_rows(X)
-    out = np.full(len(X), np.nan)
-    out[valid] = X[valid] @ (next_belief(past) @ coefficients(past))
-    return out
+    is_valid = find_valid_rows(X)
+    expected_rewards = np.full(len(X), np.nan)
+    expected_rewards[is_valid] = X[is_valid] @ (next_belief(model) @ reward_coefficients(model))
+    return expected_rewards
 
 
 def is_exploring(explored: int, t: int, c: float) -> bool:
@@ -117,37 +125,41 @@ def is_exploring(explored: int, t: int, c: float) -> bool:
     return explored < c * math.log(t + 1)
 
 
-def count_exploration(past: HiddenMarkov) -> HiddenMarkov:
+def count_exploration(model: HiddenMarkov) -> HiddenMarkov:
     """Return the bandit's state with one more round counted as exploration."""
-    return replace(past, explored=past.explored + 1)
+    return replace(model, explored=model.explored + 1)
 
 
-def add_rewards(past: HiddenMarkov, X: Rows, r: Values) -> HiddenMarkov:
+def add_rewards(model: HiddenMarkov, X: ContextMatrix, r: Values) -> HiddenMarkov:
     """Return the belief after a round, with a row of X and a reward of r for each pull; invalid rows are left out."""
-    valid = find_valid_rows(X, r)
-    X, r, prior = X[valid], r[valid], next_belief(past)
+    is_valid = find_valid_rows(X, r)
+    X, r, prior_belief = X[is_valid], r[is_valid], next_belief(model)
     if not len(r):
-        return replace(past, belief=prior)
-    first = past.count == 0
-    error = r - r.mean() if first else r - predict(past, X)
-    squares, count = past.squares + float(error @ error), past.count + len(r)
-    variance = squares / count if first else past.squares / past.count
-    belief = update_state_belief(prior, coefficients(past), X, r, max(variance, MIN_VARIANCE))
-    transition = np.outer(past.belief, belief) * transition_matrix(past.counts)
-    next_state = update_regressions(past, belief, X, r)
+        return replace(model, belief=prior_belief)
+    is_first_cohort = model.count == 0
+    errors = r - r.mean() if is_first_cohort else r - predict_rewards(model, X)
+    squared_error_sum, reward_count = model.squares + float(errors @ errors), model.count + len(r)
+    variance = squared_error_sum / reward_count if is_first_cohort else model.squares / model.count
+    next_state_belief = update_state_belief(prior_belief, reward_coefficients(model), X, r, max(variance, MIN_VARIANCE))
+    expected_transitions = np.outer(model.belief, next_state_belief) * transition_matrix(model.counts)
+    next_state = update_regressions(model, next_state_belief, X, r)
     return replace(
-        next_state, belief=belief, counts=past.counts + transition / transition.sum(), squares=squares, count=count
+        next_state,
+        belief=next_state_belief,
+        counts=model.counts + expected_transitions / expected_transitions.sum(),
+        squares=squared_error_sum,
+        count=reward_count,
     )
 
 
-def coefficient_moments(past: HiddenMarkov) -> tuple[Values, Values]:
+def coefficient_moments(model: HiddenMarkov) -> tuple[Values, Values]:
     """Return the mean and standard deviation of each coefficient in the next round, [d] each.
 
     The deviation includes the variation between states and the uncertainty within each state.
     """
-    share, theta = next_belief(past), coefficients(past)
-    mean = share @ theta
+    state_belief, theta = next_belief(model), reward_coefficients(model)
+    mean_coefficients = state_belief @ theta
     variance_within_states = (
-        np.stack([posterior_deviation(Ridge(V, b)) for V, b in zip(past.V, past.b, strict=True)]) ** 2
+        np.stack([posterior_deviation(Ridge(V, b)) for V, b in zip(model.V, model.b, strict=True)]) ** 2
     )
-    return mean, np.sqrt(share @ (variance_within_states + (theta - mean) ** 2))
+    return mean_coefficients, np.sqrt(state_belief @ (variance_within_states + (theta - mean_coefficients) ** 2))

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float64
 
-Matrix = Float64[np.ndarray, "d d"]
-Vector = Float64[np.ndarray, "d"]
+FeatureMatrix = Float64[np.ndarray, "d d"]
+FeatureVector = Float64[np.ndarray, "d"]
 
 # Larger features and rewards are invalid: their squares are far above lam, and sums of squares overflow.
-MAX_VALUE = 1e12
+MAX_VALID_VALUE = 1e12
 
 
 @dataclass(frozen=True)
@@ -29,66 +29,66 @@ class Ridge:
         b: the sum of r x, [d].
     """
 
-    V: Matrix
-    b: Vector
+    V: FeatureMatrix
+    b: FeatureVector
 
 
-def prior_belief(d: int, lam: float) -> Ridge:
+def prior_belief(n_features: int, lam: float) -> Ridge:
     """Return the belief before the first reward: theta = 0 with covariance I / lam."""
-    return Ridge(lam * np.eye(d), np.zeros(d))
+    return Ridge(lam * np.eye(n_features), np.zeros(n_features))
 
 
 def find_valid_rows(X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"] | None = None) -> Bool[np.ndarray, "n"]:
     """Return which rows are valid, bool [n]: every value is below 1e12 in size."""
-    is_valid = (np.abs(X) < MAX_VALUE).all(axis=1)
-    return np.asarray(is_valid if r is None else is_valid & (np.abs(r) < MAX_VALUE))
+    is_valid = (np.abs(X) < MAX_VALID_VALUE).all(axis=1)
+    return np.asarray(is_valid if r is None else is_valid & (np.abs(r) < MAX_VALID_VALUE))
 
 
-def add_rewards(past: Ridge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> Ridge:
+def add_rewards(regression: Ridge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> Ridge:
     """Return the sums after a row of X and a reward of r for each pull; invalid rows are left out."""
-    valid = find_valid_rows(X, r)
-    X, r = X[valid], r[valid]
-    return Ridge(past.V + X.T @ X, past.b + X.T @ r)
+    is_valid = find_valid_rows(X, r)
+    X, r = X[is_valid], r[is_valid]
+    return Ridge(regression.V + X.T @ X, regression.b + X.T @ r)
 
 
-def cholesky_factor(past: Ridge) -> Matrix:
+def cholesky_factor(regression: Ridge) -> FeatureMatrix:
     """Return the lower Cholesky factor C of the regression's matrix V = C C'.
 
     With collinear features about 1e8 times larger than lam, V is singular by rounding; its diagonal is then raised by
     1e-10.
     """
     try:
-        return np.linalg.cholesky(past.V)
+        return np.linalg.cholesky(regression.V)
     except np.linalg.LinAlgError:
-        return np.linalg.cholesky(past.V + 1e-10 * np.diag(np.diag(past.V)))
+        return np.linalg.cholesky(regression.V + 1e-10 * np.diag(np.diag(regression.V)))
 
 
-def posterior_mean(past: Ridge) -> Vector:
+def posterior_mean(regression: Ridge) -> FeatureVector:
     """Return the posterior mean of the reward coefficients, theta_hat = V^-1 b, [d]."""
-    C = cholesky_factor(past)
-    return np.linalg.solve(C.T, np.linalg.solve(C, past.b))
+    C = cholesky_factor(regression)
+    return np.linalg.solve(C.T, np.linalg.solve(C, regression.b))
 
 
-def posterior_deviation(past: Ridge) -> Vector:
+def posterior_deviation(regression: Ridge) -> FeatureVector:
     """Return the posterior standard deviation of each coefficient, sqrt(diag V^-1), for noise of variance 1, [d]."""
-    inverse = np.linalg.solve(cholesky_factor(past), np.eye(len(past.b)))
-    sd: Vector = np.sqrt((inverse**2).sum(axis=0))
-    return sd
+    factor_inverse = np.linalg.solve(cholesky_factor(regression), np.eye(len(regression.b)))
+    deviations: FeatureVector = np.sqrt((factor_inverse**2).sum(axis=0))
+    return deviations
 
 
-def posterior_draw(past: Ridge, gamma: float, z: Vector) -> Vector:
+def posterior_draw(regression: Ridge, gamma: float, normal_draws: FeatureVector) -> FeatureVector:
     """Return the draw from N(theta_hat, gamma^2 V^-1) that belongs to the standard normal vector z."""
-    return posterior_mean(past) + gamma * np.linalg.solve(cholesky_factor(past).T, z)
+    return posterior_mean(regression) + gamma * np.linalg.solve(cholesky_factor(regression).T, normal_draws)
 
 
-def exploration_width(t: int, n: int, d: int, lam: float, delta: float) -> float:
+def exploration_width(round: int, n_arms: int, n_features: int, lam: float, delta: float) -> float:
     """Return gamma_t of FLASH Alg. 1, line 8, with the natural logarithm.
 
     Args:
-        t: number of the round, from 0.
-        n: number of arms.
-        d: number of features.
+        round: number of the round, from 0.
+        n_arms: number of arms.
+        n_features: number of features.
         lam: ridge.
         delta: confidence.
     """
-    return math.sqrt(lam) + math.sqrt(d * math.log((1 + t * n) / delta))
+    return math.sqrt(lam) + math.sqrt(n_features * math.log((1 + round * n_arms) / delta))

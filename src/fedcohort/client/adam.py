@@ -43,10 +43,12 @@ class Adam(LocalOptimization):
     def linear(self) -> bool:
         return False
 
-    def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
+    def optimizer(self, flat_parameter: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
         import torch  # noqa: PLC0415 - torch is imported after the options are checked
 
-        from fedcohort.maths.optimizers import uncompiled  # noqa: PLC0415
+        from fedcohort.maths.optimizers import uncompiled_optimizer  # noqa: PLC0415
 
         betas = (self.beta1, self.beta2)
-        return uncompiled(torch.optim.Adam)([y], lr=lr, betas=betas, eps=self.eps, weight_decay=self.weight_decay)
+        return uncompiled_optimizer(torch.optim.Adam)(
+            [flat_parameter], lr=lr, betas=betas, eps=self.eps, weight_decay=self.weight_decay
+        )

@@ -39,24 +39,24 @@ class Client(Component, Protocol):
     def linear(self) -> bool:
         return False
 
-    def takes_several_steps(self, samples: int | None = None) -> bool | None:
+    def takes_several_steps(self, n_samples: int | None = None) -> bool | None:
         """Return whether a client takes more than one step in a round; None if it depends on unknown data.
 
         Args:
-            samples: the client's training samples, None if unknown.
+            n_samples: the client's training samples, None if unknown.
         """
         if self.steps is not None or self.epochs > 1:
             return self.steps is None or self.steps > 1
         if self.batch is None:
             return False
-        return None if samples is None else samples > self.batch
+        return None if n_samples is None else n_samples > self.batch
 
     @abstractmethod
     def lr_at(self, round: int) -> float:
         """Return the local learning rate of a round, which counts from 0."""
 
     @abstractmethod
-    def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
+    def optimizer(self, flat_parameter: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
         """Return a new optimizer on the flat parameter: clients keep no optimizer state between rounds."""
 
 

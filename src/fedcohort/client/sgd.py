@@ -37,9 +37,11 @@ class Sgd(LocalOptimization):
     def linear(self) -> bool:
         return True
 
-    def optimizer(self, y: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
+    def optimizer(self, flat_parameter: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
         import torch  # noqa: PLC0415 - torch is imported after the options are checked
 
-        from fedcohort.maths.optimizers import uncompiled  # noqa: PLC0415
+        from fedcohort.maths.optimizers import uncompiled_optimizer  # noqa: PLC0415
 
-        return uncompiled(torch.optim.SGD)([y], lr=lr, momentum=self.momentum, weight_decay=self.weight_decay)
+        return uncompiled_optimizer(torch.optim.SGD)(
+            [flat_parameter], lr=lr, momentum=self.momentum, weight_decay=self.weight_decay
+        )

@@ -10,11 +10,11 @@ from typing import Protocol
 
 import numpy as np
 
-from fedcohort.codec.wire import Numbers, Wire, unflatten
+from fedcohort.codec.wire import Float32Vector, SentArrays, to_memory_order
 from fedcohort.component import Component, Requirement
 from fedcohort.flat import Layout
 from fedcohort.hook import ClientHook, Vector
-from fedcohort.ledger import NUMBER
+from fedcohort.ledger import BYTES_PER_NUMBER
 
 SMALLER_UPDATE = Requirement(
     lambda run: run.layout and run.components.codec.shrinks(run.layout),
@@ -27,7 +27,7 @@ class Codec(Component, Protocol):
 
     Attributes:
         hooks: its part of local training, where the update is restricted to what can be sent; () where it encodes
-            finished updates. Aggregators that need unrestricted updates require `component.FREE_UPDATE`.
+            finished updates. Aggregators that need unrestricted updates require `component.UNRESTRICTED_UPDATE`.
         identity: whether every update arrives unchanged.
     """
 
@@ -45,7 +45,7 @@ class Codec(Component, Protocol):
 
     def shrinks(self, layout: Layout) -> bool:
         """Return whether an encoded update has fewer bytes than the update, or the codec is not meant to shrink it."""
-        return self.identity or self.bytes_up(layout) < NUMBER * layout.n_params
+        return self.identity or self.bytes_up(layout) < BYTES_PER_NUMBER * layout.n_params
 
     @abstractmethod
     def bytes_up(self, layout: Layout) -> int:
@@ -69,12 +69,12 @@ class WireCodec(Codec, Protocol):
     """A codec that sends arrays: `decode` is the inverse of `encode`."""
 
     @abstractmethod
-    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
+    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> SentArrays:
         """Return the arrays that a client sends for its update delta, float [P]."""
 
     @abstractmethod
-    def decode(self, wire: Wire, layout: Layout) -> Numbers:
+    def decode(self, sent_arrays: SentArrays, layout: Layout) -> Float32Vector:
         """Return the update that the server decodes from the arrays of `encode`, float32 [P]."""
 
     def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
-        return unflatten(self.decode(self.encode(delta, layout, rng), layout), layout, delta)
+        return to_memory_order(self.decode(self.encode(delta, layout, rng), layout), layout, delta)

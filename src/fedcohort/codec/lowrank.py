@@ -30,11 +30,19 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.codec.base import WireCodec
-from fedcohort.codec.wire import SEED, Numbers, Wire, draw_seed, flatten, join_arrays, shared_generator
+from fedcohort.codec.wire import (
+    SEED_BYTES,
+    Float32Vector,
+    SentArrays,
+    draw_seed,
+    join_arrays,
+    shared_generator,
+    to_logical_order,
+)
 from fedcohort.component import UNDECAYED_CLIENT, Requirement
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
-from fedcohort.ledger import NUMBER
+from fedcohort.ledger import BYTES_PER_NUMBER
 
 LINEAR_CLIENT = Requirement(
     lambda run: run.components.client.linear,
@@ -50,7 +58,7 @@ def least_squares(A: Float[Tensor, "d1 k"], H: Float[Tensor, "d1 d2"]) -> Float[
     return B
 
 
-def count_rows(block: Block) -> int:
+def matrix_rows(block: Block) -> int:
     """Return d1, the number of rows of a tensor when it is viewed as a matrix; 1 for a vector."""
     return block.shape[0] if len(block.shape) > 1 else 1
 
@@ -59,14 +67,14 @@ class _ColumnSpaceCorrection:
     """Restrict the gradients of one client's training to the columns of each tensor's random matrix A.
 
     Attributes:
-        bases: A of each compressed tensor.
+        block_bases: A of each compressed tensor.
     """
 
-    def __init__(self, bases: Sequence[tuple[Block, Tensor]]) -> None:
-        self.bases = bases
+    def __init__(self, block_bases: Sequence[tuple[Block, Tensor]]) -> None:
+        self.block_bases = block_bases
 
     def correct(self, g: Vector, y: Vector) -> None:
-        for block, A in self.bases:
+        for block, A in self.block_bases:
             G = block.of(g)
             G.copy_((A @ (A.t() @ G.reshape(len(A), -1))).view(G.shape))
 
@@ -86,8 +94,8 @@ class ColumnSpaceHook:
     def begin(
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
-        bases = self.codec.bases(ctx.layout, draw_seed(ctx.rng("codec")))
-        return _ColumnSpaceCorrection([(block, A.to(w)) for block, A in bases.items()])
+        basis_by_block = self.codec.draw_column_bases(ctx.layout, draw_seed(ctx.rng("codec")))
+        return _ColumnSpaceCorrection([(block, A.to(w)) for block, A in basis_by_block.items()])
 
 
 @dataclass(frozen=True)
@@ -122,37 +130,39 @@ class LowRank(WireCodec):
 
     def bytes_up(self, layout: Layout) -> int:
         """Return the bytes: 4 k d2 of each compressed tensor, 8 for their seed, and 4 a number of the others."""
-        numbers_sent = {
-            block: self.k * block.size // count_rows(block) for block in layout.parameters if self._is_compressed(block)
+        factor_size_by_block = {
+            block: self.k * block.size // matrix_rows(block)
+            for block in layout.parameters
+            if self._is_compressed(block)
         }
-        numbers = sum(numbers_sent.get(block, block.size) for block in layout.parameters)
-        return NUMBER * numbers + (SEED if numbers_sent else 0)
+        n_numbers_sent = sum(factor_size_by_block.get(block, block.size) for block in layout.parameters)
+        return BYTES_PER_NUMBER * n_numbers_sent + (SEED_BYTES if factor_size_by_block else 0)
 
-    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
+    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> SentArrays:
         """Return the arrays to send: the seed of the matrices A, if any, and each tensor, or its factor B."""
-        values, seed = torch.from_numpy(flatten(delta, layout)), draw_seed(rng())
-        bases, parts = self.bases(layout, seed), []
+        update_numbers, seed = torch.from_numpy(to_logical_order(delta, layout)), draw_seed(rng())
+        basis_by_block, arrays = self.draw_column_bases(layout, seed), []
         for block in layout.parameters:
-            part = values[block.offset : block.offset + block.size]
-            if block in bases:
-                part = least_squares(bases[block], part.view(count_rows(block), -1).double()).float()
-            parts.append(part.numpy())
-        return (seed, *parts) if bases else tuple(parts)
+            array = update_numbers[block.offset : block.offset + block.size]
+            if block in basis_by_block:
+                array = least_squares(basis_by_block[block], array.view(matrix_rows(block), -1).double()).float()
+            arrays.append(array.numpy())
+        return (seed, *arrays) if basis_by_block else tuple(arrays)
 
-    def decode(self, wire: Wire, layout: Layout) -> Numbers:
+    def decode(self, sent_arrays: SentArrays, layout: Layout) -> Float32Vector:
         has_compressed = any(self._is_compressed(block) for block in layout.parameters)
-        bases = self.bases(layout, wire[0]) if has_compressed else {}
-        parts = []
-        for block, part in zip(layout.parameters, wire[1:] if has_compressed else wire, strict=True):
-            if block in bases:
-                part = (bases[block] @ torch.from_numpy(part).double()).float().numpy()
-            parts.append(part.ravel())
-        return join_arrays(parts)
+        basis_by_block = self.draw_column_bases(layout, sent_arrays[0]) if has_compressed else {}
+        arrays = []
+        for block, array in zip(layout.parameters, sent_arrays[1:] if has_compressed else sent_arrays, strict=True):
+            if block in basis_by_block:
+                array = (basis_by_block[block] @ torch.from_numpy(array).double()).float().numpy()
+            arrays.append(array.ravel())
+        return join_arrays(arrays)
 
-    def bases(self, layout: Layout, seed: np.ndarray) -> dict[Block, Float[Tensor, "d1 k"]]:
+    def draw_column_bases(self, layout: Layout, seed: np.ndarray) -> dict[Block, Float[Tensor, "d1 k"]]:
         """Return the random matrix A of each compressed tensor, float64, drawn from the seed that the client sends."""
         return {
-            block: self._draw_matrix(shared_generator(seed, block), count_rows(block))
+            block: self._draw_matrix(shared_generator(seed, block), matrix_rows(block))
             for block in layout.parameters
             if self._is_compressed(block)
         }
@@ -163,4 +173,4 @@ class LowRank(WireCodec):
         return torch.from_numpy(rng.standard_normal((d1, self.k)) / np.sqrt(self.k))
 
     def _is_compressed(self, block: Block) -> bool:
-        return block.size >= self.min_size and self.k < count_rows(block)
+        return block.size >= self.min_size and self.k < matrix_rows(block)

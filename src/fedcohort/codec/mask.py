@@ -22,17 +22,17 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from fedcohort.codec.sparse import Sparse
-from fedcohort.codec.wire import draw_seed, draw_sent_positions, unflatten
+from fedcohort.codec.wire import draw_seed, draw_sent_positions, to_memory_order
 from fedcohort.component import UNDECAYED_CLIENT, Requirement
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
 
 
 @dataclass(frozen=True)
 class _MaskCorrection:
-    frozen: Bool[Tensor, "p"]
+    is_frozen: Bool[Tensor, "p"]
 
     def correct(self, g: Vector, y: Vector) -> None:
-        g.masked_fill_(self.frozen, 0.0)  # a product would keep what is not finite
+        g.masked_fill_(self.is_frozen, 0.0)  # a product would keep what is not finite
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
         return HookResult()
@@ -54,10 +54,10 @@ class MaskHook:
     def begin(
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
-        frozen = np.ones(ctx.layout.n_params, dtype=np.bool_)
+        is_frozen = np.ones(ctx.layout.n_params, dtype=np.bool_)
         for positions in draw_sent_positions(self.rho, ctx.layout, draw_seed(ctx.rng("codec"))):
-            frozen[positions] = False
-        return _MaskCorrection(unflatten(frozen, ctx.layout, w))
+            is_frozen[positions] = False
+        return _MaskCorrection(to_memory_order(is_frozen, ctx.layout, w))
 
 
 @dataclass(frozen=True)

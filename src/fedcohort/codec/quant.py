@@ -24,104 +24,115 @@ from jaxtyping import Float, Float32, UInt8, UInt16
 
 from fedcohort import ranges
 from fedcohort.codec.base import WireCodec
-from fedcohort.codec.wire import SEED, Numbers, Wire, count_sent, draw_seed, draw_sent_mask, flatten, shared_generator
+from fedcohort.codec.wire import (
+    SEED_BYTES,
+    Float32Vector,
+    SentArrays,
+    count_sent,
+    draw_seed,
+    draw_tensor_positions,
+    shared_generator,
+    to_logical_order,
+)
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import Vector
-from fedcohort.ledger import NUMBER
+from fedcohort.ledger import BYTES_PER_NUMBER
 
-Values = Float[np.ndarray, "_n"]
-Codes = UInt16[np.ndarray, "_n"]
+Reals = Float[np.ndarray, "_n"]
+Levels = UInt16[np.ndarray, "_n"]
 ALLOW_NAN = np.errstate(invalid="ignore")  # the engine leaves out an update that is not finite, with a message
 
 
-def quantise(h: Values, bits: int, u: Values) -> tuple[Float32[np.ndarray, "2"], Codes]:
+def quantise(numbers: Reals, bits_per_level: int, uniform_draws: Reals) -> tuple[Float32[np.ndarray, "2"], Levels]:
     """Quantise numbers stochastically; return their range (lo, hi) as float32, and each number's level, uint16 [n].
 
     Where lo = hi all levels are 0, and lo is the constant.
 
     Args:
-        h: the numbers, [n].
-        bits: bits of a level.
-        u: draws from U[0, 1), [n].
+        numbers: the numbers, [n].
+        bits_per_level: bits of a level.
+        uniform_draws: draws from U[0, 1), [n].
     """
-    value_range = np.array([h.min(), h.max()], dtype=np.float32)
-    step = _level_step(value_range, bits)
+    value_range = np.array([numbers.min(), numbers.max()], dtype=np.float32)
+    step = _level_step(value_range, bits_per_level)
     if not 0 < step < np.inf:
-        return value_range, np.zeros(len(h), dtype=np.uint16)
-    levels = np.floor((h - float(value_range[0])) / step + u)
-    return value_range, np.clip(levels, 0, 2**bits - 1).astype(np.uint16)
+        return value_range, np.zeros(len(numbers), dtype=np.uint16)
+    levels = np.floor((numbers - float(value_range[0])) / step + uniform_draws)
+    return value_range, np.clip(levels, 0, 2**bits_per_level - 1).astype(np.uint16)
 
 
 @ALLOW_NAN
-def dequantise(value_range: Float32[np.ndarray, "2"], codes: Codes, bits: int) -> Values:
+def dequantise(value_range: Float32[np.ndarray, "2"], levels: Levels, bits_per_level: int) -> Reals:
     """Return lo + step times the levels; not finite where lo or hi is not."""
-    return float(value_range[0]) + _level_step(value_range, bits) * codes
+    return float(value_range[0]) + _level_step(value_range, bits_per_level) * levels
 
 
 def _level_step(value_range: Float32[np.ndarray, "2"], bits: int) -> float:
     return (float(value_range[1]) - float(value_range[0])) / ((1 << bits) - 1)
 
 
-def pack_bits(codes: Codes, bits: int) -> UInt8[np.ndarray, "_b"]:
-    """Return the lowest `bits` bits of each number of `codes`, packed into bytes."""
-    table = np.empty((len(codes), bits), dtype=np.uint8)
-    for bit in range(bits):
-        table[:, bit] = (codes >> np.uint16(bit)) & np.uint16(1)
-    return np.packbits(table, bitorder="little")
+def pack_bits(levels: Levels, bits_per_level: int) -> UInt8[np.ndarray, "_b"]:
+    """Return the lowest `bits_per_level` bits of each number of `levels`, packed into bytes."""
+    bit_table = np.empty((len(levels), bits_per_level), dtype=np.uint8)
+    for bit in range(bits_per_level):
+        bit_table[:, bit] = (levels >> np.uint16(bit)) & np.uint16(1)
+    return np.packbits(bit_table, bitorder="little")
 
 
-def unpack_bits(packed_bits: UInt8[np.ndarray, "_b"], bits: int, n: int) -> Codes:
-    """Return the n numbers of `bits` bits each from the bytes of `pack_bits`."""
-    table = np.unpackbits(packed_bits, count=n * bits, bitorder="little").reshape(n, bits)
-    codes = np.zeros(n, dtype=np.uint16)
-    for bit in range(bits):
-        codes |= table[:, bit].astype(np.uint16) << np.uint16(bit)
-    return codes
+def unpack_bits(packed_bits: UInt8[np.ndarray, "_b"], bits_per_level: int, n_levels: int) -> Levels:
+    """Return the n numbers of `bits_per_level` bits each from the bytes of `pack_bits`."""
+    bit_table = np.unpackbits(packed_bits, count=n_levels * bits_per_level, bitorder="little").reshape(
+        n_levels, bits_per_level
+    )
+    levels = np.zeros(n_levels, dtype=np.uint16)
+    for bit in range(bits_per_level):
+        levels |= bit_table[:, bit].astype(np.uint16) << np.uint16(bit)
+    return levels
 
 
 @ALLOW_NAN
-def hadamard(x: Values) -> Values:
+def hadamard_transform(x: Reals) -> Reals:
     """Return H x with the orthonormal Walsh-Hadamard matrix, which is its own inverse, in O(n log n).
 
     len(x) is a power of two. H is (1, 1; 1, -1) in each bit of the index. Each pass transforms the last bit and makes
     it the first. After as many passes as there are bits all are transformed, in their original order.
     """
-    y = x
+    transformed = x
     for _ in range(len(x).bit_length() - 1):
-        a, b = y[::2], y[1::2]
-        y = np.concatenate([a + b, a - b])
-    rotation: Values = y / np.sqrt(len(x))
-    return rotation
+        even_entries, odd_entries = transformed[::2], transformed[1::2]
+        transformed = np.concatenate([even_entries + odd_entries, even_entries - odd_entries])
+    normalised: Reals = transformed / np.sqrt(len(x))
+    return normalised
 
 
 @dataclass(frozen=True)
-class LinearPart:
+class TensorSketch:
     """The linear part of the encoding of one tensor of n numbers: a random rotation and a random subsample.
 
     Attributes:
-        n: numbers of the tensor.
-        length: numbers after the rotation, with padding.
-        signs: random signs, [length], None for no rotation.
-        sent: positions of the rotated numbers that are sent, None for all.
+        n_numbers: numbers of the tensor.
+        rotated_length: numbers after the rotation, with padding.
+        random_signs: random signs, [length], None for no rotation.
+        sent_pos: positions of the rotated numbers that are sent, None for all.
     """
 
-    n: int
-    length: int
-    signs: Values | None
-    sent: np.ndarray | None
+    n_numbers: int
+    rotated_length: int
+    random_signs: Reals | None
+    sent_pos: np.ndarray | None
 
-    def encode_linear(self, h: Values) -> Values:
+    def encode_linear(self, h: Reals) -> Reals:
         """Return the rotated and subsampled numbers of a tensor h [n], which are quantised next."""
-        if self.signs is not None:
-            h = hadamard(self.signs * np.pad(h, (0, self.length - self.n)))
-        return h if self.sent is None else h[self.sent] * (self.length / len(self.sent))
+        if self.random_signs is not None:
+            h = hadamard_transform(self.random_signs * np.pad(h, (0, self.rotated_length - self.n_numbers)))
+        return h if self.sent_pos is None else h[self.sent_pos] * (self.rotated_length / len(self.sent_pos))
 
-    def decode_linear(self, x: Values) -> Values:
+    def decode_linear(self, x: Reals) -> Reals:
         """Return the tensor [n] from its rotated and subsampled numbers x: the inverse of `encode_linear`."""
-        if self.sent is not None:
-            values, x = x, np.zeros(self.length)
-            x[self.sent] = values
-        return x if self.signs is None else (self.signs * hadamard(x))[: self.n]
+        if self.sent_pos is not None:
+            values, x = x, np.zeros(self.rotated_length)
+            x[self.sent_pos] = values
+        return x if self.random_signs is None else (self.random_signs * hadamard_transform(x))[: self.n_numbers]
 
 
 @dataclass(frozen=True)
@@ -145,33 +156,43 @@ class Quant(WireCodec):
 
     def bytes_up(self, layout: Layout) -> int:
         """Return the bytes of an upload: bits / 8 for each number sent, 8 for each tensor's range, 8 for a seed."""
-        return -(-self._n_sent(layout) * self.bits // 8) + 2 * NUMBER * len(layout.parameters) + SEED * self._uses_seed
+        return (
+            -(-self._n_sent(layout) * self.bits // 8)
+            + 2 * BYTES_PER_NUMBER * len(layout.parameters)
+            + SEED_BYTES * self._uses_seed
+        )
 
-    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
+    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> SentArrays:
         """Return the arrays to send: the seed if one is needed, the ranges [tensors, 2], and the levels as bits."""
         client_rng = rng()
-        values, seed = flatten(delta, layout).astype(np.float64), draw_seed(client_rng)
-        value_range = np.empty((len(layout.parameters), 2), dtype=np.float32)
-        codes = np.empty(self._n_sent(layout), dtype=np.uint16)
+        numbers, seed = to_logical_order(delta, layout).astype(np.float64), draw_seed(client_rng)
+        block_ranges = np.empty((len(layout.parameters), 2), dtype=np.float32)
+        levels = np.empty(self._n_sent(layout), dtype=np.uint16)
         start = 0
         for i, block in enumerate(layout.parameters):
-            h = self._linear_part(block, seed).encode_linear(values[block.offset : block.offset + block.size])
-            value_range[i], codes[start : start + len(h)] = quantise(h, self.bits, client_rng.random(len(h)))
-            start += len(h)
-        packed_bits = pack_bits(codes, self.bits)
-        return (seed, value_range, packed_bits) if self._uses_seed else (value_range, packed_bits)
+            sketched = self._sketch_of_block(block, seed).encode_linear(
+                numbers[block.offset : block.offset + block.size]
+            )
+            block_ranges[i], levels[start : start + len(sketched)] = quantise(
+                sketched, self.bits, client_rng.random(len(sketched))
+            )
+            start += len(sketched)
+        packed_bits = pack_bits(levels, self.bits)
+        return (seed, block_ranges, packed_bits) if self._uses_seed else (block_ranges, packed_bits)
 
-    def decode(self, wire: Wire, layout: Layout) -> Numbers:
-        value_range, packed_bits = wire[-2:]
-        codes = unpack_bits(packed_bits, self.bits, self._n_sent(layout))
-        out = np.empty(layout.n_params, dtype=np.float32)
+    def decode(self, sent_arrays: SentArrays, layout: Layout) -> Float32Vector:
+        block_ranges, packed_bits = sent_arrays[-2:]
+        levels = unpack_bits(packed_bits, self.bits, self._n_sent(layout))
+        decoded_update = np.empty(layout.n_params, dtype=np.float32)
         start = 0
-        for block_range, block in zip(value_range, layout.parameters, strict=True):
+        for block_range, block in zip(block_ranges, layout.parameters, strict=True):
             stop = start + self._sent_length(block)
-            x = dequantise(block_range, codes[start:stop], self.bits)
-            out[block.offset : block.offset + block.size] = self._linear_part(block, wire[0]).decode_linear(x)
+            sketched = dequantise(block_range, levels[start:stop], self.bits)
+            decoded_update[block.offset : block.offset + block.size] = self._sketch_of_block(
+                block, sent_arrays[0]
+            ).decode_linear(sketched)
             start = stop
-        return out
+        return decoded_update
 
     @property
     def _uses_seed(self) -> bool:
@@ -186,11 +207,16 @@ class Quant(WireCodec):
     def _n_sent(self, layout: Layout) -> int:
         return sum(self._sent_length(block) for block in layout.parameters)
 
-    def _linear_part(self, block: Block, seed: np.ndarray) -> LinearPart:
+    def _sketch_of_block(self, block: Block, seed: np.ndarray) -> TensorSketch:
         """Return the rotation and subsample of a tensor, which client and server derive from the same seed."""
-        n, length = block.size, self._rotated_length(block)
+        n_numbers, rotated_length = block.size, self._rotated_length(block)
         if not self._uses_seed:
-            return LinearPart(n, length, None, None)
+            return TensorSketch(n_numbers, rotated_length, None, None)
         rng = shared_generator(seed, block)
-        signs = rng.choice((-1.0, 1.0), length) if self.rotate else None
-        return LinearPart(n, length, signs, draw_sent_mask(self.rho, length, rng) if self.rho < 1 else None)
+        random_signs = rng.choice((-1.0, 1.0), rotated_length) if self.rotate else None
+        return TensorSketch(
+            n_numbers,
+            rotated_length,
+            random_signs,
+            draw_tensor_positions(self.rho, rotated_length, rng) if self.rho < 1 else None,
+        )

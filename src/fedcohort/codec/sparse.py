@@ -8,7 +8,14 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.codec.base import WireCodec
-from fedcohort.codec.wire import Numbers, Wire, draw_seed, gather_sent, scatter_sent, sparse_bytes
+from fedcohort.codec.wire import (
+    Float32Vector,
+    SentArrays,
+    draw_seed,
+    gather_sent_numbers,
+    scatter_sent_numbers,
+    sparse_upload_bytes,
+)
 from fedcohort.flat import Layout
 from fedcohort.hook import Vector
 
@@ -31,11 +38,11 @@ class Sparse(WireCodec):
 
     def bytes_up(self, layout: Layout) -> int:
         """Return the bytes of an upload: 4 for each number sent, and 8 for the seed that gives their positions."""
-        return sparse_bytes(self.rho, layout)
+        return sparse_upload_bytes(self.rho, layout)
 
-    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Wire:
+    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> SentArrays:
         """Return the arrays to send: a seed, and the update's numbers at the positions that the seed selects."""
-        return gather_sent(delta, self.rho, layout, draw_seed(rng()))
+        return gather_sent_numbers(delta, self.rho, layout, draw_seed(rng()))
 
-    def decode(self, wire: Wire, layout: Layout) -> Numbers:
-        return scatter_sent(wire, self.rho, layout, self.unbiased)
+    def decode(self, sent_arrays: SentArrays, layout: Layout) -> Float32Vector:
+        return scatter_sent_numbers(sent_arrays, self.rho, layout, self.unbiased)

@@ -9,34 +9,34 @@ from torch import Tensor
 
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import Vector
-from fedcohort.ledger import NUMBER
+from fedcohort.ledger import BYTES_PER_NUMBER
 from fedcohort.rng import new_generator
 
-SEED = 8  # bytes of a seed
-Wire = tuple[np.ndarray, ...]  # the arrays that are sent: their bytes are the upload
-Numbers = Float32[np.ndarray, "_p"]
-Flags = Bool[np.ndarray, "_p"]
-Positions = Int64[np.ndarray, "_m"]
+SEED_BYTES = 8  # bytes of a seed
+SentArrays = tuple[np.ndarray, ...]  # the arrays that are sent: their bytes are the upload
+Float32Vector = Float32[np.ndarray, "_p"]
+BoolVector = Bool[np.ndarray, "_p"]
+SentPositions = Int64[np.ndarray, "_m"]
 
 
-def flatten(delta: Vector, layout: Layout) -> Numbers:
+def to_logical_order(delta: Vector, layout: Layout) -> Float32Vector:
     """Return each tensor in its logical order, whatever the memory layout, as float32 on the host, [P]."""
     if any(block.channels_last for block in layout.parameters):
         delta = torch.cat([block.of(delta).flatten() for block in layout.parameters])
-    values: Numbers = delta.detach().to("cpu", torch.float32).numpy()
-    return values
+    numbers: Float32Vector = delta.detach().to("cpu", torch.float32).numpy()
+    return numbers
 
 
-def unflatten(values: Numbers | Flags, layout: Layout, like: Tensor) -> Tensor:
-    """Return numbers in logical order in the memory order of the parameters, [P], on the device of `like`."""
-    tensor = torch.from_numpy(values)
-    dtype = like.dtype if tensor.is_floating_point() else tensor.dtype
+def to_memory_order(numbers: Float32Vector | BoolVector, layout: Layout, like_tensor: Tensor) -> Tensor:
+    """Return numbers in logical order in the memory order of the parameters, [P], on the device of `like_tensor`."""
+    tensor = torch.from_numpy(numbers)
+    dtype = like_tensor.dtype if tensor.is_floating_point() else tensor.dtype
     if not any(block.channels_last for block in layout.parameters):
-        return tensor.to(like.device, dtype)
-    out = torch.empty(len(values), dtype=dtype)
+        return tensor.to(like_tensor.device, dtype)
+    tensor_in_memory_order = torch.empty(len(numbers), dtype=dtype)
     for block in layout.parameters:
-        block.of(out).copy_(tensor[block.offset : block.offset + block.size].view(block.shape))
-    return out.to(like.device)
+        block.of(tensor_in_memory_order).copy_(tensor[block.offset : block.offset + block.size].view(block.shape))
+    return tensor_in_memory_order.to(like_tensor.device)
 
 
 def draw_seed(rng: np.random.Generator) -> np.ndarray:
@@ -49,53 +49,58 @@ def shared_generator(seed: np.ndarray, block: Block) -> np.random.Generator:
     return new_generator(int(seed[0]), f"codec {block.name}")
 
 
-def count_sent(rho: float, n: int) -> int:
+def count_sent(rho: float, n_numbers: int) -> int:
     """Return how many of n numbers are sent: rho n to the nearest integer, at least one."""
-    return max(1, round(rho * n))
+    return max(1, round(rho * n_numbers))
 
 
-def draw_sent_mask(rho: float, n: int, rng: np.random.Generator) -> Positions:
+def draw_tensor_positions(rho: float, n_numbers: int, rng: np.random.Generator) -> SentPositions:
     """Draw which of n numbers are sent, `count_sent(rho, n)` of them; return their sorted positions."""
-    chosen: Positions = np.sort(rng.choice(n, count_sent(rho, n), replace=False, shuffle=False))
-    return chosen
+    sent_positions: SentPositions = np.sort(
+        rng.choice(n_numbers, count_sent(rho, n_numbers), replace=False, shuffle=False)
+    )
+    return sent_positions
 
 
-def draw_sent_positions(rho: float, layout: Layout, seed: np.ndarray) -> list[Positions]:
+def draw_sent_positions(rho: float, layout: Layout, seed: np.ndarray) -> list[SentPositions]:
     """Return the positions of the sent numbers in the flat vector, tensor by tensor."""
     return [
-        block.offset + draw_sent_mask(rho, block.size, shared_generator(seed, block)) for block in layout.parameters
+        block.offset + draw_tensor_positions(rho, block.size, shared_generator(seed, block))
+        for block in layout.parameters
     ]
 
 
-def join_arrays(parts: Sequence[np.ndarray]) -> np.ndarray:
+def join_arrays(arrays: Sequence[np.ndarray]) -> np.ndarray:
     """Return the arrays joined one after the other; an empty float32 array if there are none."""
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.float32)
+    return np.concatenate(arrays) if arrays else np.empty(0, dtype=np.float32)
 
 
-def sparse_bytes(rho: float, layout: Layout) -> int:
+def sparse_upload_bytes(rho: float, layout: Layout) -> int:
     """Return the bytes of an upload with the share rho of each tensor's numbers, and a seed for their positions."""
-    return SEED + NUMBER * sum(count_sent(rho, block.size) for block in layout.parameters)
+    return SEED_BYTES + BYTES_PER_NUMBER * sum(count_sent(rho, block.size) for block in layout.parameters)
 
 
-def gather_sent(delta: Vector, rho: float, layout: Layout, seed: np.ndarray) -> Wire:
+def gather_sent_numbers(delta: Vector, rho: float, layout: Layout, seed: np.ndarray) -> SentArrays:
     """Return the arrays to send: the seed, and the update's numbers at the positions that the seed selects."""
-    values = flatten(delta, layout)
-    return seed, join_arrays([values[positions] for positions in draw_sent_positions(rho, layout, seed)])
+    numbers = to_logical_order(delta, layout)
+    return seed, join_arrays([numbers[positions] for positions in draw_sent_positions(rho, layout, seed)])
 
 
-def scatter_sent(wire: Wire, rho: float, layout: Layout, unbiased: bool) -> Numbers:
-    """Return the inverse of `gather_sent`, with 0 if nothing was sent, [P].
+def scatter_sent_numbers(sent_arrays: SentArrays, rho: float, layout: Layout, unbiased: bool) -> Float32Vector:
+    """Return the inverse of `gather_sent_numbers`, with 0 if nothing was sent, [P].
 
     Args:
-        wire: seed and numbers.
+        sent_arrays: seed and numbers.
         rho: share of the numbers.
         layout: shapes of the network's tensors.
         unbiased: whether each tensor is scaled by the inverse of its share.
     """
-    seed, values = wire
-    out = np.zeros(layout.n_params, dtype=np.float32)
+    seed, numbers = sent_arrays
+    decoded_update = np.zeros(layout.n_params, dtype=np.float32)
     start = 0
     for block, positions in zip(layout.parameters, draw_sent_positions(rho, layout, seed), strict=True):
-        out[positions] = values[start : start + len(positions)] * (block.size / len(positions) if unbiased else 1.0)
+        decoded_update[positions] = numbers[start : start + len(positions)] * (
+            block.size / len(positions) if unbiased else 1.0
+        )
         start += len(positions)
-    return out
+    return decoded_update

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     """Show a dataset, or propose the options for a user's files. Raises `OptionError` and `DataError`."""
     if not arguments or "=" in arguments[0]:
         raise OptionError("name a dataset, a file or a folder: fedcohort data digits")
-    messages.to_terminal()
+    messages.log_to_terminal()
     choices = [argument for argument in arguments[1:] if not argument.startswith(OUT)]
     out_folder = next((argument.removeprefix(OUT) for argument in arguments if argument.startswith(OUT)), None)
     if out_folder is not None:

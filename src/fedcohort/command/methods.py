@@ -27,7 +27,7 @@ from fedcohort.signal.base import (
     Reported,
     ServerMeasured,
     Static,
-    find,
+    find_signal,
     list_signals,
     unknowable_signals,
 )
@@ -58,7 +58,7 @@ def signal_rows() -> list[str]:
     """
     lines = []
     for name in list_signals():
-        signal, oracle = find(name), " (oracle)" if name in unknowable_signals([name]) else ""
+        signal, oracle = find_signal(name), " (oracle)" if name in unknowable_signals([name]) else ""
         kind, passes = KINDS[type(signal)], getattr(signal, "passes", 0.0)
         if isinstance(signal, Static | Reported) and not signal.bytes_up:
             kind = "known to the server" if isinstance(signal, Static) else "read off the update"

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    messages.to_terminal()
+    messages.log_to_terminal()
     times = measure(arguments, Path.cwd() / "configs")
     rounds, wall_s = times["rounds"], times["wall_s"]
     stage_s = {**times["stage_s"], "rest": max(0.0, wall_s - sum(times["stage_s"].values()))}

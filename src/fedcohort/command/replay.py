@@ -23,9 +23,9 @@ from fedcohort import ranges
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
 from fedcohort.record.replayable import LoggedRound, RunLog, read_log
 from fedcohort.rng import Draws
-from fedcohort.round.backoff import NO_FAILURES, update, withhold
+from fedcohort.round.backoff import NO_FAILURES, update_backoff, withhold
 from fedcohort.selector.base import Selector
-from fedcohort.signal.base import Computed, Derived, Measured, Static, find
+from fedcohort.signal.base import Computed, Derived, Measured, Static, find_signal
 from fedcohort.startup import components, compose
 from fedcohort.types import Advice, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
 
@@ -47,11 +47,11 @@ class LoggedSelector:
 
         queried: signals that the run's selector may have queried. FedCor queries some after its warm-up only.
         """
-        from fedcohort.round.report import MAX_COLUMNS  # noqa: PLC0415 - imports torch
+        from fedcohort.round.report import MAX_SIGNAL_COLUMNS  # noqa: PLC0415 - imports torch
 
-        missing, is_wide = [], any(len(round.arrived) > MAX_COLUMNS for round in self.log.rounds)
+        missing, is_wide = [], any(len(round.arrived) > MAX_SIGNAL_COLUMNS for round in self.log.rounds)
         for name in sorted(self.selector.needs):
-            signal = find(name)
+            signal = find_signal(name)
             if is_pairwise := isinstance(signal, Derived) and signal.pairs:
                 self.pairwise |= {name}
             is_logged = name in (self.log.facts if isinstance(signal, Static) else self.log.signal_names)
@@ -61,7 +61,8 @@ class LoggedSelector:
         if missing:
             raise IncompatibleConfig(
                 f"selector={self.name} reads {', '.join(missing)}, which the log of {self.log.info.folder} doesn't "
-                f"have: whole updates, values that the server measures, and rows of more than {MAX_COLUMNS} numbers "
+                f"have: whole updates, values that the server measures, and rows of more than {MAX_SIGNAL_COLUMNS} "
+                "numbers "
                 "are not logged"
             )
         n_classes = self.log.info.class_counts.shape[1]
@@ -105,7 +106,7 @@ class LoggedSelector:
             round_s=round.round_s,
         )
         advice, self.state = self.selector.observe(self.state, outcome)
-        self.failures = update(self.failures, outcome)
+        self.failures = update_backoff(self.failures, outcome)
         return advice
 
     def _answer(self, round: LoggedRound, probe: Probe) -> ProbeResult:

@@ -63,7 +63,7 @@ def cancel_sweep(folder: Path, plan: Plan, wait_s: float) -> str:
     sys.stdout.write(f"waiting for the jobs to finish their round, at most {wait_s:g} s\n")
     sys.stdout.flush()
     lines = _end_process(folder, plan.pid, wait_s) if alive else []
-    if killed := slurm.cancel(queued, wait_s) if queued else []:
+    if killed := slurm.cancel_jobs(queued, wait_s) if queued else []:
         lines.append(f"  SLURM killed {' '.join(killed)}: not ended within {wait_s:g} s")
     for record in sweep_folder.read(folder).values():
         lines += _mark_killed(record)

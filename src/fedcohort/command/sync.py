@@ -99,6 +99,6 @@ def main(arguments: Sequence[str]) -> int:
     ranges.choice("follow", options.get("follow", "false"), "true", "false")
     wait_s = ranges.parse_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")
     where = options.get("tracking_uri"), options.get("experiment")
-    messages.to_terminal()
+    messages.log_to_terminal()
     send_run = follow_then_sync if options.get("follow") == "true" else send_missing
     return print_for_each(folders, lambda folder: send_run(folder, *where, wait_s))

@@ -29,34 +29,36 @@ class Summary(Observer):
 
     def __init__(self, *, full: bool) -> None:
         ranges.flag("full", full)
-        self._full = full
-        self._info: RunInfo | None = None
+        self._is_full = full
+        self._run_info: RunInfo | None = None
 
     def start(self, info: RunInfo) -> None:
         """Store the description of the run. Raises `IncompatibleConfig` if there is no journal."""
         require_journal(info.folder, "callback.summary")
-        self._info = info
+        self._run_info = info
 
     def observe(self, report: RoundReport) -> None:
         """Do nothing: the summary is read from the journal."""
 
     def finish(self, status: str) -> None:
         """Write `summary.json`, and print the table of a run with rounds."""
-        if self._info is None or status == "dropped":
+        if self._run_info is None or status == "dropped":
             return
-        summary = summarise(self._info, read(self._info.folder), status)
-        for line in summary["warnings"]:
-            log.warning("%s", line)
-        write_atomically(self._info.folder / SUMMARY_FILE, json.dumps(_finite(summary), indent=1, default=str) + "\n")
+        summary = summarise(self._run_info, read(self._run_info.folder), status)
+        for warning in summary["warnings"]:
+            log.warning("%s", warning)
+        write_atomically(
+            self._run_info.folder / SUMMARY_FILE, json.dumps(_nan_to_none(summary), indent=1, default=str) + "\n"
+        )
         if summary["rounds"] and not is_brief():
-            print_summary(summary, full=self._full)
+            print_summary(summary, is_full=self._is_full)
 
 
-def print_summary(summary: Mapping[str, Any], *, full: bool) -> None:
+def print_summary(summary: Mapping[str, Any], *, is_full: bool) -> None:
     """Print the table; full: with all of its rows."""
     from rich.table import Table
 
-    done, total = summary["rounds"], summary["rounds_asked"]
+    rounds_done, total_rounds = summary["rounds"], summary["rounds_asked"]
     table = Table()
     table.add_column("result")
     table.add_column("value", justify="right")
@@ -64,19 +66,19 @@ def print_summary(summary: Mapping[str, Any], *, full: bool) -> None:
         table.add_row(label, value)
     table.add_section()
     further_rows = more_rows(summary)
-    for label, value in further_rows if full else [(f"{len(further_rows)} lines more", FULL_OPTION)]:
+    for label, value in further_rows if is_full else [(f"{len(further_rows)} lines more", FULL_OPTION)]:
         table.add_row(label, value)
-    out = console()
-    ended = f"{summary['name']}: {summary['status']} after {done} of {total} rounds"
-    out.print(f"{ended}: {summary['end']}" if summary["end"] else ended, soft_wrap=True, markup=False)
-    out.print(table)
-    out.print(f"folder  {summary['folder']}", soft_wrap=True, markup=False)
+    terminal = console()
+    end_text = f"{summary['name']}: {summary['status']} after {rounds_done} of {total_rounds} rounds"
+    terminal.print(f"{end_text}: {summary['end']}" if summary["end"] else end_text, soft_wrap=True, markup=False)
+    terminal.print(table)
+    terminal.print(f"folder  {summary['folder']}", soft_wrap=True, markup=False)
 
 
-def _finite(value: object) -> object:
+def _nan_to_none(value: object) -> object:
     """Replace numbers that are not finite by None, since JSON cannot represent them."""
     if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: _nan_to_none(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_finite(item) for item in value]
+        return [_nan_to_none(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

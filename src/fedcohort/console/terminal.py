@@ -14,47 +14,49 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 UNWRAPPED_LINE_WIDTH = 500  # columns: paths and commands in a log can be copied
-_BRIEF = ContextVar("brief", default=False)
+_IS_BRIEF = ContextVar("brief", default=False)
 
 
 @contextmanager
 def print_progress_only() -> Iterator[None]:
     """Let runs print their progress only: no table of facts before it, and no table of results after it."""
-    token = _BRIEF.set(True)
+    token = _IS_BRIEF.set(True)
     try:
         yield
     finally:
-        _BRIEF.reset(token)
+        _IS_BRIEF.reset(token)
 
 
 def is_brief() -> bool:
     """Return whether runs print their progress only."""
-    return _BRIEF.get()
+    return _IS_BRIEF.get()
 
 
 def console() -> "Console":
     """Return a Rich console on the standard output. A closed pipe (`| head`) ends the run as a signal does."""
     from rich.console import Console
 
-    class Output(Console):
+    class StandardOutput(Console):
         def on_broken_pipe(self) -> None:
             discard_output()
             interrupts.note_closed_pipe()
 
-    output = Output(highlight=False)
-    return output if output.is_terminal else Output(highlight=False, width=UNWRAPPED_LINE_WIDTH)
+    standard_output = StandardOutput(highlight=False)
+    return (
+        standard_output if standard_output.is_terminal else StandardOutput(highlight=False, width=UNWRAPPED_LINE_WIDTH)
+    )
 
 
 def print_for_each(folders: Sequence[Path], describe: Callable[[Path], str]) -> int:
     """Print what `describe` returns for each folder, or its error; return 1 where there was one, else 0."""
     from rich.console import Console
 
-    out, errors = console(), Console(stderr=True, soft_wrap=True, highlight=False)
-    failed = 0
+    standard_console, error_console = console(), Console(stderr=True, soft_wrap=True, highlight=False)
+    exit_code = 0
     for folder in folders:
         try:
-            out.print(describe(folder.absolute()), soft_wrap=True, markup=False)
+            standard_console.print(describe(folder.absolute()), soft_wrap=True, markup=False)
         except FedcohortError as error:
-            errors.print(str(error), markup=False)
-            failed = 1
-    return failed
+            error_console.print(str(error), markup=False)
+            exit_code = 1
+    return exit_code

@@ -26,7 +26,7 @@ from torch.nn import functional as F
 
 from fedcohort.errors import FedcohortError
 from fedcohort.maths.gce import generalised_ce
-from fedcohort.maths.optimizers import uncompiled
+from fedcohort.maths.optimizers import uncompiled_optimizer
 
 FORWARD_BATCH = 512  # samples of a forward pass
 
@@ -136,7 +136,7 @@ def train_network(
 ) -> nn.Module:
     """Train all parameters of `network` by plain SGD, and return it; `loss` takes logits and labels of a batch."""
     network.requires_grad_(True)
-    optimizer = uncompiled(torch.optim.SGD)(network.parameters(), lr=recipe.lr)
+    optimizer = uncompiled_optimizer(torch.optim.SGD)(network.parameters(), lr=recipe.lr)
     network.train(len(labels) > 1)  # a single sample has no batch statistics
     for _ in range(recipe.epochs):
         for rows in batches(len(labels), recipe.batch, rng):

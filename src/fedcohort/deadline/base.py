@@ -19,7 +19,7 @@ LATE_CLIENTS = Requirement(
     "{option} drops late clients, and none is late with {device}, where work takes no time: all selected clients "
     "arrive, whatever its options (choose device=shifted_exponential, or deadline=wait_for_all)",
 )
-PHASES = ("down", "infer", "train", "up")  # of a client's job, in the order in which they happen
+JOB_PHASES = ("down", "infer", "train", "up")  # of a client's job, in the order in which they happen
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class PaceContext(ReadOnly):
 
     Attributes:
         round: number of the round, from 0.
-        selected: sorted ids.
+        selected_ids: sorted ids.
         units: units of local work of each client, unless a selector sets others.
         expected_all: expected timing of every client of the population, on all of its data.
         expected: expected timing of the selected clients.
     """
 
     round: int
-    selected: Ids
+    selected_ids: Ids
     units: int
     expected_all: Timing
     expected: Timing
@@ -96,15 +96,15 @@ class Deadline(Component, Protocol[S]):
         """Return the deadline that clients receive, in virtual seconds after the broadcast; by default inf, none."""
         return math.inf
 
-    def close(self, state: S, finish: Values, announced: float) -> float:
+    def close(self, state: S, finish_s: Values, announced_s: float) -> float:
         """Return when the server stops waiting, in virtual seconds after the broadcast; by default at the deadline.
 
         Args:
             state: the current state.
-            finish: seconds at which each selected client would complete all units, [m].
-            announced: the announced deadline, in seconds.
+            finish_s: seconds at which each selected client would complete all units, [m].
+            announced_s: the announced deadline, in seconds.
         """
-        return announced
+        return announced_s
 
     def describe(self, state: S) -> Mapping[str, float]:
         """Return numbers of the state that are logged after each round, by the last part of their name."""
@@ -120,80 +120,89 @@ class DeadlineOutcome(ReadOnly):
     """The clients that arrived before a round closed, the work that each completed, and its durations.
 
     Attributes:
-        units: units completed by each selected client, 0 if it is late.
-        arrived: whether each client is in time.
-        finish: seconds until each has answered with these units.
+        units_done: units completed by each selected client, 0 if it is late.
+        is_in_time: whether each client is in time.
+        finish_s: seconds until each has answered with these units.
         train_s: seconds until the round closed.
-        phases: seconds of each of `PHASES` of a client's job, by name; for a late client those of the whole job.
+        phase_s: seconds of each of `JOB_PHASES` of a client's job, by name; for a late client those of the whole job.
         units_asked: units of local work requested of each client.
-        announced: the announced deadline in seconds; inf without one.
+        announced_s: the announced deadline in seconds; inf without one.
     """
 
-    units: Ids
-    arrived: Bool[np.ndarray, "n"]
-    finish: Values
+    units_done: Ids
+    is_in_time: Bool[np.ndarray, "n"]
+    finish_s: Values
     train_s: float
-    phases: Mapping[str, Values]
+    phase_s: Mapping[str, Values]
     units_asked: Ids
-    announced: float = math.inf
+    announced_s: float = math.inf
 
 
 def compute_outcome(
     timing: Timing,
-    units: "Ids | int",
-    close: float,
+    units_asked: "Ids | int",
+    close_s: float,
     partial_work: bool,
-    announced: float = math.inf,
+    announced_s: float = math.inf,
     wall_time: Callable[[Values], Values] = lambda seconds: seconds,
 ) -> DeadlineOutcome:
     """Return which clients arrive before a round closes, and the work that each completes.
 
     A client completes its work where that fits, otherwise as many units as fit (partial_work), otherwise it is dropped.
-    A client with less than one unit is dropped. The server waits until `close` as soon as a client is dropped, and
+    A client with less than one unit is dropped. The server waits until `close_s` as soon as a client is dropped, and
     until the last answer otherwise: the full deadline is charged if any selected client misses it.
 
     Args:
         timing: seconds of each phase of the clients' jobs.
-        units: units requested, of each client or of all.
-        close: closing time in seconds.
+        units_asked: units requested, of each client or of all.
+        close_s: closing time in seconds.
         partial_work: whether late clients do as many units as fit.
-        announced: the announced deadline in seconds.
+        announced_s: the announced deadline in seconds.
         wall_time: function from the clients' seconds of work to the seconds until they are complete, where clients
             leave in between; not decreasing.
     """
-    full = wall_time(timing.finish(units))
-    done = np.where(full <= close, units, _fit(timing, units, close, wall_time) if partial_work else 0).astype(np.int64)
-    arrived = done > 0
-    finish = wall_time(timing.finish(done))
-    last_finish_s = float(finish[arrived].max(initial=0.0))
-    closed_s, requested = last_finish_s if arrived.all() else float(close), np.broadcast_to(units, done.shape)
-    phases = _phases(timing, np.where(arrived, done, requested), wall_time)
-    return DeadlineOutcome(done, arrived, finish, closed_s, phases, requested, announced)
+    full_job_s = wall_time(timing.finish_s(units_asked))
+    units_done = np.where(
+        full_job_s <= close_s,
+        units_asked,
+        _units_in_time(timing, units_asked, close_s, wall_time) if partial_work else 0,
+    ).astype(np.int64)
+    is_in_time = units_done > 0
+    finish_s = wall_time(timing.finish_s(units_done))
+    last_finish_s = float(finish_s[is_in_time].max(initial=0.0))
+    closed_s, all_units_asked = (
+        last_finish_s if is_in_time.all() else float(close_s),
+        np.broadcast_to(units_asked, units_done.shape),
+    )
+    phase_s = _phase_seconds(timing, np.where(is_in_time, units_done, all_units_asked), wall_time)
+    return DeadlineOutcome(units_done, is_in_time, finish_s, closed_s, phase_s, all_units_asked, announced_s)
 
 
-def _phases(timing: Timing, units: Ids, wall_time: Callable[[Values], Values]) -> dict[str, Values]:
-    """Return the seconds of each of `PHASES`, including those in which the client was away."""
-    ends = np.cumsum([timing.down, timing.infer, units * timing.unit, timing.up], axis=0)
-    phase_ends_s = np.array([np.zeros(len(units)), *(wall_time(end) for end in ends)])
+def _phase_seconds(timing: Timing, units_done: Ids, wall_time: Callable[[Values], Values]) -> dict[str, Values]:
+    """Return the seconds of each of `JOB_PHASES`, including those in which the client was away."""
+    work_end_s = np.cumsum([timing.down_s, timing.infer_s, units_done * timing.unit_s, timing.up_s], axis=0)
+    phase_ends_s = np.array([np.zeros(len(units_done)), *(wall_time(end_s) for end_s in work_end_s)])
     with np.errstate(invalid="ignore"):  # a client that never returns has one infinite phase and none after it
-        seconds = np.nan_to_num(np.diff(phase_ends_s, axis=0), posinf=np.inf)
-    return dict(zip(PHASES, seconds, strict=True))
+        phase_s = np.nan_to_num(np.diff(phase_ends_s, axis=0), posinf=np.inf)
+    return dict(zip(JOB_PHASES, phase_s, strict=True))
 
 
-def _fit(timing: Timing, units: "Ids | int", close: float, wall_time: Callable[[Values], Values]) -> Ids:
-    """Return the most units, of those requested, that each client completes by `close`, to a billionth of a unit.
+def _units_in_time(
+    timing: Timing, units_asked: "Ids | int", close_s: float, wall_time: Callable[[Values], Values]
+) -> Ids:
+    """Return the most units, of those requested, that each client completes by `close_s`, to a billionth of a unit.
 
     Bisection finds them: the completion time does not decrease with the units.
     """
     feasible_units, infeasible_units = (
-        np.zeros(len(timing.unit), dtype=np.int64),
-        np.zeros(len(timing.unit), dtype=np.int64) + units + 1,
+        np.zeros(len(timing.unit_s), dtype=np.int64),
+        np.zeros(len(timing.unit_s), dtype=np.int64) + units_asked + 1,
     )
     while (infeasible_units - feasible_units > 1).any():
         tried_units = (feasible_units + infeasible_units) // 2
-        in_time = wall_time(timing.finish(tried_units)) <= close + 1e-9 * timing.unit
+        is_in_time = wall_time(timing.finish_s(tried_units)) <= close_s + 1e-9 * timing.unit_s
         feasible_units, infeasible_units = (
-            np.where(in_time, tried_units, feasible_units),
-            np.where(in_time, infeasible_units, np.maximum(tried_units, feasible_units + 1)),
+            np.where(is_in_time, tried_units, feasible_units),
+            np.where(is_in_time, infeasible_units, np.maximum(tried_units, feasible_units + 1)),
         )
     return feasible_units

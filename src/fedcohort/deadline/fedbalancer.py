@@ -35,7 +35,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.component import EPOCH_TRAINING, TIMED_DEVICE, Requirement
 from fedcohort.deadline.base import Deadline, PaceContext
-from fedcohort.maths.pace_control import PaceControl, Paced, PaceState, utility
+from fedcohort.maths.pace_control import PaceControl, Paced, PaceState, pace_utility
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 DEVICE_SECONDS = Requirement(
@@ -50,7 +50,7 @@ SAME_INTERVAL = Requirement(
     "{option} has one controller with {samples} in the paper, but samples.w differs from deadline.w, so that each "
     "decides in other rounds",
 )
-MAX_WARMUP = 200  # clients whose arrival ends the warm-up, whatever the population
+MAX_WARMUP_CLIENTS = 200  # clients whose arrival ends the warm-up, whatever the population
 
 
 @dataclass(frozen=True)
@@ -105,23 +105,25 @@ class FedBalancer(Deadline[State]):
 
     def init(self, population: Population) -> State:
         """Return the deadline's state before round 0, in which no client has reported its number of samples."""
-        n = population.signals["n_train"]
-        return State(self.control.start(), n, np.full(len(n), np.nan))
+        n_train = population.signals["n_train"]
+        return State(self.control.start(), n_train, np.full(len(n_train), np.nan))
 
     def announce(self, state: State, ctx: PaceContext) -> float:
         """Return the deadline in virtual seconds after the broadcast, by Algorithm 4."""
-        arrived = int(np.isfinite(state.over).sum())
-        if self.warmup and 2 * arrived <= len(state.over) and arrived <= MAX_WARMUP:
+        n_arrived = int(np.isfinite(state.over).sum())
+        if self.warmup and 2 * n_arrived <= len(state.over) and n_arrived <= MAX_WARMUP_CLIENTS:
             return mean_job_seconds(ctx)
-        n, samples_above_threshold = state.n_train[ctx.selected], state.over[ctx.selected]
+        n_train, samples_above_threshold = state.n_train[ctx.selected_ids], state.over[ctx.selected_ids]
         epoch_s = (
-            ctx.expected.unit
-            * np.maximum(np.where(np.isnan(samples_above_threshold), n, samples_above_threshold), 1)
-            / n
+            ctx.expected.unit_s
+            * np.maximum(np.where(np.isnan(samples_above_threshold), n_train, samples_above_threshold), 1)
+            / n_train
         )
-        transfer_s = ctx.expected.probe() + ctx.expected.up
-        low, high = sorted(most_efficient_deadline(transfer_s + n * epoch_s, self.grid) for n in (1, ctx.units))
-        return low + (high - low) * state.pace.ddlr
+        transfer_s = ctx.expected.query_s() + ctx.expected.up_s
+        shortest_s, longest_s = sorted(
+            most_efficient_deadline(transfer_s + n_train * epoch_s, self.grid) for n_train in (1, ctx.units)
+        )
+        return shortest_s + (longest_s - shortest_s) * state.pace.ddlr
 
     def describe(self, state: State) -> Mapping[str, float]:
         """Return the metric ddlr, the position of the deadline between its two bounds, in [0, 1]."""
@@ -129,14 +131,16 @@ class FedBalancer(Deadline[State]):
 
     def observe(self, state: State, outcome: RoundOutcome) -> State:
         """Return the state after the controller's decision (Alg. 3), with the reports of the arrivals."""
-        signals, failed = outcome.signals, outcome.failed
-        pace = self.control.observe(state.pace, utility(signals["loss_sum"], signals["n_used"], outcome.announced_s))
+        signals, failed_ids = outcome.signals, outcome.failed
+        pace_state = self.control.observe(
+            state.pace, pace_utility(signals["loss_sum"], signals["n_used"], outcome.announced_s)
+        )
         samples_above_threshold = state.over.copy()
         samples_above_threshold[outcome.clients] = signals["loss_count"]
-        samples_above_threshold[failed] = np.where(
-            np.isnan(samples_above_threshold[failed]), np.nan, state.n_train[failed]
+        samples_above_threshold[failed_ids] = np.where(
+            np.isnan(samples_above_threshold[failed_ids]), np.nan, state.n_train[failed_ids]
         )
-        return replace(state, pace=pace, over=samples_above_threshold)
+        return replace(state, pace=pace_state, over=samples_above_threshold)
 
 
 def mean_job_seconds(ctx: PaceContext) -> float:
@@ -145,25 +149,25 @@ def mean_job_seconds(ctx: PaceContext) -> float:
     These passes are the queries of an aggregator, which every job has, and first losses, which only some of the
     selected clients compute.
     """
-    job_s = float((ctx.expected_all.finish(ctx.units) - ctx.expected_all.infer).mean())
-    return job_s + float(ctx.expected.infer.mean()) if len(ctx.selected) else job_s
+    job_s = float((ctx.expected_all.finish_s(ctx.units) - ctx.expected_all.infer_s).mean())
+    return job_s + float(ctx.expected.infer_s.mean()) if len(ctx.selected_ids) else job_s
 
 
-def most_efficient_deadline(finish: Values, grid: float | None = None) -> float:
+def most_efficient_deadline(finish_s: Values, grid_s: float | None = None) -> float:
     """Return the deadline with the most completed clients per second; the shortest of equal ones, 0 without clients.
 
     On a grid only the first deadline after a completion can be it: the next ones are longer for the same clients.
 
     Args:
-        finish: seconds at which each client would be complete, [m].
-        grid: seconds between the deadlines to try, from one on; None tries every completion.
+        finish_s: seconds at which each client would be complete, [m].
+        grid_s: seconds between the deadlines to try, from one on; None tries every completion.
     """
-    if not len(finish):
+    if not len(finish_s):
         return 0.0
-    finish_s = np.sort(finish)
-    deadlines = finish_s
-    if grid is not None:
-        steps = np.ceil(finish_s / grid) + np.array([[-1.0], [0.0], [1.0]])  # the quotient was rounded
-        deadlines = grid * np.unique(np.maximum(1.0, steps))
-    n_completed = np.searchsorted(finish_s, deadlines, side="right")
-    return float(deadlines[np.argmax(n_completed / deadlines)])
+    sorted_finish_s = np.sort(finish_s)
+    deadlines_s = sorted_finish_s
+    if grid_s is not None:
+        grid_steps = np.ceil(sorted_finish_s / grid_s) + np.array([[-1.0], [0.0], [1.0]])  # the quotient was rounded
+        deadlines_s = grid_s * np.unique(np.maximum(1.0, grid_steps))
+    n_completed = np.searchsorted(sorted_finish_s, deadlines_s, side="right")
+    return float(deadlines_s[np.argmax(n_completed / deadlines_s)])

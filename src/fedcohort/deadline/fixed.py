@@ -44,4 +44,4 @@ class Fixed(Deadline[None]):
 
     def announce(self, state: None, ctx: PaceContext) -> float:
         """Return k T in seconds: travel, inference and all units on all samples, averaged over the population."""
-        return self.k * float(ctx.expected_all.finish(ctx.units).mean())
+        return self.k * float(ctx.expected_all.finish_s(ctx.units).mean())

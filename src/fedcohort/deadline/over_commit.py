@@ -60,9 +60,9 @@ class OverCommit(Deadline[int]):
         """Return the state, which is the number of clients that the run requests in each round."""
         return population.cohort
 
-    def close(self, state: int, finish: Values, announced: float) -> float:
+    def close(self, state: int, finish_s: Values, announced_s: float) -> float:
         """Return the second at which the m-th client answers; the last client if fewer were selected, 0 without any."""
-        if not len(finish):
+        if not len(finish_s):
             return 0.0
-        m = min(len(finish), max(state, math.floor(len(finish) / self.factor + ROUNDING)))
-        return float(np.partition(finish, m - 1)[m - 1])
+        m = min(len(finish_s), max(state, math.floor(len(finish_s) / self.factor + ROUNDING)))
+        return float(np.partition(finish_s, m - 1)[m - 1])

@@ -56,9 +56,9 @@ class SmartpcQuorum(Deadline[None]):
     def init(self, population: Population) -> None:
         """Return None: a quorum has no state."""
 
-    def close(self, state: None, finish: Values, announced: float) -> float:
+    def close(self, state: None, finish_s: Values, announced_s: float) -> float:
         """Return the second after the broadcast at which the k-th client answers; 0 without clients."""
-        if not len(finish):
+        if not len(finish_s):
             return 0.0
-        k = self.max_arrivals(len(finish))
-        return float(np.partition(finish, k - 1)[k - 1])
+        k = self.max_arrivals(len(finish_s))
+        return float(np.partition(finish_s, k - 1)[k - 1])

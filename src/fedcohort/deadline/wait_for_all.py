@@ -33,6 +33,6 @@ class WaitForAll(Deadline[None]):
     def init(self, population: Population) -> None:
         """Return None, as waiting for all clients needs no state."""
 
-    def close(self, state: None, finish: Values, announced: float) -> float:
+    def close(self, state: None, finish_s: Values, announced_s: float) -> float:
         """Return the second after the broadcast at which the last client answers; 0 without clients."""
-        return float(finish.max(initial=0.0))
+        return float(finish_s.max(initial=0.0))

@@ -15,9 +15,9 @@ class Workload(ReadOnly):
     """The work that clients are asked to do, each array aligned with the ids that go with it.
 
     Attributes:
-        load: sample-times in one unit of local work. A unit is a local epoch, or a step where clients train a number of
-            steps (the mean one of the job). A whole job of E epochs over n samples has n sample-times (FLASH Sec. IV-B
-            fixes E).
+        unit_load: sample-times in one unit of local work. A unit is a local epoch, or a step where clients train a
+            number of steps (the mean one of the job). A whole job of E epochs over n samples has n sample-times (FLASH
+            Sec. IV-B fixes E).
         infer_load: sample-times of the forward passes for queries and reports, each a third of an epoch.
         units: units requested of each client.
         bytes_down: bytes of the download.
@@ -26,7 +26,7 @@ class Workload(ReadOnly):
             train E epochs, 1 where they train steps.
     """
 
-    load: Values
+    unit_load: Values
     infer_load: Values
     units: int
     bytes_down: Values
@@ -39,46 +39,47 @@ class Timing(ReadOnly):
     """Virtual seconds of each phase of the clients' jobs.
 
     Attributes:
-        down: download, [n].
-        infer: forward passes, [n].
-        unit: one unit of training, [n].
-        up: upload, [n].
+        down_s: download, [n].
+        infer_s: forward passes, [n].
+        unit_s: one unit of training, [n].
+        up_s: upload, [n].
     """
 
-    down: Values
-    infer: Values
-    unit: Values
-    up: Values
+    down_s: Values
+    infer_s: Values
+    unit_s: Values
+    up_s: Values
 
-    def finish(self, units: "Values | Ids | int") -> Values:
+    def finish_s(self, units: "Values | Ids | int") -> Values:
         """Return the seconds until a client that does `units` units has answered, [n]."""
-        total: Values = self.down + self.infer + units * self.unit + self.up
-        return total
+        total_s: Values = self.down_s + self.infer_s + units * self.unit_s + self.up_s
+        return total_s
 
-    def probe(self) -> Values:
+    def query_s(self) -> Values:
         """Return the seconds of a query, [n]: download and forward passes; the small answer takes no time."""
-        total: Values = self.down + self.infer
-        return total
+        total_s: Values = self.down_s + self.infer_s
+        return total_s
 
 
-MIN_S, MAX_S = 1e-9, 1e12  # of a whole job: a float64 clock can separate rounds of these lengths
+MIN_JOB_S, MAX_JOB_S = 1e-9, 1e12  # of a whole job: a float64 clock can separate rounds of these lengths
 
 
-def check_jobs(seconds: Values, n: Ids) -> None:
+def check_job_durations(job_s: Values, n_train: Ids) -> None:
     """Check that the expected duration of every client's whole job is neither too short nor too long for the clock.
 
     Args:
-        seconds: expected virtual seconds of each client's whole job, [n_clients].
-        n: training samples of each, [n_clients]; clients without any have no job.
+        job_s: expected virtual seconds of each client's whole job, [n_clients].
+        n_train: training samples of each, [n_clients]; clients without any have no job.
 
     Raises:
         IncompatibleConfig: a job is too short or too long.
     """
-    is_wrong = (n > 0) & ~((seconds >= MIN_S) & (seconds <= MAX_S))
-    if is_wrong.any():
-        k = int(is_wrong.argmax())
+    is_out_of_range = (n_train > 0) & ~((job_s >= MIN_JOB_S) & (job_s <= MAX_JOB_S))
+    if is_out_of_range.any():
+        client = int(is_out_of_range.argmax())
         raise IncompatibleConfig(
-            f"device: the whole job of client {k}, with {n[k]} samples, is expected to take {seconds[k]:g} virtual "
+            f"device: the whole job of client {client}, with {n_train[client]} samples, is expected to take "
+            f"{job_s[client]:g} virtual "
             f"seconds; 1e-9 to 1e12 virtual seconds are allowed. Check the unit of the device's seconds and speeds, "
             "and client.epochs or client.steps"
         )

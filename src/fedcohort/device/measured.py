@@ -16,107 +16,136 @@ from fedcohort.device.base import Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
-MIN_SPEED = 0.1  # lower bound of a link's speed, in its mean
+MIN_RELATIVE_SPEED = 0.1  # lower bound of a link's speed, in its mean
 NORMAL_GRID = np.linspace(-9.0, 9.0, 3601)  # values of a standard normal, for expectations
-GRID_WEIGHTS = np.exp(-(NORMAL_GRID**2) / 2) / np.exp(-(NORMAL_GRID**2) / 2).sum()  # their weights
-DIGITS = 4  # of a relative deviation: a million different ones would take minutes to integrate
-BLOCK = 1000  # deviations that are integrated together
+NORMAL_GRID_WEIGHTS = np.exp(-(NORMAL_GRID**2) / 2) / np.exp(-(NORMAL_GRID**2) / 2).sum()  # their weights
+DEVIATION_DECIMALS = 4  # of a relative deviation: a million different ones would take minutes to integrate
+PAIRS_PER_BLOCK = 1000  # deviations that are integrated together
 
 
 @dataclass(frozen=True)
-class Link:
+class LinkSpeeds:
     """The speeds of the clients' downlinks or uplinks, each array [clients].
 
     Attributes:
-        mean: speed in bytes a second.
-        deviation: standard deviation of the speed between rounds, bytes a second.
-        excess: mean seconds of a byte over those at the mean speed.
+        mean_speed: speed in bytes a second.
+        speed_sd: standard deviation of the speed between rounds, bytes a second.
+        mean_time_factor: mean seconds of a byte over those at the mean speed.
     """
 
-    mean: Values
-    deviation: Values
-    excess: Values
+    mean_speed: Values
+    speed_sd: Values
+    mean_time_factor: Values
 
     @classmethod
-    def from_moments(cls, mean: Values, deviation: Values) -> "Link":
+    def from_moments(cls, mean_speed: Values, speed_sd: Values) -> "LinkSpeeds":
         """Return links with these means and standard deviations of their speeds, in bytes a second, [clients]."""
-        return cls(mean, deviation, bounded_normal_moment(deviation / mean, np.full(len(mean), MIN_SPEED), power=-1))
+        return cls(
+            mean_speed,
+            speed_sd,
+            bounded_normal_moment(speed_sd / mean_speed, np.full(len(mean_speed), MIN_RELATIVE_SPEED), power=-1),
+        )
 
-    def take(self, rows: Ids) -> "Link":
+    def select_rows(self, rows: Ids) -> "LinkSpeeds":
         """Return the links of the clients in `rows`."""
-        return Link(self.mean[rows], self.deviation[rows], self.excess[rows])
+        return LinkSpeeds(self.mean_speed[rows], self.speed_sd[rows], self.mean_time_factor[rows])
 
     def expect(self, n_bytes: Values) -> Values:
         """Return the mean seconds of `n_bytes` bytes, which exceed the seconds at the mean speed."""
-        seconds: Values = n_bytes / self.mean * self.excess
-        return seconds
+        transfer_s: Values = n_bytes / self.mean_speed * self.mean_time_factor
+        return transfer_s
 
-    def sample(self, n_bytes: Values, z: Values) -> Values:
+    def sample(self, n_bytes: Values, normal_draws: Values) -> Values:
         """Return the seconds of `n_bytes` bytes, given standard normal draws z."""
-        seconds: Values = n_bytes / np.maximum(MIN_SPEED * self.mean, self.mean + z * self.deviation)
-        return seconds
+        transfer_s: Values = n_bytes / np.maximum(
+            MIN_RELATIVE_SPEED * self.mean_speed, self.mean_speed + normal_draws * self.speed_sd
+        )
+        return transfer_s
 
 
 @dataclass(frozen=True)
-class Speeds:
+class DeviceSpeeds:
     """The measured seconds of training and the link speeds of some clients, each array [clients].
 
     Attributes:
-        mean: seconds of training on a sample.
-        deviation: standard deviation of these seconds between rounds.
-        least: lower bound of the seconds in any round.
-        expected: mean of the bounded draws, in seconds.
-        down: downlink.
-        up: uplink.
+        mean_s: seconds of training on a sample.
+        deviation_s: standard deviation of these seconds between rounds.
+        min_s: lower bound of the seconds in any round.
+        expected_s: mean of the bounded draws, in seconds.
+        downlink: downlink.
+        uplink: uplink.
     """
 
-    mean: Values
-    deviation: Values
-    least: Values
-    expected: Values
-    down: Link
-    up: Link
+    mean_s: Values
+    deviation_s: Values
+    min_s: Values
+    expected_s: Values
+    downlink: LinkSpeeds
+    uplink: LinkSpeeds
 
     @classmethod
-    def from_moments(cls, mean: Values, deviation: Values, least: Values, down: Link, up: Link) -> "Speeds":
+    def from_moments(
+        cls, mean_s: Values, deviation_s: Values, min_s: Values, downlink: LinkSpeeds, uplink: LinkSpeeds
+    ) -> "DeviceSpeeds":
         """Return clients with these means and standard deviations of seconds per sample, and these links."""
         return cls(
-            mean, deviation, least, mean * bounded_normal_moment(deviation / mean, least / mean, power=1), down, up
+            mean_s,
+            deviation_s,
+            min_s,
+            mean_s * bounded_normal_moment(deviation_s / mean_s, min_s / mean_s, power=1),
+            downlink,
+            uplink,
         )
 
-    def take(self, rows: Ids) -> "Speeds":
+    def select_rows(self, rows: Ids) -> "DeviceSpeeds":
         """Return the speeds of the clients in `rows`."""
-        mean, deviation, least, expected = self.mean[rows], self.deviation[rows], self.least[rows], self.expected[rows]
-        return Speeds(mean, deviation, least, expected, self.down.take(rows), self.up.take(rows))
+        mean_s, deviation_s, min_s, expected_s = (
+            self.mean_s[rows],
+            self.deviation_s[rows],
+            self.min_s[rows],
+            self.expected_s[rows],
+        )
+        return DeviceSpeeds(
+            mean_s, deviation_s, min_s, expected_s, self.downlink.select_rows(rows), self.uplink.select_rows(rows)
+        )
 
     def expect(self, work: Workload) -> Timing:
         """Return the seconds of each phase of the work, as means over rounds."""
-        return self._timing(work, self.expected, self.down.expect(work.bytes_down), self.up.expect(work.bytes_up))
+        return self._timing(
+            work, self.expected_s, self.downlink.expect(work.bytes_down), self.uplink.expect(work.bytes_up)
+        )
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Return the seconds in the round of `draws`, for the clients with these ids."""
-        train, down, up = (
+        train_draws, down_draws, up_draws = (
             draws.generator(purpose).standard_normal(draws.n_clients)[clients]
             for purpose in ("latency", "download", "upload")
         )
-        seconds = np.maximum(self.least, self.mean + train * self.deviation)
-        return self._timing(work, seconds, self.down.sample(work.bytes_down, down), self.up.sample(work.bytes_up, up))
+        sample_s = np.maximum(self.min_s, self.mean_s + train_draws * self.deviation_s)
+        return self._timing(
+            work,
+            sample_s,
+            self.downlink.sample(work.bytes_down, down_draws),
+            self.uplink.sample(work.bytes_up, up_draws),
+        )
 
-    def _timing(self, work: Workload, seconds: Values, down: Values, up: Values) -> Timing:
-        sample_s = work.epochs * seconds  # of a sample-time
-        return Timing(down=down, infer=work.infer_load * sample_s, unit=work.load * sample_s, up=up)
+    def _timing(self, work: Workload, seconds_per_sample: Values, down_s: Values, up_s: Values) -> Timing:
+        sample_s = work.epochs * seconds_per_sample  # of a sample-time
+        return Timing(down_s=down_s, infer_s=work.infer_load * sample_s, unit_s=work.unit_load * sample_s, up_s=up_s)
 
 
-def bounded_normal_moment(deviation: Values, least: Values, power: int) -> Values:
+def bounded_normal_moment(deviation: Values, lower_bound: Values, power: int) -> Values:
     """Return E[max(least, 1 + deviation Z)^power], Z standard normal, by the trapezoidal rule, [clients]."""
-    pairs = deviation.round(DIGITS) + 1j * least  # complex numbers, as rows would take much longer to sort
-    distinct_pairs, pair_index = np.unique(pairs, return_inverse=True)
-    means = np.empty(len(distinct_pairs))
-    for start in range(0, len(distinct_pairs), BLOCK):
-        block = distinct_pairs[start : start + BLOCK, None]
-        bounded_powers = np.maximum(block.imag, 1.0 + block.real * NORMAL_GRID) ** power
-        means[start : start + BLOCK] = (bounded_powers * GRID_WEIGHTS).sum(
+    bound_pairs = (
+        deviation.round(DEVIATION_DECIMALS) + 1j * lower_bound
+    )  # complex numbers, as rows would take much longer to sort
+    distinct_pairs, pair_index = np.unique(bound_pairs, return_inverse=True)
+    moment_by_pair = np.empty(len(distinct_pairs))
+    for first_pair in range(0, len(distinct_pairs), PAIRS_PER_BLOCK):
+        pair_block = distinct_pairs[first_pair : first_pair + PAIRS_PER_BLOCK, None]
+        bounded_powers = np.maximum(pair_block.imag, 1.0 + pair_block.real * NORMAL_GRID) ** power
+        moment_by_pair[first_pair : first_pair + PAIRS_PER_BLOCK] = (bounded_powers * NORMAL_GRID_WEIGHTS).sum(
             axis=1
         )  # a matrix product would round by its size
-    by_client: Values = means[pair_index]
-    return by_client
+    moment_by_client: Values = moment_by_pair[pair_index]
+    return moment_by_client

@@ -30,13 +30,13 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.device.base import Device, Timing, Workload
-from fedcohort.device.measured import Link, Speeds
+from fedcohort.device.measured import DeviceSpeeds, LinkSpeeds
 from fedcohort.errors import OptionError
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
 
-KIB = 1024.0
-MIN_MS = 1.0  # shortest time of a batch
+BYTES_PER_KIB = 1024.0
+MIN_BATCH_MS = 1.0  # shortest time of a batch
 
 
 @dataclass(frozen=True)
@@ -44,26 +44,26 @@ class BatchTime:
     """The measured training time of a batch of one network on three phones.
 
     Attributes:
-        batch: samples of a batch.
-        ms: mean and standard deviation of a batch's milliseconds, on a Nexus 6, a Redmi Note 8 and a Galaxy Note 10.
-            They stand for phones like a Nexus S, a Redmi Note 7 Pro and a Pixel 4.
+        batch_size: samples of a batch.
+        phone_ms: mean and standard deviation of a batch's milliseconds, on a Nexus 6, a Redmi Note 8 and a Galaxy Note
+            10. They stand for phones like a Nexus S, a Redmi Note 7 Pro and a Pixel 4.
     """
 
-    batch: int
-    ms: tuple[tuple[float, float], ...]
+    batch_size: int
+    phone_ms: tuple[tuple[float, float], ...]
 
 
-FEMNIST = BatchTime(10, ((1642.0, 99.5), (588.0, 23.9), (179.0, 2.3)))
-HAR = 25305880 / 26414840  # of FEMNIST's milliseconds
+FEMNIST_TIME = BatchTime(10, ((1642.0, 99.5), (588.0, 23.9), (179.0, 2.3)))
+HAR_RATIO = 25305880 / 26414840  # of FEMNIST's milliseconds
 BATCH_TIMES: Mapping[str, BatchTime] = {
-    "femnist": FEMNIST,
+    "femnist": FEMNIST_TIME,
     "celeba": BatchTime(10, ((5392.0, 982.5), (1355.0, 54.6), (561.0, 20.3))),
     "reddit": BatchTime(10, ((2596.0, 335.5), (916.0, 20.6), (527.7, 49.0))),
     "shakespeare": BatchTime(100, ((28621.0, 1720.7), (13579.0, 104.6), (10681.0, 125.6))),
-    "har": BatchTime(10, tuple((HAR * mean, HAR * deviation) for mean, deviation in FEMNIST.ms)),
+    "har": BatchTime(10, tuple((HAR_RATIO * mean, HAR_RATIO * deviation) for mean, deviation in FEMNIST_TIME.phone_ms)),
 }
 
-LINKS = np.array(  # of nineteen people, KiB a second: mean and deviation down, mean and deviation up
+LINK_SPEEDS = np.array(  # of nineteen people, KiB a second: mean and deviation down, mean and deviation up
     [
         (7491.40, 3369.30, 4935.20, 2767.32),
         (4054.80, 1819.53, 3006.20, 890.08),
@@ -86,7 +86,10 @@ LINKS = np.array(  # of nineteen people, KiB a second: mean and deviation down, 
         (3176.81, 1837.99, 430.97, 157.73),
     ]
 )
-DOWN, UP = Link.from_moments(*(KIB * LINKS[:, :2].T)), Link.from_moments(*(KIB * LINKS[:, 2:].T))
+DOWNLINKS, UPLINKS = (
+    LinkSpeeds.from_moments(*(BYTES_PER_KIB * LINK_SPEEDS[:, :2].T)),
+    LinkSpeeds.from_moments(*(BYTES_PER_KIB * LINK_SPEEDS[:, 2:].T)),
+)
 
 
 @dataclass(frozen=True)
@@ -120,13 +123,17 @@ class Phones(Device):
         """Return the seconds of each phase of the work in one round, with the random speeds of `draws`."""
         return self._speeds(clients, draws).sample(clients, work, draws)
 
-    def _speeds(self, clients: Ids, draws: Draws) -> Speeds:
-        run_draws, time = draws.once(), BATCH_TIMES[self.workload]
+    def _speeds(self, clients: Ids, draws: Draws) -> DeviceSpeeds:
+        run_draws, batch_time = draws.once(), BATCH_TIMES[self.workload]
         cumulative_proportions = np.cumsum(self.proportions)
         phone_class = np.searchsorted(
             cumulative_proportions / cumulative_proportions[-1], run_draws.uniform("phone")[clients], side="right"
         )
-        link_index = (len(LINKS) * run_draws.uniform("link")[clients]).astype(np.int64)
-        mean, deviation = (self.scale / (1000 * time.batch) * np.array(time.ms)[phone_class]).T
-        least = np.full(len(clients), MIN_MS * self.scale / (1000 * time.batch))
-        return Speeds.from_moments(mean, deviation, least, DOWN.take(link_index), UP.take(link_index))
+        link_index = (len(LINK_SPEEDS) * run_draws.uniform("link")[clients]).astype(np.int64)
+        mean_s, deviation_s = (
+            self.scale / (1000 * batch_time.batch_size) * np.array(batch_time.phone_ms)[phone_class]
+        ).T
+        min_s = np.full(len(clients), MIN_BATCH_MS * self.scale / (1000 * batch_time.batch_size))
+        return DeviceSpeeds.from_moments(
+            mean_s, deviation_s, min_s, DOWNLINKS.select_rows(link_index), UPLINKS.select_rows(link_index)
+        )

@@ -67,7 +67,12 @@ class ShiftedExponential(Device):
         client_lambdas: Values = self.lam * draws.once().exponential("device")[clients]
         return client_lambdas
 
-    def _timing(self, work: Workload, factor: Values) -> Timing:
-        zero_seconds = np.zeros(len(factor))
-        seconds = factor * self.unit_s
-        return Timing(down=zero_seconds, infer=work.infer_load * seconds, unit=work.load * seconds, up=zero_seconds)
+    def _timing(self, work: Workload, seconds_factor: Values) -> Timing:
+        zero_seconds = np.zeros(len(seconds_factor))
+        unit_seconds = seconds_factor * self.unit_s
+        return Timing(
+            down_s=zero_seconds,
+            infer_s=work.infer_load * unit_seconds,
+            unit_s=work.unit_load * unit_seconds,
+            up_s=zero_seconds,
+        )

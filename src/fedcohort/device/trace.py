@@ -7,8 +7,8 @@
     python train.py device=trace device.path=devices.csv device.unit=kbit/s
 
 Client k is the k-th device in the order of names: numbers by value, texts alphabetically, without gaps where names are
-numbers from 0 or 1. With draw=true a device is drawn for each client once a run. Speeds are drawn for each client and
-round where the table has columns of deviations.
+numbers from 0 or 1. With draw=true a device is drawn for each client once a run. DeviceSpeeds are drawn for each client
+and round where the table has columns of deviations.
 
 Departures from the paper: none (no paper). `benchmarks/fedscale_devices.py` makes such a table of FedScale's file.
 """
@@ -21,16 +21,20 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.dataset import trace_table
 from fedcohort.device.base import Device, Timing, Workload
-from fedcohort.device.measured import MIN_SPEED, Link, Speeds
+from fedcohort.device.measured import MIN_RELATIVE_SPEED, DeviceSpeeds, LinkSpeeds
 from fedcohort.errors import DataError
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
 
 UNIT_BYTES = {"KiB/s": 1024.0, "kB/s": 1000.0, "kbit/s": 125.0, "bytes/s": 1.0}
-CLIENT = "client"  # the option that names the column of names
-MEANS = ("seconds", "down", "up")
-DEVIATIONS = ("seconds_cv", "down_cv", "up_cv")
-SECONDS, SPEEDS, SPREADS = "[1e-12, 1e9]", "[1e-6, 1e15]", "[0, 100]"  # of the columns; products stay finite
+CLIENT_OPTION = "client"  # the option that names the column of names
+MEAN_OPTIONS = ("seconds", "down", "up")
+DEVIATION_OPTIONS = ("seconds_cv", "down_cv", "up_cv")
+SECONDS_RANGE, SPEED_RANGE, DEVIATION_RANGE = (
+    "[1e-12, 1e9]",
+    "[1e-6, 1e15]",
+    "[0, 100]",
+)  # of the columns; products stay finite
 
 
 @dataclass(frozen=True)
@@ -65,14 +69,16 @@ class Trace(Device):
 
     def __post_init__(self) -> None:
         trace_table.check_path(self.path)
-        for option in (CLIENT, *MEANS):
+        for option in (CLIENT_OPTION, *MEAN_OPTIONS):
             ranges.text(option, getattr(self, option))
-        for option in DEVIATIONS:
+        for option in DEVIATION_OPTIONS:
             ranges.text(option, getattr(self, option), allow_null=True)
-        for link in ("down", "up"):  # both directions may have the same column
-            ranges.check_distinct_columns({name: getattr(self, name) for name in (CLIENT, "seconds", link)})
-            for option in DEVIATIONS:
-                ranges.check_distinct_columns({name: getattr(self, name) for name in (CLIENT, "seconds", link, option)})
+        for direction in ("down", "up"):  # both directions may have the same column
+            ranges.check_distinct_columns({name: getattr(self, name) for name in (CLIENT_OPTION, "seconds", direction)})
+            for option in DEVIATION_OPTIONS:
+                ranges.check_distinct_columns(
+                    {name: getattr(self, name) for name in (CLIENT_OPTION, "seconds", direction, option)}
+                )
         ranges.integer("batch", self.batch, "[1, 1e9]", allow_null=True)
         ranges.choice("unit", self.unit, *UNIT_BYTES)
         ranges.flag("draw", self.draw)
@@ -83,55 +89,61 @@ class Trace(Device):
         Raises:
             DataError: the table has an error.
         """
-        return self._table[0].take(self._rows(clients, draws)).expect(work)
+        return self._table[0].select_rows(self._rows_of_clients(clients, draws)).expect(work)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Return the seconds of each phase of the work in one round, with the random speeds of `draws`."""
-        return self._table[0].take(self._rows(clients, draws)).sample(clients, work, draws)
+        return self._table[0].select_rows(self._rows_of_clients(clients, draws)).sample(clients, work, draws)
 
-    def _rows(self, clients: Ids, draws: Draws) -> Ids:
+    def _rows_of_clients(self, clients: Ids, draws: Draws) -> Ids:
         """Return the row of the device that stands for each client, in the order of device names, [len(clients)]."""
-        speeds, (complete, missing) = self._table
-        n_rows = len(speeds.mean)
+        speeds, (n_clients_without_gap, gap_message) = self._table
+        n_rows = len(speeds.mean_s)
         if self.draw:
-            rows: Ids = (n_rows * draws.once().uniform("device")[clients]).astype(np.int64)
-            return rows
+            device_rows: Ids = (n_rows * draws.once().uniform("device")[clients]).astype(np.int64)
+            return device_rows
         if n_rows < draws.n_clients:
             raise DataError(
                 f"device.path: {self.path} has {n_rows} rows, too few for {draws.n_clients} clients: device.draw=true "
                 "draws one for each"
             )
-        if draws.n_clients > complete:
-            raise DataError(f"{missing}, or set device.draw=true, which draws a row for each client")
+        if draws.n_clients > n_clients_without_gap:
+            raise DataError(f"{gap_message}, or set device.draw=true, which draws a row for each client")
         return clients
 
     def _column_range(self, option: str) -> tuple[str, str]:
         """Return the interval and the unit of the numbers in an option's column."""
-        if option in DEVIATIONS:
-            return SPREADS, "times the mean"
-        return (SECONDS, "seconds") if option == "seconds" else (SPEEDS, self.unit)
+        if option in DEVIATION_OPTIONS:
+            return DEVIATION_RANGE, "times the mean"
+        return (SECONDS_RANGE, "seconds") if option == "seconds" else (SPEED_RANGE, self.unit)
 
     @cached_property
-    def _table(self) -> tuple[Speeds, tuple[float, str]]:
+    def _table(self) -> tuple[DeviceSpeeds, tuple[float, str]]:
         """Read the speeds of each device in the order of names, and the first missing number of a device.
 
         Expectations are computed once.
         """
-        columns_of_options = {option: getattr(self, option) for option in (CLIENT, *DEVIATIONS, *MEANS)}
+        columns_of_options = {
+            option: getattr(self, option) for option in (CLIENT_OPTION, *DEVIATION_OPTIONS, *MEAN_OPTIONS)
+        }
         table = trace_table.read_table("device", self.path, columns_of_options)
-        order, counts, gap = trace_table.sort_by_name(table, self.client)
-        if (counts > 1).any():
-            first, repeated_row = order[np.cumsum(counts)[counts.argmax()] - counts.max() :][:2]
-            raise DataError(f"device.{CLIENT}: {self.path}: row {repeated_row} has the name of row {first}")
+        row_order, device_rows, name_gap = trace_table.sort_by_name(table, self.client)
+        if (device_rows > 1).any():
+            first_row, second_row = row_order[np.cumsum(device_rows)[device_rows.argmax()] - device_rows.max() :][:2]
+            raise DataError(f"device.{CLIENT_OPTION}: {self.path}: row {second_row} has the name of row {first_row}")
         columns = {}
-        for option in (*MEANS, *DEVIATIONS):
+        for option in (*MEAN_OPTIONS, *DEVIATION_OPTIONS):
             column = getattr(self, option)
-            columns[option] = np.zeros(len(order))
+            columns[option] = np.zeros(len(row_order))
             if column is not None:
-                columns[option] = trace_table.read_numbers(table, column, *self._column_range(option))[order]
-        mean, unit_bytes = columns["seconds"] / (self.batch or 1), UNIT_BYTES[self.unit]
-        down, up = (
-            Link.from_moments(columns[link] * unit_bytes, columns[f"{link}_cv"] * (columns[link] * unit_bytes))
-            for link in ("down", "up")
+                columns[option] = trace_table.read_numbers(table, column, *self._column_range(option))[row_order]
+        mean_s, unit_bytes = columns["seconds"] / (self.batch or 1), UNIT_BYTES[self.unit]
+        downlinks, uplinks = (
+            LinkSpeeds.from_moments(
+                columns[direction] * unit_bytes, columns[f"{direction}_cv"] * (columns[direction] * unit_bytes)
+            )
+            for direction in ("down", "up")
         )
-        return Speeds.from_moments(mean, columns["seconds_cv"] * mean, MIN_SPEED * mean, down, up), gap
+        return DeviceSpeeds.from_moments(
+            mean_s, columns["seconds_cv"] * mean_s, MIN_RELATIVE_SPEED * mean_s, downlinks, uplinks
+        ), name_gap

@@ -14,7 +14,7 @@ from fedcohort.data.row_hashes import row_hashes
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.rng import Draws, RekeyedGenerator
 
-Inputs = Float[np.ndarray, "samples *shape"]
+InputArray = Float[np.ndarray, "samples *shape"]
 
 
 class FeatureNoise(Component, Protocol):
@@ -29,37 +29,39 @@ class FeatureNoise(Component, Protocol):
         return
 
     @abstractmethod
-    def disturb(self, x: Inputs, level: float, rng: np.random.Generator) -> Inputs:
+    def disturb(self, x: InputArray, noise_level: float, rng: np.random.Generator) -> InputArray:
         """Return the client's disturbed inputs, of the same shape and type.
 
         Args:
             x: inputs of the client, [n, *shape]; not changed in place.
-            level: positive level of the client's noise.
+            noise_level: positive level of the client's noise.
             rng: generator of this client.
         """
 
 
 @dataclass(frozen=True)
-class Disturbance:
+class InputDisturbance:
     """The noise that was added to the clients' inputs before a run.
 
     Attributes:
-        levels: level of each client's noise.
-        before: hashes (`data.row_hashes`) of the disturbed rows before the noise.
+        noise_levels: level of each client's noise.
+        clean_row_hashes: hashes (`data.row_hashes`) of the disturbed rows before the noise.
     """
 
-    levels: Float64[np.ndarray, "clients"]
-    before: UInt64[np.ndarray, "rows"]
+    noise_levels: Float64[np.ndarray, "clients"]
+    clean_row_hashes: UInt64[np.ndarray, "rows"]
 
 
-def disturb_clients(noise: FeatureNoise, parts: Sequence[tuple[np.ndarray, Ragged]], seed: int) -> Disturbance | None:
+def disturb_clients(
+    feature_noise: FeatureNoise, input_parts: Sequence[tuple[np.ndarray, Ragged]], seed: int
+) -> InputDisturbance | None:
     """Disturb the clients' inputs in place, so that memory does not hold them twice.
 
     A client's disturbed inputs are a function of the seed, the client and its inputs.
 
     Args:
-        noise: the kind of feature noise.
-        parts: inputs [N, ...] with each client's rows: T of all clients, then V.
+        feature_noise: the kind of feature noise.
+        input_parts: inputs [N, ...] with each client's rows: T of all clients, then V.
         seed: the option `data_seed`.
 
     Returns:
@@ -68,20 +70,24 @@ def disturb_clients(noise: FeatureNoise, parts: Sequence[tuple[np.ndarray, Ragge
     Raises:
         IncompatibleConfig: the noise does not apply to these inputs.
     """
-    levels = noise.levels(Draws(seed, len(parts[0][1])))
-    noisy_clients, rekeyed = np.flatnonzero(levels > 0).tolist(), RekeyedGenerator()
-    if not noisy_clients:
+    noise_levels = feature_noise.levels(Draws(seed, len(input_parts[0][1])))
+    noisy_client_ids, client_generator = np.flatnonzero(noise_levels > 0).tolist(), RekeyedGenerator()
+    if not noisy_client_ids:
         return None
-    first, _ = parts[0]
-    if first.dtype.kind != "f":
-        hint = "; set dataset.pixels=float32 if the dataset has this option" if first.dtype == np.uint8 else ""
-        raise IncompatibleConfig(f"feature_noise needs real numbers, but the inputs are of type {first.dtype}{hint}")
-    noise.check(first.shape[1:])
-    before = []
-    for k in noisy_clients:
-        rng = rekeyed.rekey(seed, "feature_draw", client=k)
-        for x, clients in parts:
-            rows = slice(clients.offsets[k], clients.offsets[k + 1])
-            before.append(row_hashes(x[rows]))
-            x[rows] = noise.disturb(x[rows], levels[k], rng)
-    return Disturbance(levels, np.concatenate(before))
+    first_inputs, _ = input_parts[0]
+    if first_inputs.dtype.kind != "f":
+        pixels_hint = (
+            "; set dataset.pixels=float32 if the dataset has this option" if first_inputs.dtype == np.uint8 else ""
+        )
+        raise IncompatibleConfig(
+            f"feature_noise needs real numbers, but the inputs are of type {first_inputs.dtype}{pixels_hint}"
+        )
+    feature_noise.check(first_inputs.shape[1:])
+    clean_row_hashes = []
+    for client in noisy_client_ids:
+        rng = client_generator.rekey(seed, "feature_draw", client=client)
+        for inputs, client_rows in input_parts:
+            rows = slice(client_rows.offsets[client], client_rows.offsets[client + 1])
+            clean_row_hashes.append(row_hashes(inputs[rows]))
+            inputs[rows] = feature_noise.disturb(inputs[rows], noise_levels[client], rng)
+    return InputDisturbance(noise_levels, np.concatenate(clean_row_hashes))

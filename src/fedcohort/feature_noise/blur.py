@@ -12,7 +12,7 @@ Departures from the paper: there is no paper; blurs are among the corruptions of
 import numpy as np
 
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.feature_noise.base import FeatureNoise, Inputs
+from fedcohort.feature_noise.base import FeatureNoise, InputArray
 from fedcohort.feature_noise.levels import DrawnLevels
 
 
@@ -26,9 +26,9 @@ class Blur(DrawnLevels, FeatureNoise):
                 f"feature_noise=blur needs images [channels, height, width], but inputs have the shape {list(shape)}"
             )
 
-    def disturb(self, x: Inputs, level: float, rng: np.random.Generator) -> Inputs:
+    def disturb(self, x: InputArray, noise_level: float, rng: np.random.Generator) -> InputArray:
         """Return the blurred images; `rng` is not used."""
         from scipy.ndimage import gaussian_filter1d
 
-        blurred: Inputs = gaussian_filter1d(gaussian_filter1d(x, level, axis=-1), level, axis=-2)
-        return blurred
+        blurred_images: InputArray = gaussian_filter1d(gaussian_filter1d(x, noise_level, axis=-1), noise_level, axis=-2)
+        return blurred_images

@@ -13,16 +13,16 @@ client's strength does not depend on its id.
 
 import numpy as np
 
-from fedcohort.feature_noise.base import FeatureNoise, Inputs
+from fedcohort.feature_noise.base import FeatureNoise, InputArray
 from fedcohort.feature_noise.levels import DrawnLevels
 
 
 class Gaussian(DrawnLevels, FeatureNoise):
     """Gaussian noise added to clients' inputs, a feature noise; the level is its standard deviation."""
 
-    def disturb(self, x: Inputs, level: float, rng: np.random.Generator) -> Inputs:
-        """Return the client's inputs plus normal noise of standard deviation `level`."""
-        noise = rng.standard_normal(x.shape, dtype=np.float32)
-        noise *= np.float32(level)
-        noise += x
-        return noise
+    def disturb(self, x: InputArray, noise_level: float, rng: np.random.Generator) -> InputArray:
+        """Return the client's inputs plus normal noise of standard deviation `noise_level`."""
+        noisy_inputs = rng.standard_normal(x.shape, dtype=np.float32)
+        noisy_inputs *= np.float32(noise_level)
+        noisy_inputs += x
+        return noisy_inputs

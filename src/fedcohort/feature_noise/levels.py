@@ -36,7 +36,7 @@ class DrawnLevels:
         """Draw the level of each client's feature noise, [n_clients], once per run."""
         if self.law == "uniform":
             return self.sigma * draws.once().uniform("feature_noise")
-        order = draws.once().generator("feature_noise").permutation(draws.n_clients)
-        levels = np.zeros(draws.n_clients)
-        levels[order[: round(self.share * draws.n_clients)]] = self.sigma
-        return levels
+        client_order = draws.once().generator("feature_noise").permutation(draws.n_clients)
+        noise_levels = np.zeros(draws.n_clients)
+        noise_levels[client_order[: round(self.share * draws.n_clients)]] = self.sigma
+        return noise_levels

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.feature_noise.base import FeatureNoise, Inputs
+from fedcohort.feature_noise.base import FeatureNoise, InputArray
 from fedcohort.rng import Draws
 
 
@@ -20,6 +20,6 @@ class NoFeatureNoise(FeatureNoise):
         """Return the level 0 of feature noise for every client, [n_clients]."""
         return np.zeros(draws.n_clients)
 
-    def disturb(self, x: Inputs, level: float, rng: np.random.Generator) -> Inputs:
+    def disturb(self, x: InputArray, noise_level: float, rng: np.random.Generator) -> InputArray:
         """Return the client's inputs unchanged."""
         return x

@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 
-def fedcohort_command(verb: str) -> str:
+def fedcohort_command(subcommand: str) -> str:
     """Return the `fedcohort` command with a verb, or `python -m fedcohort` if the script is not installed."""
-    script = Path(sys.executable).with_name("fedcohort")
+    script_path = Path(sys.executable).with_name("fedcohort")
     return (
-        f"{program_command('fedcohort')} {verb}"
-        if script.exists()
-        else f"{program_command('python')} -m fedcohort {verb}"
+        f"{program_command('fedcohort')} {subcommand}"
+        if script_path.exists()
+        else f"{program_command('python')} -m fedcohort {subcommand}"
     )
 
 

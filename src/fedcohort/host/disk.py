@@ -28,9 +28,10 @@ def disk_errors_in_one_line(folder: Path) -> Iterator[None]:
     except OSError as error:
         if not is_disk_refusal(error):
             raise
-        where = error.filename or folder
+        path_of_error = error.filename or folder
         raise DiskError(
-            f"{where} could not be written ({error.strerror or error}). Files saved before are intact: free disk space "
+            f"{path_of_error} could not be written ({error.strerror or error}). Files saved before are intact: free "
+            "disk space "
             "and resume with resume=true"
         ) from error
 
@@ -42,34 +43,34 @@ def replace_atomically(path: Path) -> Iterator[Path]:
     Only this function uses the draft's name. A draft of a killed process, or a link of this name, is removed first, so
     that nothing outside the folder is written to. If `path` is a link, the link is replaced.
     """
-    draft = path.with_name(f".{path.name}.fedcohort-draft")
-    draft.unlink(missing_ok=True)
+    draft_path = path.with_name(f".{path.name}.fedcohort-draft")
+    draft_path.unlink(missing_ok=True)
     try:
-        yield draft
-        os.replace(draft, path)
+        yield draft_path
+        os.replace(draft_path, path)
     except BaseException:
         with suppress(OSError):
-            draft.unlink(missing_ok=True)
+            draft_path.unlink(missing_ok=True)
         raise
 
 
-def check_outputs(folder: Path, names: Iterable[str], page: str, mark: str) -> None:
+def check_outputs(folder: Path, output_names: Iterable[str], page_name: str, page_mark: str) -> None:
     """Check that a command that writes into `folder` replaces only files that it wrote before.
 
     Args:
         folder: the folder, which need not exist.
-        names: names of the files that the command writes or removes.
-        page: the file that shows whether this command wrote it.
-        mark: a text that each such page contains.
+        output_names: names of the files that the command writes or removes.
+        page_name: the file that shows whether this command wrote it.
+        page_mark: a text that each such page contains.
 
     Raises:
         OptionError: one of the files exists, and this command did not write the page.
     """
-    existing_name = next((name for name in names if os.path.lexists(folder / name)), None)
+    existing_name = next((name for name in output_names if os.path.lexists(folder / name)), None)
     if existing_name is None:
         return
     try:
-        is_output = (folder / page).is_file() and mark in (folder / page).read_text()
+        is_output = (folder / page_name).is_file() and page_mark in (folder / page_name).read_text()
     except (OSError, ValueError):
         is_output = False
     if not is_output:
@@ -89,14 +90,14 @@ def is_file(path: Path) -> bool:
     Raises `DamagedFile` for a folder, a broken link, a named pipe or a device, as reading a pipe may not end.
     """
     try:
-        mode = path.stat().st_mode
+        file_mode = path.stat().st_mode
     except FileNotFoundError:
         if path.is_symlink():
             raise DamagedFile(f"{path} is damaged: it is a link to nothing. Restore the file from a copy") from None
         return False
     except OSError as error:
         raise DamagedFile(f"{path} is damaged: it can't be read ({error.strerror})") from error
-    if not stat.S_ISREG(mode):
-        kind = "a folder" if stat.S_ISDIR(mode) else "a named pipe, a socket or a device"
-        raise DamagedFile(f"{path} is damaged: it is {kind} and no file. Restore the file from a copy")
+    if not stat.S_ISREG(file_mode):
+        kind_of_path = "a folder" if stat.S_ISDIR(file_mode) else "a named pipe, a socket or a device"
+        raise DamagedFile(f"{path} is damaged: it is {kind_of_path} and no file. Restore the file from a copy")
     return True

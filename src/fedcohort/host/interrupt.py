@@ -24,13 +24,13 @@ from fedcohort.host.standard_output import discard_output, is_output_closed
 
 log = logging.getLogger("fedcohort")
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 CLUSTER_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)  # signals of launchers: submitit requeues a job, and ends it
 CLOSED_PIPE_CODE = 128 + signal.SIGPIPE
 STOPPED_BEFORE_TRAINING = "stopped before a round was trained"
 
 
-class Stop(KeyboardInterrupt):
+class StopSignal(KeyboardInterrupt):
     """An exception that ends the process at once; code: its exit code."""
 
     def __init__(self, code: int) -> None:
@@ -38,7 +38,7 @@ class Stop(KeyboardInterrupt):
         self.code = code
 
 
-class Stopped(SystemExit):
+class StoppedRun(SystemExit):
     """An exception for a run that a signal ended after its rounds were saved.
 
     Attributes:
@@ -49,12 +49,12 @@ class Stopped(SystemExit):
         super().__init__(code)
         self.folder = folder
 
-    def __reduce__(self) -> tuple[type["Stopped"], tuple[Any, Path]]:
+    def __reduce__(self) -> tuple[type["StoppedRun"], tuple[Any, Path]]:
         """Return the arguments for pickling, so that the exception can be sent to another process."""
-        return Stopped, (self.code, self.folder)
+        return StoppedRun, (self.code, self.folder)
 
 
-class Phase(enum.Enum):
+class RunPhase(enum.Enum):
     """The activity of a process when a signal arrives; the value is the message printed if the signal has to wait."""
 
     START = ""  # no round has begun: a signal ends the run at once
@@ -64,166 +64,174 @@ class Phase(enum.Enum):
     DEAF = "ending"
 
 
-class Interrupts:
+class InterruptHandler:
     """The signals of this process, and of the training processes that it forks.
 
-    The methods `enter` and `enter_failure` set the process's phase.
+    The methods `enter_phase` and `enter_failure` set the process's phase.
     """
 
     def __init__(self) -> None:
-        self._phase = Phase.START
-        self._shared = mmap.mmap(-1, 2)  # exit code, and whether the round is dropped; shared with forked processes
-        self._owner = 0
-        self._own = 0  # exit code by a signal to this process only, which torch may have sent to a forked process
-        self._seen = False
-        self._before: dict[int, Any] | None = None
+        self._phase = RunPhase.START
+        self._shared_flags = mmap.mmap(
+            -1, 2
+        )  # exit code, and whether the round is dropped; shared with forked processes
+        self._owner_pid = 0
+        self._own_exit_code = (
+            0  # exit code by a signal to this process only, which torch may have sent to a forked process
+        )
+        self._has_seen_signal = False
+        self._previous_handlers: dict[int, Any] | None = None
 
     @property
-    def code(self) -> int:
+    def exit_code(self) -> int:
         """Exit code of the first signal; 0 without one."""
-        return self._shared[0] or self._own
+        return self._shared_flags[0] or self._own_exit_code
 
     @property
     def has_pending_signal(self) -> bool:
         """Whether a signal has no effect before the next call of `check`."""
-        return self._phase is Phase.DEAF
+        return self._phase is RunPhase.DEAF
 
-    def enter(self, phase: Phase) -> None:
+    def enter_phase(self, phase: RunPhase) -> None:
         """Set the phase of the process, which decides what a signal does."""
         self._phase = phase
 
     def enter_failure(self) -> None:
         """Note that an error ends the run; if a signal before the rounds caused it, further signals are ignored."""
-        if self.code and self._phase is Phase.START:
-            self._phase = Phase.DEAF
+        if self.exit_code and self._phase is RunPhase.START:
+            self._phase = RunPhase.DEAF
 
     def record_exit_code(self, code: int) -> None:
         """Share the exit code of a signal with all processes, unless there was one before."""
-        self._shared[0] = self._shared[0] or code
+        self._shared_flags[0] = self._shared_flags[0] or code
 
-    def start(self) -> None:
+    def install_handlers(self) -> None:
         """Install the signal handlers of this module. A signal that is ignored (`nohup`) stays ignored."""
-        self._shared = mmap.mmap(-1, 2)  # new, as a worker shares the old one with all workers of its fork server
-        self._phase, self._owner, self._own, self._seen = Phase.START, os.getpid(), 0, False
-        for number in CLUSTER_SIGNALS:
-            if callable(handler := signal.getsignal(number)):
-                signal.signal(number, self._for_owner(handler))
-        handlers = {number: signal.getsignal(number) for number in SIGNALS}
-        self._before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
-        self.listen()
+        self._shared_flags = mmap.mmap(-1, 2)  # new, as a worker shares the old one with all workers of its fork server
+        self._phase, self._owner_pid, self._own_exit_code, self._has_seen_signal = RunPhase.START, os.getpid(), 0, False
+        for signal_number in CLUSTER_SIGNALS:
+            if callable(handler := signal.getsignal(signal_number)):
+                signal.signal(signal_number, self._for_owner(handler))
+        handlers = {signal_number: signal.getsignal(signal_number) for signal_number in STOP_SIGNALS}
+        self._previous_handlers = {
+            signal_number: handler for signal_number, handler in handlers.items() if handler is not signal.SIG_IGN
+        }
+        self.begin_listening()
 
-    def listen(self) -> None:
+    def begin_listening(self) -> None:
         """Install the handlers again, as Lightning's handlers drop the round, or ignore Ctrl-C from then on."""
-        for number in self._before or ():
-            signal.signal(number, self._receive_signal)
+        for signal_number in self._previous_handlers or ():
+            signal.signal(signal_number, self._receive_signal)
 
     @contextmanager
     def handle_signals(self) -> Iterator[None]:
         """Handle signals in the block, unless a caller does already."""
-        if self._before is not None or threading.current_thread() is not threading.main_thread():
+        if self._previous_handlers is not None or threading.current_thread() is not threading.main_thread():
             yield
             return
-        self.start()
+        self.install_handlers()
         try:
             yield
         finally:
-            self._give_back(self._before or {})
-            self._shared[:], self._own = b"\0\0", 0
+            self._restore_handlers(self._previous_handlers or {})
+            self._shared_flags[:], self._own_exit_code = b"\0\0", 0
 
-    def stop(self) -> None:
+    def remove_handlers(self) -> None:
         """Prepare for the end of the process: a first signal ends it at once; after one, others are ignored."""
-        self._give_back(dict.fromkeys(self._before or (), signal.SIG_IGN if self.code else signal.SIG_DFL))
+        self._restore_handlers(
+            dict.fromkeys(self._previous_handlers or (), signal.SIG_IGN if self.exit_code else signal.SIG_DFL)
+        )
 
     @contextmanager
     def delay_signals(self) -> Iterator[None]:
         """Delay signals in the block until the next call of `check`."""
-        before, self._phase = self._phase, Phase.DEAF
+        before, self._phase = self._phase, RunPhase.DEAF
         try:
             yield
         finally:
             self._phase = before
 
-    def check(self) -> None:
-        """Raise `Stop` for a signal that had to wait, or whose exception was suppressed."""
-        if self.code and self._phase is Phase.START:
-            raise Stop(self.code)
+    def raise_if_interrupted(self) -> None:
+        """Raise `StopSignal` for a signal that had to wait, or whose exception was suppressed."""
+        if self.exit_code and self._phase is RunPhase.START:
+            raise StopSignal(self.exit_code)
 
     def note_closed_pipe(self) -> None:
         """Note that the output's pipe is closed, which ends the run like a signal."""
-        if self._before is None:
+        if self._previous_handlers is None:
             raise SystemExit(CLOSED_PIPE_CODE)
         self.record_exit_code(CLOSED_PIPE_CODE)
-        self.check()
+        self.raise_if_interrupted()
 
-    def _give_back(self, handlers: dict[int, Any]) -> None:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        self._before = None
+    def _restore_handlers(self, handlers: dict[int, Any]) -> None:
+        for signal_number, handler in handlers.items():
+            signal.signal(signal_number, handler)
+        self._previous_handlers = None
 
     @property
     def is_installed(self) -> bool:
         """Whether the handlers of this module are installed."""
-        return self._before is not None
+        return self._previous_handlers is not None
 
     def _for_owner(self, handler: Callable[[int, Any], Any]) -> Callable[[int, Any], None]:
         """Return `handler` for this process only, as SLURM also signals the training processes that it forks."""
-        owner = os.getpid()
+        owner_pid = os.getpid()
 
-        def handle(number: int, frame: FrameType | None = None) -> None:
-            if os.getpid() == owner:
-                handler(number, frame)
+        def handle(signal_number: int, frame: FrameType | None = None) -> None:
+            if os.getpid() == owner_pid:
+                handler(signal_number, frame)
 
         return handle
 
-    def _receive_signal(self, number: int, frame: FrameType | None = None) -> None:
-        is_repeated, self._seen = self._seen or bool(self._shared[1]), True
-        self._own = self._own or 128 + number
-        if owner := os.getpid() == self._owner:
-            self.record_exit_code(128 + number)
-        if self._phase is Phase.DEAF:
+    def _receive_signal(self, signal_number: int, frame: FrameType | None = None) -> None:
+        is_repeated, self._has_seen_signal = self._has_seen_signal or bool(self._shared_flags[1]), True
+        self._own_exit_code = self._own_exit_code or 128 + signal_number
+        if owner_pid := os.getpid() == self._owner_pid:
+            self.record_exit_code(128 + signal_number)
+        if self._phase is RunPhase.DEAF:
             return
-        if not is_repeated and self._phase is not Phase.START:
-            if owner:
-                log.warning("%s: %s", signal.Signals(number).name, self._phase.value)
+        if not is_repeated and self._phase is not RunPhase.START:
+            if owner_pid:
+                log.warning("%s: %s", signal.Signals(signal_number).name, self._phase.value)
             return
-        if self._phase is Phase.FORKED and (children := multiprocessing.active_children()):
-            self._shared[1] = 1
-            for child in children:
-                child.terminate()
+        if self._phase is RunPhase.FORKED and (child_processes := multiprocessing.active_children()):
+            self._shared_flags[1] = 1
+            for child_process in child_processes:
+                child_process.terminate()
             return
-        if self._phase is Phase.ROUNDS:
-            self._phase = Phase.DEAF
-        raise Stop(self.code)
+        if self._phase is RunPhase.ROUNDS:
+            self._phase = RunPhase.DEAF
+        raise StopSignal(self.exit_code)
 
 
-interrupts = Interrupts()
+interrupts = InterruptHandler()
 
 
-def run_main(main: Callable[[], int], message: str = STOPPED_BEFORE_TRAINING) -> int:
-    """Return the exit code of `main`; end the process with the signal's exit code if a signal ended it.
+def run_main(run_program: Callable[[], int], message: str = STOPPED_BEFORE_TRAINING) -> int:
+    """Return the exit code of `run_program`; end the process with the signal's exit code if a signal ended it.
 
     A reader of the output that has gone, such as `head`, counts as SIGPIPE.
 
     Args:
-        main: the program.
+        run_program: the program.
         message: printed where a signal ended it.
     """
-    interrupts.start()
+    interrupts.install_handlers()
     try:
-        code = main()
+        code = run_program()
         sys.stdout.flush()
         return code
     except BaseException as error:
         if isinstance(error, BrokenPipeError) and is_output_closed():
             discard_output()
             interrupts.record_exit_code(CLOSED_PIPE_CODE)
-        if not interrupts.code or (isinstance(error, SystemExit) and error.code != interrupts.code):
+        if not interrupts.exit_code or (isinstance(error, SystemExit) and error.code != interrupts.exit_code):
             raise
-        if not isinstance(error, SystemExit) and interrupts.code != CLOSED_PIPE_CODE:
+        if not isinstance(error, SystemExit) and interrupts.exit_code != CLOSED_PIPE_CODE:
             sys.stderr.write(f"{message}\n")
     finally:
-        interrupts.stop()
+        interrupts.remove_handlers()
         gc.freeze()  # the interpreter's exit would collect garbage for a second, in memory that is freed anyway
     with suppress(OSError):
         sys.stdout.flush()
-    os._exit(interrupts.code)  # the interpreter's exit can take seconds, and may raise after an incomplete import
+    os._exit(interrupts.exit_code)  # the interpreter's exit can take seconds, and may raise after an incomplete import

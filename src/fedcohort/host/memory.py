@@ -12,7 +12,9 @@ from fedcohort.errors import OptionError
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
 MIN_CHECKED_BYTES = 2**26  # bytes below which a need is not checked
-_RESIDENT = {"after collection": 0.0}  # bytes of the process after the last garbage collection by `end_run`
+_RESIDENT_BYTES = {
+    "after collection": 0.0
+}  # bytes of the process after the last garbage collection by `collect_after_run`
 MIN_GROWTH_BYTES = 2**26  # bytes of growth from which a full garbage collection, which takes 0.25 s, is worth its time
 
 
@@ -23,9 +25,9 @@ def keep_freed_memory() -> None:
     evaluation's time. Without effect if the library has no `mallopt`.
     """
     with suppress(OSError, AttributeError):
-        library = ctypes.CDLL(None)
-        library.mallopt(M_MMAP_THRESHOLD, 2**30)
-        library.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
+        c_library = ctypes.CDLL(None)
+        c_library.mallopt(M_MMAP_THRESHOLD, 2**30)
+        c_library.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def share_with_children() -> None:
@@ -55,18 +57,18 @@ def return_free_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def end_run() -> None:
+def collect_after_run() -> None:
     """Free the memory of a run that has ended, when one process makes many runs.
 
     Lightning's objects refer to each other, so that a run's data stay in memory until the next full garbage collection.
     That depends on the number of new objects: up to then, data of 200 MB would be in memory twenty times.
     """
-    grown = resident_bytes() - _RESIDENT["after collection"] > MIN_GROWTH_BYTES
-    if grown:
+    has_grown = resident_bytes() - _RESIDENT_BYTES["after collection"] > MIN_GROWTH_BYTES
+    if has_grown:
         gc.collect()
     return_free_memory()
-    if grown:
-        _RESIDENT["after collection"] = resident_bytes()
+    if has_grown:
+        _RESIDENT_BYTES["after collection"] = resident_bytes()
 
 
 def resident_bytes() -> float:
@@ -82,28 +84,28 @@ def available_bytes() -> float:
 
     It is the minimum of the machine's free memory and of the limit of `ulimit -v`.
     """
-    limits = [math.inf]
+    byte_limits = [math.inf]
     with suppress(OSError, LookupError, ValueError):
         lines = Path("/proc/meminfo").read_text().splitlines()
-        limits += [1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+        byte_limits += [1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
     address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
     if address_space != resource.RLIM_INFINITY:
         with suppress(OSError, LookupError):
-            pages = int(Path("/proc/self/statm").read_text().split()[0])
-            limits.append(float(address_space - pages * os.sysconf("SC_PAGE_SIZE")))
-    return max(0.0, min(limits))
+            n_pages = int(Path("/proc/self/statm").read_text().split()[0])
+            byte_limits.append(float(address_space - n_pages * os.sysconf("SC_PAGE_SIZE")))
+    return max(0.0, min(byte_limits))
 
 
-def require_memory(needed: float, what: str, cure: str) -> None:
-    """Raise `OptionError` if `needed` bytes are more than are available.
+def require_memory(needed_bytes: float, owner_name: str, remedy: str) -> None:
+    """Raise `OptionError` if `needed_bytes` bytes are more than are available.
 
     Nothing else depends on the available memory, so that equal configs give equal runs on every machine.
 
     Args:
-        needed: lower bound of the bytes that are needed.
-        what: the part of the run that needs them, with which the message begins.
-        cure: the options that the user can change.
+        needed_bytes: lower bound of the bytes that are needed.
+        owner_name: the part of the run that needs them, with which the message begins.
+        remedy: the options that the user can change.
     """
-    if needed > MIN_CHECKED_BYTES and needed > (free := available_bytes()):
-        needs = f"{what} needs at least {needed / 1e9:.1f} GB of memory"
-        raise OptionError(f"{needs}, {free / 1e9:.1f} GB are available: {cure}")
+    if needed_bytes > MIN_CHECKED_BYTES and needed_bytes > (free_bytes := available_bytes()):
+        needs_text = f"{owner_name} needs at least {needed_bytes / 1e9:.1f} GB of memory"
+        raise OptionError(f"{needs_text}, {free_bytes / 1e9:.1f} GB are available: {remedy}")

@@ -13,7 +13,7 @@ from fedcohort.errors import FedcohortError
 log = logging.getLogger("fedcohort")
 
 
-class _Terminal(logging.StreamHandler[TextIO]):
+class _TerminalHandler(logging.StreamHandler[TextIO]):
     """A log handler for the present standard error, which notebooks and tests replace."""
 
     def __init__(self) -> None:
@@ -25,17 +25,17 @@ class _Terminal(logging.StreamHandler[TextIO]):
         return sys.stderr
 
 
-def to_terminal() -> logging.Handler:
+def log_to_terminal() -> logging.Handler:
     """Write messages to the terminal, without times and levels, and return the handler that does."""
     log.setLevel(logging.INFO)
     log.propagate = False
     for handler in log.handlers:
-        if isinstance(handler, _Terminal):
+        if isinstance(handler, _TerminalHandler):
             return handler
-    terminal = _Terminal()
-    terminal.setFormatter(logging.Formatter("%(message)s"))
-    log.addHandler(terminal)
-    return terminal
+    terminal_handler = _TerminalHandler()
+    terminal_handler.setFormatter(logging.Formatter("%(message)s"))
+    log.addHandler(terminal_handler)
+    return terminal_handler
 
 
 def quiet_lightning() -> None:
@@ -45,7 +45,7 @@ def quiet_lightning() -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
-class _LogFile(logging.FileHandler):
+class _LogFileHandler(logging.FileHandler):
     """A log file that omits lines when the disk is full; the terminal shows them."""
 
     def handleError(self, record: logging.LogRecord) -> None:
@@ -57,16 +57,18 @@ class _LogFile(logging.FileHandler):
 
 
 @contextmanager
-def to_file(path: Path) -> Iterator[None]:
+def log_to_file(path: Path) -> Iterator[None]:
     """Write messages of the block to the log of the run folder `path`, with the traceback of an error that ends it."""
-    handler = _LogFile(path / "run.log")
+    handler = _LogFileHandler(path / "run.log")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)
     try:
         yield
     except Exception as error:  # the end of the command prints it on the terminal, possibly in another process
-        trace = None if isinstance(error, FedcohortError) else (type(error), error, error.__traceback__)
-        handler.handle(log.makeRecord(log.name, logging.ERROR, __file__, 0, "the run failed: %s", (error,), trace))
+        error_trace = None if isinstance(error, FedcohortError) else (type(error), error, error.__traceback__)
+        handler.handle(
+            log.makeRecord(log.name, logging.ERROR, __file__, 0, "the run failed: %s", (error,), error_trace)
+        )
         raise
     finally:
         log.removeHandler(handler)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from multiprocessing.connection import wait
 
 PR_SET_PDEATHSIG = 1  # prctl.h
-_WATCHING: list[int] = []  # id of the process that watches its parent; its forks have to start watching themselves
+_WATCHING_PIDS: list[int] = []  # id of the process that watches its parent; its forks have to start watching themselves
 
 
 def end_when_parent_ends() -> None:
@@ -18,15 +18,17 @@ def end_when_parent_ends() -> None:
     A thread waits for the end of a pipe whose other end only the parent holds. This works on all platforms, and for
     workers of a fork server. Linux also kills a direct child, even if it holds the interpreter's lock.
     """
-    parent = multiprocessing.parent_process()
-    if parent is None or parent.sentinel is None or [os.getpid()] == _WATCHING:  # None: joblib ends its own workers
+    parent_process = multiprocessing.parent_process()
+    if (
+        parent_process is None or parent_process.sentinel is None or [os.getpid()] == _WATCHING_PIDS
+    ):  # None: joblib ends its own workers
         return
-    _WATCHING[:] = [os.getpid()]
-    if os.getppid() == parent.pid:
+    _WATCHING_PIDS[:] = [os.getpid()]
+    if os.getppid() == parent_process.pid:
         end_when_forking_thread_ends()
-    if wait([parent.sentinel], timeout=0):  # the parent has ended already
-        _end()
-    threading.Thread(target=_end_after, args=(parent.sentinel,), name="end with parent", daemon=True).start()
+    if wait([parent_process.sentinel], timeout=0):  # the parent has ended already
+        _end_process()
+    threading.Thread(target=_end_after, args=(parent_process.sentinel,), name="end with parent", daemon=True).start()
 
 
 def end_when_forking_thread_ends() -> None:
@@ -37,8 +39,8 @@ def end_when_forking_thread_ends() -> None:
 
 def _end_after(sentinel: int) -> None:
     wait([sentinel])
-    _end()
+    _end_process()
 
 
-def _end() -> None:
+def _end_process() -> None:
     os.kill(os.getpid(), signal.SIGKILL)

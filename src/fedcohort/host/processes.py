@@ -35,26 +35,32 @@ def make_repeatable(accelerator: str) -> None:
 
 def list_untried(accelerator: str, devices: int, num_nodes: int) -> list[str]:
     """Return a notice about hardware on which fedcohort has not been run; [] for other hardware."""
-    untried = [f"several GPUs (trainer.devices={devices})"] if accelerator == "gpu" and devices > 1 else []
-    untried += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
-    hint = "compare a short run with trainer=cpu before you rely on a long one"
-    return [f"fedcohort has not been run on {' and '.join(untried)} yet: {hint}"] if untried else []
+    untested = [f"several GPUs (trainer.devices={devices})"] if accelerator == "gpu" and devices > 1 else []
+    untested += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
+    advice = "compare a short run with trainer=cpu before you rely on a long one"
+    return [f"fedcohort has not been run on {' and '.join(untested)} yet: {advice}"] if untested else []
 
 
 def check_processes(accelerator: str, devices: int, num_nodes: int) -> None:
     """Raise `OptionError` if there are too few GPUs, or if no launcher starts the right number of processes."""
     if num_nodes > 1 and not CLUSTER_VARIABLES & set(os.environ):
         raise range_error("trainer.num_nodes", "1 where neither SLURM nor torchrun starts the processes", num_nodes)
-    launcher, repeats = task.count_repeated_launches()
-    if num_nodes == 1 and repeats > 1:
-        command = "srun --ntasks=1" if launcher == "srun" else "torchrun --nproc-per-node=1"
+    launcher_name, n_launches = task.count_repeated_launches()
+    if num_nodes == 1 and n_launches > 1:
+        launch_command = "srun --ntasks=1" if launcher_name == "srun" else "torchrun --nproc-per-node=1"
         raise OptionError(
-            f"{launcher} started {repeats} processes, and with trainer.num_nodes=1 each would train the whole run: use "
-            f"{command}. trainer.devices={devices} starts further processes itself; a sweep (-m) starts different runs"
+            f"{launcher_name} started {n_launches} processes, and with trainer.num_nodes=1 each would train the whole "
+            "run: use "
+            f"{launch_command}. trainer.devices={devices} starts further processes itself; a sweep (-m) starts "
+            "different runs"
         )
     if num_nodes > 1 and task.count_cluster_processes() != devices * num_nodes:
         meaning_of_options = f"trainer.num_nodes={num_nodes} times trainer.devices={devices}"
-        allowed = f"{devices * num_nodes}, {meaning_of_options}: srun --nodes={num_nodes} --ntasks-per-node={devices}"
-        raise range_error("the number of tasks that SLURM or torchrun started", allowed, task.count_cluster_processes())
+        allowed_text = (
+            f"{devices * num_nodes}, {meaning_of_options}: srun --nodes={num_nodes} --ntasks-per-node={devices}"
+        )
+        raise range_error(
+            "the number of tasks that SLURM or torchrun started", allowed_text, task.count_cluster_processes()
+        )
     if accelerator == "gpu" and (n_gpus := torch.cuda.device_count()) < devices:
         raise range_error("trainer.devices", f"at most the number of CUDA devices, which is {n_gpus}", devices)

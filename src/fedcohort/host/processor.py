@@ -7,13 +7,13 @@ CPU_INFO = Path("/proc/cpuinfo")
 BF16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}  # the first two are of x86, the others of Arm
 
 
-def has_bf16(info: Path = CPU_INFO) -> bool | None:
+def has_bf16(cpu_info_path: Path = CPU_INFO) -> bool | None:
     """Return whether the processor has instructions for bfloat16; None if the system does not report it.
 
-    info: file in which Linux lists the processor's instruction sets.
+    cpu_info_path: file in which Linux lists the processor's instruction sets.
     """
     try:
-        lines = re.findall(r"^(?:flags|Features)\s*:(.*)$", info.read_text(), re.MULTILINE)
+        flag_lines = re.findall(r"^(?:flags|Features)\s*:(.*)$", cpu_info_path.read_text(), re.MULTILINE)
     except OSError:
         return None
-    return not BF16_INSTRUCTIONS.isdisjoint(lines[0].split()) if lines else None
+    return not BF16_INSTRUCTIONS.isdisjoint(flag_lines[0].split()) if flag_lines else None

@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl
 
 from fedcohort.errors import OptionError
 
-ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://[^\s'\"]+")
+ADDRESS_PATTERN = re.compile(r"[A-Za-z][\w+.-]*://[^\s'\"]+")
 SECRET_NAMES = ("pass", "pwd", "token", "secret", "api_key", "apikey", "access_key", "auth", "credential", "signature")
-INSTRUCTIONS = (
+PASSWORD_INSTRUCTIONS = (
     "set environment variables instead: MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD (or "
     "MLFLOW_TRACKING_TOKEN) for a server; for a database use its own settings, such as PGPASSWORD or ~/.pgpass"
 )
@@ -23,12 +23,12 @@ def has_password(address: str) -> bool:
 
     It need not be well formed: a password may contain an unquoted slash.
     """
-    scheme, _, location = address.partition("://")
-    location, _, query = location.partition("?")
-    user, separator, _ = location.rpartition("@")
-    has_user = bool(separator) and (scheme in ("http", "https") or (":" in user and scheme != "sqlite"))
-    names = [name.lower() for name, _ in parse_qsl(query, keep_blank_values=True)]
-    return has_user or any(argument in name for name in names for argument in SECRET_NAMES)
+    scheme, _, host_part = address.partition("://")
+    host_part, _, query_text = host_part.partition("?")
+    user_part, separator, _ = host_part.rpartition("@")
+    has_user_secret = bool(separator) and (scheme in ("http", "https") or (":" in user_part and scheme != "sqlite"))
+    argument_names = [name.lower() for name, _ in parse_qsl(query_text, keep_blank_values=True)]
+    return has_user_secret or any(secret_name in name for name in argument_names for secret_name in SECRET_NAMES)
 
 
 def mask_password(address: str) -> str:
@@ -38,16 +38,18 @@ def mask_password(address: str) -> str:
 
 def password_error(option: str, address: str) -> OptionError:
     """Return the error for an option whose value is an address with a password."""
-    return OptionError(f"{option} must be an address without a password, got {mask_password(address)}: {INSTRUCTIONS}")
+    return OptionError(
+        f"{option} must be an address without a password, got {mask_password(address)}: {PASSWORD_INSTRUCTIONS}"
+    )
 
 
 def check_for_passwords(arguments: Iterable[str], files: Sequence[Path] = ()) -> None:
     """Search options and config files; raise `OptionError` for the first address with a password."""
-    for argument in arguments:
-        for address in ADDRESS.findall(argument):
+    for secret_name in arguments:
+        for address in ADDRESS_PATTERN.findall(secret_name):
             if has_password(address):
-                raise password_error(argument.partition("=")[0], address)
+                raise password_error(secret_name.partition("=")[0], address)
     for path in files:
-        for address in ADDRESS.findall(path.read_text(errors="replace")):
+        for address in ADDRESS_PATTERN.findall(path.read_text(errors="replace")):
             if has_password(address):
                 raise password_error(str(path), address)

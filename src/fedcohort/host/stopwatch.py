@@ -4,35 +4,35 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-STAGES = ("select", "probe", "train", "aggregate", "evaluate", "log", "checkpoint")
+STAGE_NAMES = ("select", "probe", "train", "aggregate", "evaluate", "log", "checkpoint")
 
 
 class Stopwatch:
     """Measures seconds by stage; the time of an inner stage does not count for the outer one."""
 
     def __init__(self) -> None:
-        self.spent = dict.fromkeys(STAGES, 0.0)
-        self._running: list[str] = []
-        self._since = 0.0
+        self.seconds_by_stage = dict.fromkeys(STAGE_NAMES, 0.0)
+        self._running_stages: list[str] = []
+        self._since_s = 0.0
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        self._switch()
-        self._running.append(name)
+        self._count_since()
+        self._running_stages.append(name)
         try:
             yield
         finally:
-            self._switch()
-            self._running.pop()
+            self._count_since()
+            self._running_stages.pop()
 
-    def lap(self) -> dict[str, float]:
+    def lap_seconds(self) -> dict[str, float]:
         """Return the seconds by stage since the last lap."""
-        spent, self.spent = self.spent, dict.fromkeys(STAGES, 0.0)
+        spent, self.seconds_by_stage = self.seconds_by_stage, dict.fromkeys(STAGE_NAMES, 0.0)
         return spent
 
-    def _switch(self) -> None:
+    def _count_since(self) -> None:
         """Add the time since the last switch to the current stage."""
-        now = time.perf_counter()
-        if self._running:
-            self.spent[self._running[-1]] += now - self._since
-        self._since = now
+        now_s = time.perf_counter()
+        if self._running_stages:
+            self.seconds_by_stage[self._running_stages[-1]] += now_s - self._since_s
+        self._since_s = now_s

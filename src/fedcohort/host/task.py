@@ -8,12 +8,12 @@ COUNT_VARIABLES = ("SLURM_NTASKS", "WORLD_SIZE")
 
 def is_following_task(num_nodes: int) -> bool:
     """Return whether this process is a task of a cluster other than the first, which writes the run's folder."""
-    return num_nodes > 1 and int(_read(RANK_VARIABLES) or 0) > 0
+    return num_nodes > 1 and int(_read_variable(RANK_VARIABLES) or 0) > 0
 
 
 def count_cluster_processes() -> int | None:
     """Return the number of processes that a cluster started; None outside of a cluster."""
-    n_processes = _read(COUNT_VARIABLES)
+    n_processes = _read_variable(COUNT_VARIABLES)
     return int(n_processes) if n_processes else None
 
 
@@ -29,5 +29,5 @@ def count_repeated_launches() -> tuple[str, int]:
     return "", 1
 
 
-def _read(names: tuple[str, ...]) -> str | None:
-    return next((os.environ[name] for name in names if name in os.environ), None)
+def _read_variable(variable_names: tuple[str, ...]) -> str | None:
+    return next((os.environ[name] for name in variable_names if name in os.environ), None)

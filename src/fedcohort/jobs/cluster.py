@@ -27,7 +27,7 @@ class ArrayTask:
     context: JobContext
 
     def __call__(self, number: int, words: Sequence[str]) -> None:
-        messages.to_terminal()
+        messages.log_to_terminal()
         with handle_job_signals():
             self.context.run(number, words)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from fedcohort.errors import FedcohortError, OptionError, describe_unexpected_error
 from fedcohort.host import slurm
-from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, Stop, interrupts
+from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, StopSignal, interrupts
 from fedcohort.jobs import gpus
 from fedcohort.record import history
 from fedcohort.record.folder import describe_log
@@ -73,7 +73,7 @@ def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobC
         job.note("stopped")
         raise
     except Exception as error:
-        interrupts.check()  # an import that a signal interrupts may raise any error
+        interrupts.raise_if_interrupted()  # an import that a signal interrupts may raise any error
         expected = isinstance(error, FedcohortError)
         if context.prints_errors:
             log.error("%s", error if expected else traceback.format_exc().rstrip())
@@ -153,11 +153,11 @@ def handle_job_signals() -> Iterator[None]:
             try:
                 yield
             except (KeyboardInterrupt, SystemExit):
-                if interrupts.code:
+                if interrupts.exit_code:
                     with interrupts.delay_signals():  # the requeue itself sends another signal
                         slurm.requeue_if_preempted()
                 raise
-    except Stop as stop:
+    except StopSignal as stop:
         if not outermost:
             raise
         log.warning("%s", STOPPED_BEFORE_TRAINING)

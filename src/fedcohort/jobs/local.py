@@ -164,7 +164,7 @@ def _run_worker(connection: Connection, context: JobContext) -> None:
             with path.open("ab") as output:
                 for descriptor in (1, 2):
                     os.dup2(output.fileno(), descriptor)
-            messages.to_terminal()
+            messages.log_to_terminal()
             with handle_job_signals(), suppress(Exception):  # the record has its error
                 context.run(number, words)
             sys.stdout.flush()

@@ -28,7 +28,7 @@ def start(cfg: DictConfig) -> float | None:
     hydra = HydraConfig.get()
     typed: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)  # seed=${cohort} is for our config
     overrides = tuple(typed)
-    messages.to_terminal()
+    messages.log_to_terminal()
     end_when_parent_ends()
 
     def composition() -> compose.Composed:

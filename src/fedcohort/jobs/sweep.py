@@ -134,7 +134,7 @@ class SweepCallback(Callback):
     """Hydra's callback at the begin of a sweep, before any job, in the process that the user started."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
-        messages.to_terminal()
+        messages.log_to_terminal()
         memory.end_imports()
         launcher = config.hydra.launcher
         if str(launcher._target_).endswith(".Local"):

@@ -46,17 +46,17 @@ class Asymmetric(LabelNoise):
     def __post_init__(self) -> None:
         ranges.integers("partners", self.partners, "[0, inf)")
         if isinstance(self.base, Asymmetric) or not hasattr(self.base, "rates"):
-            allowed = "a label noise other than asymmetric, as in label_noise@label_noise.base=bimodal"
-            raise ranges.range_error("base", allowed, self.base)
+            allowed_text = "a label noise other than asymmetric, as in label_noise@label_noise.base=bimodal"
+            raise ranges.range_error("base", allowed_text, self.base)
 
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
         """Draw each client's probability that a label is wrong, [n_clients]."""
         return self.base.rates(draws)
 
-    def flip(self, labels: Ids, rate: float, n_classes: int, rng: np.random.Generator) -> Ids:
+    def flip(self, labels: Ids, noise_rate: float, n_classes: int, rng: np.random.Generator) -> Ids:
         """Return the labels that a client sees; raise `OptionError` if `partners` does not fit the classes."""
-        partner = np.array(self.partners or np.roll(np.arange(n_classes), -1))
-        if len(partner) != n_classes or partner.max() >= n_classes:
-            allowed = f"a list with one of the {n_classes} classes for each of them, or []"
-            raise OptionError(f"label_noise.{ranges.range_error('partners', allowed, list(self.partners))}")
-        return np.where(rng.random(len(labels)) < rate, partner[labels], labels)
+        partner_of_class = np.array(self.partners or np.roll(np.arange(n_classes), -1))
+        if len(partner_of_class) != n_classes or partner_of_class.max() >= n_classes:
+            allowed_text = f"a list with one of the {n_classes} classes for each of them, or []"
+            raise OptionError(f"label_noise.{ranges.range_error('partners', allowed_text, list(self.partners))}")
+        return np.where(rng.random(len(labels)) < noise_rate, partner_of_class[labels], labels)

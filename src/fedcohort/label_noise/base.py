@@ -18,18 +18,18 @@ class LabelNoise(Component, Protocol):
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
         """Draw each client's probability that a label is wrong, [n_clients], once per run."""
 
-    def flip(self, labels: Ids, rate: float, n_classes: int, rng: np.random.Generator) -> Ids:
-        """Return the labels that a client sees: each is wrong with probability `rate`.
+    def flip(self, labels: Ids, noise_rate: float, n_classes: int, rng: np.random.Generator) -> Ids:
+        """Return the labels that a client sees: each is wrong with probability `noise_rate`.
 
         Here a wrong label is uniform over the other classes. Every kind of label noise first draws one uniform number
         per label, and the label is wrong if that is below the rate. The same labels are therefore wrong under each.
 
         Args:
             labels: true labels of the client, int64 [n].
-            rate: probability that a label is wrong.
+            noise_rate: probability that a label is wrong.
             n_classes: number of classes.
             rng: generator of this client.
         """
-        is_wrong = rng.random(len(labels)) < rate
-        shift = rng.integers(1, max(n_classes, 2), len(labels))
-        return np.where(is_wrong, (labels + shift) % n_classes, labels)  # with a single class, labels stay
+        is_wrong = rng.random(len(labels)) < noise_rate
+        class_shift = rng.integers(1, max(n_classes, 2), len(labels))
+        return np.where(is_wrong, (labels + class_shift) % n_classes, labels)  # with a single class, labels stay

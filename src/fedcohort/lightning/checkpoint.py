@@ -20,20 +20,20 @@ from lightning.pytorch.callbacks import Checkpoint
 
 from fedcohort.errors import CheckpointError, DamagedCheckpoint
 from fedcohort.host.stopwatch import Stopwatch
-from fedcohort.lightning.compat import dumped
+from fedcohort.lightning.compat import make_checkpoint
 from fedcohort.ranks import reduce_max
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-FORMAT = 3
-READERS = {
+CHECKPOINT_FORMAT = 3
+READING_VERSION_BY_FORMAT = {
     1: "fedcohort 0.1.0 up to commit 2e9eefb",
     2: "fedcohort 0.1.0 up to commit 656e03a",
 }  # versions that read the formats that this version does not read
-ENTRY = "fedcohort"  # the entry in addition to Lightning's
-TRAILER = b"\nfedcohort checkpoint, blake2b %b\n"
-TRAILER_BYTES = len(TRAILER % (b"0" * 64))
+CHECKPOINT_ENTRY = "fedcohort"  # the entry in addition to Lightning's
+TRAILER_TEMPLATE = b"\nfedcohort checkpoint, blake2b %b\n"
+TRAILER_BYTES = len(TRAILER_TEMPLATE % (b"0" * 64))
 log = logging.getLogger("fedcohort")
 
 
@@ -43,58 +43,64 @@ class RoundCheckpoint(Checkpoint):
     def __init__(
         self,
         folder: Path,
-        every: int,
+        every_rounds: int,
         every_s: float,
         stopwatch: Stopwatch,
-        saved: Callable[[], None],
-        origin: Mapping[str, Any],
+        on_saved: Callable[[], None],
+        run_origin: Mapping[str, Any],
     ) -> None:
         """Set when to save, and what.
 
         Args:
             folder: the run's folder.
-            every: rounds between two checkpoints.
+            every_rounds: rounds between two checkpoints.
             every_s: least seconds between two checkpoints.
             stopwatch: measures the time of saving.
-            saved: called when a checkpoint is on disk.
-            origin: versions and commit of this process (`record.provenance`), plain data.
+            on_saved: called when a checkpoint is on disk.
+            run_origin: versions and commit of this process (`record.provenance`), plain data.
         """
-        self.path, self.previous = folder / "last.ckpt", folder / "previous.ckpt"
-        self.every, self.every_s, self.stopwatch, self.saved, self.origin = every, every_s, stopwatch, saved, origin
-        self.last = -math.inf
+        self.path, self.previous_path = folder / "last.ckpt", folder / "previous.ckpt"
+        self.every_rounds, self.every_s, self.stopwatch, self.on_saved, self.run_origin = (
+            every_rounds,
+            every_s,
+            stopwatch,
+            on_saved,
+            run_origin,
+        )
+        self.last_saved_s = -math.inf
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        done = trainer.current_epoch + 1
-        due = done % self.every == 0 and time.monotonic() - self.last >= self.every_s
-        if int(reduce_max(torch.tensor(int(due)))) or done == trainer.max_epochs or trainer.should_stop:
+        rounds_done = trainer.current_epoch + 1
+        is_due = rounds_done % self.every_rounds == 0 and time.monotonic() - self.last_saved_s >= self.every_s
+        if int(reduce_max(torch.tensor(int(is_due)))) or rounds_done == trainer.max_epochs or trainer.should_stop:
             with self.stopwatch.stage("checkpoint"):
                 self.save(trainer)
-            self.saved()
-            self.last = time.monotonic()
+            self.on_saved()
+            self.last_saved_s = time.monotonic()
 
     def save(self, trainer: pl.Trainer) -> None:
         """Write a new file, sync it and rename it, so that the newest checkpoint is always complete."""
-        checkpoint = dumped(trainer)
-        checkpoint[ENTRY] = {"format": FORMAT, **self.origin}
+        checkpoint = make_checkpoint(trainer)
+        checkpoint[CHECKPOINT_ENTRY] = {"format": CHECKPOINT_FORMAT, **self.run_origin}
         if not trainer.is_global_zero:
             return
-        partial = self.path.with_suffix(".partial")
+        partial_path = self.path.with_suffix(".partial")
         try:
-            write_checkpoint(checkpoint, partial)
+            write_checkpoint(checkpoint, partial_path)
             if self.path.exists():
-                os.replace(self.path, self.previous)
-            rename_checkpoint(partial, self.path)
+                os.replace(self.path, self.previous_path)
+            rename_checkpoint(partial_path, self.path)
         except OSError as error:
-            earlier = "the previous checkpoint is intact" if self.path.exists() else "there is none yet"
-            what = f"the checkpoint of round {trainer.current_epoch + 1} could not be written to {self.path.parent}"
+            earlier_text = "the previous checkpoint is intact" if self.path.exists() else "there is none yet"
+            problem = f"the checkpoint of round {trainer.current_epoch + 1} could not be written to {self.path.parent}"
             raise CheckpointError(
-                f"{what} ({error}); {earlier}. Free disk space and resume with resume=true"
+                f"{problem} ({error}); {earlier_text}. Free disk space and resume with resume=true"
             ) from error
         finally:
-            partial.unlink(missing_ok=True)
+            partial_path.unlink(missing_ok=True)
 
 
-class FinalWeights(pl.Callback):
+class FinalWeightsWriter(pl.Callback):
     """Writes `<folder>/weights.pt` at the end of a run: the network's state_dict, tensors by name."""
 
     def __init__(self, folder: Path) -> None:
@@ -109,13 +115,13 @@ class FinalWeights(pl.Callback):
             }
             try:
                 with partial.open("wb", buffering=0) as file:
-                    _save(weights, _Digested(file))
+                    _save_with_digest(weights, _DigestingFile(file))
                 rename_checkpoint(partial, self.path)
             finally:
                 partial.unlink(missing_ok=True)
 
 
-class _Digested(io.RawIOBase):
+class _DigestingFile(io.RawIOBase):
     """A file with a digest of the data written to it, and with the error of a write, which torch would hide."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -138,13 +144,13 @@ class _Digested(io.RawIOBase):
 def write_checkpoint(checkpoint: Mapping[str, Any], path: Path) -> None:
     """Write the whole file, and sync it to disk; raise `OSError` if the disk is full."""
     with path.open("wb", buffering=0) as file:
-        digested = _Digested(file)
-        _save(checkpoint, digested)
-        digested.write(TRAILER % digested.digest.hexdigest().encode())
+        digested = _DigestingFile(file)
+        _save_with_digest(checkpoint, digested)
+        digested.write(TRAILER_TEMPLATE % digested.digest.hexdigest().encode())
         os.fsync(file.fileno())
 
 
-def _save(data: object, digested: _Digested) -> None:
+def _save_with_digest(data: object, digested: _DigestingFile) -> None:
     try:
         torch.save(data, cast(IO[bytes], digested))
     except RuntimeError as error:
@@ -165,9 +171,9 @@ def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
         DamagedCheckpoint: the file differs from what was written.
         CheckpointError: it has another format, or is of another config.
     """
-    checkpoint = _read(path)
-    entry = checkpoint.get(ENTRY, {}) if isinstance(checkpoint, dict) else {}
-    if entry.get("format") != FORMAT:
+    checkpoint = _read_checkpoint(path)
+    entry = checkpoint.get(CHECKPOINT_ENTRY, {}) if isinstance(checkpoint, dict) else {}
+    if entry.get("format") != CHECKPOINT_FORMAT:
         raise CheckpointError(_other_format(path, entry))
     saved_hash = next((s["config_hash"] for s in checkpoint["callbacks"].values() if "config_hash" in s), None)
     if saved_hash != config_hash:
@@ -175,37 +181,37 @@ def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
     return checkpoint
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_checkpoint(path: Path) -> dict[str, Any]:
     """Return the content of `path`, tensors and plain data only, as other objects could run code when loaded."""
     try:
-        complete = is_whole(path)
+        is_complete = is_undamaged(path)
         checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed ({type(error).__name__})") from error
-    entry = checkpoint.get(ENTRY, {}) if isinstance(checkpoint, dict) else {}
-    if not complete and entry.get("format") != 1:  # format 1 had no digest
+    entry = checkpoint.get(CHECKPOINT_ENTRY, {}) if isinstance(checkpoint, dict) else {}
+    if not is_complete and entry.get("format") != 1:  # format 1 had no digest
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed (its digest differs)")
     return checkpoint
 
 
-def is_whole(path: Path) -> bool:
+def is_undamaged(path: Path) -> bool:
     """Return whether the digest at the end of the file is that of the content before it."""
     digest = hashlib.blake2b(digest_size=32)
-    remaining = path.stat().st_size - TRAILER_BYTES
+    remaining_bytes = path.stat().st_size - TRAILER_BYTES
     with path.open("rb") as file:
-        while remaining > 0 and (data := file.read(min(remaining, 1 << 20))):
+        while remaining_bytes > 0 and (data := file.read(min(remaining_bytes, 1 << 20))):
             digest.update(data)
-            remaining -= len(data)
-        return file.read() == TRAILER % digest.hexdigest().encode()
+            remaining_bytes -= len(data)
+        return file.read() == TRAILER_TEMPLATE % digest.hexdigest().encode()
 
 
 def _other_format(path: Path, entry: Mapping[str, Any]) -> str:
     saved_format = entry.get("format")
-    reader = READERS.get(saved_format) if isinstance(saved_format, int) else None
+    reader = READING_VERSION_BY_FORMAT.get(saved_format) if isinstance(saved_format, int) else None
     if "versions" in entry:  # a newer format
         reader = f"fedcohort {entry['versions'].get('fedcohort')} at commit {entry.get('commit')}"
     hint = f"{reader} reads it" if reader else "CHANGELOG.md says which version reads it"
-    return f"{path} has the format {saved_format}, this version of fedcohort reads {FORMAT}; {hint}"
+    return f"{path} has the format {saved_format}, this version of fedcohort reads {CHECKPOINT_FORMAT}; {hint}"
 
 
 def rounds_in(checkpoint: dict[str, Any]) -> int:

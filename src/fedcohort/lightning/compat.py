@@ -14,13 +14,15 @@ from lightning.pytorch.strategies import DDPStrategy
 
 from fedcohort.errors import ForeignChange
 
-LIGHTNING, TORCH = "2.6.6", "2.13.0"
+LIGHTNING_VERSION, TORCH_VERSION = "2.6.6", "2.13.0"
 RAISED_IN_A_RANK = r"(?:fedcohort\.errors\.\w+|[\w.]+\.MisconfigurationException): (.*)"
 
 try:
     from lightning.pytorch.strategies.launchers.multiprocessing import _MultiProcessingLauncher
 except ImportError as error:
-    raise ForeignChange("lightning", "_MultiProcessingLauncher", "forks training processes", LIGHTNING) from error
+    raise ForeignChange(
+        "lightning", "_MultiProcessingLauncher", "forks training processes", LIGHTNING_VERSION
+    ) from error
 
 
 class MultiProcessingLauncher(_MultiProcessingLauncher):
@@ -31,13 +33,13 @@ class MultiProcessingLauncher(_MultiProcessingLauncher):
     """
 
 
-def dumped(trainer: pl.Trainer) -> dict[str, Any]:
+def make_checkpoint(trainer: pl.Trainer) -> dict[str, Any]:
     """Return the whole state of training, as Lightning would write it.
 
     `Trainer.save_checkpoint` is not used because it writes the file in place. Depends on
     `Trainer._checkpoint_connector.dump_checkpoint(weights_only)` (Lightning 2.6.6).
     """
-    dump = _part(trainer, "_checkpoint_connector.dump_checkpoint", "makes checkpoints")
+    dump = _private_part(trainer, "_checkpoint_connector.dump_checkpoint", "makes checkpoints")
     state: dict[str, Any] = dump(weights_only=False)
     return state
 
@@ -49,25 +51,25 @@ def count_a_step(trainer: pl.Trainer) -> None:
     saves nothing. Depends on `Trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress` (Lightning 2.6.6).
     """
     path = "fit_loop.epoch_loop.manual_optimization.optim_step_progress"
-    progress = _part(trainer, path, "counts rounds as steps")
+    progress = _private_part(trainer, path, "counts rounds as steps")
     progress.increment_ready()
     progress.increment_completed()
 
 
-def timeout_of(strategy: DDPStrategy) -> timedelta:
+def process_timeout(strategy: DDPStrategy) -> timedelta:
     """Return the time that processes wait for each other. Depends on `DDPStrategy._timeout` (Lightning 2.6.6)."""
-    timeout: timedelta = _part(strategy, "_timeout", "bounds how long processes wait for each other")
+    timeout: timedelta = _private_part(strategy, "_timeout", "bounds how long processes wait for each other")
     return timeout
 
 
-def launch_forked(strategy: DDPStrategy, launcher: Callable[..., MultiProcessingLauncher]) -> None:
+def make_fork_launcher(strategy: DDPStrategy, launcher: Callable[..., MultiProcessingLauncher]) -> None:
     """Let `launcher` start the processes of a strategy that forks them; called in its `_configure_launcher`.
 
     Depends on `DDPStrategy._start_method`, the way in which processes start, on `_launcher`, which starts them, and on
     `_configure_launcher`, which sets the latter (Lightning 2.6.6).
     """
-    if _part(strategy, "_start_method", "says whether processes are forked") == "fork":
-        _part(strategy, "_launcher", "forks training processes")
+    if _private_part(strategy, "_start_method", "says whether processes are forked") == "fork":
+        _private_part(strategy, "_launcher", "forks training processes")
         strategy._launcher = launcher(strategy, start_method="fork")
 
 
@@ -79,18 +81,20 @@ def raised_by_a_callback(module: str) -> bool:
     return module.startswith("lightning.pytorch.callbacks")
 
 
-def find_message(text: str) -> str | None:
+def find_message(error_text: str) -> str | None:
     """Return the message of an error of fedcohort or Lightning in a process started by torch; None for other errors.
 
     Depends on the text of `torch.multiprocessing.spawn.ProcessRaisedException`: a traceback, whose last line has the
     error's class and message (torch 2.13.0).
     """
-    match = re.match(RAISED_IN_A_RANK, text.strip().splitlines()[-1].strip())
+    match = re.match(RAISED_IN_A_RANK, error_text.strip().splitlines()[-1].strip())
     return match[1] if match else None
 
 
-def _part(owner: object, path: str, use: str) -> Any:  # noqa: ANN401  attributes of any type
+def _private_part(owner_object: object, attribute_path: str, purpose: str) -> Any:  # noqa: ANN401  attributes of any type
     try:
-        return reduce(getattr, path.split("."), owner)
+        return reduce(getattr, attribute_path.split("."), owner_object)
     except AttributeError as error:
-        raise ForeignChange("lightning", f"{type(owner).__name__}.{path}", use, LIGHTNING) from error
+        raise ForeignChange(
+            "lightning", f"{type(owner_object).__name__}.{attribute_path}", purpose, LIGHTNING_VERSION
+        ) from error

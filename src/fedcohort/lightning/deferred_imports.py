@@ -20,39 +20,40 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 
-class _StandIn(ModuleType):
+class _ModuleStandIn(ModuleType):
     """A module with a few given names. Any other name is read from the module itself, which is then imported.
 
-    Other modules may keep a stand-in. Once it is withdrawn, it reads all names from the module itself.
+    Other modules may keep a stand-in. Once the stand-in is removed, it reads all names from the module itself.
     """
 
-    def __init__(self, name: str, names: dict[str, Any]) -> None:
+    def __init__(self, name: str, attribute_by_name: dict[str, Any]) -> None:
         super().__init__(name)
-        self._given, spec = dict(names), find_spec(name)  # the latter imports the parent package only
-        self.__path__ = list(spec.submodule_search_locations or ()) if spec else []
+        self._stand_in_names = dict(attribute_by_name)
+        module_spec = find_spec(name)  # imports the parent package only
+        self.__path__ = list(module_spec.submodule_search_locations or ()) if module_spec else []
         sys.modules[name] = self
-        package, _, child = name.rpartition(".")
-        if isinstance(parent := sys.modules.get(package), _StandIn):
-            parent._given[child] = self
+        package_name, _, attribute_name = name.rpartition(".")
+        if isinstance(parent := sys.modules.get(package_name), _ModuleStandIn):
+            parent._stand_in_names[attribute_name] = self
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - attributes of any type
         if name.startswith("__"):  # `inspect` looks for them in all modules
             raise AttributeError(name)
-        if name in self._given:
-            return self._given[name]
+        if name in self._stand_in_names:
+            return self._stand_in_names[name]
         return getattr(self.replace(), name)
 
     def replace(self) -> ModuleType:
         """Remove all stand-ins of the package, and import the module itself."""
         package = self.__name__.partition(".")[0]
         for module in list(sys.modules.values()):
-            if isinstance(module, _StandIn) and module.__name__.partition(".")[0] == package:
-                module.withdraw()
+            if isinstance(module, _ModuleStandIn) and module.__name__.partition(".")[0] == package:
+                module.remove()
         return import_module(self.__name__)
 
-    def withdraw(self) -> None:
+    def remove(self) -> None:
         """Remove the stand-in, so that the next import loads the module."""
-        self._given = {}
+        self._stand_in_names = {}
         parent, _, child = self.__name__.rpartition(".")
         for names, key in ((sys.modules, self.__name__), (vars(sys.modules.get(parent, self)), child)):
             if names.get(key) is self:
@@ -68,21 +69,21 @@ class _SubmoduleFinder:
     def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
         """Return a spec of the submodule if the import of its package has loaded it, else None."""
         parent = sys.modules.get(name.rpartition(".")[0])
-        if not isinstance(parent, _StandIn):
+        if not isinstance(parent, _ModuleStandIn):
             return None
         parent.replace()  # it often imports its submodules
         module = sys.modules.get(name)
-        return None if module is None else ModuleSpec(name, _Loaded(module))
+        return None if module is None else ModuleSpec(name, _LoadedModuleLoader(module))
 
 
-class _Loaded(Loader):
+class _LoadedModuleLoader(Loader):
     """Loader of a module that is loaded already, and is not run again.
 
     The import system would prefer the module's own spec, which runs it again; so the module has none meanwhile.
     """
 
     def __init__(self, module: ModuleType) -> None:
-        self.module, self.spec = module, module.__spec__
+        self.module, self.module_spec = module, module.__spec__
         module.__spec__ = None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
@@ -91,13 +92,13 @@ class _Loaded(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Give the module its own spec again."""
-        module.__spec__ = self.spec
+        module.__spec__ = self.module_spec
 
 
-def _compiler() -> ModuleType | None:
+def _find_compiler() -> ModuleType | None:
     """Return `torch._dynamo`; None if nothing has imported it, so that nothing is compiled."""
     module = sys.modules.get("torch._dynamo")
-    return None if isinstance(module, _StandIn) else module
+    return None if isinstance(module, _ModuleStandIn) else module
 
 
 class _CompiledModule(type):
@@ -105,45 +106,47 @@ class _CompiledModule(type):
 
     def __instancecheck__(cls, value: object) -> bool:
         """Return whether `value` is a compiled module."""
-        return isinstance(value, getattr(_compiler(), "OptimizedModule", ()))
+        return isinstance(value, getattr(_find_compiler(), "OptimizedModule", ()))
 
 
 class _OptimizedModule(metaclass=_CompiledModule):
     """Stand-in for the class of compiled modules."""
 
 
-def _disable(function: Callable[..., Any], recursive: bool = True, **options: Any) -> Callable[..., Any]:  # noqa: ANN401
+def _disable_compilation(function: Callable[..., Any], recursive: bool = True, **options: Any) -> Callable[..., Any]:  # noqa: ANN401
     """Stand in for `torch._dynamo.disable`, which excludes a function from compilation."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        compiler = _compiler()
-        excluded = function if compiler is None else compiler.disable(function, recursive, **options)
-        return excluded(*args, **kwargs)
+        torch_compiler = _find_compiler()
+        uncompiled_function = (
+            function if torch_compiler is None else torch_compiler.disable(function, recursive, **options)
+        )
+        return uncompiled_function(*args, **kwargs)
 
     return call
 
 
 @contextmanager
-def _style(*options: Any) -> Iterator[None]:  # noqa: ANN401
+def _plain_style(*options: Any) -> Iterator[None]:  # noqa: ANN401
     """Stand in for `matplotlib.pyplot.style.context`, with which functions that plot are decorated."""
     with import_module("matplotlib.style").context(*options):
         yield
 
 
 STAND_INS: dict[str, dict[str, Any]] = {  # the names that are read while Lightning is imported, by module
-    "torch._dynamo": {"OptimizedModule": _OptimizedModule, "disable": _disable},
+    "torch._dynamo": {"OptimizedModule": _OptimizedModule, "disable": _disable_compilation},
     "scipy.signal": {"hamming": None},
     "matplotlib": {"colors": SimpleNamespace(Colormap=object)},
     "matplotlib.axes": {"Axes": object},
-    "matplotlib.pyplot": {"Figure": object, "style": SimpleNamespace(context=_style)},
+    "matplotlib.pyplot": {"Figure": object, "style": SimpleNamespace(context=_plain_style)},
 }
 
 
 @contextmanager
-def deferred() -> Iterator[None]:
+def defer_slow_imports() -> Iterator[None]:
     """Keep the modules of `STAND_INS` from being imported in the block, unless they were imported before."""
-    stand_ins = [_StandIn(name, names) for name, names in STAND_INS.items() if name not in sys.modules]
+    stand_ins = [_ModuleStandIn(name, names) for name, names in STAND_INS.items() if name not in sys.modules]
     finder = _SubmoduleFinder()
     sys.meta_path.insert(0, finder)  # after the stand-ins, which look for their modules
     try:
@@ -151,4 +154,4 @@ def deferred() -> Iterator[None]:
     finally:
         sys.meta_path.remove(finder)
         for stand_in in stand_ins:
-            stand_in.withdraw()
+            stand_in.remove()

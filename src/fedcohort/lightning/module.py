@@ -15,8 +15,8 @@ from fedcohort.round.collect import Collector
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.engines import Engine
 
-LOADERS = ("server_val", "test")
-MONITORED = ("server_val/acc", "server_val/loss")
+LOADER_NAMES = ("server_val", "test")
+MONITORED_METRICS = ("server_val/acc", "server_val/loss")
 
 
 class ClientModule(pl.LightningModule):
@@ -24,18 +24,20 @@ class ClientModule(pl.LightningModule):
 
     Attributes:
         network: the global network, from inputs [B, ...] to logits (`data.targets`).
-        watched: whether callbacks of Lightning may read `MONITORED`; logging takes as long as evaluating a small model.
-        evaluated: the server's metrics after the latest validation, over all ranks; NaN for a diverged model's loss.
+        watched: whether callbacks of Lightning may read `MONITORED_METRICS`; logging takes as long as evaluating a
+            small model.
+        server_metrics: the server's metrics after the latest validation, over all ranks; NaN for a diverged model's
+            loss.
         engine: trains clients; set by the loop, like the following attributes.
         collector: collects the updates of the round.
-        down: vectors that the aggregator broadcasts, by name.
+        broadcast_vectors: vectors that the aggregator broadcasts, by name.
         stopwatch: measures the stages of the round.
         targets: the kind of labels.
     """
 
     engine: Engine
     collector: Collector
-    down: Mapping[str, Tensor]
+    broadcast_vectors: Mapping[str, Tensor]
     stopwatch: Stopwatch
     targets: Targets = ONE_CLASS
 
@@ -43,46 +45,52 @@ class ClientModule(pl.LightningModule):
         super().__init__()
         self.automatic_optimization = False
         self.network, self.watched = network, watched
-        self._scores = [make_metrics() for _ in LOADERS]  # a list, so that they are not in the model's state_dict
-        self.evaluated: dict[str, float] = {}
+        self._loader_metrics = [
+            make_metrics() for _ in LOADER_NAMES
+        ]  # a list, so that they are not in the model's state_dict
+        self.server_metrics: dict[str, float] = {}
 
     def configure_optimizers(self) -> None:
         """Return nothing: clients and the server have their own optimizers."""
 
     def training_step(self, batch: Sequence[ClientTask], batch_idx: int) -> None:
         with self.stopwatch.stage("train"):
-            for update in self.engine.updates(batch, self.down):
+            for update in self.engine.updates(batch, self.broadcast_vectors):
                 self.collector.add(update)
 
     def on_validation_epoch_start(self) -> None:
-        for collection in self._scores:
+        for collection in self._loader_metrics:
             collection.to(self.device).set_dtype(torch.float64)  # in this order: a move forgets the precision
             collection.reset()
 
     def validation_step(self, batch: Sequence[Iterable[tuple[Tensor, Tensor]]], batch_idx: int) -> None:
         """Evaluate the model on this rank's share of the server's data, which may be empty."""
         with self.stopwatch.stage("evaluate"):
-            for metrics, parts in zip(self._scores, batch, strict=True):
-                results = [accuracy_and_loss(self.targets, self.network(x), y) for x, y in parts if len(y)]
-                for name, values in zip(("acc", "loss"), zip(*results, strict=True), strict=False):
+            for metrics, loader_batches in zip(self._loader_metrics, batch, strict=True):
+                batch_results = [
+                    accuracy_and_loss(self.targets, self.network(x), y) for x, y in loader_batches if len(y)
+                ]
+                for name, values in zip(("acc", "loss"), zip(*batch_results, strict=True), strict=False):
                     metrics[name].update(torch.cat(values))
 
     def on_validation_epoch_end(self) -> None:
         """Compute the metrics over all ranks by one exchange.
 
-        Callbacks can only read `MONITORED`, so that none of them selects a model by `test/*`.
+        Callbacks can only read `MONITORED_METRICS`, so that none of them selects a model by `test/*`.
         """
         with self.stopwatch.stage("evaluate"):
-            add_up([metric for collection in self._scores for metric in collection.values()])
-            computed = {
+            sum_metrics_over_ranks([metric for collection in self._loader_metrics for metric in collection.values()])
+            metric_values = {
                 f"{name}/{metric}": value
-                for name, collection in zip(LOADERS, self._scores, strict=True)
+                for name, collection in zip(LOADER_NAMES, self._loader_metrics, strict=True)
                 for metric, value in collection.compute().items()
             }
-            self.evaluated = dict(zip(computed, torch.stack(list(computed.values())).tolist(), strict=True))
-        for name in MONITORED if self.watched else ():
+            self.server_metrics = dict(
+                zip(metric_values, torch.stack(list(metric_values.values())).tolist(), strict=True)
+            )
+        for name in MONITORED_METRICS if self.watched else ():
             # The value is the same on all ranks and must not be summed; EarlyStopping reads it on every rank.
-            self.log(name, self.evaluated[name], batch_size=1)
+            self.log(name, self.server_metrics[name], batch_size=1)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Copy the network's tensors, which are views into the flat vector, before they are saved."""
@@ -99,17 +107,19 @@ def accuracy_and_loss(targets: Targets, logits: Tensor, y: Tensor) -> tuple[Tens
 
 
 def make_metrics() -> MetricCollection:
-    """Return metrics of accuracy and mean cross-entropy, NaN for a diverged model; `add_up` sums them over ranks."""
+    """Return metrics of accuracy and mean cross-entropy, NaN for a diverged model, not yet summed over the ranks."""
     means = {name: MeanMetric("disable", sync_on_compute=False) for name in ("acc", "loss")}
     return MetricCollection(dict(means), compute_groups=False)
 
 
-def add_up(metrics: Sequence[Metric]) -> None:
+def sum_metrics_over_ranks(metrics: Sequence[Metric]) -> None:
     """Sum the metrics' states over ranks in one exchange, where torchmetrics needs two for each state."""
     if count_processes() == 1:
         return
-    states = [(metric, name, torch.as_tensor(v)) for metric in metrics for name, v in metric.metric_state.items()]
-    summed = reduce_sum(torch.cat([value.double().flatten() for _, _, value in states]))
-    parts = torch.split(summed, [value.numel() for _, _, value in states])
-    for (metric, name, value), total in zip(states, parts, strict=True):
-        setattr(metric, name, total.view_as(value).to(value.dtype))
+    metric_states = [
+        (metric, name, torch.as_tensor(v)) for metric in metrics for name, v in metric.metric_state.items()
+    ]
+    summed_states = reduce_sum(torch.cat([value.double().flatten() for _, _, value in metric_states]))
+    parts = torch.split(summed_states, [value.numel() for _, _, value in metric_states])
+    for (metric, name, value), state_sum in zip(metric_states, parts, strict=True):
+        setattr(metric, name, state_sum.view_as(value).to(value.dtype))

@@ -9,7 +9,7 @@ from lightning.pytorch.callbacks import Checkpoint
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import disk
-from fedcohort.host.interrupt import Phase, interrupts
+from fedcohort.host.interrupt import RunPhase, interrupts
 from fedcohort.record.observer import Observer
 from fedcohort.round.budget import Budget, Spent
 
@@ -23,20 +23,20 @@ class GracefulStop(pl.Callback):
     """
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.enter(Phase.START)
-        interrupts.check()
+        interrupts.enter_phase(RunPhase.START)
+        interrupts.raise_if_interrupted()
 
     def on_sanity_check_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.listen()
-        interrupts.check()
+        interrupts.begin_listening()
+        interrupts.raise_if_interrupted()
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.listen()
-        interrupts.check()
-        interrupts.enter(Phase.ROUNDS)
+        interrupts.begin_listening()
+        interrupts.raise_if_interrupted()
+        interrupts.enter_phase(RunPhase.ROUNDS)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.enter(Phase.FILES)
+        interrupts.enter_phase(RunPhase.FILES)
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         """Note that the run ends, so that further signals do not interrupt the callbacks that follow."""
@@ -44,20 +44,20 @@ class GracefulStop(pl.Callback):
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Note that only files remain, as a run that is resumed after its last round calls no `on_train_end`."""
-        interrupts.enter(Phase.FILES)
+        interrupts.enter_phase(RunPhase.FILES)
 
 
 class EndOfRound(Checkpoint):
-    """Calls `decide` after all callbacks that may end the run, and before the checkpoint, which saves the decision.
+    """Calls `decide_end` after all callbacks that may end the run, and before the checkpoint, which saves the decision.
 
     Lightning calls EarlyStopping after all other callbacks, and subclasses of `Checkpoint` after that.
     """
 
-    def __init__(self, decide: Callable[[pl.Trainer], None]) -> None:
-        self.decide = decide
+    def __init__(self, decide_end: Callable[[pl.Trainer], None]) -> None:
+        self.decide_end = decide_end
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self.decide(trainer)
+        self.decide_end(trainer)
 
 
 def status_of(exception: BaseException, *, nothing_trained: bool) -> str:
@@ -78,24 +78,24 @@ def find_stopper(trainer: pl.Trainer) -> str:
 
 def report_end(trainer: pl.Trainer, budget: Budget, spent: Spent, asked_to_stop: bool) -> str:
     """Return the status at the end of `fit`: finished by its budget or a callback, or interrupted by a signal."""
-    done = bool(budget.list_reached(spent))
-    reason = budget.describe(spent) or (find_stopper(trainer) if not done and not asked_to_stop else "")
+    is_done = bool(budget.list_reached(spent))
+    reason = budget.describe_reached(spent) or (find_stopper(trainer) if not is_done and not asked_to_stop else "")
     if reason and trainer.is_global_zero:
         log.info("ended after round %d of %d. %s", spent.rounds, budget.rounds, reason)
-    return "finished" if done or not asked_to_stop else "interrupted"
+    return "finished" if is_done or not asked_to_stop else "interrupted"
 
 
-def finish(observers: Sequence[Observer], status: str) -> None:
+def finish_observers(observers: Sequence[Observer], status: str) -> None:
     """Call `finish` of all observers, even if one fails or a signal cancels its files; raise the first failure."""
-    failures: list[Exception] = []
+    observer_errors: list[Exception] = []
     for observer in observers:
         try:
-            observer.finish("failed" if failures else status)
+            observer.finish("failed" if observer_errors else status)
         except Exception as error:
-            trace = None if isinstance(error, FedcohortError) or disk.is_disk_refusal(error) else error
-            log.error("%s could not finish: %s", type(observer).__name__, error, exc_info=trace)
-            failures.append(error)
+            traceback_error = None if isinstance(error, FedcohortError) or disk.is_disk_refusal(error) else error
+            log.error("%s could not finish: %s", type(observer).__name__, error, exc_info=traceback_error)
+            observer_errors.append(error)
         except KeyboardInterrupt:
             status = "interrupted" if status == "finished" else status  # the next resume writes what is missing
-    if failures:
-        raise failures[0]
+    if observer_errors:
+        raise observer_errors[0]

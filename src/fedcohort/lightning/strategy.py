@@ -14,13 +14,13 @@ from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy, Stra
 
 from fedcohort.host.memory import share_with_children
 from fedcohort.host.orphan import end_when_parent_ends
-from fedcohort.lightning.compat import MultiProcessingLauncher, launch_forked, timeout_of
+from fedcohort.lightning.compat import MultiProcessingLauncher, make_fork_launcher, process_timeout
 from fedcohort.round.guard import find_faulty_component
 
-LOOPBACKS = ("lo", "lo0")  # names of the loopback interface on Linux and BSD
+LOOPBACK_NAMES = ("lo", "lo0")  # names of the loopback interface on Linux and BSD
 
 
-class Launcher(MultiProcessingLauncher):
+class CohortLauncher(MultiProcessingLauncher):
     """Forks the training processes, and calls `on_exception` of callbacks in them, which Lightning does not."""
 
     _strategy: "CohortStrategy"
@@ -32,11 +32,11 @@ class Launcher(MultiProcessingLauncher):
         trainer: Any = None,  # noqa: ANN401  None by its type alone: it is given in each call
         **kwargs: object,
     ) -> object:
-        threads = torch.get_num_threads()
+        n_threads = torch.get_num_threads()
 
         def work(*inner: object, **named: object) -> object:
             end_when_parent_ends()
-            torch.set_num_threads(threads)  # Lightning gives each process its part of the cores' instead
+            torch.set_num_threads(n_threads)  # Lightning gives each process its part of the cores' instead
             try:
                 return function(*inner, **named)
             except BaseException as error:
@@ -51,7 +51,7 @@ class Launcher(MultiProcessingLauncher):
 
         share_with_children()
         with tempfile.TemporaryDirectory(prefix="fedcohort-") as folder:
-            self._strategy.meeting = Path(folder) / "ranks"
+            self._strategy.meeting_file = Path(folder) / "ranks"
             return super().launch(work, *args, trainer=trainer, **kwargs)
 
 
@@ -61,20 +61,20 @@ class CohortStrategy(DDPStrategy):
     DDP's wrapper would also hang on unequal numbers of backward passes.
 
     Attributes:
-        meeting: file by which the processes of one machine find each other; None on several machines.
+        meeting_file: file by which the processes of one machine find each other; None on several machines.
     """
 
-    meeting: Path | None = None
+    meeting_file: Path | None = None
 
     def setup_distributed(self) -> None:
         """Connect the processes of one machine by its loopback interface and a file, without an open port."""
-        if self.meeting is not None:
-            if loopback := next((name for _, name in socket.if_nameindex() if name in LOOPBACKS), None):
+        if self.meeting_file is not None:
+            if loopback := next((name for _, name in socket.if_nameindex() if name in LOOPBACK_NAMES), None):
                 os.environ["GLOO_SOCKET_IFNAME"] = loopback
             size = self.num_processes
-            store = dist.FileStore(str(self.meeting), size)  # type: ignore[attr-defined]
+            store = dist.FileStore(str(self.meeting_file), size)  # type: ignore[attr-defined]
             dist.init_process_group(
-                "gloo", store=store, world_size=size, rank=self.local_rank, timeout=timeout_of(self)
+                "gloo", store=store, world_size=size, rank=self.local_rank, timeout=process_timeout(self)
             )
         super().setup_distributed()  # it uses the existing process group
         if self.global_rank > 0:
@@ -85,14 +85,14 @@ class CohortStrategy(DDPStrategy):
 
     def _configure_launcher(self) -> None:
         super()._configure_launcher()
-        launch_forked(self, Launcher)
+        make_fork_launcher(self, CohortLauncher)
 
     def barrier(self, *args: object, **kwargs: object) -> None:
         if dist.is_initialized():
             super().barrier(*args, **kwargs)
 
 
-def strategy_for(accelerator: str, devices: int, num_nodes: int) -> Strategy | str:
+def make_strategy(accelerator: str, devices: int, num_nodes: int) -> Strategy | str:
     """Return the strategy: a single process without communication, or several with gloo on CPUs, NCCL on GPUs."""
     if devices * num_nodes == 1:
         device = torch.device("cpu") if accelerator == "cpu" else torch.device("cuda", 0)

@@ -18,28 +18,28 @@ from fedcohort.host.task import is_following_task
 T = TypeVar("T")
 
 
-class Tasks:
+class ProgramTasks:
     """The processes of this run; there is only one if the run has one machine."""
 
     def __init__(self, num_nodes: int) -> None:
-        self.several = num_nodes > 1
-        self.follows = is_following_task(num_nodes)
+        self.has_several_nodes = num_nodes > 1
+        self.is_following = is_following_task(num_nodes)
         self._has_sent = False
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def run_together(self) -> Iterator[None]:
         """Connect the processes at the start; at the end, release those that still wait for the first one."""
-        if self.several and not dist.is_initialized():
-            self._meet()
+        if self.has_several_nodes and not dist.is_initialized():
+            self._connect_tasks()
         try:
             yield
         finally:
-            if self.several and not self.follows and not self._has_sent:
-                self._send(None)
+            if self.has_several_nodes and not self.is_following and not self._has_sent:
+                self._broadcast_value(None)
 
-    def _meet(self) -> None:
+    def _connect_tasks(self) -> None:
         """Make the process group, which Lightning would make later."""
-        cluster = environment()
+        cluster = cluster_environment()
         dist.init_process_group(
             "gloo",
             init_method=f"tcp://{cluster.main_address}:{cluster.main_port}",
@@ -47,23 +47,23 @@ class Tasks:
             world_size=cluster.world_size(),
         )
 
-    def agree(self, make: Callable[[], T]) -> T | None:
-        """Return the result of `make` in the first process, in all processes; None if it failed there."""
-        if not self.several:
-            return make()
-        if self.follows:
-            return self._send(None)
-        value = make()
+    def run_on_first(self, make_value: Callable[[], T]) -> T | None:
+        """Return the result of `make_value` in the first process, in all processes; None if it failed there."""
+        if not self.has_several_nodes:
+            return make_value()
+        if self.is_following:
+            return self._broadcast_value(None)
+        made_value = make_value()
         self._has_sent = True
-        return self._send(value)
+        return self._broadcast_value(made_value)
 
     @staticmethod
-    def _send(value: T | None) -> T | None:
-        box = [value]
-        dist.broadcast_object_list(box, src=0)
-        return box[0]
+    def _broadcast_value(value: T | None) -> T | None:
+        value_box = [value]
+        dist.broadcast_object_list(value_box, src=0)
+        return value_box[0]
 
 
-def environment() -> ClusterEnvironment:
+def cluster_environment() -> ClusterEnvironment:
     """Return the launcher's environment, without Lightning's requeueing of jobs, which would drop the round."""
     return TorchElasticEnvironment() if TorchElasticEnvironment.detect() else SLURMEnvironment(auto_requeue=False)

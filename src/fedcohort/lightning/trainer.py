@@ -12,18 +12,18 @@ from torch import nn
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 
 from fedcohort.errors import FedcohortError, IncompatibleConfig
-from fedcohort.lightning.checkpoint import FinalWeights, RoundCheckpoint
+from fedcohort.lightning.checkpoint import FinalWeightsWriter, RoundCheckpoint
 from fedcohort.lightning.compat import find_message, raised_by_a_callback
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.stop import EndOfRound, GracefulStop
-from fedcohort.lightning.strategy import strategy_for
-from fedcohort.lightning.tasks import environment
+from fedcohort.lightning.strategy import make_strategy
+from fedcohort.lightning.tasks import cluster_environment
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingRun:
     """A call of `Trainer.fit`.
 
     Attributes:
@@ -51,25 +51,25 @@ class Training:
             weights_only=True,
         )
 
-    def trainer(self, *, fresh: bool) -> pl.Trainer:
+    def make_trainer(self, *, is_new_run: bool) -> pl.Trainer:
         """Return the `Trainer`; fresh: whether the run is new. Raise `IncompatibleConfig` if callbacks conflict."""
         checkpoint_intervals = (self.config["checkpoint"]["every"], self.config["checkpoint"]["every_s"])
-        last = RoundCheckpoint(
+        checkpoint_callback = RoundCheckpoint(
             self.path, *checkpoint_intervals, self.loop.stopwatch, self.loop.note_checkpoint, self.origin
         )
         # Processes on one node are forked; in a SLURM job Lightning would otherwise take each for SLURM's rank 0.
-        cluster = LightningEnvironment() if self.processes["num_nodes"] == 1 else environment()
+        cluster = LightningEnvironment() if self.processes["num_nodes"] == 1 else cluster_environment()
         try:
             return pl.Trainer(
-                strategy=strategy_for(**self.processes),
+                strategy=make_strategy(**self.processes),
                 **self.processes,
                 plugins=cluster,
                 max_epochs=self.config["rounds"],
                 check_val_every_n_epoch=self.config["eval"]["every"],
-                num_sanity_val_steps=-1 if fresh else 0,  # evaluates w_0, for step 0
+                num_sanity_val_steps=-1 if is_new_run else 0,  # evaluates w_0, for step 0
                 callbacks=[
-                    *(GracefulStop(), FinalWeights(self.path), self.loop, *self.callbacks),
-                    *(EndOfRound(self.loop.decide_end), last),
+                    *(GracefulStop(), FinalWeightsWriter(self.path), self.loop, *self.callbacks),
+                    *(EndOfRound(self.loop.decide_end), checkpoint_callback),
                 ],
                 default_root_dir=self.path,  # a ModelCheckpoint without a folder of its own writes here
                 logger=False,
@@ -78,33 +78,37 @@ class Training:
                 use_distributed_sampler=False,
             )
         except RuntimeError as error:  # two callbacks with the same key of their state
-            raise _explain(error) from error
+            raise _explain_rejection(error) from error
 
 
-def is_death(error: BaseException) -> bool:
+def is_process_death(error: BaseException) -> bool:
     """Return whether an error means that a training process has died, or raised an exception."""
     return isinstance(error, ProcessExitedException | ProcessRaisedException)
 
 
-def refusal(error: BaseException) -> FedcohortError | None:
+def find_rejection(error: BaseException) -> FedcohortError | None:
     """Return the error that explains an exception of Lightning's callbacks; None for other exceptions."""
-    return _explain(error) if isinstance(error, MisconfigurationException) or _by_a_callback(error) else None
+    return (
+        _explain_rejection(error)
+        if isinstance(error, MisconfigurationException) or _was_raised_by_callback(error)
+        else None
+    )
 
 
-def _explain(error: BaseException) -> IncompatibleConfig:
+def _explain_rejection(error: BaseException) -> IncompatibleConfig:
     return IncompatibleConfig(f"Lightning does not accept these callbacks: {str(error).splitlines()[0]}")
 
 
-def _by_a_callback(error: BaseException) -> bool:
+def _was_raised_by_callback(error: BaseException) -> bool:
     """Return whether a callback of Lightning raised the error, for example if its monitored metric is not logged."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    module = trace.tb_frame.f_globals.get("__name__", "") if trace is not None else ""
-    return isinstance(error, RuntimeError) and raised_by_a_callback(module)
+    innermost_trace = error.__traceback__
+    while innermost_trace is not None and innermost_trace.tb_next is not None:
+        innermost_trace = innermost_trace.tb_next
+    module_name = innermost_trace.tb_frame.f_globals.get("__name__", "") if innermost_trace is not None else ""
+    return isinstance(error, RuntimeError) and raised_by_a_callback(module_name)
 
 
-def death_of_a_rank(error: Any) -> str:  # noqa: ANN401  one of torch's two that `is_death` knows
+def describe_rank_death(error: Any) -> str:  # noqa: ANN401  one of torch's two that `is_process_death` knows
     """Return one line about a training process that died, or raised an exception, from torch's error."""
     if message := find_message(str(error)):
         return message

@@ -17,54 +17,54 @@ from torch.nn import functional as F
 
 from fedcohort.types import Ids
 
-TOLERANCE = 1e-6  # difference below which probabilities count as equal
+PROBABILITY_TOLERANCE = 1e-6  # difference below which probabilities count as equal
 
 
 def distillation_loss(
-    target: Float[Tensor, "b c"], logits: Float[Tensor, "b c"], tau: float = 1.0
+    target_probs: Float[Tensor, "b c"], logits: Float[Tensor, "b c"], tau: float = 1.0
 ) -> Float[Tensor, ""]:
     """Return the mean KL(target || softmax(logits / tau)) in nats; its gradient is (softmax - target) / (tau b)."""
-    return F.kl_div(F.log_softmax(logits / tau, 1), target, reduction="batchmean")
+    return F.kl_div(F.log_softmax(logits / tau, 1), target_probs, reduction="batchmean")
 
 
-def batches(rng: np.random.Generator, n: int, size: int, count: int) -> Iterator[Ids]:
-    """Yield `count` mini-batches of `size` of n row numbers, pass after pass, each in a new random order.
+def draw_batches(rng: np.random.Generator, n_rows: int, batch_size: int, n_batches: int) -> Iterator[Ids]:
+    """Yield `n_batches` mini-batches of `batch_size` of n row numbers, pass after pass, each in a new random order.
 
     The last mini-batch of a pass may be smaller.
     """
-    done = 0
-    while done < count:
-        order = rng.permutation(n)
-        for start in range(0, n, size):
-            if done == count:
+    n_yielded = 0
+    while n_yielded < n_batches:
+        row_order = rng.permutation(n_rows)
+        for first_row in range(0, n_rows, batch_size):
+            if n_yielded == n_batches:
                 return
-            yield order[start : start + size]
-            done += 1
+            yield row_order[first_row : first_row + batch_size]
+            n_yielded += 1
 
 
 @torch.no_grad()
-def predict(network: nn.Module, x: Tensor, size: int) -> Float[Tensor, "n c"]:
-    """Return the logits of x, computed for `size` samples at a time."""
+def predict_logits(network: nn.Module, inputs: Tensor, batch_size: int) -> Float[Tensor, "n c"]:
+    """Return the logits of x, computed for `batch_size` samples at a time."""
     network.eval()
-    return torch.cat([network(part) for part in torch.split(x, size)])
+    return torch.cat([network(input_batch) for input_batch in torch.split(inputs, batch_size)])
 
 
-def step_towards(
+def step_towards_target(
     optimizer: torch.optim.Optimizer,
-    target: Float[Tensor, "b c"],
+    target_probs: Float[Tensor, "b c"],
     logits: Float[Tensor, "b c"],
     tau: float = 1.0,
-    pull: float = 1.0,
+    loss_weight: float = 1.0,
 ) -> None:
-    """Make one optimizer step that reduces `pull` times the distillation loss of `logits` towards `target`.
+    """Make one optimizer step that reduces `loss_weight` times the distillation loss of `logits` to `target_probs`.
 
     There is no step if the target is already predicted up to rounding errors, which Adam would scale to full steps.
     """
     with torch.no_grad():
-        if float((F.softmax(logits / tau, 1) - target).abs().max()) <= TOLERANCE:
+        if float((F.softmax(logits / tau, 1) - target_probs).abs().max()) <= PROBABILITY_TOLERANCE:
             return
     optimizer.zero_grad()
-    (pull * distillation_loss(target, logits, tau)).backward()
+    (loss_weight * distillation_loss(target_probs, logits, tau)).backward()
     optimizer.step()
 
 

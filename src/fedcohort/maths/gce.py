@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 
-def generalised_ce(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], q: float) -> Float[Tensor, "b"]:
+def generalised_ce(log_probs: Float[Tensor, "b c"], labels: Int[Tensor, "b"], q: float) -> Float[Tensor, "b"]:
     """Return the generalised cross-entropy of each sample, [b], from log-probabilities; q in (0, 1]."""
-    log_py = logp.gather(1, y[:, None])[:, 0]
+    log_py = log_probs.gather(1, labels[:, None])[:, 0]
     return -(q * log_py).expm1() / q

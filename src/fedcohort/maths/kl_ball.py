@@ -11,37 +11,42 @@ the constraint is active, its root is therefore unique and in sqrt(8 rho) / r <=
 import numpy as np
 from jaxtyping import Float64
 
-Rows = Float64[np.ndarray, "*batch n"]
-Column = Float64[np.ndarray, "*batch 1"]
+LogWeightRows = Float64[np.ndarray, "*batch n"]
+OneColumn = Float64[np.ndarray, "*batch 1"]
 
 BISECTION_STEPS = 64  # of an interval of log s of length 1500 or less, down to the spacing of floats
 
 
-def tilt_within_kl_ball(log_q: Rows, rho: float) -> tuple[Rows, Column]:
+def tilt_within_kl_ball(log_q: LogWeightRows, rho: float) -> tuple[LogWeightRows, OneColumn]:
     """Return p [..., n] and lambda [..., 1] for finite log q, up to a constant, and rho >= 0 in nats.
 
     p is on the feasible side of the root, KL <= rho. With rho = 0 weights are equal, and lambda is infinite unless all
     q are equal.
     """
     z = log_q - log_q.max(-1, keepdims=True)
-    high = np.zeros_like(z[..., :1])
-    is_inside_ball = _divergence(z, high) <= rho
+    upper_log_s = np.zeros_like(z[..., :1])
+    is_inside_ball = _kl_from_uniform(z, upper_log_s) <= rho
     with np.errstate(divide="ignore"):  # rho = 0
-        start = np.log(np.sqrt(8 * rho) / np.where(is_inside_ball, 1.0, -z.min(-1, keepdims=True)))
-    low = np.where(is_inside_ball, 0.0, np.minimum(start, 0.0))
+        first_log_s = np.log(np.sqrt(8 * rho) / np.where(is_inside_ball, 1.0, -z.min(-1, keepdims=True)))
+    lower_log_s = np.where(is_inside_ball, 0.0, np.minimum(first_log_s, 0.0))
     for _ in range(BISECTION_STEPS):
-        midpoint = (low + high) / 2
-        is_feasible = _divergence(z, midpoint) <= rho
-        low, high = np.where(is_feasible, midpoint, low), np.where(is_feasible, high, midpoint)
-    e = np.exp(np.exp(low) * z)
+        middle_log_s = (lower_log_s + upper_log_s) / 2
+        is_feasible = _kl_from_uniform(z, middle_log_s) <= rho
+        lower_log_s, upper_log_s = (
+            np.where(is_feasible, middle_log_s, lower_log_s),
+            np.where(is_feasible, upper_log_s, middle_log_s),
+        )
+    tilted_weights = np.exp(np.exp(lower_log_s) * z)
     with np.errstate(over="ignore"):
-        return e / e.sum(-1, keepdims=True), np.expm1(-low)
+        return tilted_weights / tilted_weights.sum(-1, keepdims=True), np.expm1(-lower_log_s)
 
 
-def _divergence(z: Rows, log_s: Column) -> Column:
+def _kl_from_uniform(z: LogWeightRows, log_s: OneColumn) -> OneColumn:
     """Return KL(p || uniform) in nats of p = softmax(s z), where max z = 0."""
     s = np.exp(log_s)
-    e = np.exp(s * z)
-    total = e.sum(-1, keepdims=True)
-    divergence: Column = s * (e * z).sum(-1, keepdims=True) / total - np.log(total) + np.log(z.shape[-1])
+    tilted_weights = np.exp(s * z)
+    weight_sum = tilted_weights.sum(-1, keepdims=True)
+    divergence: OneColumn = (
+        s * (tilted_weights * z).sum(-1, keepdims=True) / weight_sum - np.log(weight_sum) + np.log(z.shape[-1])
+    )
     return divergence

@@ -7,82 +7,91 @@ threads, no cluster becomes empty, and equal points cause no warning.
 import numpy as np
 from jaxtyping import Float64, Int64
 
-Points = Float64[np.ndarray, "_n d"]
+PointMatrix = Float64[np.ndarray, "_n d"]
 
-TOLERANCE = 1e-12  # relative improvement below which a run ends
-MAX_STEPS = 300  # largest number of steps of a run, as in scikit-learn
+MIN_IMPROVEMENT = 1e-12  # relative improvement below which a run ends
+MAX_LLOYD_STEPS = 300  # largest number of steps of a run, as in scikit-learn
 
 
 def cluster_numbers(
-    values: Float64[np.ndarray, "n"], count: int, rng: np.random.Generator, steps: int = 50
+    numbers: Float64[np.ndarray, "n"], n_clusters: int, rng: np.random.Generator, max_steps: int = 50
 ) -> np.ndarray:
-    """Return the sorted means of `count` clusters of numbers, [count], in O(n log n + steps count log n).
+    """Return the sorted means of `n_clusters` clusters of numbers, [count], in O(n log n + steps count log n).
 
     Clusters of numbers are intervals whose bounds are in the middle between two means.
     """
-    values = np.sort(values)
-    cumulative_sums = np.concatenate([[0.0], np.cumsum(values)])
-    means = np.sort(_draw_centres(values[:, None], count, rng)[:, 0])
-    for _ in range(steps):
-        boundaries = np.searchsorted(values, (means[1:] + means[:-1]) / 2)
-        edges = np.concatenate([[0], boundaries, [len(values)]])
-        sizes = np.diff(edges)
-        next_means = np.where(sizes > 0, np.diff(cumulative_sums[edges]) / np.maximum(sizes, 1), means)
-        if np.array_equal(next_means, means):
+    numbers = np.sort(numbers)
+    cumulative_sums = np.concatenate([[0.0], np.cumsum(numbers)])
+    cluster_means = np.sort(_draw_centres(numbers[:, None], n_clusters, rng)[:, 0])
+    for _ in range(max_steps):
+        boundaries = np.searchsorted(numbers, (cluster_means[1:] + cluster_means[:-1]) / 2)
+        cluster_edges = np.concatenate([[0], boundaries, [len(numbers)]])
+        cluster_sizes = np.diff(cluster_edges)
+        next_means = np.where(
+            cluster_sizes > 0, np.diff(cumulative_sums[cluster_edges]) / np.maximum(cluster_sizes, 1), cluster_means
+        )
+        if np.array_equal(next_means, cluster_means):
             break
-        means = next_means
-    return means
+        cluster_means = next_means
+    return cluster_means
 
 
-def cluster_vectors(X: Points, count: int, rng: np.random.Generator, restarts: int = 10) -> Int64[np.ndarray, "_n"]:
+def cluster_vectors(
+    X: PointMatrix, n_clusters: int, rng: np.random.Generator, restarts: int = 10
+) -> Int64[np.ndarray, "_n"]:
     """Return each row's cluster, 0 .. count - 1, by the best of `restarts` runs; fewer if fewer rows are distinct.
 
     Clusters are numbered by their first member in lexicographic order, so that the order of rows does not matter.
     """
-    order = np.lexsort(X.T[::-1])
-    rows = X[order]
-    runs = [_run(rows, count, rng) for _ in range(restarts)]
-    _, label = min(runs, key=lambda run: run[0])
-    _, first = np.unique(label, return_index=True)
-    cluster_number = np.empty(label.max(initial=-1) + 1, np.int64)
-    cluster_number[label[np.sort(first)]] = np.arange(len(first))
-    out = np.empty(len(X), np.int64)
-    out[order] = cluster_number[label]
-    return out
+    row_order = np.lexsort(X.T[::-1])
+    sorted_points = X[row_order]
+    runs = [_run_lloyd(sorted_points, n_clusters, rng) for _ in range(restarts)]
+    _, best_labels = min(runs, key=lambda run: run[0])
+    _, first_rows = np.unique(best_labels, return_index=True)
+    cluster_number = np.empty(best_labels.max(initial=-1) + 1, np.int64)
+    cluster_number[best_labels[np.sort(first_rows)]] = np.arange(len(first_rows))
+    cluster_of_row = np.empty(len(X), np.int64)
+    cluster_of_row[row_order] = cluster_number[best_labels]
+    return cluster_of_row
 
 
-def inertia(X: Points, label: Int64[np.ndarray, "_n"]) -> float:
+def cluster_inertia(X: PointMatrix, cluster_of_row: Int64[np.ndarray, "_n"]) -> float:
     """Return the sum of squared distances of the points X to the means of their clusters; label: cluster of each."""
-    return float(sum(((X[label == h] - X[label == h].mean(0)) ** 2).sum() for h in np.unique(label)))
+    return float(
+        sum(
+            ((X[cluster_of_row == cluster] - X[cluster_of_row == cluster].mean(0)) ** 2).sum()
+            for cluster in np.unique(cluster_of_row)
+        )
+    )
 
 
-def _run(X: Points, count: int, rng: np.random.Generator) -> tuple[float, Int64[np.ndarray, "_n"]]:
-    """Run at most `MAX_STEPS` steps; return the inertia and each point's nearest centre.
+def _run_lloyd(X: PointMatrix, n_clusters: int, rng: np.random.Generator) -> tuple[float, Int64[np.ndarray, "_n"]]:
+    """Run at most `MAX_LLOYD_STEPS` steps; return the inertia and each point's nearest centre.
 
     A step without improvement ends the run, also if it is worse by rounding, so that runs do not oscillate.
     """
-    centres, old_inertia, new_inertia = _draw_centres(X, count, rng), np.inf, np.inf
-    label = np.zeros(len(X), np.int64)
-    for _ in range(MAX_STEPS):
-        distance = np.stack([((X - centre) ** 2).sum(1) for centre in centres], axis=1)
-        label = distance.argmin(1)
-        new_inertia = float(distance[np.arange(len(X)), label].sum())
-        if not new_inertia < old_inertia * (1 - TOLERANCE):
+    centres, old_inertia, new_inertia = _draw_centres(X, n_clusters, rng), np.inf, np.inf
+    cluster_of_row = np.zeros(len(X), np.int64)
+    for _ in range(MAX_LLOYD_STEPS):
+        squared_distances = np.stack([((X - centre) ** 2).sum(1) for centre in centres], axis=1)
+        cluster_of_row = squared_distances.argmin(1)
+        new_inertia = float(squared_distances[np.arange(len(X)), cluster_of_row].sum())
+        if not new_inertia < old_inertia * (1 - MIN_IMPROVEMENT):
             break
         old_inertia = new_inertia
-        for h in np.unique(label):
-            centres[h] = X[label == h].mean(0)
-    return new_inertia, label
+        for cluster in np.unique(cluster_of_row):
+            centres[cluster] = X[cluster_of_row == cluster].mean(0)
+    return new_inertia, cluster_of_row
 
 
-def _draw_centres(X: Points, count: int, rng: np.random.Generator) -> Points:
+def _draw_centres(X: PointMatrix, n_clusters: int, rng: np.random.Generator) -> PointMatrix:
     """Draw centres by k-means++: with probabilities in proportion to the squared distance to the nearest centre."""
-    centres = np.empty((count, X.shape[1]))
+    centres = np.empty((n_clusters, X.shape[1]))
     centres[0] = X[rng.integers(len(X))]
-    nearest = ((X - centres[0]) ** 2).sum(1)
-    for h in range(1, count):
-        running = np.cumsum(nearest)
-        u = rng.random() * running[-1]
-        centres[h] = X[min(int(np.searchsorted(running, u, side="right")), len(X) - 1)]
-        nearest = np.minimum(nearest, ((X - centres[h]) ** 2).sum(1))
+    nearest_distances = ((X - centres[0]) ** 2).sum(1)
+    for cluster in range(1, n_clusters):
+        cumulative_distances = np.cumsum(nearest_distances)
+        uniform_draw = rng.random() * cumulative_distances[-1]
+        centres[cluster] = X[min(int(np.searchsorted(cumulative_distances, uniform_draw, side="right")), len(X) - 1)]
+        nearest_distances = np.minimum(nearest_distances, ((X - centres[cluster]) ** 2).sum(1))
     return centres

@@ -6,21 +6,23 @@ from typing import Any, TypeVar
 
 import torch
 
-Optimizer = TypeVar("Optimizer", bound=torch.optim.Optimizer)
+OptimizerType = TypeVar("OptimizerType", bound=torch.optim.Optimizer)
 
 
-def uncompiled(optimizer: type[Optimizer]) -> type[Optimizer]:
+def uncompiled_optimizer(optimizer_class: type[OptimizerType]) -> type[OptimizerType]:
     """Return an optimizer class with equal steps that does not import `torch._dynamo`, which takes 1.7 s.
 
     torch wraps methods of its optimizers to exclude them from compilation. The first call of a wrapper imports the
     compiler, although nothing is compiled here (torch 2.13.0).
     """
-    subclass_of: Any = _subclass  # mypy takes a class that is a type variable for unhashable
-    subclass: type[Optimizer] = subclass_of(optimizer)
+    make_subclass: Any = _unwrapped_subclass  # mypy takes a class that is a type variable for unhashable
+    subclass: type[OptimizerType] = make_subclass(optimizer_class)
     return subclass
 
 
 @cache
-def _subclass(optimizer: type) -> Any:  # noqa: ANN401 - a class of the same type
-    methods = {name: inspect.unwrap(getattr(optimizer, name)) for name in ("add_param_group", "zero_grad", "step")}
-    return type(optimizer.__name__, (optimizer,), {**methods, "step": torch.no_grad()(methods["step"])})
+def _unwrapped_subclass(optimizer_class: type) -> Any:  # noqa: ANN401 - a class of the same type
+    methods = {
+        name: inspect.unwrap(getattr(optimizer_class, name)) for name in ("add_param_group", "zero_grad", "step")
+    }
+    return type(optimizer_class.__name__, (optimizer_class,), {**methods, "step": torch.no_grad()(methods["step"])})

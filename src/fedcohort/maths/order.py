@@ -4,7 +4,7 @@ import numpy as np
 
 from fedcohort.types import Values
 
-STRIDE = 64  # one in this many values is in the subsample
+SUBSAMPLE_STRIDE = 64  # one in this many values is in the subsample
 RANK_MARGIN = 8  # ranks added to twice the expected rank of the n-th smallest value in the subsample
 
 
@@ -14,8 +14,8 @@ def nth_smallest(values: Values, n: int) -> float:
     `np.partition` of all values is slow. Every 64th value gives an upper bound below which there are only a few values,
     which are partitioned instead. If fewer than n values are below the bound, all values are partitioned.
     """
-    subsample = values[::STRIDE]
-    bound_rank = 2 * n // STRIDE + RANK_MARGIN
+    subsample = values[::SUBSAMPLE_STRIDE]
+    bound_rank = 2 * n // SUBSAMPLE_STRIDE + RANK_MARGIN
     if bound_rank < len(subsample) // 2:
         smallest_values = values[values <= np.partition(subsample, bound_rank)[bound_rank]]
         values = smallest_values if len(smallest_values) >= n else values

@@ -18,7 +18,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.types import Values
 
-DECIMALS = 12
+POSITION_DECIMALS = 12
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class PaceControl:
         rounds, utilities = state.rounds + 1, np.append(state.utilities, utility)[-2 * self.w :]
         ltr, ddlr = state.ltr, state.ddlr
         if rounds % self.w == 0 and rounds >= 2 * self.w:
-            sign = 1 if utilities[: self.w].sum() > utilities[self.w :].sum() else -1
-            ltr = round(min(max(ltr + sign * self.lss, 0.0), 1.0), DECIMALS)
-            ddlr = round(min(max(ddlr - sign * self.dss, 0.0), 1.0), DECIMALS)
+            direction = 1 if utilities[: self.w].sum() > utilities[self.w :].sum() else -1
+            ltr = round(min(max(ltr + direction * self.lss, 0.0), 1.0), POSITION_DECIMALS)
+            ddlr = round(min(max(ddlr - direction * self.dss, 0.0), 1.0), POSITION_DECIMALS)
         return PaceState(rounds, utilities, ltr, ddlr)
 
 
@@ -81,13 +81,13 @@ class Paced(Protocol):
     def control(self) -> PaceControl: ...
 
 
-def utility(loss_sum: Values, used: Values, deadline_s: float) -> float:
+def pace_utility(loss_sum: Values, n_used: Values, deadline_s: float) -> float:
     """Return the utility U of a round: mean loss of the samples trained on, in nats, over the deadline in seconds.
 
     Args:
         loss_sum: sum of the losses of each client that arrived, [m].
-        used: number of samples of each client, [m].
+        n_used: number of samples of each client, [m].
         deadline_s: announced deadline in seconds.
     """
-    trained = float(used.sum())
-    return float(loss_sum.sum()) / (trained * deadline_s) if trained > 0 and deadline_s > 0 else float("nan")
+    n_trained = float(n_used.sum())
+    return float(loss_sum.sum()) / (n_trained * deadline_s) if n_trained > 0 and deadline_s > 0 else float("nan")

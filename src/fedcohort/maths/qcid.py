@@ -5,29 +5,29 @@ from jaxtyping import Float64
 
 from fedcohort.types import Values
 
-BLOCK = 4096  # rows at a time, so that they stay in the processor's cache
+ROWS_PER_BLOCK = 4096  # rows at a time, so that they stay in the processor's cache
 
-Counts = Float64[np.ndarray, "_n c"]
+ClassCounts = Float64[np.ndarray, "_n c"]
 
 
-def class_imbalances(h: Counts, added_counts: Values | float = 0.0) -> Values:
+def class_imbalances(class_counts: ClassCounts, added_counts: Values | float = 0.0) -> Values:
     """Return the imbalance of each row of class counts, [n]: 0 for equal counts, 1 - 1/C for a single class or none.
 
     added_counts: counts that are added to every row, [C].
     """
-    out = np.empty(len(h))
-    for start in range(0, len(h), BLOCK):
-        rows = slice(start, start + BLOCK)
-        out[rows] = _block_imbalances(h[rows] + added_counts)
-    return out
+    imbalances = np.empty(len(class_counts))
+    for first_row in range(0, len(class_counts), ROWS_PER_BLOCK):
+        block_rows = slice(first_row, first_row + ROWS_PER_BLOCK)
+        imbalances[block_rows] = _block_imbalances(class_counts[block_rows] + added_counts)
+    return imbalances
 
 
-def _block_imbalances(shares: Counts) -> Values:
+def _block_imbalances(class_shares: ClassCounts) -> Values:
     """Return the imbalance of each row of class counts, which are overwritten."""
-    C = shares.shape[1]
-    n = shares @ np.ones((C, 1))  # sums of integers are exact in any order
-    has_samples = n[:, 0] > 0
-    np.divide(shares, n, out=shares, where=True if has_samples.all() else n > 0)
-    shares -= 1 / C
-    shares *= shares
-    return np.asarray(np.where(has_samples, shares.sum(1), 1 - 1 / C))
+    n_classes = class_shares.shape[1]
+    samples_per_row = class_shares @ np.ones((n_classes, 1))  # sums of integers are exact in any order
+    has_samples = samples_per_row[:, 0] > 0
+    np.divide(class_shares, samples_per_row, out=class_shares, where=True if has_samples.all() else samples_per_row > 0)
+    class_shares -= 1 / n_classes
+    class_shares *= class_shares
+    return np.asarray(np.where(has_samples, class_shares.sum(1), 1 - 1 / n_classes))

@@ -9,7 +9,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 
-def symmetric_ce(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], a: float, b: float, A: float) -> Float[Tensor, "b"]:
+def symmetric_ce(
+    log_probs: Float[Tensor, "b c"], labels: Int[Tensor, "b"], a: float, b: float, A: float
+) -> Float[Tensor, "b"]:
     """Return the symmetric cross-entropy a CE + b RCE of each sample, [b], in nats, from log-probabilities."""
-    log_py = logp.gather(1, y[:, None])[:, 0]
+    log_py = log_probs.gather(1, labels[:, None])[:, 0]
     return -a * log_py - b * A * (1 - log_py.exp())

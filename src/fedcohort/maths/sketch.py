@@ -14,7 +14,7 @@ from jaxtyping import Float64
 
 from fedcohort.maths.kmeans import cluster_numbers
 
-KINDS = ("values", "shared_projection")
+SKETCH_KINDS = ("values", "shared_projection")
 
 
 def sketch_length(n_params: int, rate: float) -> int:
@@ -23,20 +23,20 @@ def sketch_length(n_params: int, rate: float) -> int:
 
 
 def sketch_gradient(
-    gradient: Float64[np.ndarray, "p"], rate: float, kind: str, rng: np.random.Generator
+    gradient: Float64[np.ndarray, "p"], rate: float, sketch_kind: str, rng: np.random.Generator
 ) -> Float64[np.ndarray, "d"]:
     """Return the sketch of a gradient, float64 [length(P, rate)]; all NaN if a number is not finite.
 
     Args:
         gradient: float64 [P].
         rate: length of the sketch as a fraction of P.
-        kind: "values" or "shared_projection".
+        sketch_kind: "values" or "shared_projection".
         rng: a generator in the same state for all clients.
     """
-    d = sketch_length(len(gradient), rate)
+    length = sketch_length(len(gradient), rate)
     if not np.isfinite(gradient).all():
-        return np.full(d, np.nan)
-    if kind == "values":
-        return cluster_numbers(gradient, d, rng)
-    bins, factor = rng.integers(d, size=len(gradient)), rng.standard_normal(len(gradient))
-    return np.bincount(bins, weights=factor * gradient, minlength=d).astype(np.float64)
+        return np.full(length, np.nan)
+    if sketch_kind == "values":
+        return cluster_numbers(gradient, length, rng)
+    bin_of_entry, normal_factors = rng.integers(length, size=len(gradient)), rng.standard_normal(len(gradient))
+    return np.bincount(bin_of_entry, weights=normal_factors * gradient, minlength=length).astype(np.float64)

@@ -7,16 +7,19 @@ from fedcohort.types import Values
 
 def mean_ranks(values: Values) -> Values:
     """Return the ranks of finite values, from 0, with the mean rank for equal values, [n]."""
-    _, index_of_value, count = np.unique(values, return_inverse=True, return_counts=True)
-    n_smaller = np.concatenate([[0], np.cumsum(count)[:-1]])
-    ranks: Values = (n_smaller + (count - 1) / 2)[index_of_value]
+    _, index_of_value, value_counts = np.unique(values, return_inverse=True, return_counts=True)
+    n_smaller = np.concatenate([[0], np.cumsum(value_counts)[:-1]])
+    ranks: Values = (n_smaller + (value_counts - 1) / 2)[index_of_value]
     return ranks
 
 
-def rank_correlation(a: Values, b: Values) -> float:
+def rank_correlation(first_column: Values, second_column: Values) -> float:
     """Return rho of two columns over the rows where both are finite; NaN if one of them is constant there."""
-    finite = np.isfinite(a) & np.isfinite(b)
-    x, y = (mean_ranks(column[finite]) for column in (a, b))
-    x, y = x - x.mean() if len(x) else x, y - y.mean() if len(y) else y
-    norm_product = float(np.sqrt((x @ x) * (y @ y)))
-    return float(x @ y) / norm_product if norm_product > 0 else float("nan")
+    is_finite = np.isfinite(first_column) & np.isfinite(second_column)
+    first_ranks, second_ranks = (mean_ranks(column[is_finite]) for column in (first_column, second_column))
+    first_ranks, second_ranks = (
+        first_ranks - first_ranks.mean() if len(first_ranks) else first_ranks,
+        second_ranks - second_ranks.mean() if len(second_ranks) else second_ranks,
+    )
+    norm_product = float(np.sqrt((first_ranks @ first_ranks) * (second_ranks @ second_ranks)))
+    return float(first_ranks @ second_ranks) / norm_product if norm_product > 0 else float("nan")

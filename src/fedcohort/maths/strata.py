@@ -7,23 +7,27 @@ StratumSizes = Int64[np.ndarray, "h"]
 PerStratum = Float64[np.ndarray, "h"]
 
 
-def spread_of_strata(X: Float64[np.ndarray, "n d"], label: Int64[np.ndarray, "n"], count: int) -> PerStratum:
+def spread_of_strata(
+    X: Float64[np.ndarray, "n d"], stratum_of_row: Int64[np.ndarray, "n"], n_strata: int
+) -> PerStratum:
     """Return S_h = sqrt(sum_{k in h} ||X_k - mean||^2 / (N_h - 1)) of each stratum, [count]; 0 for a single member."""
-    out = np.zeros(count)
-    for h in range(count):
-        members = X[label == h]
-        if len(members) > 1:
-            out[h] = np.sqrt(((members - members.mean(0)) ** 2).sum() / (len(members) - 1))
-    return out
+    spreads = np.zeros(n_strata)
+    for h in range(n_strata):
+        member_rows = X[stratum_of_row == h]
+        if len(member_rows) > 1:
+            spreads[h] = np.sqrt(((member_rows - member_rows.mean(0)) ** 2).sum() / (len(member_rows) - 1))
+    return spreads
 
 
-def neyman_targets(sizes: StratumSizes, S: PerStratum, m: int) -> PerStratum:
+def neyman_targets(stratum_sizes: StratumSizes, spreads: PerStratum, n_draws: int) -> PerStratum:
     """Return Neyman's allocation m N_h S_h / sum N_j S_j; m N_h / sum N_j if all S are 0."""
-    weight = sizes * S if (sizes * S).sum() > 0 else sizes.astype(np.float64)
-    return m * weight / max(float(weight.sum()), 1e-300)
+    stratum_weights = (
+        stratum_sizes * spreads if (stratum_sizes * spreads).sum() > 0 else stratum_sizes.astype(np.float64)
+    )
+    return n_draws * stratum_weights / max(float(stratum_weights.sum()), 1e-300)
 
 
-def round_to_capacity(target: PerStratum, capacity: StratumSizes, m: int) -> StratumSizes:
+def round_to_capacity(target_draws: PerStratum, capacity: StratumSizes, n_draws: int) -> StratumSizes:
     """Round the strata's target numbers of draws to integers of at most `capacity`, [h].
 
     They sum to m or, if that is less, to the sum of `capacity`.
@@ -31,26 +35,30 @@ def round_to_capacity(target: PerStratum, capacity: StratumSizes, m: int) -> Str
     Each stratum with capacity gets one draw, or those with the largest targets if m is too small for that. Each
     further draw goes to the stratum that is farthest below its target, the first one in case of ties.
     """
-    draws = np.zeros(len(target), np.int64)
-    first = np.flatnonzero(capacity > 0)
-    draws[first[np.argsort(-target[first], kind="stable")][:m]] = 1
-    while draws.sum() < min(m, capacity.sum()):
-        draws[int(np.where(draws < capacity, target - draws, -np.inf).argmax())] += 1
-    return draws
+    draws_per_stratum = np.zeros(len(target_draws), np.int64)
+    non_empty_strata = np.flatnonzero(capacity > 0)
+    draws_per_stratum[non_empty_strata[np.argsort(-target_draws[non_empty_strata], kind="stable")][:n_draws]] = 1
+    while draws_per_stratum.sum() < min(n_draws, capacity.sum()):
+        draws_per_stratum[
+            int(np.where(draws_per_stratum < capacity, target_draws - draws_per_stratum, -np.inf).argmax())
+        ] += 1
+    return draws_per_stratum
 
 
-def equal_allocation(sizes: StratumSizes, capacity: StratumSizes, m: int) -> StratumSizes:
+def equal_allocation(stratum_sizes: StratumSizes, capacity: StratumSizes, n_draws: int) -> StratumSizes:
     """Divide m draws equally among strata, [h], with at most `capacity` draws each.
 
     The draws sum to m or, if that is less, to the sum of `capacity`.
 
     The remainder of the division goes to the largest strata. Draws beyond a stratum's capacity go to the others.
     """
-    draws = np.zeros(len(sizes), np.int64)
-    while (remaining := int(min(m, capacity.sum()) - draws.sum())) > 0:
-        free_strata = np.flatnonzero(draws < capacity)
-        per_stratum, remainder = divmod(remaining, len(free_strata))
-        share = np.full(len(free_strata), per_stratum)
-        share[np.argsort(-sizes[free_strata], kind="stable")[:remainder]] += 1
-        draws[free_strata] = np.minimum(draws[free_strata] + share, capacity[free_strata])
-    return draws
+    draws_per_stratum = np.zeros(len(stratum_sizes), np.int64)
+    while (n_remaining := int(min(n_draws, capacity.sum()) - draws_per_stratum.sum())) > 0:
+        free_strata = np.flatnonzero(draws_per_stratum < capacity)
+        equal_share, n_left_over = divmod(n_remaining, len(free_strata))
+        stratum_shares = np.full(len(free_strata), equal_share)
+        stratum_shares[np.argsort(-stratum_sizes[free_strata], kind="stable")[:n_left_over]] += 1
+        draws_per_stratum[free_strata] = np.minimum(
+            draws_per_stratum[free_strata] + stratum_shares, capacity[free_strata]
+        )
+    return draws_per_stratum

@@ -39,28 +39,29 @@ class Model(Component, Protocol):
         """
 
 
-def require_images(word: str, shape: tuple[int, ...], min_side: int) -> tuple[int, int, int]:
+def require_images(model_name: str, sample_shape: tuple[int, ...], min_side: int) -> tuple[int, int, int]:
     """Return channels, height and width of images; raise `IncompatibleConfig` for other data or smaller images.
 
     Args:
-        word: name of the model.
-        shape: shape of a sample.
+        model_name: name of the model.
+        sample_shape: shape of a sample.
         min_side: smallest allowed side of an image, in pixels.
     """
-    if len(shape) != 3 or min(shape[1:]) < min_side:
+    if len(sample_shape) != 3 or min(sample_shape[1:]) < min_side:
         raise IncompatibleConfig(
-            f"model={word} needs images [channels, height, width] of at least {min_side}x{min_side}, but the inputs "
-            f"are {list(shape)}"
+            f"model={model_name} needs images [channels, height, width] of at least {min_side}x{min_side}, but the "
+            "inputs "
+            f"are {list(sample_shape)}"
         )
-    return shape
+    return sample_shape
 
 
-def check_norm(norm: str, groups: int, channels: Iterable[int]) -> None:
+def check_norm(norm: str, groups: int, layer_channels: Iterable[int]) -> None:
     """Check that `norm` is group or batch, and that `groups` divides the channels of every normalised layer."""
     ranges.choice("norm", norm, "group", "batch")
     ranges.integer("groups", groups, "[1, inf)")
-    widths = sorted(set(channels))
-    if norm == "group" and any(width % groups for width in widths):
+    distinct_widths = sorted(set(layer_channels))
+    if norm == "group" and any(width % groups for width in distinct_widths):
         raise ranges.range_error(
-            "groups", f"a divisor of every layer's channels ({', '.join(map(str, widths))})", groups
+            "groups", f"a divisor of every layer's channels ({', '.join(map(str, distinct_widths))})", groups
         )

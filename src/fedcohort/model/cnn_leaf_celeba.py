@@ -24,8 +24,8 @@ from fedcohort.model.base import Model, require_images
 if TYPE_CHECKING:
     from torch import nn
 
-LAYERS, WIDTH, EPSILON = 4, 32, 1e-3
-MIN_PIXELS = 9  # pixels of a side: the last batch norm sees two pixels then, also of a batch of one image
+N_CONV_LAYERS, CONV_CHANNELS, BN_EPSILON = 4, 32, 1e-3
+MIN_SIDE = 9  # pixels of a side: the last batch norm sees two pixels then, also of a batch of one image
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,16 @@ class CnnLeafCeleba(Model):
 
         from fedcohort.model import glorot  # noqa: PLC0415
 
-        channels, height, width = require_images("cnn_leaf_celeba", shape, MIN_PIXELS)
+        channels, height, width = require_images("cnn_leaf_celeba", shape, MIN_SIDE)
         layers: list[nn.Module] = []
-        for inputs in (channels, *[WIDTH] * (LAYERS - 1)):
+        for in_channels in (channels, *[CONV_CHANNELS] * (N_CONV_LAYERS - 1)):
             layers += [
-                nn.Conv2d(inputs, WIDTH, 3, padding=1),
-                nn.BatchNorm2d(WIDTH, EPSILON, track_running_stats=False),
+                nn.Conv2d(in_channels, CONV_CHANNELS, 3, padding=1),
+                nn.BatchNorm2d(CONV_CHANNELS, BN_EPSILON, track_running_stats=False),
                 nn.MaxPool2d(2, ceil_mode=True),
                 nn.ReLU(),
             ]
-        pixels = -(-height // 2**LAYERS) * -(-width // 2**LAYERS)
-        network = nn.Sequential(*layers, nn.Flatten(), nn.Linear(WIDTH * pixels, n_classes))
+        n_pixels = -(-height // 2**N_CONV_LAYERS) * -(-width // 2**N_CONV_LAYERS)
+        network = nn.Sequential(*layers, nn.Flatten(), nn.Linear(CONV_CHANNELS * n_pixels, n_classes))
         glorot.draw_weights(network)
         return network

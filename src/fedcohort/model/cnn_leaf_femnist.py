@@ -17,7 +17,7 @@ from fedcohort.model.base import Model, require_images
 if TYPE_CHECKING:
     from torch import nn
 
-DENSE = 2048
+DENSE_UNITS = 2048
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class CnnLeafFemnist(Model):
             nn.ReLU(),
             nn.MaxPool2d(2),
             nn.Flatten(),
-            nn.Linear(64 * (height // 4) * (width // 4), DENSE),
+            nn.Linear(64 * (height // 4) * (width // 4), DENSE_UNITS),
             nn.ReLU(),
-            nn.Linear(DENSE, n_classes),
+            nn.Linear(DENSE_UNITS, n_classes),
         )
         glorot.draw_weights(network)
         return network

@@ -37,15 +37,15 @@ class CnnTwoLayer(Model):
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
         from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
 
-        inputs, height, width = require_images("cnn_two_layer", shape, 4)
-        first, second = self.channels
+        in_channels, height, width = require_images("cnn_two_layer", shape, 4)
+        first_channels, second_channels = self.channels
         return nn.Sequential(
-            nn.Conv2d(inputs, first, 5, padding=2),
+            nn.Conv2d(in_channels, first_channels, 5, padding=2),
             nn.ReLU(),
             nn.MaxPool2d(2),
-            nn.Conv2d(first, second, 5, padding=2),
+            nn.Conv2d(first_channels, second_channels, 5, padding=2),
             nn.ReLU(),
             nn.MaxPool2d(2),
             nn.Flatten(),
-            nn.Linear(second * (height // 4) * (width // 4), n_classes),
+            nn.Linear(second_channels * (height // 4) * (width // 4), n_classes),
         )

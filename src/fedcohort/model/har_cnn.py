@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 WINDOW_SHAPE = (9, 128)  # signals, samples of a window
-CHANNELS, KERNEL, POOL, DENSE = 192, 16, 4, 256
+CONV_CHANNELS, KERNEL_LENGTH, POOL_LENGTH, DENSE_UNITS = 192, 16, 4, 256
 PAD_BEFORE, PAD_AFTER = 7, 8  # zeros, KERNEL - 1 together: the output is as long as the input
 
 
@@ -40,17 +40,17 @@ class HarCnn(Model):
                 f"model=har_cnn needs windows [signals, samples] of {list(WINDOW_SHAPE)}, as dataset=uci_har has them; "
                 f"the inputs are {list(shape)}"
             )
-        signals, samples = WINDOW_SHAPE
+        n_signals, n_steps = WINDOW_SHAPE
         network = nn.Sequential(
-            nn.Unflatten(1, (signals, 1)),
+            nn.Unflatten(1, (n_signals, 1)),
             nn.ZeroPad2d((PAD_BEFORE, PAD_AFTER, 0, 0)),
-            nn.Conv2d(signals, CHANNELS, (1, KERNEL)),
+            nn.Conv2d(n_signals, CONV_CHANNELS, (1, KERNEL_LENGTH)),
             nn.ReLU(),
-            nn.MaxPool2d((1, POOL)),
+            nn.MaxPool2d((1, POOL_LENGTH)),
             nn.Flatten(),
-            nn.Linear(CHANNELS * (samples // POOL), DENSE),
+            nn.Linear(CONV_CHANNELS * (n_steps // POOL_LENGTH), DENSE_UNITS),
             nn.ReLU(),
-            nn.Linear(DENSE, n_classes),
+            nn.Linear(DENSE_UNITS, n_classes),
         )
         glorot.draw_weights(network)
         return network

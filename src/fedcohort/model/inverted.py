@@ -17,56 +17,81 @@ from torch import Tensor, nn
 
 from fedcohort.model import norms
 
-STAGES = ((1, 1, 1), (6, 2, 2), (6, 3, 2), (6, 4, 2), (6, 3, 1), (6, 3, 2), (6, 1, 1))  # t, blocks, stride of the first
+STAGE_SETTINGS = (
+    (1, 1, 1),
+    (6, 2, 2),
+    (6, 3, 2),
+    (6, 4, 2),
+    (6, 3, 1),
+    (6, 3, 2),
+    (6, 1, 1),
+)  # t, blocks, stride of the first
 
 
-class Block(nn.Module):
+class InvertedResidual(nn.Module):
     """An inverted residual block from `inputs` to `outputs` channels, with inputs * expand channels inside."""
 
-    def __init__(self, inputs: int, outputs: int, stride: int, expand: int, norm: str, groups: int) -> None:
+    def __init__(
+        self, in_channels: int, out_channels: int, stride: int, expansion: int, norm_name: str, groups: int
+    ) -> None:
         super().__init__()
-        expanded_channels = inputs * expand
-        layers: list[nn.Module] = [_norm_conv(inputs, expanded_channels, 1, 1, 1, norm, groups)] if expand > 1 else []
-        layers.append(_norm_conv(expanded_channels, expanded_channels, 3, stride, expanded_channels, norm, groups))
-        layers += [nn.Conv2d(expanded_channels, outputs, 1, bias=False), norms.make_norm(norm, groups, outputs)]
+        inner_channels = in_channels * expansion
+        layers: list[nn.Module] = (
+            [_norm_conv(in_channels, inner_channels, 1, 1, 1, norm_name, groups)] if expansion > 1 else []
+        )
+        layers.append(_norm_conv(inner_channels, inner_channels, 3, stride, inner_channels, norm_name, groups))
+        layers += [
+            nn.Conv2d(inner_channels, out_channels, 1, bias=False),
+            norms.make_norm(norm_name, groups, out_channels),
+        ]
         self.conv = nn.Sequential(*layers)
-        self.is_residual = stride == 1 and inputs == outputs
+        self.is_residual = stride == 1 and in_channels == out_channels
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.conv(x)
-        return x + out if self.is_residual else out
+        block_output: Tensor = self.conv(x)
+        return x + block_output if self.is_residual else block_output
 
 
-def _norm_conv(inputs: int, outputs: int, size: int, stride: int, n_sets: int, norm: str, groups: int) -> nn.Sequential:
-    """Return a convolution with `n_sets` groups of channels, followed by normalisation and ReLU6."""
-    conv = nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=n_sets, bias=False)
-    return nn.Sequential(conv, norms.make_norm(norm, groups, outputs), nn.ReLU6())
+def _norm_conv(
+    in_channels: int, out_channels: int, kernel_size: int, stride: int, conv_groups: int, norm_name: str, groups: int
+) -> nn.Sequential:
+    """Return a convolution with `conv_groups` groups of channels, followed by normalisation and ReLU6."""
+    convolution = nn.Conv2d(
+        in_channels, out_channels, kernel_size, stride, kernel_size // 2, groups=conv_groups, bias=False
+    )
+    return nn.Sequential(convolution, norms.make_norm(norm_name, groups, out_channels), nn.ReLU6())
 
 
-def make_layers(channels: int, n_classes: int, widths: tuple[int, ...], norm: str, groups: int) -> nn.Sequential:
+def make_layers(
+    image_channels: int, n_classes: int, layer_channels: tuple[int, ...], norm_name: str, groups: int
+) -> nn.Sequential:
     """Return a MobileNetV2 with these numbers of channels.
 
     Args:
-        channels: channels of an image.
+        image_channels: channels of an image.
         n_classes: number of logits.
-        widths: channels of the stem, of each stage, and of the last convolution.
-        norm: "group" or "batch".
+        layer_channels: channels of the stem, of each stage, and of the last convolution.
+        norm_name: "group" or "batch".
         groups: groups of channels in each layer of group norm.
     """
-    stem, *stages, last = widths
-    features: list[nn.Module] = [_norm_conv(channels, stem, 3, 2, 1, norm, groups)]
-    inputs = stem
-    for (expand, blocks, stride), outputs in zip(STAGES, stages, strict=True):
-        for block in range(blocks):
-            features.append(Block(inputs, outputs, 1 if block else stride, expand, norm, groups))
-            inputs = outputs
-    features.append(_norm_conv(inputs, last, 1, 1, 1, norm, groups))
+    stem_channels, *stage_channels, last_channels = layer_channels
+    features: list[nn.Module] = [_norm_conv(image_channels, stem_channels, 3, 2, 1, norm_name, groups)]
+    in_channels = stem_channels
+    for (expansion, n_blocks, stride), out_channels in zip(STAGE_SETTINGS, stage_channels, strict=True):
+        for block_index in range(n_blocks):
+            features.append(
+                InvertedResidual(in_channels, out_channels, 1 if block_index else stride, expansion, norm_name, groups)
+            )
+            in_channels = out_channels
+    features.append(_norm_conv(in_channels, last_channels, 1, 1, 1, norm_name, groups))
     network = nn.Sequential(
         OrderedDict[str, nn.Module](
             features=nn.Sequential(*features),
             pool=nn.AdaptiveAvgPool2d(1),
             flatten=nn.Flatten(),
-            classifier=nn.Sequential(OrderedDict({"1": nn.Linear(last, n_classes)})),  # torchvision has dropout at 0
+            classifier=nn.Sequential(
+                OrderedDict({"1": nn.Linear(last_channels, n_classes)})
+            ),  # torchvision has dropout at 0
         )
     )
     for module in network.modules():

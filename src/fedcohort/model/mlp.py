@@ -29,8 +29,8 @@ class Mlp(Model):
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
         from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
 
-        sizes = [math.prod(shape), *(int(units) for units in self.hidden)]
+        layer_widths = [math.prod(shape), *(int(units) for units in self.hidden)]
         layers: list[nn.Module] = [nn.Flatten()]
-        for inputs, outputs in itertools.pairwise(sizes):
-            layers += [nn.Linear(inputs, outputs), nn.ReLU()]
-        return nn.Sequential(*layers, nn.Linear(sizes[-1], n_classes))
+        for in_features, out_features in itertools.pairwise(layer_widths):
+            layers += [nn.Linear(in_features, out_features), nn.ReLU()]
+        return nn.Sequential(*layers, nn.Linear(layer_widths[-1], n_classes))

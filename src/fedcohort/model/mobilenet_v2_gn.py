@@ -20,9 +20,9 @@ from fedcohort.model.base import Model, check_norm, require_images
 if TYPE_CHECKING:
     from torch import nn
 
-CHANNELS = (32, 16, 24, 32, 64, 96, 160, 320)  # of the stem and the stages, at width 1
-LAST_WIDTH, EXPANSION, WIDTH_STEP = 1280, 6, 8
-MIN_PIXELS = 17  # pixels: each of five halvings then has two to make one of
+CHANNELS_AT_WIDTH_1 = (32, 16, 24, 32, 64, 96, 160, 320)  # of the stem and the stages, at width 1
+LAST_CHANNELS, MAX_EXPANSION, CHANNEL_STEP = 1280, 6, 8
+MIN_SIDE = 17  # pixels: each of five halvings then has two to make one of
 
 
 @dataclass(frozen=True)
@@ -44,27 +44,32 @@ class MobileNetV2(Model):
 
     def __post_init__(self) -> None:
         ranges.number("width", self.width, "(0, 10]")
-        check_norm(self.norm, self.groups, {*self.widths, *(EXPANSION * w for w in self.widths[1:-2])})
+        check_norm(
+            self.norm, self.groups, {*self.layer_channels, *(MAX_EXPANSION * w for w in self.layer_channels[1:-2])}
+        )
         ranges.text("weights", self.weights, allow_null=True)
         if self.weights is not None and not Path(self.weights).is_file():
             raise ranges.range_error("weights", "the path of a file, or null", self.weights)
 
     @property
-    def widths(self) -> tuple[int, ...]:
+    def layer_channels(self) -> tuple[int, ...]:
         """Channels of the stem, of each stage, and of the last convolution."""
-        return (*(_round(self.width * channels) for channels in CHANNELS), _round(max(1.0, self.width) * LAST_WIDTH))
+        return (
+            *(_round_to_step(self.width * channels) for channels in CHANNELS_AT_WIDTH_1),
+            _round_to_step(max(1.0, self.width) * LAST_CHANNELS),
+        )
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        channels, *_ = require_images("mobilenet_v2_gn", shape, MIN_PIXELS)
+        channels, *_ = require_images("mobilenet_v2_gn", shape, MIN_SIDE)
         from fedcohort.model import inverted, pretrained  # noqa: PLC0415 - options are checked before torch is imported
 
-        network = inverted.make_layers(channels, n_classes, self.widths, self.norm, self.groups)
+        network = inverted.make_layers(channels, n_classes, self.layer_channels, self.norm, self.groups)
         if self.weights is not None:
             pretrained.load_weights(network, Path(self.weights), "classifier.")
         return network
 
 
-def _round(channels: float) -> int:
+def _round_to_step(channels: float) -> int:
     """Return the nearest multiple of eight, or the next where that is below nine tenths of `channels`."""
-    nearest = max(WIDTH_STEP, int(channels + WIDTH_STEP / 2) // WIDTH_STEP * WIDTH_STEP)
-    return nearest if nearest >= 0.9 * channels else nearest + WIDTH_STEP
+    nearest_multiple = max(CHANNEL_STEP, int(channels + CHANNEL_STEP / 2) // CHANNEL_STEP * CHANNEL_STEP)
+    return nearest_multiple if nearest_multiple >= 0.9 * channels else nearest_multiple + CHANNEL_STEP

@@ -32,11 +32,12 @@ from fedcohort.model.base import Model
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-SHAPE = ("input_shape", "in_shape", "shape")
-CHANNELS = ("in_channels", "input_channels", "channels")
-FEATURES = ("in_features", "input_dim", "n_features")
-CLASSES = ("n_classes", "num_classes", "classes", "out_features")
-MAX_NAMES = 8  # names in a message
+SHAPE_PARAMETERS = ("input_shape", "in_shape", "shape")
+CHANNEL_PARAMETERS = ("in_channels", "input_channels", "channels")
+FEATURE_PARAMETERS = ("in_features", "input_dim", "n_features")
+CLASS_PARAMETERS = ("n_classes", "num_classes", "classes", "out_features")
+DATA_PARAMETERS = (SHAPE_PARAMETERS, CHANNEL_PARAMETERS, FEATURE_PARAMETERS, CLASS_PARAMETERS)
+MAX_NAMES_LISTED = 8  # names in a message
 
 
 @dataclass(frozen=True)
@@ -66,15 +67,15 @@ class Module(Model):
             )
         if isinstance(self.head, bool) or not isinstance(self.head, int | str | None):
             raise ranges.range_error("head", "an integer, a text or null", self.head)
-        names = self.path.split(".") if isinstance(self.path, str) else []
-        if len(names) < 2 or not all(name.isidentifier() for name in names):
+        path_parts = self.path.split(".") if isinstance(self.path, str) else []
+        if len(path_parts) < 2 or not all(name.isidentifier() for name in path_parts):
             raise ranges.range_error(
                 "path", "the dotted name of a class, as my_networks.Net for Net in my_networks.py", self.path
             )
-        _require_module(self._module)
+        _require_module(self._module_name)
 
     @property
-    def _module(self) -> str:
+    def _module_name(self) -> str:
         return self.path.rpartition(".")[0]
 
     @property
@@ -95,16 +96,19 @@ class Module(Model):
         import torch  # noqa: PLC0415 - imports torch
         from torch import nn  # noqa: PLC0415
 
-        state = torch.get_rng_state()
+        rng_state = torch.get_rng_state()
         _load_factory(self.path)  # the first import may draw random numbers
-        torch.set_rng_state(state)
+        torch.set_rng_state(rng_state)
         network = self._make_network(shape, n_classes)
         if not any(parameter.is_meta or nn.parameter.is_lazy(parameter) for parameter in network.parameters()):
-            torch.set_rng_state(state)
-            second = self._make_network(shape, n_classes).state_dict()
-            if unequal := [name for name, value in network.state_dict().items() if not _are_equal(value, second[name])]:
+            torch.set_rng_state(rng_state)
+            second_weights = self._make_network(shape, n_classes).state_dict()
+            if differing_names := [
+                name for name, value in network.state_dict().items() if not _are_equal(value, second_weights[name])
+            ]:
                 raise IncompatibleConfig(
-                    f"model.path={self.path}: {unequal[0]!r} differs between two networks of one seed: draw initial "
+                    f"model.path={self.path}: {differing_names[0]!r} differs between two networks of one seed: draw "
+                    "initial "
                     "weights from torch's generator alone, as torch.nn.init does"
                 )
         return network
@@ -117,9 +121,10 @@ class Module(Model):
         try:
             network = factory(**arguments)
         except Exception as error:
-            spelled = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+            arguments_text = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
             raise OptionError(
-                f"model.path={self.path}: {self.path}({spelled}) raises {_cause(error, self._module)}"
+                f"model.path={self.path}: {self.path}({arguments_text}) raises "
+                f"{_describe_cause(error, self._module_name)}"
             ) from error
         if not isinstance(network, nn.Module):
             raise ranges.range_error(
@@ -131,88 +136,106 @@ class Module(Model):
 
     def _fill_arguments(self, factory: Callable[..., object], shape: tuple[int, ...], n_classes: int) -> dict[str, Any]:
         """Return the arguments of `factory` by name: those of `args`, and the data's values of others."""
-        data = dict.fromkeys(SHAPE, shape) | dict.fromkeys(CHANNELS, shape[0])
-        data |= dict.fromkeys(FEATURES, math.prod(shape)) | dict.fromkeys(CLASSES, n_classes)
+        data_values = dict.fromkeys(SHAPE_PARAMETERS, shape) | dict.fromkeys(CHANNEL_PARAMETERS, shape[0])
+        data_values |= dict.fromkeys(FEATURE_PARAMETERS, math.prod(shape)) | dict.fromkeys(CLASS_PARAMETERS, n_classes)
         parameters = inspect.signature(factory).parameters.values()
-        named = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-        values = dict(self.args or {})
-        takes_kwargs = any(p.kind is p.VAR_KEYWORD for p in parameters)
-        unknown = [name for name in values if name not in named and not takes_kwargs]
-        if unknown:
-            raise OptionError(f"model.args: {self.path} has no parameter {unknown[0]!r}{_suggest(unknown[0], named)}")
-        arguments = {name: value for name, value in data.items() if name in named} | values
-        missing = [name for name, p in named.items() if p.default is p.empty and name not in arguments]
-        if missing:
+        parameter_by_name = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+        user_values = dict(self.args or {})
+        accepts_any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        unknown_names = [name for name in user_values if name not in parameter_by_name and not accepts_any_name]
+        if unknown_names:
             raise OptionError(
-                f"model.args: {self.path} needs the parameter {missing[0]!r}: type model.args={{{missing[0]}: ...}}. "
-                f"The data give {', '.join(dict.fromkeys([SHAPE[0], CHANNELS[0], FEATURES[0], CLASSES[0]]))}"
+                f"model.args: {self.path} has no parameter "
+                f"{unknown_names[0]!r}{_suggestion(unknown_names[0], parameter_by_name)}"
+            )
+        arguments = {name: value for name, value in data_values.items() if name in parameter_by_name} | user_values
+        missing_names = [
+            name for name, p in parameter_by_name.items() if p.default is p.empty and name not in arguments
+        ]
+        if missing_names:
+            raise OptionError(
+                f"model.args: {self.path} needs the parameter {missing_names[0]!r}: type model.args="
+                f"{{{missing_names[0]}: ...}}. The data set {', '.join(names[0] for names in DATA_PARAMETERS)}"
             )
         return arguments
 
 
-def _require_module(module: str) -> None:
-    """Raise `OptionError` if Python does not find `module`; the working folder is searched after PYTHONPATH."""
-    if module in sys.modules:  # such as a notebook, which has no file
+def _require_module(module_name: str) -> None:
+    """Raise `OptionError` if Python does not find `module_name`; the working folder is searched after PYTHONPATH."""
+    if module_name in sys.modules:  # such as a notebook, which has no file
         return
-    if (folder := str(Path.cwd())) not in sys.path:
-        sys.path.append(folder)
-    package, _, _ = module.rpartition(".")
+    if (working_folder := str(Path.cwd())) not in sys.path:
+        sys.path.append(working_folder)
+    package_name, _, _ = module_name.rpartition(".")
     try:
-        spec = importlib.util.find_spec(module) if not package or importlib.util.find_spec(package) else None
+        module_spec = (
+            importlib.util.find_spec(module_name)
+            if not package_name or importlib.util.find_spec(package_name)
+            else None
+        )
     except (ImportError, ValueError):
-        spec = None
-    if spec is None:
-        files = sorted(path.stem for path in Path.cwd().glob("*.py"))
-        hint = _suggest(module, files, "Python files there: ") if files else ""
-        raise OptionError(f"path: there is no module {module!r} in the working folder {folder} or on PYTHONPATH{hint}")
+        module_spec = None
+    if module_spec is None:
+        file_names = sorted(path.stem for path in Path.cwd().glob("*.py"))
+        file_hint = _suggestion(module_name, file_names, "Python files there: ") if file_names else ""
+        raise OptionError(
+            f"path: there is no module {module_name!r} in the working folder {working_folder} or on "
+            f"PYTHONPATH{file_hint}"
+        )
 
 
 def _load_factory(path: str) -> Callable[..., object]:
-    module_name, _, name = path.rpartition(".")
+    module_name, _, factory_name = path.rpartition(".")
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
-        raise OptionError(f"model.path={path}: importing {module_name} raises {_cause(error, module_name)}") from error
-    factory = getattr(module, name, None)
+        raise OptionError(
+            f"model.path={path}: importing {module_name} raises {_describe_cause(error, module_name)}"
+        ) from error
+    factory = getattr(module, factory_name, None)
     if hasattr(factory, "state_dict") and not inspect.isclass(factory):
         raise OptionError(
             f"model.path={path} is a network that exists already, and each run makes its own: name its class, or a "
             "function that returns it"
         )
     if not callable(factory):
-        classes = [key for key, value in vars(module).items() if inspect.isclass(value) and not key.startswith("_")]
-        raise OptionError(f"model.path={path}: {module_name} has no class {name!r}{_suggest(name, classes, 'it has ')}")
+        class_names = [key for key, value in vars(module).items() if inspect.isclass(value) and not key.startswith("_")]
+        raise OptionError(
+            f"model.path={path}: {module_name} has no class "
+            f"{factory_name!r}{_suggestion(factory_name, class_names, 'it has ')}"
+        )
     return typing.cast(Callable[..., object], factory)
 
 
-def _suggest(name: str, candidates: Iterable[str], list_prefix: str = "its parameters are ") -> str:
-    """Return the end of a message about an unknown `name`: the closest candidate, or all candidates."""
-    names = list(candidates)
-    if similar_name := ranges.find_closest(name, names):
+def _suggestion(unknown_name: str, candidates: Iterable[str], list_prefix: str = "its parameters are ") -> str:
+    """Return the end of a message about an unknown `unknown_name`: the closest candidate, or all candidates."""
+    candidate_names = list(candidates)
+    if similar_name := ranges.find_closest(unknown_name, candidate_names):
         return f"; did you mean {similar_name}?"
-    return f"; {list_prefix}{', '.join(names[:MAX_NAMES]) or 'none'}{', ...' if len(names) > MAX_NAMES else ''}"
+    names_text = ", ".join(candidate_names[:MAX_NAMES_LISTED]) or "none"
+    return f"; {list_prefix}{names_text}{', ...' if len(candidate_names) > MAX_NAMES_LISTED else ''}"
 
 
-def _cause(error: Exception, module: str) -> str:
-    line = find_error_line(error.__traceback__, module)
-    return f"{type(error).__name__}: {' '.join(str(error).split())}{f' ({line})' if line else ''}"
+def _describe_cause(error: Exception, module_name: str) -> str:
+    error_line = find_error_line(error.__traceback__, module_name)
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{f' ({error_line})' if error_line else ''}"
 
 
-def _select_output(head: int | str) -> Callable[[object, object, Any], "Tensor"]:
+def _select_output(output_key: int | str) -> Callable[[object, object, Any], "Tensor"]:
     """Return a forward hook that picks the logits out of several outputs of a network; head: their index or key."""
 
     def select(network: object, inputs: object, outputs: Any) -> "Tensor":  # noqa: ANN401
-        logits: Tensor = outputs[head]
+        logits: Tensor = outputs[output_key]
         return logits
 
     return select
 
 
-def _are_equal(first: "Tensor", second: "Tensor") -> bool:
+def _are_equal(first_tensor: "Tensor", second_tensor: "Tensor") -> bool:
     import torch  # noqa: PLC0415 - imports torch
 
     return (
-        torch.equal(first.nan_to_num(), second.nan_to_num())
-        if first.is_floating_point()
-        else torch.equal(first, second)
+        torch.equal(first_tensor.nan_to_num(), second_tensor.nan_to_num())
+        if first_tensor.is_floating_point()
+        else torch.equal(first_tensor, second_tensor)
     )

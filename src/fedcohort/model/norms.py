@@ -3,6 +3,6 @@
 from torch import nn
 
 
-def make_norm(norm: str, groups: int, channels: int) -> nn.Module:
-    """Return the layer `norm`, "group" or "batch", with a scale and a shift for each of `channels`."""
-    return nn.GroupNorm(groups, channels) if norm == "group" else nn.BatchNorm2d(channels)
+def make_norm(norm_name: str, groups: int, channels: int) -> nn.Module:
+    """Return the layer `norm_name`, "group" or "batch", with a scale and a shift for each of `channels`."""
+    return nn.GroupNorm(groups, channels) if norm_name == "group" else nn.BatchNorm2d(channels)

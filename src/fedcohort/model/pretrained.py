@@ -8,11 +8,11 @@ from torch import Tensor, nn
 
 from fedcohort.errors import OptionError
 
-MAX_NAMES = 3  # tensors in a message
+MAX_TENSORS_LISTED = 3  # tensors in a message
 BN_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
-def load_weights(network: nn.Module, path: Path, classifier: str) -> None:
+def load_weights(network: nn.Module, path: Path, classifier_prefix: str) -> None:
     """Load pretrained weights from a file into the network.
 
     Statistics of batch norm are skipped if the network has none. The classifier keeps its initial weights if the file's
@@ -21,29 +21,33 @@ def load_weights(network: nn.Module, path: Path, classifier: str) -> None:
     Args:
         network: the network.
         path: path of the file.
-        classifier: prefix of the names of the classifier's tensors.
+        classifier_prefix: prefix of the names of the classifier's tensors.
 
     Raises:
         OptionError: the file can't be read, or tensors don't fit; the message names the first ones.
     """
-    weights, initial = _read_tensors(path), network.state_dict()
-    head = {name: tensor for name, tensor in initial.items() if name.startswith(classifier)}
-    is_head_usable = all(
-        name in weights and weights[name].shape[1:] == tensor.shape[1:] for name, tensor in head.items()
+    weights, initial_weights = _read_tensors(path), network.state_dict()
+    classifier_tensors = {
+        name: tensor for name, tensor in initial_weights.items() if name.startswith(classifier_prefix)
+    }
+    is_classifier_usable = all(
+        name in weights and weights[name].shape[1:] == tensor.shape[1:] for name, tensor in classifier_tensors.items()
     )
-    if is_head_usable and any(weights[name].shape != tensor.shape for name, tensor in head.items()):
-        weights |= head
-    weights = {name: w for name, w in weights.items() if name in initial or not name.endswith(BN_STATISTICS)}
-    problems = [f"{name} is missing" for name in initial if name not in weights]
-    problems += [f"{name} is unknown" for name in weights if name not in initial]
+    if is_classifier_usable and any(weights[name].shape != tensor.shape for name, tensor in classifier_tensors.items()):
+        weights |= classifier_tensors
+    weights = {name: w for name, w in weights.items() if name in initial_weights or not name.endswith(BN_STATISTICS)}
+    problems = [f"{name} is missing" for name in initial_weights if name not in weights]
+    problems += [f"{name} is unknown" for name in weights if name not in initial_weights]
     problems += [
-        f"{name} is {list(weights[name].shape)} in the file and {list(initial[name].shape)} here"
-        for name in initial
-        if name in weights and weights[name].shape != initial[name].shape
+        f"{name} is {list(weights[name].shape)} in the file and {list(initial_weights[name].shape)} here"
+        for name in initial_weights
+        if name in weights and weights[name].shape != initial_weights[name].shape
     ]
     if problems:
-        more_text = f", and {len(problems) - MAX_NAMES} more" if len(problems) > MAX_NAMES else ""
-        raise OptionError(f"model.weights={path}: the weights don't fit: {'; '.join(problems[:MAX_NAMES])}{more_text}")
+        more_text = f", and {len(problems) - MAX_TENSORS_LISTED} more" if len(problems) > MAX_TENSORS_LISTED else ""
+        raise OptionError(
+            f"model.weights={path}: the weights don't fit: {'; '.join(problems[:MAX_TENSORS_LISTED])}{more_text}"
+        )
     network.load_state_dict(weights)
 
 
@@ -59,9 +63,9 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
     except ImportError as error:
         raise OptionError(f"model.weights={path} needs the package safetensors: pip install safetensors") from error
     except (OSError, EOFError, RuntimeError, ValueError, KeyError, pickle.UnpicklingError) as error:
-        reason = str(error).split("\n")[0][:120]
+        error_text = str(error).split("\n")[0][:120]
         raise OptionError(
-            f"model.weights={path} can't be read as weights ({type(error).__name__}: {reason})"
+            f"model.weights={path} can't be read as weights ({type(error).__name__}: {error_text})"
         ) from error
     if not isinstance(tensors, dict) or not all(isinstance(tensor, Tensor) for tensor in tensors.values()):
         raise OptionError(f"model.weights={path} must hold a state dict, tensors by name, and nothing else")

@@ -17,45 +17,56 @@ from torch.nn import functional as F
 from fedcohort.model import norms
 
 
-class Block(nn.Module):
+class BasicBlock(nn.Module):
     """A basic block from `inputs` to `outputs` channels with the given stride."""
 
-    def __init__(self, inputs: int, outputs: int, stride: int, norm: str, groups: int) -> None:
+    def __init__(self, in_channels: int, out_channels: int, stride: int, norm_name: str, groups: int) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-        self.norm1 = norms.make_norm(norm, groups, outputs)
-        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-        self.norm2 = norms.make_norm(norm, groups, outputs)
+        self.conv1 = nn.Conv2d(in_channels, out_channels, 3, stride, 1, bias=False)
+        self.norm1 = norms.make_norm(norm_name, groups, out_channels)
+        self.conv2 = nn.Conv2d(out_channels, out_channels, 3, 1, 1, bias=False)
+        self.norm2 = norms.make_norm(norm_name, groups, out_channels)
         self.shortcut = nn.Sequential()
-        if stride > 1 or inputs != outputs:
-            projection = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
-            self.shortcut = nn.Sequential(projection, norms.make_norm(norm, groups, outputs))
+        if stride > 1 or in_channels != out_channels:
+            projection = nn.Conv2d(in_channels, out_channels, 1, stride, bias=False)
+            self.shortcut = nn.Sequential(projection, norms.make_norm(norm_name, groups, out_channels))
 
     def forward(self, x: Tensor) -> Tensor:
-        inner = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(x)))))
-        return F.relu(inner + self.shortcut(x))
+        block_output = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(x)))))
+        return F.relu(block_output + self.shortcut(x))
 
 
 def make_layers(
-    channels: int, n_classes: int, widths: Sequence[int], blocks: int, norm: str, groups: int
+    image_channels: int,
+    n_classes: int,
+    stage_channels: Sequence[int],
+    blocks_per_stage: int,
+    norm_name: str,
+    groups: int,
 ) -> nn.Sequential:
     """Return a residual network with these numbers of channels and blocks.
 
     Args:
-        channels: channels of an image.
+        image_channels: channels of an image.
         n_classes: number of logits.
-        widths: channels of each stage.
-        blocks: number of blocks of each stage.
-        norm: "group" or "batch".
+        stage_channels: channels of each stage.
+        blocks_per_stage: number of blocks of each stage.
+        norm_name: "group" or "batch".
         groups: groups of channels in each layer of group norm.
     """
-    layers = [nn.Conv2d(channels, widths[0], 3, 1, 1, bias=False), norms.make_norm(norm, groups, widths[0]), nn.ReLU()]
-    inputs = widths[0]
-    for stage, outputs in enumerate(widths):
-        for block in range(blocks):
-            layers.append(Block(inputs, outputs, 2 if stage and not block else 1, norm, groups))
-            inputs = outputs
-    network = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, n_classes))
+    layers = [
+        nn.Conv2d(image_channels, stage_channels[0], 3, 1, 1, bias=False),
+        norms.make_norm(norm_name, groups, stage_channels[0]),
+        nn.ReLU(),
+    ]
+    in_channels = stage_channels[0]
+    for stage, out_channels in enumerate(stage_channels):
+        for block_index in range(blocks_per_stage):
+            layers.append(
+                BasicBlock(in_channels, out_channels, 2 if stage and not block_index else 1, norm_name, groups)
+            )
+            in_channels = out_channels
+    network = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(in_channels, n_classes))
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

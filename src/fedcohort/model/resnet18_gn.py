@@ -16,8 +16,8 @@ from fedcohort.model.base import Model, check_norm, require_images
 if TYPE_CHECKING:
     from torch import nn
 
-WIDTHS, BLOCKS = (64, 128, 256, 512), 2  # channels of each stage, blocks in each
-MIN_PIXELS = 2 ** (len(WIDTHS) - 1)  # pixels of a side: every stage but the first halves it
+STAGE_CHANNELS, BLOCKS_PER_STAGE = (64, 128, 256, 512), 2  # channels of each stage, blocks in each
+MIN_SIDE = 2 ** (len(STAGE_CHANNELS) - 1)  # pixels of a side: every stage but the first halves it
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class ResNet18(Model):
     groups: int
 
     def __post_init__(self) -> None:
-        check_norm(self.norm, self.groups, WIDTHS)
+        check_norm(self.norm, self.groups, STAGE_CHANNELS)
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        channels, *_ = require_images("resnet18_gn", shape, MIN_PIXELS)
+        channels, *_ = require_images("resnet18_gn", shape, MIN_SIDE)
         from fedcohort.model import residual  # noqa: PLC0415 - options are checked before torch is imported
 
-        return residual.make_layers(channels, n_classes, WIDTHS, BLOCKS, self.norm, self.groups)
+        return residual.make_layers(channels, n_classes, STAGE_CHANNELS, BLOCKS_PER_STAGE, self.norm, self.groups)

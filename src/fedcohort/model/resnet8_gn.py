@@ -17,8 +17,8 @@ from fedcohort.model.base import Model, check_norm, require_images
 if TYPE_CHECKING:
     from torch import nn
 
-STAGES, BLOCKS = 3, 1  # blocks in each
-MIN_PIXELS = 2 ** (STAGES - 1)  # pixels of a side: every stage but the first halves it
+N_STAGES, BLOCKS_PER_STAGE = 3, 1  # blocks in each
+MIN_SIDE = 2 ** (N_STAGES - 1)  # pixels of a side: every stage but the first halves it
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ class ResNet8(Model):
 
     def __post_init__(self) -> None:
         ranges.integer("width", self.width, "[1, inf)")
-        check_norm(self.norm, self.groups, self.widths)
+        check_norm(self.norm, self.groups, self.stage_channels)
 
     @property
-    def widths(self) -> tuple[int, ...]:
+    def stage_channels(self) -> tuple[int, ...]:
         """Number of channels of each stage of residual blocks."""
-        return tuple(self.width * 2**stage for stage in range(STAGES))
+        return tuple(self.width * 2**stage for stage in range(N_STAGES))
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        channels, *_ = require_images("resnet8_gn", shape, MIN_PIXELS)
+        channels, *_ = require_images("resnet8_gn", shape, MIN_SIDE)
         from fedcohort.model import residual  # noqa: PLC0415 - options are checked before torch is imported
 
-        return residual.make_layers(channels, n_classes, self.widths, BLOCKS, self.norm, self.groups)
+        return residual.make_layers(channels, n_classes, self.stage_channels, BLOCKS_PER_STAGE, self.norm, self.groups)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from fedcohort.model import glorot
 
-MAX_WEIGHT = 0.1  # of uniform initial weights
+MAX_INITIAL_WEIGHT = 0.1  # of uniform initial weights
 
 
 class TokenLstm(nn.Module):
@@ -21,8 +21,8 @@ class TokenLstm(nn.Module):
 
     def lstm_states(self, x: Tensor) -> Tensor:
         """Return the states of the last LSTM after each step, [B, length, hidden]."""
-        steps: Tensor = self.lstm(self.embedding(x.long()))[0]
-        return steps
+        states: Tensor = self.lstm(self.embedding(x.long()))[0]
+        return states
 
 
 class NextTokenLstm(TokenLstm):
@@ -40,9 +40,11 @@ class NextTokenLstm(TokenLstm):
         for layer in range(layers):
             input_weights = getattr(self.lstm, f"weight_ih_l{layer}")
             hidden_weights = getattr(self.lstm, f"weight_hh_l{layer}")
-            bound = math.sqrt(6 / (input_weights.shape[1] + hidden + 4 * hidden))  # TensorFlow has both in one matrix
-            nn.init.uniform_(input_weights, -bound, bound)
-            nn.init.uniform_(hidden_weights, -bound, bound)
+            weight_bound = math.sqrt(
+                6 / (input_weights.shape[1] + hidden + 4 * hidden)
+            )  # TensorFlow has both in one matrix
+            nn.init.uniform_(input_weights, -weight_bound, weight_bound)
+            nn.init.uniform_(hidden_weights, -weight_bound, weight_bound)
             input_bias = getattr(self.lstm, f"bias_ih_l{layer}")
             nn.init.zeros_(input_bias)
             nn.init.zeros_(getattr(self.lstm, f"bias_hh_l{layer}"))
@@ -62,7 +64,7 @@ class PerPositionLstm(TokenLstm):
             if name.startswith("lstm.bias"):
                 nn.init.zeros_(parameter)
             else:
-                nn.init.uniform_(parameter, -MAX_WEIGHT, MAX_WEIGHT)
+                nn.init.uniform_(parameter, -MAX_INITIAL_WEIGHT, MAX_INITIAL_WEIGHT)
 
     def forward(self, x: Tensor) -> Tensor:
         logits: Tensor = self.dense(self.lstm_states(x))

@@ -1,7 +1,7 @@
 """The contract of a local objective: a loss per sample, with the cross-entropy of the sample.
 
 Selectors, sample selections and fairness weights read the cross-entropy, so that reports are comparable whatever
-clients minimise. The engine takes the mean over the mini-batch, and minimises `outer` of it.
+clients minimise. The engine takes the mean over the mini-batch, and minimises `transform_mean` of it.
 """
 
 from abc import abstractmethod
@@ -18,11 +18,12 @@ class Objective(Component, Protocol):
     """A local objective: the loss of a mini-batch that clients minimise.
 
     Attributes:
-        plain: whether `per_sample` is the cross-entropy and `outer` the mean itself, so that engines know its gradient.
+        plain: whether `per_sample` is the cross-entropy and `transform_mean` the mean itself, so that engines know its
+            gradient.
         uses_reference: whether it needs the predictions of w_t on the samples that a client trains on.
-        averages: whether the mean itself is minimised, so that `outer` changes nothing.
+        minimises_mean: whether the mean itself is minimised, so that `transform_mean` changes nothing.
         robust_loss: the weights alpha, beta and A of the robust loss; empty for other objectives.
-        reach: the largest value of its bounded terms for one sample, in nats; 0 without such terms.
+        max_bounded_loss: the largest value of its bounded terms for one sample, in nats; 0 without such terms.
     """
 
     @property
@@ -34,7 +35,7 @@ class Objective(Component, Protocol):
         return False
 
     @property
-    def averages(self) -> bool:
+    def minimises_mean(self) -> bool:
         return True
 
     @property
@@ -42,21 +43,21 @@ class Objective(Component, Protocol):
         return {}
 
     @property
-    def reach(self) -> float:
+    def max_bounded_loss(self) -> float:
         return 0.0
 
     @abstractmethod
     def per_sample(
-        self, logits: Float[Tensor, "b c"], y: Int64[Tensor, "b"], reference: Float[Tensor, "b c"] | None
+        self, logits: Float[Tensor, "b c"], labels: Int64[Tensor, "b"], reference_probs: Float[Tensor, "b c"] | None
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
         """Return the objective and the cross-entropy of each sample, [b] both, in nats.
 
         Args:
             logits: logits of the network, [b, C].
-            y: labels, [b].
-            reference: probabilities of w_t in eval mode, fixed during the round, where `uses_reference`.
+            labels: labels, [b].
+            reference_probs: probabilities of w_t in eval mode, fixed during the round, where `uses_reference`.
         """
 
-    def outer(self, mean: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
+    def transform_mean(self, mean_loss: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
         """Return the function of the objective's mean over each mini-batch that is minimised."""
-        return mean
+        return mean_loss

@@ -20,7 +20,7 @@ class CrossEntropy(Objective):
     plain: ClassVar[bool] = True
 
     def per_sample(
-        self, logits: Float[Tensor, "b c"], y: Int64[Tensor, "b"], reference: Float[Tensor, "b c"] | None
+        self, logits: Float[Tensor, "b c"], labels: Int64[Tensor, "b"], reference_probs: Float[Tensor, "b c"] | None
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
-        loss = F.cross_entropy(logits, y, reduction="none")
+        loss = F.cross_entropy(logits, labels, reduction="none")
         return loss, loss

@@ -57,15 +57,15 @@ class FlashRobust(Objective):
         return {"alpha": self.alpha, "beta": self.beta, "A": self.A}
 
     @property
-    def reach(self) -> float:
+    def max_bounded_loss(self) -> float:
         return -self.beta * self.A
 
     def per_sample(
-        self, logits: Float[Tensor, "b c"], y: Int64[Tensor, "b"], reference: Float[Tensor, "b c"] | None
+        self, logits: Float[Tensor, "b c"], labels: Int64[Tensor, "b"], reference_probs: Float[Tensor, "b c"] | None
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
-        if reference is None:
+        if reference_probs is None:
             raise ValueError("FLASH's loss needs the predictions of w_t on the batch: pass `reference`, float [b, c]")
-        logp = F.log_softmax(logits, 1)
-        log_py = logp.gather(1, y[:, None])[:, 0]
-        pseudo_label_loss = -(reference * logp).sum(1)
+        log_probs = F.log_softmax(logits, 1)
+        log_py = log_probs.gather(1, labels[:, None])[:, 0]
+        pseudo_label_loss = -(reference_probs * log_probs).sum(1)
         return -log_py + self.alpha * pseudo_label_loss - self.beta * self.A * (1 - log_py.exp()), -log_py

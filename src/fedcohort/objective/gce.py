@@ -36,11 +36,11 @@ class Gce(Objective):
         ranges.number("q", self.q, "(0, 1]")
 
     @property
-    def reach(self) -> float:
+    def max_bounded_loss(self) -> float:
         return 1 / self.q
 
     def per_sample(
-        self, logits: Float[Tensor, "b c"], y: Int64[Tensor, "b"], reference: Float[Tensor, "b c"] | None
+        self, logits: Float[Tensor, "b c"], labels: Int64[Tensor, "b"], reference_probs: Float[Tensor, "b c"] | None
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
-        logp = F.log_softmax(logits, 1)
-        return generalised_ce(logp, y, self.q), F.nll_loss(logp, y, reduction="none")
+        log_probs = F.log_softmax(logits, 1)
+        return generalised_ce(log_probs, labels, self.q), F.nll_loss(log_probs, labels, reduction="none")

@@ -50,13 +50,13 @@ class PropFair(Objective):
         ranges.number("epsilon", self.epsilon, "(0, inf)")
         ranges.choice("tail", self.tail, "huber", "ce")
         if isinstance(self.base, PropFair) or not hasattr(self.base, "per_sample"):
-            allowed = "an objective other than propfair, as in objective@objective.base=gce"
-            raise ranges.range_error("base", allowed, self.base)
+            allowed_text = "an objective other than propfair, as in objective@objective.base=gce"
+            raise ranges.range_error("base", allowed_text, self.base)
         if self.epsilon > self.M:
             raise ranges.range_error("M", f"at least epsilon = {self.epsilon:g}", self.M)
-        if self.reach >= self.M:
-            allowed = f"above {self.reach:g}, what the bounded terms of objective.base can reach"
-            raise ranges.range_error("M", allowed, self.M)
+        if self.max_bounded_loss >= self.M:
+            allowed_text = f"above {self.max_bounded_loss:g}, what the bounded terms of objective.base can reach"
+            raise ranges.range_error("M", allowed_text, self.M)
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
@@ -65,35 +65,33 @@ class PropFair(Objective):
     def notices(self, choice: str) -> Sequence[str]:
         if self.epsilon < self.M:
             return ()
-        line = (
+        notice = (
             f"objective.M = objective.epsilon = {self.M:g} leaves nothing of PropFair: clients minimise their base "
             f"objective with {1 / self.epsilon:g} times the learning rate"
         )
-        return (line,)
+        return (notice,)
 
     @property
     def uses_reference(self) -> bool:
         return self.base.uses_reference
 
     @property
-    def averages(self) -> bool:
+    def minimises_mean(self) -> bool:
         return False
 
     @property
-    def reach(self) -> float:
-        return self.base.reach
+    def max_bounded_loss(self) -> float:
+        return self.base.max_bounded_loss
 
     def per_sample(
-        self, logits: Float[Tensor, "b c"], y: Int64[Tensor, "b"], reference: Float[Tensor, "b c"] | None
+        self, logits: Float[Tensor, "b c"], labels: Int64[Tensor, "b"], reference_probs: Float[Tensor, "b c"] | None
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
-        return self.base.per_sample(logits, y, reference)
+        return self.base.per_sample(logits, labels, reference_probs)
 
-    def outer(self, mean: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
-        utility = self.M - mean
-        logarithmic_part = (
-            math.log(self.M) - utility.clamp(min=self.epsilon).log()
-        )  # clamped: no NaN reaches the gradient
-        linear_part = math.log(self.M / self.epsilon) - (utility - self.epsilon) / self.epsilon
+    def transform_mean(self, mean_loss: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
+        mean_utility = self.M - mean_loss
+        log_part = math.log(self.M) - mean_utility.clamp(min=self.epsilon).log()  # clamped: no NaN reaches the gradient
+        linear_part = math.log(self.M / self.epsilon) - (mean_utility - self.epsilon) / self.epsilon
         return torch.where(
-            utility >= self.epsilon, logarithmic_part, linear_part if self.tail == "huber" else mean / self.M
+            mean_utility >= self.epsilon, log_part, linear_part if self.tail == "huber" else mean_loss / self.M
         )

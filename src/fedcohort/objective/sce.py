@@ -44,11 +44,11 @@ class Sce(Objective):
         ranges.number("A", self.A, "(-inf, 0)")
 
     @property
-    def reach(self) -> float:
+    def max_bounded_loss(self) -> float:
         return -self.b * self.A
 
     def per_sample(
-        self, logits: Float[Tensor, "b c"], y: Int64[Tensor, "b"], reference: Float[Tensor, "b c"] | None
+        self, logits: Float[Tensor, "b c"], labels: Int64[Tensor, "b"], reference_probs: Float[Tensor, "b c"] | None
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
-        logp = F.log_softmax(logits, 1)
-        return symmetric_ce(logp, y, self.a, self.b, self.A), F.nll_loss(logp, y, reduction="none")
+        log_probs = F.log_softmax(logits, 1)
+        return symmetric_ce(log_probs, labels, self.a, self.b, self.A), F.nll_loss(log_probs, labels, reduction="none")

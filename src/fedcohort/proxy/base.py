@@ -42,54 +42,65 @@ class Proxy(Component, Protocol):
         """
 
 
-def draw_inputs(x: Tensor, n: int | None, name: str, seed: int) -> Tensor:
+def draw_inputs(inputs: Tensor, n_inputs: int | None, rows_description: str, seed: int) -> Tensor:
     """Return n random rows of x in their order, all rows if n is None; raise `OptionError` if x has fewer rows.
 
-    name: description of the rows, for the message.
+    rows_description: description of the rows, for the message.
     """
-    if n is None:
-        return x
-    if n > len(x):
-        raise OptionError(f"proxy.n must be at most {len(x)}, the number of {name}, or null for all of them, got {n}")
-    rows = np.sort(new_generator(seed, "proxy").choice(len(x), n, replace=False))
-    return x[torch.from_numpy(rows)]
+    if n_inputs is None:
+        return inputs
+    if n_inputs > len(inputs):
+        raise OptionError(
+            f"proxy.n must be at most {len(inputs)}, the number of {rows_description}, or null for all of them, got "
+            f"{n_inputs}"
+        )
+    drawn_rows = np.sort(new_generator(seed, "proxy").choice(len(inputs), n_inputs, replace=False))
+    return inputs[torch.from_numpy(drawn_rows)]
 
 
-def check_foreign(x: Tensor, where: str, federation: Federation) -> Tensor:
+def check_foreign(inputs: Tensor, source_name: str, federation: Federation) -> Tensor:
     """Return x if its samples have the run's shape and type, and are neither test samples nor samples of clients.
 
     Args:
-        x: candidate inputs of a proxy set.
-        where: source of the inputs, for messages.
+        inputs: candidate inputs of a proxy set.
+        source_name: source of the inputs, for messages.
         federation: data of the run.
 
     Raises:
         DataError: shape or type differ, one of the inputs is in the test set, or at least half of them are samples of
             clients, before or after feature noise.
     """
-    shape = tuple(federation.server_test.x.shape[1:])
-    if tuple(x.shape[1:]) != shape:
+    sample_shape = tuple(federation.server_test.x.shape[1:])
+    if tuple(inputs.shape[1:]) != sample_shape:
         raise DataError(
-            f"{where}: samples have the shape {list(x.shape[1:])}, but those of dataset={federation.name} have "
-            f"{list(shape)}"
+            f"{source_name}: samples have the shape {list(inputs.shape[1:])}, but those of dataset={federation.name} "
+            "have "
+            f"{list(sample_shape)}"
         )
-    if x.dtype != federation.server_test.x.dtype:
-        proxy_type, run_type = (str(inputs.dtype).removeprefix("torch.") for inputs in (x, federation.server_test.x))
+    if inputs.dtype != federation.server_test.x.dtype:
+        proxy_type, run_type = (
+            str(typed_inputs.dtype).removeprefix("torch.") for typed_inputs in (inputs, federation.server_test.x)
+        )
         raise DataError(
-            f"{where}: the inputs are {proxy_type}, but those of dataset={federation.name} are {run_type}; set "
+            f"{source_name}: the inputs are {proxy_type}, but those of dataset={federation.name} are {run_type}; set "
             "dataset.pixels=float32 if the dataset has this option"
         )
-    hashes = row_hashes(x.numpy())
-    if n_leaked := np.isin(hashes, row_hashes(federation.server_test.x.cpu().numpy())).sum():
+    input_hashes = row_hashes(inputs.numpy())
+    if n_leaked := np.isin(input_hashes, row_hashes(federation.server_test.x.cpu().numpy())).sum():
         raise DataError(
-            f"{where}: {n_leaked} inputs are also in the run's test set, whose accuracy would be too high: remove them"
+            f"{source_name}: {n_leaked} inputs are also in the run's test set, whose accuracy would be too high: "
+            "remove them"
         )
-    if np.isin(hashes, _hashes_of_clients(federation)).sum() * 2 >= len(x):
-        raise DataError(f"{where}: the inputs are samples of the clients: choose others, or proxy=client_heldout")
-    return x
+    if np.isin(input_hashes, _client_row_hashes(federation)).sum() * 2 >= len(inputs):
+        raise DataError(f"{source_name}: the inputs are samples of the clients: choose others, or proxy=client_heldout")
+    return inputs
 
 
-def _hashes_of_clients(federation: Federation) -> UInt64[np.ndarray, "rows"]:
+def _client_row_hashes(federation: Federation) -> UInt64[np.ndarray, "rows"]:
     """Return hashes of all rows of T and V, and of the disturbed rows before feature noise."""
-    hashes = [row_hashes(part.x.cpu().numpy()) for part in (federation.train, federation.val)]
-    return np.concatenate(hashes if federation.undisturbed is None else [*hashes, federation.undisturbed])
+    row_hash_arrays = [
+        row_hashes(client_samples.x.cpu().numpy()) for client_samples in (federation.train, federation.val)
+    ]
+    return np.concatenate(
+        row_hash_arrays if federation.undisturbed is None else [*row_hash_arrays, federation.undisturbed]
+    )

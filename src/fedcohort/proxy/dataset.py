@@ -32,13 +32,19 @@ class OtherDataset(Proxy):
     def __post_init__(self) -> None:
         ranges.integer("n", self.n, "[1, inf)", allow_null=True)
         if not hasattr(self.source, "load"):
-            allowed = "a dataset without generated clients, as in dataset@proxy.source=digits"
-            raise ranges.range_error("source", allowed, self.source)
+            allowed_text = "a dataset without generated clients, as in dataset@proxy.source=digits"
+            raise ranges.range_error("source", allowed_text, self.source)
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
-        raw = check(self.source.load(seed))
-        x = check_foreign(torch.from_numpy(raw.train_x), f"proxy=dataset (dataset@proxy.source={raw.name})", federation)
-        x = draw_inputs(x, self.n, f"training samples of {raw.name}", seed)
-        if raw.scale is None or raw.scale == federation.scale:
-            return x
-        return torch.from_numpy(raw.scale.convert(x.numpy()))  # the network would standardise bytes by the run's scale
+        raw_dataset = check(self.source.load(seed))
+        inputs = check_foreign(
+            torch.from_numpy(raw_dataset.train_x),
+            f"proxy=dataset (dataset@proxy.source={raw_dataset.name})",
+            federation,
+        )
+        inputs = draw_inputs(inputs, self.n, f"training samples of {raw_dataset.name}", seed)
+        if raw_dataset.scale is None or raw_dataset.scale == federation.scale:
+            return inputs
+        return torch.from_numpy(
+            raw_dataset.scale.convert(inputs.numpy())
+        )  # the network would standardise bytes by the run's scale

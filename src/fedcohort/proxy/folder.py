@@ -56,61 +56,68 @@ class Folder(Proxy):
         ranges.integer("n", self.n, "[1, inf)", allow_null=True)
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
-        frame = replace(read_part(self.path, "train", "proxy.path"), option="proxy.path")
+        table = replace(read_part(self.path, "train", "proxy.path"), option="proxy.path")
         if federation.scale is not None:
-            x = self._pixels(frame, federation)
+            inputs = self._read_pixels(table, federation)
         elif federation.converted is not None:
-            x = federation.converted.convert(self._pixels(frame, federation))
+            inputs = federation.converted.convert(self._read_pixels(table, federation))
         else:
-            x = self._numbers(frame, federation)
-        inputs = check_foreign(torch.from_numpy(x), f"proxy=folder ({frame.where})", federation)
-        return draw_inputs(inputs, self.n, "its rows", seed)
+            inputs = self._read_numbers(table, federation)
+        checked_inputs = check_foreign(torch.from_numpy(inputs), f"proxy=folder ({table.where})", federation)
+        return draw_inputs(checked_inputs, self.n, "its rows", seed)
 
-    def _numbers(self, frame: Frame, federation: Federation) -> np.ndarray:
+    def _read_numbers(self, table: Frame, federation: Federation) -> np.ndarray:
         """Return the inputs if those of the run are not pixels, float32."""
-        names = self._names(frame, federation)
-        values = frame.numbers(names) if self.features is None else frame.arrays(self.features)
-        x: np.ndarray = _reshape(values, names, frame, federation).astype(np.float32) / np.float32(self.scale)
+        column_names = self._input_columns(table, federation)
+        cell_values = table.numbers(column_names) if self.features is None else table.arrays(self.features)
+        inputs: np.ndarray = _to_sample_shape(cell_values, column_names, table, federation).astype(
+            np.float32
+        ) / np.float32(self.scale)
         if federation.standard is not None:
-            mean, sd = federation.standard
-            x = (x - mean) / sd
-        return x
+            mean, deviation = federation.standard
+            inputs = (inputs - mean) / deviation
+        return inputs
 
-    def _pixels(self, frame: Frame, federation: Federation) -> np.ndarray:
+    def _read_pixels(self, table: Frame, federation: Federation) -> np.ndarray:
         """Return the images as bytes [n, channels, height, width], read as the images of a dataset."""
         if self.scale not in (1, 255):
-            allowed = "1 or 255, which have the same effect if the run's inputs are images"
-            raise ranges.range_error("proxy.scale", allowed, self.scale)
+            allowed_text = "1 or 255, which have the same effect if the run's inputs are images"
+            raise ranges.range_error("proxy.scale", allowed_text, self.scale)
         channels, height, width = federation.server_test.x.shape[1:]
         if self.features is not None:
             column = self.features
-            frame = replace(frame, column_options={column: "proxy.features"}, renamed={column: column})
-            return read_images([frame], [column], ImageFormat((channels, height, width)))
-        names = self._names(frame, federation)
-        values = _reshape(frame.numbers(names), names, frame, federation)
-        pixels, is_no_pixel = to_pixels(values, 255 if values.max() > 1 else 1)
+            table = replace(table, column_options={column: "proxy.features"}, renamed={column: column})
+            return read_images([table], [column], ImageFormat((channels, height, width)))
+        column_names = self._input_columns(table, federation)
+        cell_values = _to_sample_shape(table.numbers(column_names), column_names, table, federation)
+        pixels, is_no_pixel = to_pixels(cell_values, 255 if cell_values.max() > 1 else 1)
         if is_no_pixel.any():
             row, column = np.argwhere(is_no_pixel.reshape(len(is_no_pixel), -1))[0].tolist()
-            raise frame.cell_error(
-                names[column], row, f"holds {values[row].flat[column]:g}, but the run's inputs are images: {NO_PIXELS}"
+            raise table.cell_error(
+                column_names[column],
+                row,
+                f"holds {cell_values[row].flat[column]:g}, but the run's inputs are images: {NO_PIXELS}",
             )
         return pixels
 
-    def _names(self, frame: Frame, federation: Federation) -> list[str]:
+    def _input_columns(self, table: Frame, federation: Federation) -> list[str]:
         """Return the names of the columns that are inputs, in the order of the run's columns if these have them."""
         if self.features is not None:
             return [self.features]
-        names = [name for name in frame.names if name not in self.leave_out and frame.is_number(name)]
-        names = [name for name in names if not is_row_number(frame.table, name)]
-        return list(federation.columns) if sorted(names) == sorted(federation.columns) else names
+        column_names = [name for name in table.names if name not in self.leave_out and table.is_number(name)]
+        column_names = [name for name in column_names if not is_row_number(table.table, name)]
+        return list(federation.columns) if sorted(column_names) == sorted(federation.columns) else column_names
 
 
-def _reshape(x: np.ndarray, names: Sequence[str], frame: Frame, federation: Federation) -> np.ndarray:
+def _to_sample_shape(
+    inputs: np.ndarray, column_names: Sequence[str], table: Frame, federation: Federation
+) -> np.ndarray:
     """Return the inputs in the shape of the run's samples; raise `DataError` if these have more or fewer numbers."""
-    shape = tuple(federation.server_test.x.shape[1:])
-    if prod(x.shape[1:]) != prod(shape):
+    sample_shape = tuple(federation.server_test.x.shape[1:])
+    if prod(inputs.shape[1:]) != prod(sample_shape):
         raise DataError(
-            f"proxy.path: a sample of {frame.where} has {prod(x.shape[1:])} numbers ({list_names(names)}), but one of "
-            f"dataset={federation.name} has {prod(shape)}; proxy.leave_out=[id,label] leaves columns out"
+            f"proxy.path: a sample of {table.where} has {prod(inputs.shape[1:])} numbers "
+            f"({list_names(column_names)}), but one of "
+            f"dataset={federation.name} has {prod(sample_shape)}; proxy.leave_out=[id,label] leaves columns out"
         )
-    return x.reshape(len(x), *shape)
+    return inputs.reshape(len(inputs), *sample_shape)

@@ -37,11 +37,13 @@ class Noise(Proxy):
                 f"proxy=noise draws real numbers, but the inputs of dataset={federation.name} are sequences of tokens: "
                 "choose proxy=client_heldout"
             )
-        pixels = server_inputs.double()
-        z = torch.from_numpy(new_generator(seed, "proxy").standard_normal((self.n, *pixels.shape[1:]))).to(pixels)
-        noise_images = pixels.mean(0) + pixels.std(0, correction=0) * z
+        real_inputs = server_inputs.double()
+        normal_draws = torch.from_numpy(
+            new_generator(seed, "proxy").standard_normal((self.n, *real_inputs.shape[1:]))
+        ).to(real_inputs)
+        noise_inputs = real_inputs.mean(0) + real_inputs.std(0, correction=0) * normal_draws
         return (
-            noise_images.to(server_inputs.dtype)
+            noise_inputs.to(server_inputs.dtype)
             if server_inputs.is_floating_point()
-            else noise_images.round().clamp(0, 255).to(server_inputs.dtype)
+            else noise_inputs.round().clamp(0, 255).to(server_inputs.dtype)
         )

@@ -134,7 +134,7 @@ def _find_resumable(runs: Path, request: Request) -> RunFolder | None:
     best = max(paths, key=rank)
     use = request.use_of(best)
     if use is FolderUse.BEYOND:
-        request.budget.check(spending_of(status_of(best)), best)
+        request.budget.check_not_exceeded(spending_of(status_of(best)), best)
     lock = take_lock(best)
     if lock is None:
         raise CheckpointError(f"resume=true: {best} is being run by another process")

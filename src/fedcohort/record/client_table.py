@@ -76,7 +76,7 @@ def write_step(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> st
 
     client_facts = columns if isinstance(columns, ClientFacts) else ClientFacts.from_columns(columns)
     clients = client_facts.clients_with_rows
-    rows = client_facts.rows(clients)
+    rows = client_facts.rows_of_clients(clients)
     ids = {"step": np.full(len(clients), step, dtype=np.int32), "client": clients.astype(np.int32)}
     flags = {name: rows.get(name, np.zeros(len(clients), dtype=bool)) for name in FLAG_NAMES}
     numbers = {

@@ -204,7 +204,7 @@ def _encode_available(report: RoundReport) -> str | None:
         return None
     if not isinstance(facts, ClientFacts):
         facts = ClientFacts.from_columns({"available": facts["available"]})
-    return presence.encode_available(facts.flags["available"], facts.n_clients)
+    return presence.encode_available(facts.ids_by_flag["available"], facts.n_clients)
 
 
 def _check_no_gap(folder: Path, done: int, steps: Collection[int]) -> None:

@@ -51,7 +51,7 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
         "rounds": history.steps[-1] if history.steps else 0,
         "rounds_asked": info.rounds,
         "ended_by": info.budget.list_reached(spent) if status == "finished" else [],
-        "end": info.budget.describe(spent) if status == "finished" else "",
+        "end": info.budget.describe_reached(spent) if status == "finished" else "",
         "rounds_without_update": sum(step > 0 for step in history.steps) - len(list_rounds_with_update(history)),
         "warnings": list_warnings(info, history),
         "final": final,

@@ -19,8 +19,8 @@ from fedcohort.round import backoff
 from fedcohort.round.collected import Collected, fill_unsent, reweight
 from fedcohort.round.components import Components, ServerState
 from fedcohort.round.finish import Finished
-from fedcohort.round.guard import name_part_in_errors
-from fedcohort.round.readings import derive, outcome_for
+from fedcohort.round.guard import name_component_of_errors
+from fedcohort.round.readings import derive_signals, outcome_for
 from fedcohort.round.sampling import pack_losses
 from fedcohort.round.server_models import RoundModels
 from fedcohort.round.settings import Settings
@@ -71,38 +71,38 @@ class ServerStep:
         A round without arrivals does not change the model, the aggregator and the server optimizer. Virtual time
         passes, and the deadline observes that clients were late.
         """
-        if len(collected.dropped):
+        if len(collected.dropped_ids):
             log.warning(
                 "round %d: the updates of clients %s are not finite, or longer than update_limit allows, "
                 "and were excluded",
                 finished.round + 1,
-                collected.dropped.tolist(),
+                collected.dropped_ids.tolist(),
             )
-        state = _count(finished, collected, state)
+        state = _count_round(finished, collected, state)
         for client, losses in finished.first_losses.items():
-            self._keep(client, pack_losses(losses))
+            self._store_vectors(client, pack_losses(losses))
         if not len(finished.selection.clients):
             return collected, state
         if not len(finished.arrived):
             self._warn_of_empty_round(finished)
         if finished.selection.upload is not None and not finished.selection.zero_fill:
-            masks = dict(zip(finished.arrived.client.tolist(), finished.arrived.tensor_mask, strict=True))
-            collected = fill_unsent(collected, masks, self.server.layout)
-        derived = derive(self.components, self.lab, collected, finished.selection.plain)
-        collected = replace(collected, derived=derived)
+            mask_by_client = dict(zip(finished.arrived.client.tolist(), finished.arrived.tensor_mask, strict=True))
+            collected = fill_unsent(collected, mask_by_client, self.server.layout)
+        derived_signals = derive_signals(self.components, self.lab, collected, finished.selection.plain)
+        collected = replace(collected, derived_signals=derived_signals)
         advice, state = self._observe(finished, collected, state)
-        weighed = apply_advice(collected, advice)
-        if weighed.mean is not None:
-            weighed, state = self._apply(finished, weighed, state)
+        weighed_updates = apply_advice(collected, advice)
+        if weighed_updates.mean is not None:
+            weighed_updates, state = self._apply_step(finished, weighed_updates, state)
         elif collected.mean is not None:
             log.warning(
                 "round %d: the selector excluded every update, so that the model stays the same", finished.round + 1
             )
         samples, deadline = self.components.samples, self.components.deadline
-        outcome = outcome_for(samples, "the sample selection", finished, weighed)
+        outcome = outcome_for(samples, "the sample selection", finished, weighed_updates)
         state = replace(state, samples=samples.observe(state.samples, outcome))
-        outcome = outcome_for(deadline, "the deadline", finished, weighed)
-        return weighed, replace(state, deadline=deadline.observe(state.deadline, outcome))
+        outcome = outcome_for(deadline, "the deadline", finished, weighed_updates)
+        return weighed_updates, replace(state, deadline=deadline.observe(state.deadline, outcome))
 
     def _observe(
         self, finished: Finished, collected: Collected, state: ServerState
@@ -111,9 +111,9 @@ class ServerStep:
         selector = self.components.selector
         outcome = outcome_for(selector, "the selector", finished, collected)
         advice, next_selector_state = selector.observe(state.selector, outcome)
-        with name_part_in_errors(selector):
+        with name_component_of_errors(selector):
             verify_advice(advice, selector)
-        failures = backoff.update(state.failures, outcome) if selector.backs_off else state.failures
+        failures = backoff.update_backoff(state.failures, outcome) if selector.backs_off else state.failures
         return advice, replace(state, selector=next_selector_state, failures=failures)
 
     def _warn_of_empty_round(self, finished: Finished) -> None:
@@ -131,42 +131,44 @@ class ServerStep:
             )
         self.has_warned = True
 
-    def _apply(self, finished: Finished, collected: Collected, state: ServerState) -> tuple[Collected, ServerState]:
+    def _apply_step(
+        self, finished: Finished, collected: Collected, state: ServerState
+    ) -> tuple[Collected, ServerState]:
         """Apply the server's step, unless it is unsound: update the model, the states and the clients' vectors."""
-        used = collected.clients[collected.weights > 0]
-        displacement, reweighted, next_state = self._displacement(finished, collected, state)
-        parameters = self._move(finished, displacement)
+        used_client_ids = collected.clients[collected.weights > 0]
+        displacement, final_updates, next_state = self._displacement(finished, collected, state)
+        parameters = self._sound_parameters(finished, displacement)
         if parameters is None:
             zero_weights = np.zeros(len(collected.clients))
             return replace(collected, weights=zero_weights, step_dropped=True), replace(state, spent=next_state.spent)
         with torch.no_grad():
             self.server.w.copy_(parameters)
-            self.server.buffers.copy_(_require(reweighted.buffers))
-            self.server.counters.copy_(_require(reweighted.counters))
-        for client in used.tolist():
-            self._keep(client, reweighted.stored.get(client, {}))
-        return reweighted, next_state
+            self.server.buffers.copy_(_require_tensor(final_updates.buffers))
+            self.server.counters.copy_(_require_tensor(final_updates.counters))
+        for client in used_client_ids.tolist():
+            self._store_vectors(client, final_updates.stored.get(client, {}))
+        return final_updates, next_state
 
-    def _keep(self, client: int, stored: Mapping[str, Tensor]) -> None:
+    def _store_vectors(self, client: int, stored: Mapping[str, Tensor]) -> None:
         """Add vectors to those that the store has of a client."""
         if stored:
             self.store.commit(client, {**self.store.get(client), **stored})
 
     @torch.no_grad()
-    def _move(self, finished: Finished, displacement: Tensor) -> Tensor | None:
+    def _sound_parameters(self, finished: Finished, displacement: Tensor) -> Tensor | None:
         """Return the parameters after the server's step, in the model's precision; None if the step is unsound."""
-        limit = longest_update(self.server, self.update_limit)
+        max_length = longest_update(self.server, self.update_limit)
         parameters = (self.server.w.double() + displacement).to(self.server.w.dtype)
         norm = torch.linalg.vector_norm(displacement).double()
-        length, is_finite = torch.stack([norm, torch.isfinite(parameters).all().double()]).tolist()
-        if length <= limit and is_finite:
+        step_length, is_finite = torch.stack([norm, torch.isfinite(parameters).all().double()]).tolist()
+        if step_length <= max_length and is_finite:
             return parameters
         log.warning(
             "round %d: the server's step is not finite, or longer than update_limit allows (%.3g, the limit is %.3g), "
             "and was excluded, so that the model stays the same: lower server.lr",
             finished.round + 1,
-            length,
-            limit,
+            step_length,
+            max_length,
         )
         return None
 
@@ -175,22 +177,22 @@ class ServerStep:
     ) -> tuple[Tensor, Collected, ServerState]:
         """Return the change of the global model [P], the updates with their final weights, and the next state."""
         if finished.selection.plain:
-            return _require(collected.mean), collected, state
+            return _require_tensor(collected.mean), collected, state
         outcome = outcome_for(self.components.agg, "the aggregator", finished, collected)
-        models = self.make_models(finished.round, _require(collected.buffers))
-        sums = (_require(collected.mean), collected.totals, collected.weights)
-        arrived = Arrived(outcome, *sums, collected.updates, collected.client_buffers, models)
-        direction, agg = self.components.agg.direction(state.agg, arrived)
-        displacement, server = self.components.server.step(
-            state.server, models.average_over_ranks(direction.displacement)
+        server_models = self.make_models(finished.round, _require_tensor(collected.buffers))
+        sums = (_require_tensor(collected.mean), collected.totals, collected.weights)
+        arrived = Arrived(outcome, *sums, collected.updates, collected.client_buffers, server_models)
+        direction, agg_state = self.components.agg.direction(state.agg, arrived)
+        displacement, server_state = self.components.server.step(
+            state.server, server_models.average_over_ranks(direction.displacement)
         )
         if direction.weights is not None:
             collected = replace(collected, weights=direction.weights)
-        spent = state.spent + Charge(server_flops=self.flops * models.passes)
-        return displacement, collected, replace(state, agg=agg, server=server, spent=spent)
+        spent_charge = state.spent + Charge(server_flops=self.flops * server_models.passes)
+        return displacement, collected, replace(state, agg=agg_state, server=server_state, spent=spent_charge)
 
 
-def _count(finished: Finished, collected: Collected, state: ServerState) -> ServerState:
+def _count_round(finished: Finished, collected: Collected, state: ServerState) -> ServerState:
     """Return the state after counting the round's selection, cost and uniform reference cohort."""
     dispatched = finished.dispatched
     clients = finished.selection.clients
@@ -204,14 +206,14 @@ def _count(finished: Finished, collected: Collected, state: ServerState) -> Serv
     )
 
 
-def count_once_more(times: Ids, clients: Ids) -> Ids:
-    """Return `times` [n_clients] with one more for each of `clients`, which are distinct ids."""
-    out = times.copy()
-    out[clients] += 1
-    return out
+def count_once_more(times_selected: Ids, clients: Ids) -> Ids:
+    """Return `times_selected` [n_clients] with one more for each of `clients`, which are distinct ids."""
+    new_times_selected = times_selected.copy()
+    new_times_selected[clients] += 1
+    return new_times_selected
 
 
-def _require(tensor: Tensor | None) -> Tensor:
+def _require_tensor(tensor: Tensor | None) -> Tensor:
     if tensor is None:
         raise ValueError("no client arrived")
     return tensor
@@ -227,7 +229,7 @@ def apply_advice(collected: Collected, advice: Advice | None) -> Collected:
     return reweight(collected, weights, advice.absolute)
 
 
-def extend_choices(before: str, finished: Finished, collected: Collected) -> str:
+def extend_choices(previous_hash: str, finished: Finished, collected: Collected) -> str:
     """Extend the running hash of the clients that were selected and that arrived by this round."""
-    text = f"{before}/{finished.round}/{finished.selection.clients.tolist()}/{collected.clients.tolist()}"
-    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+    hashed_text = f"{previous_hash}/{finished.round}/{finished.selection.clients.tolist()}/{collected.clients.tolist()}"
+    return hashlib.blake2b(hashed_text.encode(), digest_size=6).hexdigest()

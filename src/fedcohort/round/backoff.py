@@ -36,36 +36,38 @@ class Backoff:
 NO_FAILURES = Backoff(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-def update(past: Backoff, outcome: RoundOutcome) -> Backoff:
+def update_backoff(backoff: Backoff, outcome: RoundOutcome) -> Backoff:
     """Return the clients' consecutive failures after a round: arrivals reset them, failures add one."""
-    is_absent = ~np.isin(past.clients, outcome.clients)
+    is_absent = ~np.isin(backoff.clients, outcome.clients)
     if not is_absent.any() and not len(outcome.failed):
         return NO_FAILURES
-    clients = np.union1d(past.clients[is_absent], outcome.failed)
-    failures, last = np.zeros(len(clients), np.int64), np.zeros(len(clients), np.int64)
-    earlier_rows, failed_rows = (np.searchsorted(clients, ids) for ids in (past.clients[is_absent], outcome.failed))
-    failures[earlier_rows], last[earlier_rows] = past.failures[is_absent], past.last[is_absent]
+    clients = np.union1d(backoff.clients[is_absent], outcome.failed)
+    failures, last_failure_round = np.zeros(len(clients), np.int64), np.zeros(len(clients), np.int64)
+    earlier_rows, failed_rows = (np.searchsorted(clients, ids) for ids in (backoff.clients[is_absent], outcome.failed))
+    failures[earlier_rows], last_failure_round[earlier_rows] = backoff.failures[is_absent], backoff.last[is_absent]
     failures[failed_rows] += 1
-    last[failed_rows] = outcome.round
-    return Backoff(clients, failures, last)
+    last_failure_round[failed_rows] = outcome.round
+    return Backoff(clients, failures, last_failure_round)
 
 
-def withhold(past: Backoff, ctx: RoundContext, shortlist: int) -> RoundContext:
+def withhold(backoff: Backoff, ctx: RoundContext, shortlist: int) -> RoundContext:
     """Return the round's context in which clients that back off move from `available` to `backed_off`.
 
     Args:
-        past: failures before this round.
+        backoff: failures before this round.
         ctx: context of the round, with all clients that are ready.
         shortlist: number of clients that the selector chooses from (`Selector.shortlist`), which stay available.
     """
-    is_failing = past.failures >= MAX_FAILURES
+    is_failing = backoff.failures >= MAX_FAILURES
     min_available = min(shortlist, len(ctx.available))
     if not is_failing.any() or not min_available:
         return ctx
     lap_rounds = -(-ctx.n_clients // shortlist)
-    laps = 2 ** np.minimum(past.failures[is_failing] - MAX_FAILURES, MAX_DOUBLINGS)
+    n_laps = 2 ** np.minimum(backoff.failures[is_failing] - MAX_FAILURES, MAX_DOUBLINGS)
     return_round = np.full(ctx.n_clients, ctx.round)
-    return_round[past.clients[is_failing]] = np.maximum(past.last[is_failing] + 1 + lap_rounds * laps, ctx.round)
+    return_round[backoff.clients[is_failing]] = np.maximum(
+        backoff.last[is_failing] + 1 + lap_rounds * n_laps, ctx.round
+    )
     return_round = return_round[ctx.available]
     # clients that return in the same round are readmitted together, so that no id is preferred
     earliest_return_round = np.partition(return_round, min_available - 1)[min_available - 1]

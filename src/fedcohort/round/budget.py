@@ -11,8 +11,8 @@ from typing import Any
 
 from fedcohort.errors import OptionError
 
-UNTIL = ("virtual_s", "bytes", "acc")  # options of the node `until`
-OPTIONS = ("rounds", *(f"until.{name}" for name in UNTIL))
+UNTIL_OPTIONS = ("virtual_s", "bytes", "acc")  # options of the node `until`
+BUDGET_OPTIONS = ("rounds", *(f"until.{name}" for name in UNTIL_OPTIONS))
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Spent:
 
     def after_round(self, step: int, metrics: Mapping[str, float]) -> "Spent":
         """Return the amounts after round `step`; an amount that is not among its metrics stays the same."""
-        down, up = (metrics.get(f"comm/{direction}_bytes") for direction in ("down", "up"))
+        down_bytes, up_bytes = (metrics.get(f"comm/{direction}_bytes") for direction in ("down", "up"))
         return Spent(
             step,
             metrics.get("time/virtual_s", self.virtual_s),
-            self.bytes if down is None or up is None else down + up,
+            self.bytes if down_bytes is None or up_bytes is None else down_bytes + up_bytes,
             metrics.get("test/acc_best", self.acc),
         )
 
@@ -78,29 +78,29 @@ class Budget:
     acc: float | None = None
 
     @property
-    def ends(self) -> tuple[float | None, ...]:
-        """The value of each limit (rounds, virtual seconds, bytes, accuracy), in the order of `OPTIONS`."""
+    def limits(self) -> tuple[float | None, ...]:
+        """The value of each limit (rounds, virtual seconds, bytes, accuracy), in the order of `BUDGET_OPTIONS`."""
         return self.rounds, self.virtual_s, self.bytes, self.acc
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "Budget":
         """Read the budget of a composed config; configs of older versions have no `until`."""
-        return cls(config["rounds"], **{name: (config.get("until") or {}).get(name) for name in UNTIL})
+        return cls(config["rounds"], **{name: (config.get("until") or {}).get(name) for name in UNTIL_OPTIONS})
 
     def list_reached(self, spent: Spent) -> list[str]:
         """Return the names of the options whose limit is reached; none before the first round."""
-        ends = zip(OPTIONS, ("rounds", *UNTIL), strict=True)
-        return [option for option, name in ends if spent.rounds and self._reaches(spent, name)]
+        named_limits = zip(BUDGET_OPTIONS, ("rounds", *UNTIL_OPTIONS), strict=True)
+        return [option for option, name in named_limits if spent.rounds and self._reaches(spent, name)]
 
     def _reaches(self, spent: Spent, name: str) -> bool:
-        end = getattr(self, name)
-        return end is not None and bool(getattr(spent, name) >= end)
+        limit = getattr(self, name)
+        return limit is not None and bool(getattr(spent, name) >= limit)
 
     def list_exceeded(self, spending: Spending) -> list[str]:
         """Return the names of the options of `until` whose limit was reached before the last round."""
         return [option for option in self.list_reached(spending.before) if option != "rounds"]
 
-    def check(self, spending: Spending, path: Path) -> None:
+    def check_not_exceeded(self, spending: Spending, path: Path) -> None:
         """Raise `OptionError` if the run in `path` has trained more rounds than this budget allows."""
         for option in self.list_exceeded(spending):
             name = option.removeprefix("until.")
@@ -112,11 +112,13 @@ class Budget:
 
     def describe_ends(self) -> str:
         """Return the limits of `until` as in `virtual_s=300, acc=0.9`; "" without one."""
-        ends = zip(UNTIL, self.ends[1:], strict=True)
-        return ", ".join(f"{name}={end:.10g}" for name, end in ends if end is not None)
+        named_limits = zip(UNTIL_OPTIONS, self.limits[1:], strict=True)
+        return ", ".join(f"{name}={limit:.10g}" for name, limit in named_limits if limit is not None)
 
-    def describe(self, spent: Spent) -> str:
+    def describe_reached(self, spent: Spent) -> str:
         """Return the limits of `until` that are reached, as in `until.virtual_s=300 is reached (312.4)`; "" if none."""
         names = [option.removeprefix("until.") for option in self.list_reached(spent) if option != "rounds"]
-        words = [f"until.{name}={getattr(self, name):.10g} is reached ({getattr(spent, name):.10g})" for name in names]
-        return ", ".join(words)
+        reached_texts = [
+            f"until.{name}={getattr(self, name):.10g} is reached ({getattr(spent, name):.10g})" for name in names
+        ]
+        return ", ".join(reached_texts)

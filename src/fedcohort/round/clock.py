@@ -16,9 +16,9 @@ WallTime = Callable[[Ids, Values], Values]  # clients, their seconds of work -> 
 log = logging.getLogger("fedcohort")
 
 
-def seconds_without_absence(clients: Ids, seconds: Values) -> Values:
+def seconds_without_absence(clients: Ids, work_s: Values) -> Values:
     """Return the seconds of work unchanged, for a run in which no client is ever away."""
-    return seconds
+    return work_s
 
 
 class Clock:
@@ -39,37 +39,37 @@ class Clock:
         """
         self.availability, self.window_s = availability, window_s
         self.schedule = availability.schedule(draws)
-        self.everyone = np.arange(draws.n_clients)
-        self.everyone.flags.writeable = False
+        self.all_client_ids = np.arange(draws.n_clients)
+        self.all_client_ids.flags.writeable = False
         self.has_warned = False
         if self.schedule is not None and not np.isfinite(self.schedule.seconds_until_ready(0.0)).any():
             raise IncompatibleConfig(f"availability: none of the {draws.n_clients} clients is ever ready")
 
-    def find_ready(self, draws: Draws, now: float) -> tuple[Ids, float]:
+    def find_ready(self, draws: Draws, now_s: float) -> tuple[Ids, float]:
         """Return the sorted ids of the clients that are ready in a round, and the seconds of waiting for them.
 
         The array is read-only if all clients are ready in every round.
 
         Args:
             draws: random numbers of the round.
-            now: virtual seconds at the end of the round before.
+            now_s: virtual seconds at the end of the round before.
         """
         if self.availability.always:
-            return self.everyone, 0.0
+            return self.all_client_ids, 0.0
         if self.schedule is None:
             return np.flatnonzero(self.availability.ready(draws)), 0.0
-        waits = self.schedule.seconds_until_ready(now + self.window_s)
-        shortest_wait = float(waits.min())
-        if shortest_wait > 0 and not self.has_warned:
+        wait_s = self.schedule.seconds_until_ready(now_s + self.window_s)
+        shortest_wait_s = float(wait_s.min())
+        if shortest_wait_s > 0 and not self.has_warned:
             self.has_warned = True
             if rank_of_process() == 0:
                 log.warning(
                     "round %d: no client is ready, so that the clock advances by %.4g virtual seconds until one is; "
                     "round/waited_s has the seconds of every round",
                     draws.round + 1,
-                    shortest_wait,
+                    shortest_wait_s,
                 )
-        return np.flatnonzero(waits <= shortest_wait), shortest_wait
+        return np.flatnonzero(wait_s <= shortest_wait_s), shortest_wait_s
 
     def wall_time(self, start_s: float | Values) -> WallTime:
         """Return the function from clients and seconds of work, begun at `start_s`, to seconds until it is done."""

@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 
 from fedcohort.flat import Layout
-from fedcohort.round.collected import Collected, PerClient
+from fedcohort.round.collected import ClientVectors, Collected
 from fedcohort.types import ClientUpdate, Ids, UpdateGroup, Values
 
 CPU = torch.device("cpu")
-CHUNK = 131_072  # numbers of an update that are added at a time on a CPU, so that they stay in its cache
+NUMBERS_PER_CHUNK = 131_072  # numbers of an update that are added at a time on a CPU, so that they stay in its cache
 
-Reduce = Callable[[Tensor], Tensor]  # sums a tensor over ranks
+ReduceFunction = Callable[[Tensor], Tensor]  # sums a tensor over ranks
 
 
 @dataclass(frozen=True)
@@ -28,24 +28,24 @@ class CollectOptions:
     """The parts of updates that a collector keeps.
 
     Attributes:
-        uploads: names of the vectors that hooks send.
-        averaged: names of the uploads that are averaged with the weights of the updates; others are summed.
-        remembers: number of floats of each vector that clients keep, by name; a shorter vector is padded.
-        reports: functions of an update that read what the client reports, by signal.
-        stacked: whether the matrix of updates is kept.
-        moments: whether batch-norm variances are averaged by second moments.
-        longest: largest norm of an update that is included.
-        dtype: type of the vectors that clients keep, which a rank without clients cannot infer.
+        upload_names: names of the vectors that hooks send.
+        averaged_uploads: names of the uploads that are averaged with the weights of the updates; others are summed.
+        stored_sizes: number of floats of each vector that clients keep, by name; a shorter vector is padded.
+        report_readers: functions of an update that read what the client reports, by signal.
+        keeps_matrix: whether the matrix of updates is kept.
+        uses_moments: whether batch-norm variances are averaged by second moments.
+        max_update_norm: largest norm of an update that is included.
+        stored_dtype: type of the vectors that clients keep, which a rank without clients cannot infer.
     """
 
-    uploads: Sequence[str] = ()
-    averaged: Collection[str] = ()
-    remembers: Mapping[str, int] = field(default_factory=dict)
-    reports: Mapping[str, Callable[[ClientUpdate], float]] = field(default_factory=dict)
-    stacked: bool = False
-    moments: bool = False
-    longest: float = math.inf
-    dtype: torch.dtype = torch.float32
+    upload_names: Sequence[str] = ()
+    averaged_uploads: Collection[str] = ()
+    stored_sizes: Mapping[str, int] = field(default_factory=dict)
+    report_readers: Mapping[str, Callable[[ClientUpdate], float]] = field(default_factory=dict)
+    keeps_matrix: bool = False
+    uses_moments: bool = False
+    max_update_norm: float = math.inf
+    stored_dtype: torch.dtype = torch.float32
 
 
 class Collector:
@@ -72,73 +72,87 @@ class Collector:
         def zeros(*size: int) -> Tensor:
             return torch.zeros(size, dtype=torch.float64, device=device)
 
-        uploads, stacked, reports = options.uploads, options.stacked, options.reports
+        upload_names, keeps_matrix, report_readers = options.upload_names, options.keeps_matrix, options.report_readers
         self.cohort, self.weights, self.options, self.ranks = cohort, weights, options, ranks
-        self.row = {int(client): row for row, client in enumerate(cohort)}
-        self.sum = zeros(layout.n_params)
-        self.totals = {name: zeros(layout.n_params) for name in uploads}
-        self.buffers = zeros(layout.n_buffers)
-        self.counters = torch.zeros(sum(b.size for b in layout.counters), dtype=torch.int64, device=device)
-        blank = zeros if ranks > 1 else partial(torch.empty, dtype=torch.float64, device=device)
+        self.row_of_client = {int(client): row for row, client in enumerate(cohort)}
+        self.update_sum = zeros(layout.n_params)
+        self.upload_sums = {name: zeros(layout.n_params) for name in upload_names}
+        self.buffer_sum = zeros(layout.n_buffers)
+        self.counter_max = torch.zeros(sum(b.size for b in layout.counters), dtype=torch.int64, device=device)
+        new_matrix = zeros if ranks > 1 else partial(torch.empty, dtype=torch.float64, device=device)
         # Rows of clients that send nothing are removed in `finish`, so that they need no values on a single rank.
-        self.matrix = blank(len(cohort), layout.n_params) if stacked else None
-        self.chunk = CHUNK if device.type == "cpu" else max(1, layout.n_params)
-        self.wide = torch.empty(self.chunk, dtype=torch.float64, device=device)
-        self.client_buffers = zeros(len(cohort), layout.n_buffers) if stacked else None
-        self.client_counters = self.counters.new_zeros(len(cohort) if stacked else 0, len(self.counters))
-        self.client_uploads = {name: blank(len(cohort), layout.n_params) for name in uploads} if stacked else {}
-        self.table = np.zeros((len(cohort), 2 + len(reports)))  # whether it arrived, samples, reports
+        self.update_matrix = new_matrix(len(cohort), layout.n_params) if keeps_matrix else None
+        self.chunk_size = NUMBERS_PER_CHUNK if device.type == "cpu" else max(1, layout.n_params)
+        self.float64_chunk = torch.empty(self.chunk_size, dtype=torch.float64, device=device)
+        self.client_buffers = zeros(len(cohort), layout.n_buffers) if keeps_matrix else None
+        self.client_counters = self.counter_max.new_zeros(len(cohort) if keeps_matrix else 0, len(self.counter_max))
+        self.client_uploads = (
+            {name: new_matrix(len(cohort), layout.n_params) for name in upload_names} if keeps_matrix else {}
+        )
+        self.arrival_table = np.zeros((len(cohort), 2 + len(report_readers)))  # whether it arrived, samples, reports
         self.group_weights: dict[int, float | None] = {}  # of an incomplete group; None for an excluded client
-        self.stored: dict[int, Mapping[str, Tensor]] = {}
-        means, variances = layout.batch_norm() if options.moments else (torch.empty(0, dtype=torch.int64),) * 2
+        self.stored_by_client: dict[int, Mapping[str, Tensor]] = {}
+        means, variances = layout.batch_norm() if options.uses_moments else (torch.empty(0, dtype=torch.int64),) * 2
         self.means, self.variances = means.to(device), variances.to(device)
 
     def add(self, update: ClientUpdate) -> None:
         """Add an update, unless it is excluded; the updates of a group (`types.UpdateGroup`) must be consecutive."""
-        row, is_sound = self.row[update.client], self._is_sound(update)
+        row, is_sound = self.row_of_client[update.client], self._is_sound(update)
         weight = float(self.weights[row])
-        if update.group is not None and self.matrix is None:
+        if update.group is not None and self.update_matrix is None:
             self._add_group(update.group, update.client, weight if is_sound else None)
         elif is_sound:
-            self._add(self.sum, update.delta, weight, None if self.matrix is None else self.matrix[row])
+            self._add_vector(
+                self.update_sum, update.delta, weight, None if self.update_matrix is None else self.update_matrix[row]
+            )
         if not is_sound:
             return
-        self.table[row, 0], self.table[row, 1] = 1.0, update.n_used
-        self.table[row, 2:] = [read(update) for read in self.options.reports.values()]
-        for name, total in self.totals.items():
+        self.arrival_table[row, 0], self.arrival_table[row, 1] = 1.0, update.n_used
+        self.arrival_table[row, 2:] = [read(update) for read in self.options.report_readers.values()]
+        for name, target_sum in self.upload_sums.items():
             matrix_row = self.client_uploads[name][row] if name in self.client_uploads else None
-            self._add(total, update.uploads[name], weight if name in self.options.averaged else 1.0, matrix_row)
-        if len(self.buffers):
+            self._add_vector(
+                target_sum, update.uploads[name], weight if name in self.options.averaged_uploads else 1.0, matrix_row
+            )
+        if len(self.buffer_sum):
             buffers = update.buffers.to(torch.float64, copy=True)  # the update's buffers must not change
             if self.client_buffers is not None:
                 self.client_buffers[row] = buffers
             buffers[self.variances] += buffers[self.means] ** 2
-            self.buffers.add_(buffers, alpha=float(update.n_used))
-        if len(self.counters):
-            self.counters = torch.maximum(self.counters, update.counters)
+            self.buffer_sum.add_(buffers, alpha=float(update.n_used))
+        if len(self.counter_max):
+            self.counter_max = torch.maximum(self.counter_max, update.counters)
             if len(self.client_counters):
                 self.client_counters[row] = update.counters
-        self.stored[update.client] = update.stored
+        self.stored_by_client[update.client] = update.stored
 
     def _add_group(self, group: UpdateGroup, client: int, weight: float | None) -> None:
         """Note the weight of a client of a group, None if it is excluded; add the whole group with the last client."""
         self.group_weights[client] = weight
         if len(self.group_weights) == group.size:
-            self._add(self.sum, group.total({k: w for k, w in self.group_weights.items() if w is not None}), 1.0)
+            self._add_vector(
+                self.update_sum, group.total({k: w for k, w in self.group_weights.items() if w is not None}), 1.0
+            )
             self.group_weights = {}
 
-    def _add(self, total: Tensor, vector: Tensor, weight: float, row: Tensor | None = None) -> None:
-        """Add weight * vector to `total`, and copy the vector into `row`, chunk by chunk."""
-        for start in range(0, len(total), self.chunk):
-            part = vector[start : start + self.chunk]
-            wide = self.wide[: len(part)] if row is None else row[start : start + self.chunk]
-            total[start : start + self.chunk].add_(wide.copy_(part), alpha=weight)
+    def _add_vector(self, target_sum: Tensor, vector: Tensor, weight: float, row: Tensor | None = None) -> None:
+        """Add weight * vector to `target_sum`, and copy the vector into `row`, chunk by chunk."""
+        for first_number in range(0, len(target_sum), self.chunk_size):
+            vector_chunk = vector[first_number : first_number + self.chunk_size]
+            float64_part = (
+                self.float64_chunk[: len(vector_chunk)]
+                if row is None
+                else row[first_number : first_number + self.chunk_size]
+            )
+            target_sum[first_number : first_number + self.chunk_size].add_(
+                float64_part.copy_(vector_chunk), alpha=weight
+            )
 
     def _is_sound(self, update: ClientUpdate) -> bool:
         """Return whether all vectors are finite and the update is not too long; norms show both without a mask."""
-        return update.norms[0] <= self.options.longest and all(map(math.isfinite, update.norms))
+        return update.norms[0] <= self.options.max_update_norm and all(map(math.isfinite, update.norms))
 
-    def finish(self, reduce: Reduce, reduce_max: Reduce) -> Collected:
+    def finish(self, reduce: ReduceFunction, reduce_max: ReduceFunction) -> Collected:
         """Return the sums over all ranks, which are the same on every rank.
 
         Args:
@@ -147,68 +161,77 @@ class Collector:
         """
         if self.group_weights:
             raise ValueError(f"only clients {sorted(self.group_weights)} of a group trained side by side have arrived")
-        table = reduce(torch.from_numpy(self.table)).numpy()
-        arrived = table[:, 0] > 0
-        raw = np.where(arrived, self.weights, 0.0)
-        total = float(raw.sum())
-        alive = bool(arrived.any()) and total > 0
-        buffers = reduce(self.buffers) / max(float(table[arrived, 1].sum()), 1.0)
+        table = reduce(torch.from_numpy(self.arrival_table)).numpy()
+        has_arrived = table[:, 0] > 0
+        arrived_weights = np.where(has_arrived, self.weights, 0.0)
+        weight_sum = float(arrived_weights.sum())
+        has_weight = bool(has_arrived.any()) and weight_sum > 0
+        buffers = reduce(self.buffer_sum) / max(float(table[has_arrived, 1].sum()), 1.0)
         buffers[self.variances] -= buffers[self.means] ** 2
-        rows = torch.from_numpy(np.flatnonzero(arrived))
+        arrived_rows = torch.from_numpy(np.flatnonzero(has_arrived))
         return Collected(
-            clients=self.cohort[arrived],
-            dropped=self.cohort[~arrived],
-            mean=reduce(self.sum) / total if alive else None,
-            totals={name: self._total(name, reduce(vector), total) for name, vector in self.totals.items()},
-            buffers=buffers if alive else None,
-            counters=reduce_max(self.counters) if alive else None,
-            weights=raw[arrived] / total if alive else np.zeros(int(arrived.sum())),
-            updates=self._select(reduce(self.matrix), rows) if self.matrix is not None else None,
-            reports={word: table[arrived, 2 + i].copy() for i, word in enumerate(self.options.reports)},
+            clients=self.cohort[has_arrived],
+            dropped_ids=self.cohort[~has_arrived],
+            mean=reduce(self.update_sum) / weight_sum if has_weight else None,
+            totals={
+                name: self._average_if_declared(name, reduce(vector), weight_sum)
+                for name, vector in self.upload_sums.items()
+            },
+            buffers=buffers if has_weight else None,
+            counters=reduce_max(self.counter_max) if has_weight else None,
+            weights=arrived_weights[has_arrived] / weight_sum if has_weight else np.zeros(int(has_arrived.sum())),
+            updates=self._select_rows(reduce(self.update_matrix), arrived_rows)
+            if self.update_matrix is not None
+            else None,
+            reports={word: table[has_arrived, 2 + i].copy() for i, word in enumerate(self.options.report_readers)},
             stored=self._gather_stored(reduce),
-            per_client=self._gather_per_client(table[arrived, 1].copy(), rows, reduce, reduce_max),
+            per_client=self._gather_per_client(table[has_arrived, 1].copy(), arrived_rows, reduce, reduce_max),
         )
 
-    def _gather_per_client(self, used: Values, rows: Tensor, reduce: Reduce, reduce_max: Reduce) -> PerClient | None:
+    def _gather_per_client(
+        self, n_used: Values, rows: Tensor, reduce: ReduceFunction, reduce_max: ReduceFunction
+    ) -> ClientVectors | None:
         """Return buffers and uploads of the clients in `rows`; None if the matrix of updates is not kept."""
         if self.client_buffers is None:
             return None
-        return PerClient(
-            used,
-            self._select(reduce(self.client_buffers), rows),
-            self._select(reduce_max(self.client_counters), rows),
-            {name: self._select(reduce(matrix), rows) for name, matrix in self.client_uploads.items()},
-            self.options.averaged,
+        return ClientVectors(
+            n_used,
+            self._select_rows(reduce(self.client_buffers), rows),
+            self._select_rows(reduce_max(self.client_counters), rows),
+            {name: self._select_rows(reduce(matrix), rows) for name, matrix in self.client_uploads.items()},
+            self.options.averaged_uploads,
             self.means,
             self.variances,
         )
 
-    def _select(self, matrix: Tensor, rows: Tensor) -> Tensor:
+    def _select_rows(self, matrix: Tensor, rows: Tensor) -> Tensor:
         """Return these rows; the matrix without a copy if they are all."""
         return matrix if len(rows) == len(matrix) else matrix[rows.to(matrix.device)]
 
-    def _total(self, name: str, vector: Tensor, weights: float) -> Tensor:
-        return vector / weights if name in self.options.averaged and weights > 0 else vector
+    def _average_if_declared(self, name: str, vector: Tensor, weights: float) -> Tensor:
+        return vector / weights if name in self.options.averaged_uploads and weights > 0 else vector
 
-    def _gather_stored(self, reduce: Reduce) -> Mapping[int, Mapping[str, Tensor]]:
+    def _gather_stored(self, reduce: ReduceFunction) -> Mapping[int, Mapping[str, Tensor]]:
         """Return the vectors that all clients keep, on every rank: another rank may train the client in the next round.
 
         A row that begins with NaN means that the client does not keep this vector, as in the store.
         """
-        if self.ranks == 1 or not self.options.remembers:
-            return self.stored
-        shared = {}
-        for name, size in self.options.remembers.items():
-            matrix = torch.zeros((len(self.cohort), size), dtype=self.options.dtype, device=self.sum.device)
-            for client, vectors in self.stored.items():
-                row = matrix[self.row[client]]
+        if self.ranks == 1 or not self.options.stored_sizes:
+            return self.stored_by_client
+        stored_matrices = {}
+        for name, size in self.options.stored_sizes.items():
+            matrix = torch.zeros(
+                (len(self.cohort), size), dtype=self.options.stored_dtype, device=self.update_sum.device
+            )
+            for client, vectors in self.stored_by_client.items():
+                row = matrix[self.row_of_client[client]]
                 if name in vectors:
                     row[: len(vectors[name])] = vectors[name]
                 else:
                     row[:1] = math.nan
-            shared[name] = reduce(matrix)
-        is_kept = {name: (~matrix[:, :1].isnan().any(1)).tolist() for name, matrix in shared.items()}
+            stored_matrices[name] = reduce(matrix)
+        is_kept = {name: (~matrix[:, :1].isnan().any(1)).tolist() for name, matrix in stored_matrices.items()}
         return {
-            client: {name: matrix[i].clone() for name, matrix in shared.items() if is_kept[name][i]}
-            for client, i in self.row.items()
+            client: {name: matrix[i].clone() for name, matrix in stored_matrices.items() if is_kept[name][i]}
+            for client, i in self.row_of_client.items()
         }

@@ -15,32 +15,35 @@ from fedcohort.types import Ids, Values
 
 
 @dataclass(frozen=True)
-class PerClient:
+class ClientVectors:
     """Buffers and vectors that each client sent with its update, in the order of `Collected.clients`.
 
     Attributes:
-        used: samples that each client trained on, [m].
+        n_used: samples that each client trained on, [m].
         buffers: buffers of each client, float64 [m, B].
         counters: integer buffers of each client, int64 [m, I].
         uploads: vectors of hooks by name, float64 [m, P].
-        averaged: names of the uploads that are averaged with the weights of the updates; others are summed.
+        averaged_uploads: names of the uploads that are averaged with the weights of the updates; others are summed.
         means, variances: positions of batch-norm statistics if variances are averaged by second moments, else empty.
     """
 
-    used: Values
+    n_used: Values
     buffers: Tensor
     counters: Tensor
     uploads: Mapping[str, Tensor]
-    averaged: Collection[str]
-    means: Tensor
-    variances: Tensor
+    averaged_uploads: Collection[str]
+    mean_positions: Tensor
+    variance_positions: Tensor
 
-    def mean_buffers(self, included: Tensor) -> Tensor:
+    def mean_buffers(self, is_included: Tensor) -> Tensor:
         """Return the mean of the included clients' buffers, weighed by their samples, [B]; included: bool [m]."""
-        used, rows = torch.from_numpy(self.used).to(self.buffers)[included], self.buffers[included]
-        rows[:, self.variances] += rows[:, self.means] ** 2
-        mean: Tensor = used @ rows / used.sum()
-        mean[self.variances] -= mean[self.means] ** 2
+        n_used, included_buffers = (
+            torch.from_numpy(self.n_used).to(self.buffers)[is_included],
+            self.buffers[is_included],
+        )
+        included_buffers[:, self.variance_positions] += included_buffers[:, self.mean_positions] ** 2
+        mean: Tensor = n_used @ included_buffers / n_used.sum()
+        mean[self.variance_positions] -= mean[self.mean_positions] ** 2
         return mean
 
 
@@ -50,18 +53,18 @@ class Collected:
 
     Attributes:
         clients: sorted ids.
-        dropped: ids of the clients whose update was excluded.
+        dropped_ids: ids of the clients whose update was excluded.
         mean, totals, buffers, counters, updates: see `agg.base.Arrived`; None if no client arrived.
         weights: normalised weights, [m].
         reports: values that clients reported, float64 [m] by signal.
         stored: vectors that each client keeps for later rounds, by id and name.
         per_client: buffers and uploads of each client; None if the matrix of updates is not kept.
-        derived: signals that the server computed from the updates, by name.
+        derived_signals: signals that the server computed from the updates, by name.
         step_dropped: whether the server's step was excluded, so that the model stayed the same.
     """
 
     clients: Ids
-    dropped: Ids
+    dropped_ids: Ids
     mean: Tensor | None
     totals: Mapping[str, Tensor]
     buffers: Tensor | None
@@ -70,8 +73,8 @@ class Collected:
     updates: Tensor | None
     reports: Mapping[str, Values]
     stored: Mapping[int, Mapping[str, Tensor]]
-    per_client: PerClient | None = None
-    derived: Mapping[str, Any] = field(default_factory=dict)
+    per_client: ClientVectors | None = None
+    derived_signals: Mapping[str, Any] = field(default_factory=dict)
     step_dropped: bool = False
 
     @property
@@ -90,15 +93,21 @@ def reweight(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: 
         raise ValueError("other weights need the matrix of updates")
     if not weights.any():
         return replace(collected, mean=None, buffers=None, counters=None, weights=np.zeros(len(weights)))
-    share = weights if absolute else weights / weights.sum()
-    p, clients = torch.from_numpy(share).to(collected.updates), collected.per_client
-    totals = dict(collected.totals) | {name: p @ clients.uploads[name] for name in clients.averaged}
-    reweighted = replace(collected, mean=p @ collected.updates, totals=totals, weights=share)
+    normalised = weights if absolute else weights / weights.sum()
+    p, client_vectors = torch.from_numpy(normalised).to(collected.updates), collected.per_client
+    totals = dict(collected.totals) | {
+        name: p @ client_vectors.uploads[name] for name in client_vectors.averaged_uploads
+    }
+    reweighted = replace(collected, mean=p @ collected.updates, totals=totals, weights=normalised)
     if (weights > 0).all():
         return reweighted
-    used = p > 0
-    totals |= {name: matrix[used].sum(0) for name, matrix in clients.uploads.items() if name not in clients.averaged}
-    buffers, counters = clients.mean_buffers(used), clients.counters[used].amax(0)
+    has_weight = p > 0
+    totals |= {
+        name: matrix[has_weight].sum(0)
+        for name, matrix in client_vectors.uploads.items()
+        if name not in client_vectors.averaged_uploads
+    }
+    buffers, counters = client_vectors.mean_buffers(has_weight), client_vectors.counters[has_weight].amax(0)
     return replace(reweighted, totals=totals, buffers=buffers, counters=counters)
 
 
@@ -113,17 +122,17 @@ def fill_unsent(collected: Collected, tensor_masks: Mapping[int, TensorMask | No
         tensor_masks: tensors that each client sent, by id; None for all.
         layout: layout of the model.
     """
-    masks = [tensor_masks[int(k)] for k in collected.clients]
-    if collected.mean is None or all(mask is None for mask in masks):
+    mask_by_row = [tensor_masks[int(k)] for k in collected.clients]
+    if collected.mean is None or all(mask is None for mask in mask_by_row):
         return collected
     all_tensors = np.ones(len(layout.parameters), dtype=bool)
-    table = np.stack([all_tensors if mask is None else mask for mask in masks])
+    sent_table = np.stack([all_tensors if mask is None else mask for mask in mask_by_row])
     mean = collected.mean.clone()
     updates = None if collected.updates is None else collected.updates.clone()
-    for block, column in zip(layout.parameters, table.T, strict=True):
-        rows = slice(block.offset, block.offset + block.size)
-        share = float(collected.weights[column].sum())
-        mean[rows] = mean[rows] / share if share > 0 else 0.0
+    for block, is_sent in zip(layout.parameters, sent_table.T, strict=True):
+        block_range = slice(block.offset, block.offset + block.size)
+        sent_weight = float(collected.weights[is_sent].sum())
+        mean[block_range] = mean[block_range] / sent_weight if sent_weight > 0 else 0.0
         if updates is not None:
-            updates[torch.from_numpy(np.flatnonzero(~column)).to(updates.device), rows] = mean[rows]
+            updates[torch.from_numpy(np.flatnonzero(~is_sent)).to(updates.device), block_range] = mean[block_range]
     return replace(collected, mean=mean, updates=updates)

@@ -24,19 +24,19 @@ from fedcohort.objective.base import Objective
 from fedcohort.proxy.base import Proxy
 from fedcohort.regulariser.base import Regulariser
 from fedcohort.round.backoff import NO_FAILURES, Backoff
-from fedcohort.round.guard import name_part_in_errors
+from fedcohort.round.guard import name_component_of_errors
 from fedcohort.round.uniform import UniformReference
-from fedcohort.samples.base import LOSSES, Samples
+from fedcohort.samples.base import LOSS_LIST_NAME, Samples
 from fedcohort.selector.base import Selector
 from fedcohort.server.base import ServerOptimizer
-from fedcohort.signal.base import Static, find
+from fedcohort.signal.base import Static, find_signal
 from fedcohort.state import pack_state, unpack_state
 from fedcohort.types import Ids, Population, Signals, Values
 
 if TYPE_CHECKING:
     from fedcohort.data.federation import Federation
 
-TIMED = (
+TIMED_FACTS = (
     "expected_s",
     "expected_unit_s",
     "expected_up_s",
@@ -85,12 +85,12 @@ class Components:
         needs = self.selector.needs | self.samples.needs | self.deadline.needs
         return needs if plain else needs | self.agg.needs
 
-    def describe(self, state: "ServerState") -> dict[str, float]:
+    def state_metrics(self, state: "ServerState") -> dict[str, float]:
         """Return the metrics of the states of sample selection and deadline, by name."""
         metrics = {"samples": self.samples.describe(state.samples), "deadline": self.deadline.describe(state.deadline)}
         return {f"{group}/{name}": value for group, values in metrics.items() for name, value in values.items()}
 
-    def remembers(self, plain: bool, layout: Layout, n_samples: int) -> dict[str, int]:
+    def stored_sizes(self, plain: bool, layout: Layout, n_samples: int) -> dict[str, int]:
         """Return the number of floats of each vector that a client keeps, by name.
 
         Args:
@@ -98,8 +98,8 @@ class Components:
             layout: layout of the model.
             n_samples: largest number of samples of a client.
         """
-        sizes = stored_vector_sizes(self.hooks_in(plain), layout.n_params, n_samples)
-        return sizes | ({LOSSES: n_samples} if self.samples.keeps_losses else {})
+        floats_by_name = stored_vector_sizes(self.hooks_in(plain), layout.n_params, n_samples)
+        return floats_by_name | ({LOSS_LIST_NAME: n_samples} if self.samples.keeps_losses else {})
 
 
 @dataclass
@@ -119,7 +119,7 @@ class ServerState:
     failures: Backoff = NO_FAILURES
 
     @classmethod
-    def fresh(cls, components: Components, population: "Populations", n_params: int) -> "ServerState":
+    def initial_state(cls, components: Components, population: "Populations", n_params: int) -> "ServerState":
         """Return the server's state before round 0, with the state that each component makes for itself."""
         return cls(
             selector=components.selector.init(
@@ -130,7 +130,7 @@ class ServerState:
             samples=components.samples.init(population.for_reader(components.samples.needs, "the sample selection")),
             deadline=components.deadline.init(population.for_reader(components.deadline.needs, "the deadline")),
             times_selected=np.zeros(population.n_clients, dtype=np.int64),
-            uniform=UniformReference.fresh(population.n_clients),
+            uniform=UniformReference.before_first_round(population.n_clients),
         )
 
     def pack(self, components: Components | None = None) -> dict[str, Any]:
@@ -143,22 +143,25 @@ class ServerState:
             try:
                 packed[name] = pack_state(value)
             except TypeError as error:
-                with name_part_in_errors(getattr(components, name, None)):
+                with name_component_of_errors(getattr(components, name, None)):
                     raise ComponentError(f"the state can't be saved in a checkpoint: {error}") from error
         return packed
 
     @classmethod
-    def unpack(cls, payload: dict[str, Any], fresh: "ServerState") -> "ServerState":
+    def unpack(cls, packed_state: dict[str, Any], initial_state: "ServerState") -> "ServerState":
         """Restore the result of `pack`; fresh: a state before round 0, with the class of each component's State.
 
         Raises `CheckpointError` if the payload has other entries than this version of fedcohort.
         """
-        if payload.keys() != vars(fresh).keys():
+        if packed_state.keys() != vars(initial_state).keys():
             raise CheckpointError(
-                f"the server's state has {sorted(vars(fresh))}, but the checkpoint has {sorted(payload)}: it is of "
+                f"the server's state has {sorted(vars(initial_state))}, but the checkpoint has "
+                f"{sorted(packed_state)}: it is of "
                 "another version of fedcohort"
             )
-        return cls(**{name: unpack_state(payload[name], type(value)) for name, value in vars(fresh).items()})
+        return cls(
+            **{name: unpack_state(packed_state[name], type(value)) for name, value in vars(initial_state).items()}
+        )
 
 
 @dataclass(frozen=True)
@@ -178,41 +181,43 @@ class Populations:
     facts: Mapping[str, np.ndarray]
 
     def signals(
-        self, needs: frozenset[str], reader: str, measured: Mapping[str, float] = MappingProxyType({})
+        self, needs: frozenset[str], reader_name: str, server_signals: Mapping[str, float] = MappingProxyType({})
     ) -> Signals:
         """Return the values of the signals that a component declares; reading others raises an error.
 
         Args:
             needs: signals that it declares.
-            reader: its name in messages.
-            measured: signals that the server has measured, by name.
+            reader_name: its name in messages.
+            server_signals: signals that the server has measured, by name.
         """
-        values = {name: self.facts[signal.fact] for name in needs if isinstance(signal := find(name), Static)}
-        return Signals({**values, **measured}, needs, reader)
+        static_values = {
+            name: self.facts[signal.fact] for name in needs if isinstance(signal := find_signal(name), Static)
+        }
+        return Signals({**static_values, **server_signals}, needs, reader_name)
 
     def for_selector(self, deadline: Deadline[Any]) -> "Populations":
         """Return the populations for a selector, with the cohort size that the deadline requests."""
         return replace(self, cohort=deadline.cohort_size(self.cohort))
 
-    def for_reader(self, needs: frozenset[str], reader: str) -> Population:
-        return Population(self.n_clients, self.n_classes, self.cohort, self.signals(needs, reader))
+    def for_reader(self, needs: frozenset[str], reader_name: str) -> Population:
+        return Population(self.n_clients, self.n_classes, self.cohort, self.signals(needs, reader_name))
 
     @classmethod
     def from_federation(
-        cls, federation: "Federation", cohort: int, timed: Mapping[str, Values] = MappingProxyType({})
+        cls, federation: "Federation", cohort: int, timed_facts: Mapping[str, Values] = MappingProxyType({})
     ) -> "Populations":
         """Return the populations of a federation's clients, with their static facts.
 
         Args:
             federation: data of the run.
             cohort: number of clients per round.
-            timed: facts of devices and jobs, each [n_clients]; a missing one is 1 for every client.
+            timed_facts: facts of devices and jobs, each [n_clients]; a missing one is 1 for every client.
         """
         facts = {
             "n_train": federation.n_train,
             "label_counts": federation.label_counts,
             "noise_rate": federation.noise_rate,
-            **{fact: timed.get(fact, np.ones(federation.n_clients)) for fact in TIMED},
+            **{fact: timed_facts.get(fact, np.ones(federation.n_clients)) for fact in TIMED_FACTS},
         }
         if federation.group_counts is not None:
             facts["group_counts"] = federation.group_counts

@@ -1,4 +1,4 @@
-"""Checks of the results of components' methods in every round: `CHECKS` has a function for each group and method.
+"""Checks of the results of components' methods in every round: `CHECKS_BY_GROUP` names one for each group and method.
 
 A check gets the component, the result and the arguments of the call. It returns the result that the round uses.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.availability.schedule import Schedule
+from fedcohort.availability.schedule import ReadySchedule
 from fedcohort.contracts import (
     check_array,
     check_ids,
@@ -29,14 +29,14 @@ from fedcohort.rng import Draws
 from fedcohort.round.data_contracts import DATA_CHECKS
 from fedcohort.types import Advice, Ids, Probe, RoundContext, RoundOutcome, Selection
 
-Part = Any  # a component of the check's group
+AnyComponent = Any  # a component of the check's group
 Result = Any
 State = Any
-Check = Callable[..., Result]
-ROUNDING = 1 + 1e-9  # upper bound of probabilities that are sums
+ResultCheck = Callable[..., Result]
+MAX_SHARE = 1 + 1e-9  # upper bound of probabilities that are sums
 
 
-def check_init(part: Part, state: State, *args: object) -> State:
+def check_init(component: AnyComponent, state: State, *args: object) -> State:
     """Check that the initial state of a component can be saved in a checkpoint."""
     from fedcohort.state import pack_state  # noqa: PLC0415 - options are checked before torch is imported
 
@@ -47,17 +47,17 @@ def check_init(part: Part, state: State, *args: object) -> State:
     return state
 
 
-def check_state(part: Part, result: Result, state: State, *args: object) -> State:
+def check_state(component: AnyComponent, result: Result, state: State, *args: object) -> State:
     return check_state_type(result, state)
 
 
-def check_metrics(part: Part, result: Result, *args: object) -> Result:
+def check_metrics(component: AnyComponent, result: Result, *args: object) -> Result:
     check_numbers_by_name("the result", result)
     return result
 
 
 # --- selector ------------------------------------------------------------------------------------------------------
-def check_probes(part: Part, result: Result, state: State, ctx: RoundContext) -> Sequence[Probe]:
+def check_probes(component: AnyComponent, result: Result, state: State, ctx: RoundContext) -> Sequence[Probe]:
     """Return the probes as a tuple, as a generator can be read only once; raise an error for wrong types or ids."""
     probes = tuple(result)
     for probe in probes:
@@ -69,28 +69,28 @@ def check_probes(part: Part, result: Result, state: State, ctx: RoundContext) ->
     return probes
 
 
-def check_selection(part: Part, result: Result, state: State, ctx: RoundContext, *args: object) -> Result:
+def check_selection(component: AnyComponent, result: Result, state: State, ctx: RoundContext, *args: object) -> Result:
     selection, next_state = check_result_and_state(result, Selection, state)
-    chosen = check_type("the first item of the result", selection, Selection)
+    selected = check_type("the first item of the result", selection, Selection)
     shape = (ctx.n_clients,)
-    check_ids("Selection.clients", chosen.clients, ctx.n_clients)
+    check_ids("Selection.clients", selected.clients, ctx.n_clients)
     for name in ("uncapped", "plain", "zero_fill"):
-        check_type(f"Selection.{name}", getattr(chosen, name), bool)
+        check_type(f"Selection.{name}", getattr(selected, name), bool)
     for name in ("scores", "reward"):
-        if (values := getattr(chosen, name)) is not None:
+        if (values := getattr(selected, name)) is not None:
             check_array(f"Selection.{name}", values, shape, "if", allow_nan=True)
-    for name, values in check_type("Selection.score_terms", chosen.score_terms, Mapping).items():  # type: ignore[type-abstract]
+    for name, values in check_type("Selection.score_terms", selected.score_terms, Mapping).items():  # type: ignore[type-abstract]
         check_array(f"Selection.score_terms[{name!r}]", values, shape, "if", allow_nan=True)
-    if chosen.probability is not None:
-        check_array("Selection.probability", chosen.probability, shape, "if", 0, ROUNDING, allow_nan=True)
-    if chosen.units is not None:
-        check_array("Selection.units", chosen.units, shape, "i")
-    if chosen.upload is not None:
-        check_array("Selection.upload", chosen.upload, shape, "f", allow_nan=True)
-    return replace(chosen, clients=chosen.clients.copy()), next_state  # the selector may reuse its array
+    if selected.probability is not None:
+        check_array("Selection.probability", selected.probability, shape, "if", 0, MAX_SHARE, allow_nan=True)
+    if selected.units is not None:
+        check_array("Selection.units", selected.units, shape, "i")
+    if selected.upload is not None:
+        check_array("Selection.upload", selected.upload, shape, "f", allow_nan=True)
+    return replace(selected, clients=selected.clients.copy()), next_state  # the selector may reuse its array
 
 
-def check_advice(part: Part, result: Result, state: State, outcome: RoundOutcome) -> Result:
+def check_advice(component: AnyComponent, result: Result, state: State, outcome: RoundOutcome) -> Result:
     advice, _ = check_result_and_state(result, Advice, state, allow_none=True)
     if advice is None:
         return result
@@ -103,18 +103,18 @@ def check_advice(part: Part, result: Result, state: State, outcome: RoundOutcome
     return result
 
 
-def check_trace(part: Part, result: Result, state: State) -> Result:
-    for name, spread in check_type("the result", result, Mapping).items():  # type: ignore[type-abstract]
-        if not isinstance(spread, tuple) or len(spread) != 2:
-            raise contract_error(f"the result for {name!r}", "a pair (mean, standard deviation)", spread)
-        check_numbers_by_name("the result", {name: spread[0], f"{name}, deviation": spread[1]})
+def check_trace(component: AnyComponent, result: Result, state: State) -> Result:
+    for name, moments in check_type("the result", result, Mapping).items():  # type: ignore[type-abstract]
+        if not isinstance(moments, tuple) or len(moments) != 2:
+            raise contract_error(f"the result for {name!r}", "a pair (mean, standard deviation)", moments)
+        check_numbers_by_name("the result", {name: moments[0], f"{name}, deviation": moments[1]})
     return result
 
 
 # --- aggregator, server optimizer, codec ------------------------------------------------------------------------------
-def check_broadcast(part: Part, result: Result, state: State) -> Result:
+def check_broadcast(component: AnyComponent, result: Result, state: State) -> Result:
     check_vectors_by_name("the result", result)
-    names = {name for hook in part.hooks for name in hook.downloads}
+    names = {name for hook in component.hooks for name in hook.downloads}
     if not names <= set(result):
         raise contract_error(
             "the result", f"a mapping with the vectors {sorted(names)} that the hooks download", sorted(result)
@@ -122,23 +122,23 @@ def check_broadcast(part: Part, result: Result, state: State) -> Result:
     return result
 
 
-def check_weights(part: Part, result: Result, n_used: Ids, n_train: Ids) -> Result:
+def check_weights(component: AnyComponent, result: Result, n_used: Ids, n_train: Ids) -> Result:
     check_array("the result", result, (len(n_used),), "if", min_value=0)
     return result
 
 
-def check_direction(part: Part, result: Result, state: State, arrived: Any) -> Result:  # noqa: ANN401  an `agg.base.Arrived`
+def check_direction(component: AnyComponent, result: Result, state: State, arrived: Any) -> Result:  # noqa: ANN401  an `agg.base.Arrived`
     from fedcohort.agg.base import Direction  # noqa: PLC0415 - imports torch
 
-    first, _ = check_result_and_state(result, Direction, state)
-    direction = check_type("the first item of the result", first, Direction)
+    checked_result, _ = check_result_and_state(result, Direction, state)
+    direction = check_type("the first item of the result", checked_result, Direction)
     check_tensor("Direction.displacement", direction.displacement, tuple(arrived.mean.shape))
     if direction.weights is not None:
         check_array("Direction.weights", direction.weights, (len(arrived.outcome.clients),), "if", allow_nan=True)
     return result
 
 
-def check_server_step(part: Part, result: Result, state: State, direction: Any) -> Result:  # noqa: ANN401  a tensor
+def check_server_step(component: AnyComponent, result: Result, state: State, direction: Any) -> Result:  # noqa: ANN401  a tensor
     from torch import Tensor  # noqa: PLC0415
 
     displacement, _ = check_result_and_state(result, Tensor, state)
@@ -146,89 +146,89 @@ def check_server_step(part: Part, result: Result, state: State, direction: Any) 
     return result
 
 
-def check_encoded_bytes(part: Part, result: Result, layout: object) -> Result:
+def check_encoded_bytes(component: AnyComponent, result: Result, layout: object) -> Result:
     check_integer("the result", result, 0)
     return result
 
 
-def check_decoded_update(part: Part, result: Result, delta: Any, *args: object) -> Result:  # noqa: ANN401  a tensor
+def check_decoded_update(component: AnyComponent, result: Result, delta: Any, *args: object) -> Result:  # noqa: ANN401  a tensor
     check_tensor("the result", result, tuple(delta.shape))
     return result
 
 
 # --- samples, deadline, device, availability, client, attack ----------------------------------------------------------
-def check_flags(part: Part, result: Result, state: State, n: Ids) -> Result:
+def check_flags(component: AnyComponent, result: Result, state: State, n: Ids) -> Result:
     check_array("the result", result, (len(n),), "b")
     return result
 
 
-def check_positions(part: Part, result: Result, state: State, request: Any) -> Result:  # noqa: ANN401  a `SampleRequest`
+def check_positions(component: AnyComponent, result: Result, state: State, request: Any) -> Result:  # noqa: ANN401  a `SampleRequest`
     check_ids("the result", result, request.n, min_length=1)
     return result
 
 
-def check_cohort_size(part: Part, result: Result, cohort: int) -> Result:
+def check_cohort_size(component: AnyComponent, result: Result, cohort: int) -> Result:
     check_integer("the result", result, 1)
     return result
 
 
-def check_seconds(part: Part, result: Result, *args: object) -> float:
+def check_seconds(component: AnyComponent, result: Result, *args: object) -> float:
     return check_number("the result", result, 0.0, allow_infinite=True)
 
 
-def check_timing(part: Part, result: Result, clients: Ids, work: Workload, draws: Draws) -> Timing:
+def check_timing(component: AnyComponent, result: Result, clients: Ids, work: Workload, draws: Draws) -> Timing:
     timing = check_type("the result", result, Timing)
-    for name in ("down", "infer", "unit", "up"):
+    for name in ("down_s", "infer_s", "unit_s", "up_s"):
         check_array(f"Timing.{name}", getattr(timing, name), (len(clients),), "if", min_value=0)
-    if part.timed and (work.load > 0).any() and not (timing.finish(1)[work.load > 0] > 0).all():
-        raise contract_error("the seconds of a client with work", "above 0 where `timed` is true", timing.finish(1))
+    if component.timed and (work.unit_load > 0).any() and not (timing.finish_s(1)[work.unit_load > 0] > 0).all():
+        raise contract_error("the seconds of a client with work", "above 0 where `timed` is true", timing.finish_s(1))
     return timing
 
 
-def check_ready(part: Part, result: Result, draws: Draws) -> Result:
+def check_ready(component: AnyComponent, result: Result, draws: Draws) -> Result:
     check_array("the result", result, (draws.n_clients,), "b")
     return result
 
 
-def check_schedule(part: Part, result: Result, draws: Draws) -> Schedule | None:
+def check_schedule(component: AnyComponent, result: Result, draws: Draws) -> ReadySchedule | None:
     if result is None:
         return None
-    schedule, n = check_type("the result", result, Schedule), draws.n_clients
-    starts = getattr(schedule.start, "shape", (0,))
-    check_array("Schedule.start", schedule.start, starts[:1], "if", min_value=0)
-    check_array("Schedule.end", schedule.end, starts[:1], "if", min_value=0)
-    check_array("Schedule.period", schedule.period, (n,), "if", min_value=0)
-    if not schedule.period.all():
-        raise contract_error("Schedule.period", "above 0 for every client", schedule.period)
-    for name in ("first", "stop"):
-        check_array(f"Schedule.{name}", getattr(schedule, name), (n,), "i", 0, len(schedule.start))
-    if (schedule.end < schedule.start).any():
-        raise contract_error("Schedule.end", "at least the start of each interval", schedule.end)
+    schedule, n_clients = check_type("the result", result, ReadySchedule), draws.n_clients
+    starts_shape = getattr(schedule.start_s, "shape", (0,))
+    check_array("ReadySchedule.start_s", schedule.start_s, starts_shape[:1], "if", min_value=0)
+    check_array("ReadySchedule.end_s", schedule.end_s, starts_shape[:1], "if", min_value=0)
+    check_array("ReadySchedule.period_s", schedule.period_s, (n_clients,), "if", min_value=0)
+    if not schedule.period_s.all():
+        raise contract_error("ReadySchedule.period_s", "above 0 for every client", schedule.period_s)
+    for name in ("first_interval", "stop_interval"):
+        check_array(f"ReadySchedule.{name}", getattr(schedule, name), (n_clients,), "i", 0, len(schedule.start_s))
+    if (schedule.end_s < schedule.start_s).any():
+        raise contract_error("ReadySchedule.end_s", "at least the start of each interval", schedule.end_s)
     return schedule
 
 
-def check_learning_rate(part: Part, result: Result, round: int) -> float:
+def check_learning_rate(component: AnyComponent, result: Result, round: int) -> float:
     return check_number("the result", result, 0.0, exclude_min=True)
 
 
-def check_optimizer(part: Part, result: Result, y: object, lr: float) -> Result:
+def check_optimizer(component: AnyComponent, result: Result, y: object, lr: float) -> Result:
     from torch.optim import Optimizer  # noqa: PLC0415
 
     return check_type("the result", result, Optimizer)
 
 
-def check_liars(part: Part, result: Result, n_clients: int, rng: object) -> Result:
+def check_attacker_ids(component: AnyComponent, result: Result, n_clients: int, rng: object) -> Result:
     check_ids("the result", result, n_clients)
     return result
 
 
-def check_reported_values(part: Part, result: Result, signal: str, values: np.ndarray) -> Result:
+def check_reported_values(component: AnyComponent, result: Result, signal: str, values: np.ndarray) -> Result:
     check_array("the result", result, values.shape, "if", allow_nan=True)
     return result
 
 
-STATEFUL: Mapping[str, Check] = {"init": check_init, "observe": check_state, "describe": check_metrics}
-CHECKS: Mapping[str, Mapping[str, Check]] = {
+STATE_CHECKS: Mapping[str, ResultCheck] = {"init": check_init, "observe": check_state, "describe": check_metrics}
+CHECKS_BY_GROUP: Mapping[str, Mapping[str, ResultCheck]] = {
     "selector": {
         "init": check_init,
         "plan": check_probes,
@@ -239,11 +239,11 @@ CHECKS: Mapping[str, Mapping[str, Check]] = {
     "agg": {"init": check_init, "broadcast": check_broadcast, "weights": check_weights, "direction": check_direction},
     "server": {"init": check_init, "step": check_server_step},
     "codec": {"bytes_up": check_encoded_bytes, "transmit": check_decoded_update},
-    "samples": {**STATEFUL, "keeps_list": check_flags, "choose": check_positions, "report_losses": check_metrics},
-    "deadline": {**STATEFUL, "cohort_size": check_cohort_size, "announce": check_seconds, "close": check_seconds},
+    "samples": {**STATE_CHECKS, "keeps_list": check_flags, "choose": check_positions, "report_losses": check_metrics},
+    "deadline": {**STATE_CHECKS, "cohort_size": check_cohort_size, "announce": check_seconds, "close": check_seconds},
     "device": {"expect": check_timing, "sample": check_timing},
     "availability": {"ready": check_ready, "schedule": check_schedule},
     "client": {"lr_at": check_learning_rate, "optimizer": check_optimizer},
-    "attack": {"liars": check_liars, "claim": check_reported_values},
+    "attack": {"attacker_ids": check_attacker_ids, "falsify": check_reported_values},
     **DATA_CHECKS,
 }

@@ -1,28 +1,27 @@
 """The costs of a round: bytes of messages, samples of jobs, forward passes of queries, and the charges for them."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool
 
-from fedcohort.availability.schedule import NANOSECOND
+from fedcohort.availability.schedule import ROUNDING_S
 from fedcohort.contracts import check_array
 from fedcohort.data.federation import Federation
 from fedcohort.deadline.base import DeadlineOutcome
-from fedcohort.device.base import Workload, check_jobs
+from fedcohort.device.base import Workload, check_job_durations
 from fedcohort.flat import Layout
-from fedcohort.ledger import NUMBER, Charge
+from fedcohort.ledger import BYTES_PER_NUMBER, Charge
 from fedcohort.rng import Draws
 from fedcohort.round.clock import Clock, WallTime
 from fedcohort.round.components import Components, Populations
 from fedcohort.round.jobs import Jobs
-from fedcohort.round.rates import QueryWork, Rates
+from fedcohort.round.rates import JobRates, QueryWork
 from fedcohort.round.sampling import foresee_samples
 from fedcohort.round.workload import find_answering, list_answered, list_queried
-from fedcohort.signal.base import Computed, Probed, Static, find
-from fedcohort.training.passes import count_dealt, count_pieces
+from fedcohort.signal.base import NO_OPTIONS, Computed, QueriedSignal, Static, find_signal
+from fedcohort.training.passes import count_batches, count_processed
 from fedcohort.types import Ids, Probe, ProbeResult, Values
 
 
@@ -37,53 +36,53 @@ class CostModel:
         merge_last: whether a last mini-batch of one sample joins the one before it (`training/passes.py`).
         units: epochs or steps of a whole job.
         usual_rates: rates of a usual round.
-        plain: rates of a plain round.
+        plain_rates: rates of a plain round.
         query_rates: rates of a query, for which a client gets w_t only.
         update_bytes: bytes of an encoded update.
     """
 
     def __init__(
-        self, components: Components, data: Federation, layout: Layout, flops: float, merge_last: bool
+        self, components: Components, federation: Federation, layout: Layout, flops: float, merge_last: bool
     ) -> None:
-        self.components, self.federation, self.layout, self.flops = components, data, layout, flops
+        self.components, self.federation, self.layout, self.flops = components, federation, layout, flops
         self.merge_last = merge_last
         client = components.client
         self.units = client.epochs if client.steps is None else client.steps
-        extra = components.samples.bytes_down + NUMBER * components.announces_deadline
-        self.usual_rates = Rates.from_signals(components.needs(), components.agg.needs, components.hooks, layout, extra)
+        extra_bytes = components.samples.bytes_down + BYTES_PER_NUMBER * components.announces_deadline
+        needs, agg_needs, hooks = components.needs(), components.agg.needs, components.hooks
+        self.usual_rates = JobRates.from_signals(needs, agg_needs, hooks, layout, extra_bytes)
         hooks, needs = components.hooks_in(plain=True), components.needs(plain=True)
-        self.plain = Rates.from_signals(needs, (), hooks, layout, extra)
-        self.query_rates = Rates.from_signals((), (), (), layout)
+        self.plain_rates = JobRates.from_signals(needs, (), hooks, layout, extra_bytes)
+        self.query_rates = JobRates.from_signals((), (), (), layout)
         self.update_bytes = components.codec.bytes_up(layout)
 
-    def rates(self, plain: bool) -> Rates:
+    def rates_of_round(self, plain: bool) -> JobRates:
         """Return the costs of a client's job, in a plain round (`Selection.plain`) or in a usual one."""
-        return self.plain if plain else self.usual_rates
+        return self.plain_rates if plain else self.usual_rates
 
     # --- work and time ---------------------------------------------------------------------------------------------
     def count_used(self, clients: Ids, rows: Sequence[Ids | None]) -> Ids:
         """Return the number of samples that each client trains on, [len(clients)]; rows: positions, None for all."""
-        n = self.federation.n_train[clients]
-        return np.array([n[i] if r is None else len(r) for i, r in enumerate(rows)], dtype=np.int64)
+        n_train = self.federation.n_train[clients]
+        return np.array([n_train[i] if row is None else len(row) for i, row in enumerate(rows)], dtype=np.int64)
 
-    def count_processed(self, used: Ids, units: "Ids | int") -> Values:
+    def count_processed(self, n_used: Ids, units: "Ids | int") -> Values:
         """Return the number of samples in all mini-batches of a job, repetitions included, [len(used)]."""
         client = self.components.client
         if client.steps is None:
-            return np.asarray(used * units, dtype=np.float64)
-        return count_dealt(used, client.batch, self.merge_last, units).astype(np.float64)
+            return np.asarray(n_used * units, dtype=np.float64)
+        return count_processed(n_used, client.batch, self.merge_last, units).astype(np.float64)
 
-    def query_passes(self, signal: Probed, clients: Ids, options: Mapping[str, Any] = MappingProxyType({})) -> Values:
+    def query_passes(self, signal: QueriedSignal, clients: Ids, options: Mapping[str, Any] = NO_OPTIONS) -> Values:
         """Return the forward passes of a signal at each client, in samples, [len(clients)]."""
         offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
         passes_per_sample: Values | float = signal.passes  # type: ignore[assignment]  # a number if it isn't callable
         if callable(signal.passes):
             passes_per_sample = signal.passes(options, self.federation.label_counts[clients])
             check_array("the forward passes of a signal", passes_per_sample, (len(clients),), "if", min_value=0)
-        samples: Values = np.diff(offsets)[clients] * passes_per_sample
-        return samples
+        return np.asarray(np.diff(offsets)[clients] * passes_per_sample)
 
-    def training_passes(self, signal: Probed, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
+    def training_passes(self, signal: QueriedSignal, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
         """Return the training that a signal needs of each client, in samples' forward passes, [len(clients)]."""
         if not isinstance(signal, Computed) or signal.jobs is None:
             return np.zeros(len(clients))
@@ -92,25 +91,24 @@ class CostModel:
             foresee_samples(self.components.samples, k, int(n[k]), draws) if trains else None
             for k, trains in zip(clients.tolist(), is_trainer.tolist(), strict=True)
         ]
-        samples: Values = 3 * is_trainer * self.count_processed(self.count_used(clients, rows), self.units)
-        return samples
+        return np.asarray(3 * is_trainer * self.count_processed(self.count_used(clients, rows), self.units))
 
-    def count_forward_passes(self, clients: Ids, rates: Rates, answered: Sequence[Probe] = ()) -> Values:
+    def count_forward_passes(self, clients: Ids, rates: JobRates, answered: Sequence[Probe] = ()) -> Values:
         """Return the forward passes of a job before and after its training, in samples, [len(clients)].
 
         They serve queries of the aggregator, and reports. answered: queries of the selector, which it does not repeat.
         """
         passes: Values = rates.passes_after * self.federation.n_train[clients]
-        for word, signal in rates.probed.items():
+        for word, signal in rates.queried_signals.items():
             passes = passes + np.where(find_answering(word, clients, answered), 0.0, self.query_passes(signal, clients))
         return passes
 
-    def work(
+    def job_workload(
         self,
-        used: Ids,
+        n_used: Ids,
         forward_passes: Values,
-        rates: Rates,
-        up: Values | float,
+        rates: JobRates,
+        up_bytes: Values | float,
         has_model: Bool[np.ndarray, "_n"] | bool = False,
         units: Ids | None = None,
     ) -> Workload:
@@ -120,50 +118,51 @@ class CostModel:
         its further forward passes. A step takes the mean time of the job's steps: the last one of a pass is shorter.
 
         Args:
-            used: samples that each client trains on.
+            n_used: samples that each client trains on.
             forward_passes: forward passes before and after the training, in samples.
             rates: rates of the round.
-            up: bytes of the client's answer.
+            up_bytes: bytes of the client's answer.
             has_model: whether the client received w_t with a query of the same round.
             units: epochs or steps of each client, None for those of a whole job.
         """
         n_units = self.units if units is None else units
-        reference = self.units if self.components.client.steps is None else 1
-        ones = np.ones(len(used))
+        units_per_time = self.units if self.components.client.steps is None else 1
+        ones = np.ones(len(n_used))
         return Workload(
-            load=self.count_processed(used, n_units) / n_units * (rates.step_passes / 3.0) / reference,
-            infer_load=forward_passes / (3.0 * reference),
+            unit_load=self.count_processed(n_used, n_units) / n_units * (rates.step_passes / 3.0) / units_per_time,
+            infer_load=forward_passes / (3.0 * units_per_time),
             units=self.units,
             bytes_down=(rates.down_bytes - self.query_rates.down_bytes * np.asarray(has_model)) * ones,
-            bytes_up=up * ones,
-            epochs=reference,
+            bytes_up=up_bytes * ones,
+            epochs=units_per_time,
         )
 
     def device_facts(self, draws: Draws) -> dict[str, Values]:
-        """Return the expected times of every client's whole job, [n_clients] each, by the names in `TIMED`."""
-        n, client = self.federation.n_train, self.components.client
-        work = self.work(n, np.zeros(len(n)), self.usual_rates, self.update_bytes + self.usual_rates.extra_bytes)
+        """Return the expected times of every client's whole job, [n_clients] each, by the names in `TIMED_FACTS`."""
+        n_train, client = self.federation.n_train, self.components.client
+        up_bytes = self.update_bytes + self.usual_rates.extra_bytes
+        work = self.job_workload(n_train, np.zeros(len(n_train)), self.usual_rates, up_bytes)
         timing = self.components.device.expect(np.arange(self.federation.n_clients), work, draws)
         if self.components.device.timed:
-            check_jobs(timing.finish(self.units), n)
-        steps = None if client.steps is None else count_pieces(n, client.batch, self.merge_last)
+            check_job_durations(timing.finish_s(self.units), n_train)
+        n_steps = None if client.steps is None else count_batches(n_train, client.batch, self.merge_last)
         return {
-            "expected_s": timing.finish(self.units),
-            "expected_unit_s": timing.unit,
-            "expected_up_s": timing.up,
-            "expected_down_s": timing.down,
-            "pass_units": np.ones(len(n)) if steps is None else steps.astype(np.float64),
+            "expected_s": timing.finish_s(self.units),
+            "expected_unit_s": timing.unit_s,
+            "expected_up_s": timing.up_s,
+            "expected_down_s": timing.down_s,
+            "pass_units": np.ones(len(n_train)) if n_steps is None else n_steps.astype(np.float64),
         }
 
     def query_work(self, probes: Sequence[Probe], draws: Draws) -> QueryWork:
         """Return the work that queries need of each client in the round of `draws`."""
         work = QueryWork(*np.zeros((3, self.federation.n_clients)))
         for probe in probes:
-            signal, clients = find(probe.signal), probe.clients
-            if isinstance(signal, Probed):
-                trained = self.training_passes(signal, clients, probe.options, draws)
-                work.trained[clients] += trained
-                passes = work.passes_after if trained.any() else work.passes
+            signal, clients = find_signal(probe.signal), probe.clients
+            if isinstance(signal, QueriedSignal):
+                trained_samples = self.training_passes(signal, clients, probe.options, draws)
+                work.training_samples[clients] += trained_samples
+                passes = work.passes_after if trained_samples.any() else work.passes
                 passes[clients] += self.query_passes(signal, clients, probe.options)
         return work
 
@@ -176,37 +175,37 @@ class CostModel:
         not resume the query later. If some clients train for a signal, the others wait for their encoded updates,
         without buffers. Then all receive the model of these updates and run their forward passes.
         """
-        up = np.where(work.trained > 0, self.update_bytes, 0.0)
-        first, leavers = self._time_slowest(work.passes + work.trained, up, draws, clock.wall_time(start_s))
-        second, leavers_after = self._time_slowest(work.passes_after, 0.0 * up, draws, clock.wall_time(start_s + first))
-        return first + second, leavers | leavers_after
+        up = np.where(work.training_samples > 0, self.update_bytes, 0.0)
+        first_s, has_left = self._time_slowest(work.passes + work.training_samples, up, draws, clock.wall_time(start_s))
+        wall_time = clock.wall_time(start_s + first_s)
+        second_s, left_after = self._time_slowest(work.passes_after, 0.0 * up, draws, wall_time)
+        return first_s + second_s, has_left | left_after
 
     def _time_slowest(
-        self, samples: Values, up: Values, draws: Draws, wall_time: WallTime
+        self, samples: Values, up_bytes: Values, draws: Draws, wall_time: WallTime
     ) -> tuple[float, Bool[np.ndarray, "clients"]]:
         """Return the seconds that the slowest queried client takes, and the clients that leave before they are done.
 
         Args:
             samples: forward passes of each client, in samples, [n_clients]; 0 for a client without a query.
-            up: bytes of each answer, [n_clients].
+            up_bytes: bytes of each answer, [n_clients].
             draws: random numbers of the round.
             wall_time: function from seconds of work to seconds with absences.
         """
-        polled, is_gone = np.flatnonzero(samples), np.zeros(len(samples), dtype=bool)
-        if not len(polled):
-            return 0.0, is_gone
-        work = self.work(np.zeros_like(polled), samples[polled], self.query_rates, up[polled])
-        seconds = self.components.device.sample(polled, work, draws).finish(0)
-        is_gone[polled] = wall_time(polled, seconds) > seconds + NANOSECOND
-        return float(seconds.max()), is_gone
+        ids, has_left = np.flatnonzero(samples), np.zeros(len(samples), dtype=bool)
+        if not len(ids):
+            return 0.0, has_left
+        work = self.job_workload(np.zeros_like(ids), samples[ids], self.query_rates, up_bytes[ids])
+        query_s = self.components.device.sample(ids, work, draws).finish_s(0)
+        has_left[ids] = wall_time(ids, query_s) > query_s + ROUNDING_S
+        return float(query_s.max()), has_left
 
-    # --- charges ---------------------------------------------------------------------------------------------------
     def charge_registration(self, populations: Populations) -> Charge:
         """Return the charge of the signals that clients send when they register."""
-        facts = {w: s for w in self.components.needs() if isinstance(s := find(w), Static)}
-        return Charge(up_bytes=float(sum(s.bytes_up * populations.facts[s.fact].size for s in facts.values())))
+        signal_by_name = {w: s for w in self.components.needs() if isinstance(s := find_signal(w), Static)}
+        return Charge(up_bytes=float(sum(s.bytes_up * populations.facts[s.fact].size for s in signal_by_name.values())))
 
-    def round(
+    def charge_round(
         self,
         probes: Sequence[Probe],
         results: Mapping[str, ProbeResult],
@@ -217,9 +216,8 @@ class CostModel:
     ) -> Charge:
         """Return the bytes and FLOPs that a round costs.
 
-        Each client gets w_t once. A late client is charged for its full computation, but not for an upload. An update
-        that arrives and is excluded is charged for. An update for a signal is encoded as any other. A client that left
-        before its answers were done is charged for them, too.
+        Each client gets w_t once. A late client is charged for its full computation, but not for an upload. Excluded
+        updates, updates for a signal and answers of clients that left before they were done are charged for, too.
 
         Args:
             probes: the selector's queries.
@@ -229,21 +227,24 @@ class CostModel:
             plain: whether the round is plain.
             draws: random numbers of the round.
         """
-        chosen, rates, model = jobs.client, self.rates(plain), self.query_rates.down_bytes
-        extra = len(np.setdiff1d(list_queried(probes), chosen)) * model
-        simulations = [(p, s.jobs(p.options)) for p in probes if isinstance(s := find(p.signal), Computed) and s.jobs]
-        extra += sum(len(p.clients) for p, _ in simulations) * model
-        answers = sum(find(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
+        ids, rates, model_bytes = jobs.client, self.rates_of_round(plain), self.query_rates.down_bytes
+        computed = [(p, s) for p in probes if isinstance(s := find_signal(p.signal), Computed)]
+        simulations = [(probe, signal.jobs(probe.options)) for probe, signal in computed if signal.jobs]
+        n_models = len(np.setdiff1d(list_queried(probes), ids)) + sum(len(probe.clients) for probe, _ in simulations)
+        extra_bytes = n_models * model_bytes
+        answer_bytes = sum(find_signal(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
         answered = list_answered(probes, results)
-        answers += sum(s.bytes_up * int((~find_answering(w, chosen, answered)).sum()) for w, s in rates.probed.items())
-        answers += self.update_bytes * sum(np.isin(w, results[p.signal].clients).sum() for p, w in simulations)
-        query_passes = self.query_work(probes, draws).total.sum()
-        passes = float(self.count_forward_passes(chosen, rates, answered).sum() + query_passes)
-        done = np.where(closing.arrived, closing.units, jobs.assigned)
-        trained = float(self.count_processed(self.count_used(chosen, jobs.rows), done).sum())
+        for name, signal in rates.queried_signals.items():
+            answer_bytes += signal.bytes_up * int((~find_answering(name, ids, answered)).sum())
+        answer_bytes += self.update_bytes * sum(np.isin(w, results[p.signal].clients).sum() for p, w in simulations)
+        passes = float(
+            self.count_forward_passes(ids, rates, answered).sum() + self.query_work(probes, draws).total.sum()
+        )
+        units_done = np.where(closing.is_in_time, closing.units_done, jobs.assigned)
+        trained_samples = float(self.count_processed(self.count_used(ids, jobs.rows), units_done).sum())
         return Charge(
-            down_bytes=float(len(chosen) * rates.down_bytes + extra),
-            up_bytes=float(jobs.bytes_up[closing.arrived].sum() + answers),
-            probe_bytes=float(extra + answers),
-            client_flops=self.flops * (passes + rates.step_passes * trained),
+            down_bytes=float(len(ids) * rates.down_bytes + extra_bytes),
+            up_bytes=float(jobs.bytes_up[closing.is_in_time].sum() + answer_bytes),
+            probe_bytes=float(extra_bytes + answer_bytes),
+            client_flops=self.flops * (passes + rates.step_passes * trained_samples),
         )

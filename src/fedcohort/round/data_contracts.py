@@ -11,12 +11,12 @@ from fedcohort.dataset.base import Raw
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
 
-Part = Any  # of the group that the check stands for
+AnyComponent = Any  # of the group that the check stands for
 Result = Any
-Check = Callable[..., Result]
+ResultCheck = Callable[..., Result]
 
 
-def check_split(part: Part, result: Result, stock: Any, size: Any, *args: object) -> Ragged:  # noqa: ANN401
+def check_split(component: AnyComponent, result: Result, stock: Any, size: Any, *args: object) -> Ragged:  # noqa: ANN401
     """Check the positions of the clients' samples, and return them as a `Ragged`.
 
     size: number of clients, None for any number; or the sizes of the clients.
@@ -36,54 +36,60 @@ def check_split(part: Part, result: Result, stock: Any, size: Any, *args: object
     return positions
 
 
-def check_shares(part: Part, result: Result, draws: Draws) -> Result:
+def check_shares(component: AnyComponent, result: Result, draws: Draws) -> Result:
     check_array("the result", result, (draws.n_clients,), "if", 0, 1)
     return result
 
 
-def check_noise_levels(part: Part, result: Result, draws: Draws) -> Result:
+def check_noise_levels(component: AnyComponent, result: Result, draws: Draws) -> Result:
     check_array("the result", result, (draws.n_clients,), "if", min_value=0)
     return result
 
 
-def check_flipped_labels(part: Part, result: Result, labels: Ids, rate: float, n_classes: int, rng: object) -> Result:
+def check_flipped_labels(
+    component: AnyComponent, result: Result, labels: Ids, rate: float, n_classes: int, rng: object
+) -> Result:
     check_array("the result", result, labels.shape, "i", 0, n_classes - 1)
     return result
 
 
-def check_disturbed_inputs(part: Part, result: Result, x: np.ndarray, *args: object) -> Result:
+def check_disturbed_inputs(component: AnyComponent, result: Result, x: np.ndarray, *args: object) -> Result:
     check_array("the result", result, x.shape, "f")
     return result
 
 
-def check_proxy_inputs(part: Part, result: Result, federation: Any, seed: int) -> Result:  # noqa: ANN401  a `Federation`
-    if part.has_inputs or result is not None:
-        like = federation.server_test.x
-        shape = tuple(getattr(result, "shape", (0,)))
-        if not shape[:1] > (0,) or shape[1:] != tuple(like.shape[1:]) or result.dtype != like.dtype:
+def check_proxy_inputs(component: AnyComponent, result: Result, federation: Any, seed: int) -> Result:  # noqa: ANN401  a `Federation`
+    if component.has_inputs or result is not None:
+        run_inputs = federation.server_test.x
+        inputs_shape = tuple(getattr(result, "shape", (0,)))
+        if (
+            not inputs_shape[:1] > (0,)
+            or inputs_shape[1:] != tuple(run_inputs.shape[1:])
+            or result.dtype != run_inputs.dtype
+        ):
             raise contract_error(
-                "the result", f"a {like.dtype} tensor [n, {', '.join(map(str, like.shape[1:]))}]", result
+                "the result", f"a {run_inputs.dtype} tensor [n, {', '.join(map(str, run_inputs.shape[1:]))}]", result
             )
     return result
 
 
-def check_augmented_images(part: Part, result: Result, x: Any, rng: object) -> Result:  # noqa: ANN401  a tensor
+def check_augmented_images(component: AnyComponent, result: Result, x: Any, rng: object) -> Result:  # noqa: ANN401  a tensor
     if getattr(result, "shape", None) != x.shape or result.dtype != x.dtype:
         raise contract_error("the result", f"a tensor {list(x.shape)} of type {x.dtype}, like the inputs", result)
     return result
 
 
-def check_dataset(part: Part, result: Result, seed: int) -> Raw:
+def check_dataset(component: AnyComponent, result: Result, seed: int) -> Raw:
     return check_type("the result", result, Raw)
 
 
-def check_network(part: Part, result: Result, *args: object) -> Result:
+def check_network(component: AnyComponent, result: Result, *args: object) -> Result:
     from torch import nn  # noqa: PLC0415
 
     return check_type("the result", result, nn.Module)
 
 
-DATA_CHECKS: Mapping[str, Mapping[str, Check]] = {
+DATA_CHECKS: Mapping[str, Mapping[str, ResultCheck]] = {
     "partition": {"split": check_split, "deal": check_split},
     "label_noise": {"rates": check_shares, "flip": check_flipped_labels},
     "feature_noise": {"levels": check_noise_levels, "disturb": check_disturbed_inputs},

@@ -14,10 +14,10 @@ from fedcohort.round.backoff import withhold
 from fedcohort.round.clock import Clock
 from fedcohort.round.components import Components, Populations, ServerState
 from fedcohort.round.cost import CostModel
-from fedcohort.round.guard import name_part_in_errors
+from fedcohort.round.guard import name_component_of_errors
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.queries import ClientReports, Queries
-from fedcohort.round.rates import Rates
+from fedcohort.round.rates import JobRates
 from fedcohort.round.sampling import SampleSelection
 from fedcohort.round.settings import Settings
 from fedcohort.round.uniform import draw_uniform
@@ -26,7 +26,7 @@ from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Va
 
 
 @dataclass(frozen=True)
-class Queried:
+class QueriedClients:
     """The selector's queries of a round and their answers.
 
     Attributes:
@@ -48,7 +48,7 @@ class Queried:
         return {p.signal: self.answers[p.signal] for p in self.probes if p.concurrent == concurrent}
 
     @property
-    def answering(self) -> list[Probe]:
+    def answered_probes(self) -> list[Probe]:
         """The selector's queries, each with only those of its clients that answered."""
         return list_answered(self.probes, self.answers)
 
@@ -74,7 +74,7 @@ class Dispatch:
     ready: Ids
     selection: Selection
     selector_state: object
-    queried: Queried
+    queried: QueriedClients
     jobs: Jobs
     first_losses: Mapping[int, Values]
     waited_s: float
@@ -100,19 +100,19 @@ class Dispatcher:
         self.clock = Clock(components.availability, draws, settings.window_s)
         self.cohort = components.deadline.cohort_size(settings.cohort)
         self.populations = Populations.from_federation(federation, settings.cohort, cost_model.device_facts(draws))
-        self.whole_jobs: dict[int, Timing] = {}  # by the id of a `Rates` object; the cost model has two
+        self.timing_by_rates: dict[int, Timing] = {}  # by the id of a `JobRates` object; the cost model has two
 
     @property
-    def claims(self) -> ClientReports:
+    def client_reports(self) -> ClientReports:
         """The values that clients report under the run's attack."""
-        return self.queries.claims
+        return self.queries.client_reports
 
-    def dispatch(self, t: int, state: ServerState) -> Dispatch:
+    def dispatch(self, round: int, state: ServerState) -> Dispatch:
         """Return the decisions of round t: ready clients, queries with their answers, the cohort, and its jobs."""
-        draws, selector = Draws(self.settings.seed, self.federation.n_clients, t), self.components.selector
+        draws, selector = Draws(self.settings.seed, self.federation.n_clients, round), self.components.selector
         ready, waited_s = self.clock.find_ready(draws, state.spent.virtual_s)
         ctx = RoundContext(
-            round=t,
+            round=round,
             cohort=self.cohort,
             n_clients=self.federation.n_clients,
             available=ready,
@@ -126,9 +126,9 @@ class Dispatcher:
         start_s = state.spent.virtual_s + before_s
         queried = self._query(state.selector, ctx, draws, start_s)
         selection, selector_state = selector.select(state.selector, ctx, queried.answers_to(concurrent=False))
-        with name_part_in_errors(selector):
+        with name_component_of_errors(selector):
             verify_selection(selection, ctx.available, self.cohort, self.federation.n_clients, self.components.codec)
-        rates = self.cost_model.rates(selection.plain)
+        rates = self.cost_model.rates_of_round(selection.plain)
         jobs = assign_work(
             selection,
             self.cost_model.units,
@@ -138,58 +138,66 @@ class Dispatcher:
             draws,
             start_s + queried.blocking_s,
         )
-        jobs, first_losses = self._schedule(jobs, rates, queried, state, draws)
-        uniform = draw_uniform(ready, len(selection.clients), draws)
-        return Dispatch(t, ready, selection, selector_state, queried, jobs, first_losses, waited_s, before_s, uniform)
+        jobs, first_losses = self._schedule_jobs(jobs, rates, queried, state, draws)
+        uniform_ids = draw_uniform(ready, len(selection.clients), draws)
+        return Dispatch(
+            round, ready, selection, selector_state, queried, jobs, first_losses, waited_s, before_s, uniform_ids
+        )
 
-    def _query(self, selector_state: object, ctx: RoundContext, draws: Draws, start_s: float) -> Queried:
+    def _query(self, selector_state: object, ctx: RoundContext, draws: Draws, start_s: float) -> QueriedClients:
         """Send the selector's queries from virtual second `start_s` on; clients that leave early give no answer."""
         selector, cost_model = self.components.selector, self.cost_model
         probes = list(selector.plan(selector_state, ctx)) if len(ctx.ready) else []
-        with name_part_in_errors(selector):
-            answers = self.queries.ask_all(probes, ctx.ready, ctx.round)
-        blocking, concurrent = (
-            cost_model.query_work([p for p in probes if p.concurrent == kind], draws) for kind in (False, True)
+        with name_component_of_errors(selector):
+            answers = self.queries.answer_probes(probes, ctx.ready, ctx.round)
+        blocking_work, concurrent_work = (
+            cost_model.query_work([p for p in probes if p.concurrent == is_concurrent], draws)
+            for is_concurrent in (False, True)
         )
-        blocking_s, leavers = cost_model.time_queries(blocking, draws, start_s, self.clock)
-        concurrent_s, late_leavers = cost_model.time_queries(concurrent, draws, start_s + blocking_s, self.clock)
-        answers = {p.signal: answers[p.signal].without(late_leavers if p.concurrent else leavers) for p in probes}
-        return Queried(probes, answers, blocking_s, concurrent_s, blocking.total > 0)
+        blocking_s, has_left = cost_model.time_queries(blocking_work, draws, start_s, self.clock)
+        concurrent_s, has_left_later = cost_model.time_queries(concurrent_work, draws, start_s + blocking_s, self.clock)
+        answers = {p.signal: answers[p.signal].without(has_left_later if p.concurrent else has_left) for p in probes}
+        return QueriedClients(probes, answers, blocking_s, concurrent_s, blocking_work.total > 0)
 
-    def _schedule(
-        self, jobs: Jobs, rates: Rates, queried: Queried, state: ServerState, draws: Draws
+    def _schedule_jobs(
+        self, jobs: Jobs, rates: JobRates, queried: QueriedClients, state: ServerState, draws: Draws
     ) -> tuple[Jobs, Mapping[int, Values]]:
         """Announce the deadline, have the samples chosen, and time the jobs.
 
         Returns:
             The jobs, and the losses of the clients that first measure all of their samples, by id.
         """
-        components, cost_model, clients, n = self.components, self.cost_model, jobs.client, self.federation.n_train
+        components, cost_model, clients, n_train = (
+            self.components,
+            self.cost_model,
+            jobs.client,
+            self.federation.n_train,
+        )
         has_model = queried.has_model[clients]
         measuring_ids = self.samples.find_clients_without_losses(state.samples, clients)
-        forward_passes = cost_model.count_forward_passes(clients, rates, queried.answering)
-        forward_passes = forward_passes + np.where(np.isin(clients, measuring_ids), n[clients], 0)
-        work = cost_model.work(n[clients], forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
+        forward_passes = cost_model.count_forward_passes(clients, rates, queried.answered_probes)
+        forward_passes = forward_passes + np.where(np.isin(clients, measuring_ids), n_train[clients], 0)
+        work = cost_model.job_workload(n_train[clients], forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
         expected = components.device.expect(clients, work, draws.once())
         context = PaceContext(draws.round, clients, cost_model.units, self._expect_all(rates), expected)
-        announced = components.deadline.announce(state.deadline, context)
-        jobs = replace(jobs, expected=expected, announced_s=np.full(len(jobs), announced))
+        announced_s = components.deadline.announce(state.deadline, context)
+        jobs = replace(jobs, expected=expected, announced_s=np.full(len(jobs), announced_s))
         with self.queries.stopwatch.stage("probe"):
-            first_losses = self.samples.measure(measuring_ids)
-        jobs = self.samples.choose(state.samples, jobs, first_losses, draws)
-        used = cost_model.count_used(clients, jobs.rows)
-        work = cost_model.work(used, forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
+            first_losses = self.samples.measure_losses(measuring_ids)
+        jobs = self.samples.choose_samples(state.samples, jobs, first_losses, draws)
+        n_used = cost_model.count_used(clients, jobs.rows)
+        work = cost_model.job_workload(n_used, forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
         timing = components.device.sample(clients, work, draws)
-        duration_s = self.clock.wall_time(jobs.start_s)(clients, timing.finish(jobs.assigned))
+        duration_s = self.clock.wall_time(jobs.start_s)(clients, timing.finish_s(jobs.assigned))
         return replace(jobs, timing=timing, duration_s=duration_s), first_losses
 
-    def _expect_all(self, rates: Rates) -> Timing:
+    def _expect_all(self, rates: JobRates) -> Timing:
         """Return the expected times of every client's whole job, computed once for each kind of round."""
-        if id(rates) not in self.whole_jobs:
-            cost_model, everyone = self.cost_model, self.clock.everyone
+        if id(rates) not in self.timing_by_rates:
+            cost_model, all_client_ids = self.cost_model, self.clock.all_client_ids
             draws = Draws(self.settings.seed, self.federation.n_clients)
             bytes_up = cost_model.update_bytes + rates.extra_bytes
-            forward_passes = cost_model.count_forward_passes(everyone, rates)
-            work = cost_model.work(self.federation.n_train, forward_passes, rates, bytes_up)
-            self.whole_jobs[id(rates)] = self.components.device.expect(everyone, work, draws)
-        return self.whole_jobs[id(rates)]
+            forward_passes = cost_model.count_forward_passes(all_client_ids, rates)
+            work = cost_model.job_workload(self.federation.n_train, forward_passes, rates, bytes_up)
+            self.timing_by_rates[id(rates)] = self.components.device.expect(all_client_ids, work, draws)
+        return self.timing_by_rates[id(rates)]

@@ -11,7 +11,7 @@ from fedcohort.device.base import Timing
 from fedcohort.training.upload import TensorMask
 from fedcohort.types import Ids, ReadOnly, Values
 
-UNTIMED = Timing(*(np.empty(0) for _ in range(4)))
+NO_TIMING = Timing(*(np.empty(0) for _ in range(4)))
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class Jobs(ReadOnly):
     tensor_mask: Sequence[TensorMask | None]
     bytes_up: Values
     announced_s: Values = field(default_factory=lambda: np.empty(0))
-    expected: Timing = UNTIMED
+    expected: Timing = NO_TIMING
     rows: Sequence[Ids | None] = ()
     losses: Sequence[Values | None] = ()
-    timing: Timing = UNTIMED
+    timing: Timing = NO_TIMING
     duration_s: Values = field(default_factory=lambda: np.empty(0))
 
     def __len__(self) -> int:
@@ -63,13 +63,13 @@ class Jobs(ReadOnly):
         end_s: Values = self.start_s + self.duration_s
         return end_s
 
-    def take(self, is_taken: Bool[np.ndarray, "_m"]) -> "Jobs":
+    def select_jobs(self, is_taken: Bool[np.ndarray, "_m"]) -> "Jobs":
         """Return the table with only the jobs that are marked in `is_taken`, bool [m]."""
-        index = np.flatnonzero(is_taken)
-        return Jobs(**{f.name: _take(getattr(self, f.name), index) for f in fields(self)})
+        taken_rows = np.flatnonzero(is_taken)
+        return Jobs(**{f.name: _select_rows(getattr(self, f.name), taken_rows) for f in fields(self)})
 
 
-def _take(column: Any, index: Ids) -> Any:  # noqa: ANN401  arrays, timings and lists
+def _select_rows(column: Any, index: Ids) -> Any:  # noqa: ANN401  arrays, timings and lists
     if isinstance(column, np.ndarray):
         return column[index]
     if isinstance(column, Timing):

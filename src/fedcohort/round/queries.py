@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from fedcohort.attack.base import Answers, Attack
+from fedcohort.attack.base import Attack, ReportedValues
 from fedcohort.contracts import check_number
 from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import new_generator
 from fedcohort.round.workload import are_all_available
-from fedcohort.signal.base import Measured, Probed, ServerMeasured, check_answers, find
+from fedcohort.signal.base import Measured, QueriedSignal, ServerMeasured, check_answers, find_signal
 from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
 
@@ -19,22 +19,22 @@ class ClientReports:
     """The values that clients report under the run's attack.
 
     Attributes:
-        liars: which clients lie, bool [n_clients].
+        is_attacker: which clients lie, bool [n_clients].
     """
 
     def __init__(self, attack: Attack, seed: int, n_clients: int) -> None:
         self.attack = attack
-        self.liars = np.zeros(n_clients, dtype=bool)
-        self.liars[attack.liars(n_clients, new_generator(seed, "attack"))] = True
+        self.is_attacker = np.zeros(n_clients, dtype=bool)
+        self.is_attacker[attack.attacker_ids(n_clients, new_generator(seed, "attack"))] = True
 
-    def report(self, signal: str, clients: Ids, values: Answers) -> Answers:
+    def report(self, signal: str, clients: Ids, values: ReportedValues) -> ReportedValues:
         """Return the values of `signal` that `clients` report, [len(clients), ...]; attackers report other values."""
-        is_attacker = self.liars[clients]
+        is_attacker = self.is_attacker[clients]
         if not is_attacker.any():
             return values
-        out = values.copy()
-        out[is_attacker] = self.attack.claim(signal, values[is_attacker])
-        return out
+        reported_values = values.copy()
+        reported_values[is_attacker] = self.attack.falsify(signal, values[is_attacker])
+        return reported_values
 
     def apply_attack_to(self, signal: str, read: Callable[[ClientUpdate], float]) -> Callable[[ClientUpdate], float]:
         """Return a function that reads a signal from an update, and falsifies it if the client is an attacker."""
@@ -42,7 +42,7 @@ class ClientReports:
         def read_report(update: ClientUpdate) -> float:
             return float(self.report(signal, np.array([update.client]), np.array([read(update)]))[0])
 
-        return read_report if self.liars.any() else read
+        return read_report if self.is_attacker.any() else read
 
 
 class Queries:
@@ -51,29 +51,30 @@ class Queries:
     Args:
         needs: signals that the selector declares.
         lab: measures signals on the data of clients or of the server.
-        claims: the values that clients report under the run's attack.
+        client_reports: the values that clients report under the run's attack.
         stopwatch: measures the time of the queries.
     """
 
-    def __init__(self, needs: frozenset[str], lab: Lab, claims: ClientReports, stopwatch: Stopwatch) -> None:
-        self.needs, self.lab, self.claims, self.stopwatch = needs, lab, claims, stopwatch
-        self.server_signals = {w: signal for w in sorted(needs) if isinstance(signal := find(w), ServerMeasured)}
+    def __init__(self, needs: frozenset[str], lab: Lab, client_reports: ClientReports, stopwatch: Stopwatch) -> None:
+        self.needs, self.lab, self.client_reports, self.stopwatch = needs, lab, client_reports, stopwatch
+        self.server_signals = {w: signal for w in sorted(needs) if isinstance(signal := find_signal(w), ServerMeasured)}
 
-    def ask_all(self, probes: Sequence[Probe], available: Ids, t: int) -> dict[str, ProbeResult]:
+    def answer_probes(self, probes: Sequence[Probe], available: Ids, round: int) -> dict[str, ProbeResult]:
         """Return the answers to the selector's queries of round t, by signal; raise an error for an invalid query."""
         signals = [probe.signal for probe in probes]
-        if repeated := [signal for signal in signals if signals.count(signal) > 1]:
+        if repeated_signals := [signal for signal in signals if signals.count(signal) > 1]:
             raise FedcohortError(
-                f"the selector probes {repeated[0]!r} more than once in a round: query all clients with one Probe"
+                f"the selector probes {repeated_signals[0]!r} more than once in a round: query all clients with one "
+                "Probe"
             )
-        return {probe.signal: self.ask(probe, available, t) for probe in probes}
+        return {probe.signal: self.answer_probe(probe, available, round) for probe in probes}
 
-    def ask(self, probe: Probe, available: Ids, t: int) -> ProbeResult:
+    def answer_probe(self, probe: Probe, available: Ids, round: int) -> ProbeResult:
         """Return the answers to one query of the selector in round t; raise an error for an invalid query."""
         if probe.signal not in self.needs:
             raise UndeclaredSignal(f"the selector probes {probe.signal!r} without declaring it in `needs`")
-        signal = find(probe.signal)
-        if not isinstance(signal, Probed):
+        signal = find_signal(probe.signal)
+        if not isinstance(signal, QueriedSignal):
             raise FedcohortError(f"the selector can't probe {probe.signal!r}, which clients do not measure on request")
         if not are_all_available(probe.clients, available):
             raise FedcohortError(f"the selector can't probe {probe.signal!r} of clients that are not available")
@@ -81,14 +82,14 @@ class Queries:
             if isinstance(signal, Measured):
                 values = signal.measure(self.lab, probe.clients, probe.options)
             else:
-                values = signal.compute(self.lab, t, probe.clients, probe.options)
+                values = signal.compute(self.lab, round, probe.clients, probe.options)
         values = check_answers(probe.signal, values, len(probe.clients))
-        return ProbeResult(probe.clients, self.claims.report(probe.signal, probe.clients, values))
+        return ProbeResult(probe.clients, self.client_reports.report(probe.signal, probe.clients, values))
 
-    def ask_measured(self, name: str, signal: Measured, clients: Ids) -> Values:
+    def report_measured(self, name: str, signal: Measured, clients: Ids) -> Values:
         """Return a signal that the aggregator queries, as `clients` report it, [len(clients)]."""
         with self.stopwatch.stage("probe"):
-            return self.claims.report(name, clients, signal.measure(self.lab, clients, {}))
+            return self.client_reports.report(name, clients, signal.measure(self.lab, clients, {}))
 
     def measure_on_server(self) -> Mapping[str, float]:
         """Return the signals that the server measures for the selector, by name."""

@@ -5,51 +5,58 @@ from dataclasses import dataclass
 
 from fedcohort.flat import Layout
 from fedcohort.hook import ClientHook, find_weigher
-from fedcohort.ledger import NUMBER
-from fedcohort.signal.base import Measured, Reported, find
+from fedcohort.ledger import BYTES_PER_NUMBER
+from fedcohort.signal.base import Measured, Reported, find_signal
 from fedcohort.types import Values
 
 
 @dataclass(frozen=True)
-class Rates:
+class JobRates:
     """The costs of a client's job, given the signals that are read and the hooks that train it.
 
     Attributes:
         step_passes: cost of a sample in a training step, in forward passes.
-        probed: signals that the aggregator queries, by name.
+        queried_signals: signals that the aggregator queries, by name.
         passes_after: forward passes over T_k of each client after its training.
         down_bytes: bytes of a broadcast.
         extra_bytes: bytes that a client sends in addition to its update.
     """
 
     step_passes: float
-    probed: Mapping[str, Measured]
+    queried_signals: Mapping[str, Measured]
     passes_after: float
     down_bytes: int
     extra_bytes: int
 
     @classmethod
     def from_signals(
-        cls, read: Iterable[str], by_agg: Iterable[str], hooks: Sequence[ClientHook], layout: Layout, down: int = 0
-    ) -> "Rates":
+        cls,
+        signal_names: Iterable[str],
+        agg_signals: Iterable[str],
+        hooks: Sequence[ClientHook],
+        layout: Layout,
+        extra_down_bytes: int = 0,
+    ) -> "JobRates":
         """Return the costs of a client's job, added up over the signals that are read and the active hooks.
 
         Args:
-            read: signals that any component reads.
-            by_agg: signals that the aggregator reads.
+            signal_names: signals that any component reads.
+            agg_signals: signals that the aggregator reads.
             hooks: hooks that are active in training.
             layout: layout of the model.
-            down: bytes that each client receives in addition to the model and the hooks' vectors.
+            extra_down_bytes: bytes that each client receives in addition to the model and the hooks' vectors.
         """
-        reports = [s for w in read if isinstance(s := find(w), Reported)]
-        fixed = NUMBER * layout.n_buffers + 8 * sum(b.size for b in layout.counters)
-        vector = NUMBER * layout.n_params
+        reports = [s for w in signal_names if isinstance(s := find_signal(w), Reported)]
+        buffer_bytes = BYTES_PER_NUMBER * layout.n_buffers + 8 * sum(b.size for b in layout.counters)
+        vector_bytes = BYTES_PER_NUMBER * layout.n_params
         return cls(
-            step_passes=3.0 + (weighs.passes if (weighs := find_weigher(hooks)) else 0.0),
-            probed={w: s for w in sorted(by_agg) if isinstance(s := find(w), Measured)},
+            step_passes=3.0 + (weigher.passes if (weigher := find_weigher(hooks)) else 0.0),
+            queried_signals={w: s for w in sorted(agg_signals) if isinstance(s := find_signal(w), Measured)},
             passes_after=float(sum(s.passes for s in reports)),
-            down_bytes=fixed + down + vector * (1 + sum(len(h.downloads) for h in hooks)),
-            extra_bytes=fixed + vector * sum(len(h.uploads) for h in hooks) + sum(s.bytes_up for s in reports),
+            down_bytes=buffer_bytes + extra_down_bytes + vector_bytes * (1 + sum(len(h.downloads) for h in hooks)),
+            extra_bytes=buffer_bytes
+            + vector_bytes * sum(len(h.uploads) for h in hooks)
+            + sum(s.bytes_up for s in reports),
         )
 
 
@@ -59,16 +66,16 @@ class QueryWork:
 
     Attributes:
         passes: forward passes of w_t.
-        trained: training from w_t by clients that send their updates for a signal.
+        training_samples: training from w_t by clients that send their updates for a signal.
         passes_after: forward passes of the model that these updates give.
     """
 
     passes: Values
-    trained: Values
+    training_samples: Values
     passes_after: Values
 
     @property
     def total(self) -> Values:
         """Sum of `passes`, `trained` and `passes_after` of each client, in samples' forward passes, [n_clients]."""
-        total: Values = self.passes + self.trained + self.passes_after
+        total: Values = self.passes + self.training_samples + self.passes_after
         return total

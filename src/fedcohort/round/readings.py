@@ -11,58 +11,61 @@ from fedcohort.round.collected import Collected
 from fedcohort.round.components import Components
 from fedcohort.round.finish import Finished
 from fedcohort.round.queries import ClientReports
-from fedcohort.signal.base import Derived, RawUpdate, Reported, check_answers, find
+from fedcohort.signal.base import Derived, RawUpdate, Reported, check_answers, find_signal
 from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, RoundOutcome, Signals
 
 
 def keeps_updates(components: Components) -> bool:
     """Return whether the matrix of updates must be kept, as a component reads single updates."""
-    reads_updates = any(isinstance(find(signal), RawUpdate | Derived) for signal in components.needs())
+    reads_updates = any(isinstance(find_signal(signal), RawUpdate | Derived) for signal in components.needs())
     return components.agg.stacked or components.selector.advises or reads_updates
 
 
 def declared_reports(
-    components: Components, claims: ClientReports, plain: bool
+    components: Components, client_reports: ClientReports, plain: bool
 ) -> dict[str, Callable[[ClientUpdate], float]]:
     """Return functions that read the declared signals and the training loss from an update, by signal."""
-    signals = {name: find(name) for name in sorted(components.needs(plain) | {"train_loss"})}
+    signals = {name: find_signal(name) for name in sorted(components.needs(plain) | {"train_loss"})}
     reported = {name: signal for name, signal in signals.items() if isinstance(signal, Reported)}
-    return {name: claims.apply_attack_to(name, partial(_read, name, signal)) for name, signal in reported.items()}
+    return {
+        name: client_reports.apply_attack_to(name, partial(_read_signal, name, signal))
+        for name, signal in reported.items()
+    }
 
 
-def _read(name: str, signal: Reported, update: ClientUpdate) -> float:
+def _read_signal(name: str, signal: Reported, update: ClientUpdate) -> float:
     return check_number(f"the signal {name!r}: the result of read", signal.read(update), allow_nan=True)
 
 
-def derive(components: Components, lab: Lab, collected: Collected, plain: bool) -> dict[str, Any]:
+def derive_signals(components: Components, lab: Lab, collected: Collected, plain: bool) -> dict[str, Any]:
     """Return the signals that the server computes from the updates, by name."""
     if collected.updates is None:
         return {}
-    signals = {name: find(name) for name in sorted(components.needs(plain))}
+    signals = {name: find_signal(name) for name in sorted(components.needs(plain))}
     values = {n: s.make(lab, collected.updates) for n, s in signals.items() if isinstance(s, Derived)}
-    m = len(collected.clients)
-    return {name: value if callable(value) else check_answers(name, value, m) for name, value in values.items()}
+    n_arrived = len(collected.clients)
+    return {name: value if callable(value) else check_answers(name, value, n_arrived) for name, value in values.items()}
 
 
-def outcome_for(component: Any, reader: str, finished: Finished, collected: Collected) -> RoundOutcome:  # noqa: ANN401
+def outcome_for(component: Any, reader_name: str, finished: Finished, collected: Collected) -> RoundOutcome:  # noqa: ANN401
     """Return the outcome of the round with the signals that `component` declares; reader: its name in messages."""
-    included = np.isin(finished.arrived.client, collected.clients)
+    is_included = np.isin(finished.arrived.client, collected.clients)
     values: dict[str, Any] = {
         **collected.reports,
-        **{name: measured[included] for name, measured in finished.measured.items()},
-        **collected.derived,
+        **{name: measured[is_included] for name, measured in finished.agg_answers.items()},
+        **collected.derived_signals,
     }
     needs: frozenset[str] = component.needs
     if collected.updates is not None:
-        values |= {name: collected.updates.cpu().numpy() for name in needs if isinstance(find(name), RawUpdate)}
+        values |= {name: collected.updates.cpu().numpy() for name in needs if isinstance(find_signal(name), RawUpdate)}
     return RoundOutcome(
         round=finished.round,
         selection=finished.selection,
         clients=collected.clients,
         failed=np.setdiff1d(finished.selection.clients, collected.clients),
-        signals=Signals(values, needs, reader),
-        probes=finished.dispatched.queried.answers_to(concurrent=True) if reader == "the selector" else {},
+        signals=Signals(values, needs, reader_name),
+        probes=finished.dispatched.queried.answers_to(concurrent=True) if reader_name == "the selector" else {},
         round_s=finished.charge.virtual_s,
-        announced_s=finished.closing.announced,
+        announced_s=finished.closing.announced_s,
     )

@@ -16,19 +16,19 @@ from fedcohort.round.collected import Collected
 from fedcohort.round.components import Components, Populations, ServerState
 from fedcohort.round.finish import Finished
 from fedcohort.round.setup import Setup
-from fedcohort.signal.base import Static, find
-from fedcohort.training.evaluate import choose_evaluated_clients, client_metrics, worst_group
+from fedcohort.signal.base import Static, find_signal
+from fedcohort.training.evaluate import choose_evaluated_clients, client_metrics, worst_group_accuracy
 from fedcohort.types import Ids, RoundReport
 
-MAX_COLUMNS = 64  # of a signal in the per-client table
-NONE: Ids = np.empty(0, np.int64)
+MAX_SIGNAL_COLUMNS = 64  # of a signal in the per-client table
+NO_CLIENTS: Ids = np.empty(0, np.int64)
 
 
 def make_report(
     setup: Setup,
     stopwatch: Stopwatch,
     step: int,
-    evaluated: Mapping[str, float],
+    server_metrics: Mapping[str, float],
     state: ServerState,
     finished: Finished | None,
     collected: Collected | None,
@@ -39,94 +39,101 @@ def make_report(
         setup: the objects of the run.
         stopwatch: measures the stages of the round.
         step: number of finished rounds.
-        evaluated: metrics of the server's data, by name; {} without an evaluation.
+        server_metrics: metrics of the server's data, by name; {} without an evaluation.
         state: state of the server.
         finished: the round; None before the first.
         collected: the updates that arrived in it; None before the first round.
     """
     settings, federation, network = setup.settings, setup.federation, setup.server.network
-    metrics, every = dict(evaluated), settings.clients_every
+    metrics, clients_every = dict(server_metrics), settings.clients_every
     if finished is None or collected is None:
-        table = registered_columns(setup.components, setup.dispatcher.populations)
+        client_table = registered_columns(setup.components, setup.dispatcher.populations)
     else:
-        table = client_columns(finished, collected, federation.n_clients)
-    if every and step % every == 0:
+        client_table = client_columns(finished, collected, federation.n_clients)
+    if clients_every and step % clients_every == 0:
         with stopwatch.stage("evaluate"):
             clients = choose_evaluated_clients(federation.n_clients, settings.clients_sample, settings.seed)
-            scalars, per_client = client_metrics(network, federation, clients)
-        metrics |= scalars
-        table |= per_client
+            client_scalars, per_client = client_metrics(network, federation, clients)
+        metrics |= client_scalars
+        client_table |= per_client
     # The rank correlations take long with many clients, so that only some reports have them.
-    if finished is not None and (step % every == 0 if every else evaluated):
+    if finished is not None and (step % clients_every == 0 if clients_every else server_metrics):
         metrics |= setup.score_correlation.measure(finished.selection)
     if "test/acc" in metrics:
         if (attribute := federation.server_test_attribute) is not None:
             with stopwatch.stage("evaluate"):
-                metrics["test/acc_worst_group"] = worst_group(network, federation.server_test, attribute)
+                metrics["test/acc_worst_group"] = worst_group_accuracy(network, federation.server_test, attribute)
         metrics["test/acc_best"] = state.best_acc = best_accuracy(state.best_acc, metrics["test/acc"])
-    metrics |= data_metrics(federation, collected, setup.dispatcher.claims.liars)
-    metrics |= {**setup.components.describe(state), **progress_metrics(step, finished, collected, state)}
+    metrics |= data_metrics(federation, collected, setup.dispatcher.client_reports.is_attacker)
+    metrics |= {**setup.components.state_metrics(state), **progress_metrics(step, finished, collected, state)}
     return RoundReport(
         step,
-        cohort=NONE if finished is None else finished.selection.clients,
-        arrived=NONE if collected is None else collected.clients,
+        cohort=NO_CLIENTS if finished is None else finished.selection.clients,
+        arrived=NO_CLIENTS if collected is None else collected.clients,
         metrics=metrics,
-        clients=table,
+        clients=client_table,
         trace=setup.components.selector.trace(state.selector),
         fingerprint=f"{state.choices or '-'}:{weights_hash(setup.server)}",
-        wall_s=stopwatch.lap(),
+        wall_s=stopwatch.lap_seconds(),
     )
 
 
-def best_accuracy(best: float, accuracy: float) -> float:
-    """Return the larger of two accuracies; `best` is NaN before the first evaluation."""
-    return accuracy if math.isnan(best) else max(best, accuracy)
+def best_accuracy(best_so_far: float, accuracy: float) -> float:
+    """Return the larger of two accuracies; `best_so_far` is NaN before the first evaluation."""
+    return accuracy if math.isnan(best_so_far) else max(best_so_far, accuracy)
 
 
 def weights_hash(server: FlatModel) -> str:
     """Return a hash of the global model's tensors, in the order of the network's state."""
     digest = hashlib.blake2b(digest_size=6)
     layout = server.layout
-    parts = ((server.w, layout.parameters), (server.buffers, layout.buffers), (server.counters, layout.counters))
-    for vector, blocks in parts:
-        on_host = vector.detach().cpu() if blocks else vector
+    vectors_and_blocks = (
+        (server.w, layout.parameters),
+        (server.buffers, layout.buffers),
+        (server.counters, layout.counters),
+    )
+    for vector, blocks in vectors_and_blocks:
+        host_vector = vector.detach().cpu() if blocks else vector
         for block in blocks:
-            digest.update(block.of(on_host).contiguous().numpy().tobytes())
+            digest.update(block.of(host_vector).contiguous().numpy().tobytes())
     return digest.hexdigest()
 
 
 def client_columns(finished: Finished, collected: Collected, n_clients: int) -> ClientFacts:
     """Return the per-client columns of a round; n_clients: size of the population."""
-    selection, arrived = finished.selection, collected.clients
-    done = finished.closing.units > 0
-    flags = {
+    selection, arrived_ids = finished.selection, collected.clients
+    is_done = finished.closing.units_done > 0
+    ids_by_flag = {
         "available": finished.dispatched.ready,
-        "queried": finished.queried,
+        "queried": finished.queried_ids,
         "selected": selection.clients,
-        "arrived": arrived,
+        "arrived": arrived_ids,
     }
     table: dict[str, tuple[Ids | None, np.ndarray]] = {
-        "units": (selection.clients, finished.closing.units),
-        "finish_s": (selection.clients, np.where(done, finished.closing.finish, np.nan)),
+        "units": (selection.clients, finished.closing.units_done),
+        "finish_s": (selection.clients, np.where(is_done, finished.closing.finish_s, np.nan)),
         **{name: (selection.clients, values) for name, values in phase_columns(finished.closing).items()},
-        "train_loss": (arrived, collected.reports["train_loss"]),
-        "weight": (arrived, collected.weights),
+        "train_loss": (arrived_ids, collected.reports["train_loss"]),
+        "weight": (arrived_ids, collected.weights),
     }
-    ranking = {"score": selection.scores, **{f"part_{name}": part for name, part in selection.score_terms.items()}}
-    ranking |= {"reward": selection.reward, "probability": selection.probability}
-    table |= {name: (None, values) for name, values in ranking.items() if values is not None}
-    signals = {name: (arrived, values) for name, values in collected.reports.items() if name != "train_loss"}
-    derived = collected.derived.items()
-    signals |= {name: (arrived, values) for name, values in derived if isinstance(values, np.ndarray)}
+    ranking_columns = {
+        "score": selection.scores,
+        **{f"part_{name}": part for name, part in selection.score_terms.items()},
+    }
+    ranking_columns |= {"reward": selection.reward, "probability": selection.probability}
+    table |= {name: (None, values) for name, values in ranking_columns.items() if values is not None}
+    signals = {name: (arrived_ids, values) for name, values in collected.reports.items() if name != "train_loss"}
+    derived_signals = collected.derived_signals.items()
+    signals |= {name: (arrived_ids, values) for name, values in derived_signals if isinstance(values, np.ndarray)}
     signals |= {name: (answer.clients, answer.values) for name, answer in finished.dispatched.queried.answers.items()}
     for signal, (ids, values) in signals.items():
         table |= {name: (ids, column) for name, column in spread_columns(signal, values).items()}
-    return ClientFacts(n_clients, flags, table)
+    return ClientFacts(n_clients, ids_by_flag, table)
 
 
 def phase_columns(closing: DeadlineOutcome) -> Mapping[str, np.ndarray]:
     """Return, by column name, the requested units of each selected client and the seconds of each phase of its job."""
-    return {"units_asked": closing.units_asked, **{f"{name}_s": seconds for name, seconds in closing.phases.items()}}
+    return {"units_asked": closing.units_asked, **{f"{name}_s": seconds for name, seconds in closing.phase_s.items()}}
 
 
 def deadline_metrics(finished: Finished) -> Mapping[str, float]:
@@ -134,19 +141,19 @@ def deadline_metrics(finished: Finished) -> Mapping[str, float]:
     closing = finished.closing
     if not len(finished.selection.clients):
         return {}
-    announced = {"round/announced_s": float(closing.announced)} if np.isfinite(closing.announced) else {}
-    return {**announced, "round/closed_s": float(closing.train_s)}
+    announced_metric = {"round/announced_s": float(closing.announced_s)} if np.isfinite(closing.announced_s) else {}
+    return {**announced_metric, "round/closed_s": float(closing.train_s)}
 
 
 def spread_columns(signal: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
     """Return the columns of a signal by name: `signal_<name>`, or `signal_<name>.0`, `.1`, ... if values are [n, d].
 
-    There are none if d is above `MAX_COLUMNS`, as a compressed gradient can be as long as the model. A signal of pairs
-    of clients has as many columns as the round has clients; the columns of larger rounds are null here.
+    There are none if d is above `MAX_SIGNAL_COLUMNS`, as a compressed gradient can be as long as the model. A signal of
+    pairs of clients has as many columns as the round has clients; the columns of larger rounds are null here.
     """
     if values.ndim == 1:
         return {f"signal_{signal}": values}
-    if values.shape[1] > MAX_COLUMNS:
+    if values.shape[1] > MAX_SIGNAL_COLUMNS:
         return {}
     return {f"signal_{signal}.{i}": column for i, column in enumerate(values.T)}
 
@@ -155,18 +162,18 @@ def registered_columns(components: Components, populations: Populations) -> Clie
     """Return the signals that clients sent when they registered, as columns."""
     table: dict[str, np.ndarray] = {}
     for name in sorted(components.selector.needs):
-        if isinstance(signal := find(name), Static):
+        if isinstance(signal := find_signal(name), Static):
             table |= spread_columns(name, populations.facts[signal.fact].astype(np.float64))
     return ClientFacts.from_columns(table)
 
 
-def data_metrics(federation: Federation, collected: Collected | None, liars: np.ndarray) -> Mapping[str, float]:
+def data_metrics(federation: Federation, collected: Collected | None, is_attacker: np.ndarray) -> Mapping[str, float]:
     """Return metrics of the federation's data before the first round, and of the clients that arrived after a round.
 
     Args:
         federation: data of the run.
         collected: the updates that arrived; None before the first round.
-        liars: which clients lie, bool [n_clients].
+        is_attacker: which clients lie, bool [n_clients].
     """
     if collected is None:
         return {f"skew/{name}": value for name, value in federation.skew.items()}
@@ -174,10 +181,10 @@ def data_metrics(federation: Federation, collected: Collected | None, liars: np.
     if federation.targets.single and len(collected.clients):
         metrics["select/class_imbalance"] = class_imbalance(federation.label_counts[collected.clients].sum(0))
     # Relative to the sum of all weights, which is not 1 for some aggregators (q-FFL).
-    if liars.any() and (total := float(collected.weights.sum())) > 0:
-        is_lying = liars[collected.clients]
-        metrics["attack/weight"] = float(collected.weights[is_lying].sum()) / total
-        metrics["attack/share"] = float(is_lying.mean())
+    if is_attacker.any() and (weight_sum := float(collected.weights.sum())) > 0:
+        arrived_attackers = is_attacker[collected.clients]
+        metrics["attack/weight"] = float(collected.weights[arrived_attackers].sum()) / weight_sum
+        metrics["attack/share"] = float(arrived_attackers.mean())
     return metrics
 
 
@@ -185,14 +192,14 @@ def progress_metrics(
     step: int, finished: Finished | None, collected: Collected | None, state: ServerState
 ) -> Mapping[str, float]:
     """Return the metrics of the run's costs and of the round's selection, by name."""
-    scalars = state.spent.metrics()
+    metrics = state.spent.metrics()
     if finished is None or collected is None:
-        return scalars
-    return scalars | {
+        return metrics
+    return metrics | {
         "round/cohort": float(len(finished.selection.clients)),
         "round/arrived": float(len(collected.clients)),
         "round/waited_s": finished.dispatched.waited_s,
-        "round/dropped_nonfinite": float(len(collected.dropped)),
+        "round/dropped_nonfinite": float(len(collected.dropped_ids)),
         "round/dropped_step": float(collected.step_dropped),
         "select/share_max": float(state.times_selected.max() / step),
         "select/share_min": float(state.times_selected.min() / step),

@@ -8,7 +8,7 @@ from fedcohort.ranks import reduce_max, reduce_sum
 from fedcohort.round.collect import Collector
 from fedcohort.round.collected import Collected
 from fedcohort.round.components import ServerState
-from fedcohort.round.finish import Finished, finish
+from fedcohort.round.finish import Finished, close_round
 from fedcohort.round.report import make_report
 from fedcohort.round.setup import Setup
 from fedcohort.round.tasks import make_collector, make_tasks
@@ -36,15 +36,15 @@ class RoundRunner:
         self.state = ServerState.unpack(dict(server), self.state)
         self.setup.store.load_state_dict(clients)
 
-    def begin(self, t: int) -> tuple[list[Sequence[ClientTask]], Collector]:
+    def begin(self, round: int) -> tuple[list[Sequence[ClientTask]], Collector]:
         """Decide round t: select clients, send them jobs, and determine which jobs arrive.
 
         Returns:
             The tasks of this process, in groups that are trained at once, and the collector of their updates.
         """
         with self.stopwatch.stage("select"):
-            dispatched = self.setup.dispatcher.dispatch(t, self.state)
-            self.finished = finish(dispatched, self.setup.dispatcher, self.state)
+            dispatched = self.setup.dispatcher.dispatch(round, self.state)
+            self.finished = close_round(dispatched, self.setup.dispatcher, self.state)
         tasks = make_tasks(self.setup, self.finished, self.state.samples)
         return tasks, make_collector(self.setup, self.finished)
 
@@ -56,6 +56,6 @@ class RoundRunner:
             collected = collector.finish(reduce_sum, reduce_max)
             self.collected, self.state = self.setup.server_step.close(self.finished, collected, self.state)
 
-    def report(self, step: int, evaluated: Mapping[str, float]) -> RoundReport:
+    def report(self, step: int, server_metrics: Mapping[str, float]) -> RoundReport:
         """Return the report after `step` rounds; evaluated: metrics of the server's data, by name."""
-        return make_report(self.setup, self.stopwatch, step, evaluated, self.state, self.finished, self.collected)
+        return make_report(self.setup, self.stopwatch, step, server_metrics, self.state, self.finished, self.collected)

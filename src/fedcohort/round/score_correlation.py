@@ -12,14 +12,14 @@ from fedcohort.types import Selection, Values
 if TYPE_CHECKING:
     from fedcohort.data.federation import Federation
 
-PREFIX = "select/"
-FACTS = ("noise", "skew", "seconds", "samples")
+METRIC_PREFIX = "select/"
+CLIENT_FACTS = ("noise", "skew", "seconds", "samples")
 
 
-def split_name(metric: str) -> tuple[str, str] | None:
+def split_metric_name(metric: str) -> tuple[str, str] | None:
     """Return the part and the fact of the metric `select/<part>_<fact>`; None for any other metric."""
-    part, _, fact = metric.removeprefix(PREFIX).rpartition("_")
-    return (part, fact) if metric.startswith(PREFIX) and fact in FACTS and part else None
+    part, _, fact = metric.removeprefix(METRIC_PREFIX).rpartition("_")
+    return (part, fact) if metric.startswith(METRIC_PREFIX) and fact in CLIENT_FACTS and part else None
 
 
 class ScoreCorrelation:
@@ -36,26 +36,26 @@ class ScoreCorrelation:
 
     def __init__(self, federation: "Federation", expected_s: Values) -> None:
         imbalance = triplets(federation.label_counts[:, :, None])[:, 0]
-        facts = {
+        fact_values = {
             "noise": federation.noise_rate,
             "skew": imbalance,
             "seconds": expected_s,
             "samples": federation.n_train,
         }
-        columns = {name: np.asarray(values, dtype=np.float64) for name, values in facts.items()}
-        self.facts = {name: column for name, column in columns.items() if np.nanmax(column) > np.nanmin(column)}
+        fact_columns = {name: np.asarray(values, dtype=np.float64) for name, values in fact_values.items()}
+        self.facts = {name: column for name, column in fact_columns.items() if np.nanmax(column) > np.nanmin(column)}
         if {"seconds", "samples"} <= set(self.facts) and rank_correlation(
-            columns["seconds"], columns["samples"]
+            fact_columns["seconds"], fact_columns["samples"]
         ) > 1 - 1e-9:
             del self.facts["seconds"]
 
     def measure(self, selection: Selection) -> Mapping[str, float]:
         """Return the metrics `select/<part>_<fact>` of scores (`score`), their terms and `reward`, if defined."""
-        columns = {"score": selection.scores, **selection.score_terms, "reward": selection.reward}
-        parts = {part: values for part, values in columns.items() if values is not None}
+        score_columns = {"score": selection.scores, **selection.score_terms, "reward": selection.reward}
+        score_parts = {part: values for part, values in score_columns.items() if values is not None}
         correlations = {
-            f"{PREFIX}{part}_{fact}": rank_correlation(values, column)
-            for part, values in parts.items()
+            f"{METRIC_PREFIX}{part}_{fact}": rank_correlation(values, column)
+            for part, values in score_parts.items()
             for fact, column in self.facts.items()
         }
         return {name: rho for name, rho in correlations.items() if np.isfinite(rho)}

@@ -13,7 +13,7 @@ from fedcohort.ranks import count_processes, reduce_sum
 from fedcohort.rng import new_generator
 from fedcohort.training.chunks import count_at_once
 
-Counter = Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]
+PassCounter = Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]
 
 
 class RoundModels:
@@ -28,7 +28,7 @@ class RoundModels:
     def __init__(self, server: FlatModel, federation: Federation, seed: int, round: int, buffers: Tensor) -> None:
         self.server, self.federation = server, federation
         self.seed, self.round, self.buffers = seed, round, buffers
-        self.any_network = False  # whether the aggregator has made a network
+        self.has_made_network = False  # whether the aggregator has made a network
         self.passes = 0
 
     @property
@@ -41,27 +41,27 @@ class RoundModels:
 
     @torch.no_grad()
     def model(self, update: Tensor, buffers: Tensor | None) -> nn.Module:
-        self.any_network = True
+        self.has_made_network = True
         network = copy.deepcopy(self.server.network)
         layout, w = self.server.layout, self.server.w.double() + update
         tensors = {**dict(network.named_parameters()), **dict(network.named_buffers())}
         _fill_tensors(tensors, layout.parameters, w)
         _fill_tensors(tensors, layout.buffers, self.buffers if buffers is None else buffers)
-        network.register_forward_hook(self._counter())
+        network.register_forward_hook(self._make_pass_counter())
         return network
 
-    def _counter(self) -> Counter:
+    def _make_pass_counter(self) -> PassCounter:
         """Return a forward hook that counts the forward and backward passes of a network.
 
         It is a function because copies of a network share it, whereas a bound method would be copied with `self`.
         """
 
         def count(network: nn.Module, inputs: tuple[Tensor, ...], logits: Tensor) -> None:
-            n = len(logits)
-            self.passes += n
+            n_samples = len(logits)
+            self.passes += n_samples
 
             def count_backward_pass(gradients: tuple[Tensor | None, ...]) -> None:
-                self.passes += 2 * n
+                self.passes += 2 * n_samples
 
             if logits.grad_fn is not None:
                 logits.grad_fn.register_prehook(count_backward_pass)
@@ -70,25 +70,33 @@ class RoundModels:
 
     @torch.no_grad()
     def update_of(self, network: nn.Module) -> Tensor:
-        out = torch.empty_like(self.server.w, dtype=torch.float64)
+        parameters_of_network = torch.empty_like(self.server.w, dtype=torch.float64)
         parameters = dict(network.named_parameters())
         for block in self.server.layout.parameters:
-            block.of(out).copy_(parameters[block.name])
-        return out - self.server.w
+            block.of(parameters_of_network).copy_(parameters[block.name])
+        return parameters_of_network - self.server.w
 
     def average_over_ranks(self, displacement: Tensor) -> Tensor:
         """Return the mean displacement over ranks, [P], as accelerators may differ in the last bits."""
         return (
-            reduce_sum(displacement) / count_processes() if self.any_network and count_processes() > 1 else displacement
+            reduce_sum(displacement) / count_processes()
+            if self.has_made_network and count_processes() > 1
+            else displacement
         )
 
     @torch.no_grad()
     def accuracy(self, network: nn.Module) -> float:
         network.eval()
-        data = self.federation.server_val
-        chunk = count_at_once(self.server.network, data.x)  # not of `network`, whose passes are counted
-        pieces = zip(torch.split(data.x, chunk), torch.split(data.y, chunk), strict=True)
-        return sum(int((network(x).argmax(1) == y).sum()) for x, y in pieces) / len(data.y)
+        validation_data = self.federation.server_val
+        samples_at_once = count_at_once(
+            self.server.network, validation_data.x
+        )  # not of `network`, whose passes are counted
+        batches = zip(
+            torch.split(validation_data.x, samples_at_once),
+            torch.split(validation_data.y, samples_at_once),
+            strict=True,
+        )
+        return sum(int((network(x).argmax(1) == y).sum()) for x, y in batches) / len(validation_data.y)
 
     def rng(self, purpose: str) -> np.random.Generator:
         return new_generator(self.seed, purpose, self.round)

@@ -20,13 +20,13 @@ from fedcohort.round.queries import ClientReports, Queries
 from fedcohort.round.sampling import SampleSelection, foresee_samples
 from fedcohort.round.score_correlation import ScoreCorrelation
 from fedcohort.round.settings import Settings
-from fedcohort.round.store import store_for
-from fedcohort.training.engines import choose
+from fedcohort.round.store import make_client_store
+from fedcohort.training.engines import choose_engine
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.training.flops import forward_flops
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.local_method import LocalMethod
-from fedcohort.training.memory_layout import lay_out, wants_channels_last
+from fedcohort.training.memory_layout import to_channels_last, wants_channels_last
 from fedcohort.types import ClientUpdate
 
 
@@ -36,7 +36,7 @@ class Setup:
     Attributes:
         server: the global model; its network is the `network` of the constructor.
         engine: the engine that trains clients.
-        reason: description of the engine and why it was chosen.
+        engine_reason: description of the engine and why it was chosen.
     """
 
     def __init__(
@@ -65,38 +65,47 @@ class Setup:
         self.server = FlatModel(network, is_channels_last)
         layout = self.server.layout
         lab = SignalMeasurer(
-            self.server, worker, federation, partial(self._foresee, self._trainer(worker, components.codec.hooks))
+            self.server,
+            worker,
+            federation,
+            partial(self._foresee_update, self._make_trainer(worker, components.codec.hooks)),
         )
         self.cost_model = CostModel(components, federation, layout, flops, worker.has_batch_norm)
-        self.store = store_for(folder, self.stored_sizes(plain=False), federation.n_clients, settings.store_limit_gb)
+        self.store = make_client_store(
+            folder, self.stored_sizes(plain=False), federation.n_clients, settings.store_limit_gb
+        )
         self.samples = SampleSelection(components.samples, federation, components.client.batch, self.store, lab)
-        claims = ClientReports(components.attack, settings.seed, federation.n_clients)
-        queries = Queries(components.selector.needs, lab, claims, stopwatch)
+        client_reports = ClientReports(components.attack, settings.seed, federation.n_clients)
+        queries = Queries(components.selector.needs, lab, client_reports, stopwatch)
         self.dispatcher = Dispatcher(components, settings, federation, self.cost_model, queries, self.samples)
         self.server_step = ServerStep(components, self.server, self.store, federation, settings, lab, flops)
         self.score_correlation = ScoreCorrelation(federation, self.dispatcher.populations.facts["expected_s"])
-        self.engine, self.reason = choose(settings.engine, self._trainer(worker, components.hooks), settings.chunk)
+        self.engine, self.engine_reason = choose_engine(
+            settings.engine, self._make_trainer(worker, components.hooks), settings.chunk
+        )
 
     def fresh_state(self) -> ServerState:
         """Return the server's state before round 0, charged with the signals that clients send when they register."""
-        state = ServerState.fresh(self.components, self.dispatcher.populations, self.server.layout.n_params)
+        state = ServerState.initial_state(self.components, self.dispatcher.populations, self.server.layout.n_params)
         state.spent = self.cost_model.charge_registration(self.dispatcher.populations)
         return state
 
     def stored_sizes(self, plain: bool) -> dict[str, int]:
         """Return the number of floats of each vector that a client keeps between rounds, by name."""
-        return self.components.remembers(plain, self.server.layout, int(self.federation.n_train.max()))
+        return self.components.stored_sizes(plain, self.server.layout, int(self.federation.n_train.max()))
 
-    def _trainer(self, worker: FlatModel, hooks: Sequence[ClientHook]) -> LocalTrainer:
+    def _make_trainer(self, worker: FlatModel, hooks: Sequence[ClientHook]) -> LocalTrainer:
         run_components, settings = self.components, self.settings
         components = (run_components.objective, run_components.client, run_components.codec)
         method = LocalMethod(*components, hooks, run_components.regulariser.hooks, run_components.augmentation)
         return LocalTrainer(self.server, worker, self.federation, method, settings.seed, settings.closed_form)
 
-    def _foresee(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:
+    def _foresee_update(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:
         """Return the update that a client would send in a round, for `signal.base.Lab.train`."""
-        n, draws = self.federation.n_train, Draws(self.settings.seed, self.federation.n_clients, round)
-        return trainer.update_of(round, client, foresee_samples(self.components.samples, client, int(n[client]), draws))
+        n_train, draws = self.federation.n_train, Draws(self.settings.seed, self.federation.n_clients, round)
+        return trainer.update_of(
+            round, client, foresee_samples(self.components.samples, client, int(n_train[client]), draws)
+        )
 
 
 def choose_layout(settings: Settings, network: nn.Module, federation: Federation) -> bool:
@@ -106,5 +115,5 @@ def choose_layout(settings: Settings, network: nn.Module, federation: Federation
     """
     is_channels_last = wants_channels_last(settings.channels_last, network)
     if is_channels_last:
-        lay_out(federation)
+        to_channels_last(federation)
     return is_channels_last

@@ -10,30 +10,36 @@ from fedcohort.data.federation import Federation
 from fedcohort.errors import ComponentError
 
 log = logging.getLogger("fedcohort")
-BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # integers by their number of bytes
+INTEGER_TYPE_BY_BYTES = {
+    1: torch.uint8,
+    2: torch.int16,
+    4: torch.int32,
+    8: torch.int64,
+}  # integers by their number of bytes
 
 
-class Shared:
+class SharedState:
     """Checksums of the data and the state of the global generator at the start of a run."""
 
     def __init__(self, federation: Federation) -> None:
-        self.sums, self.generator = _sums(federation), _generator()
+        self.bit_sums, self.generator_state = _bit_sums(federation), _numpy_generator_state()
 
-    def verify(self, federation: Federation) -> None:
+    def verify_unchanged(self, federation: Federation) -> None:
         """Raise `ComponentError` if a component has changed the data; warn if one drew from numpy's generator."""
-        if changed := [name for name, total in _sums(federation).items() if total != self.sums[name]]:
+        if changed_names := [name for name, bit_sum in _bit_sums(federation).items() if bit_sum != self.bit_sums[name]]:
             raise ComponentError(
-                f"a component has changed the shared data ({', '.join(changed)}) during training, so that the results "
+                f"a component has changed the shared data ({', '.join(changed_names)}) during training, so that the "
+                "results "
                 "are wrong: look for an in-place operation on inputs or labels in the model, the objective or a signal"
             )
-        if _generator() != self.generator:
+        if _numpy_generator_state() != self.generator_state:
             log.warning(
                 "a component drew from numpy's global generator, so that this seed does not repeat the run: "
                 "draw from the generator that the component receives (ctx.rng)"
             )
 
 
-def _sums(federation: Federation) -> dict[str, int]:
+def _bit_sums(federation: Federation) -> dict[str, int]:
     """Return the integer sum of the bits of each tensor of samples, by name, which is exact in any order."""
     parts = ("train", "val", "test", "server_val", "server_test")
     tensors = {f"{part}.{name}": getattr(getattr(federation, part), name) for part in parts for name in ("x", "y")}
@@ -43,9 +49,9 @@ def _sums(federation: Federation) -> dict[str, int]:
 
 
 def _sum_bits(tensor: Tensor) -> int:
-    return int(tensor.detach().view(BITS[tensor.element_size()]).sum(dtype=torch.int64))
+    return int(tensor.detach().view(INTEGER_TYPE_BY_BYTES[tensor.element_size()]).sum(dtype=torch.int64))
 
 
-def _generator() -> tuple[bytes, int]:
+def _numpy_generator_state() -> tuple[bytes, int]:
     state = np.random.get_state(legacy=False)["state"]  # noqa: NPY002
     return state["key"].tobytes(), int(state["pos"])

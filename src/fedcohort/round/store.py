@@ -18,7 +18,7 @@ from torch import Tensor
 
 from fedcohort.errors import DamagedCheckpoint
 
-PREFIX = "client_store."
+FILE_PREFIX = "client_store."
 SLOTS_PER_CLIENT = 3
 
 
@@ -59,13 +59,13 @@ class MemoryStore:
         return {str(client): dict(vectors) for client, vectors in sorted(self._vectors.items())}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self._vectors = {client: dict(vectors) for client, vectors in saved_rows(self._folder, state)}
+        self._vectors = {client: dict(vectors) for client, vectors in read_saved_vectors(self._folder, state)}
 
     def note_checkpoint(self) -> None:
         """Do nothing, as a checkpoint holds copies of the vectors in memory."""
 
 
-class _Rows:
+class _RowFile:
     """The file of the vectors of one name: float32 [n_clients, SLOTS, size].
 
     The file is written and not memory-mapped: a full disk then raises an error, whereas a mapping would end the process
@@ -105,27 +105,33 @@ class MappedStore:
         n_clients: size of the population.
     """
 
-    def __init__(self, folder: Path, sizes: Mapping[str, int], n_clients: int) -> None:
-        self._rows = {name: _Rows(folder / f"{PREFIX}{name}", n_clients, size) for name, size in sorted(sizes.items())}
-        self._current: np.ndarray = np.full(n_clients, -1, dtype=np.int8)
-        self._newest, self._before = self._current.copy(), self._current.copy()  # slots of the two checkpoints
-        self._snapshot = self._current.copy()
+    def __init__(self, folder: Path, floats_by_name: Mapping[str, int], n_clients: int) -> None:
+        self._row_files = {
+            name: _RowFile(folder / f"{FILE_PREFIX}{name}", n_clients, size)
+            for name, size in sorted(floats_by_name.items())
+        }
+        self._current_slots: np.ndarray = np.full(n_clients, -1, dtype=np.int8)
+        self._newest_slots, self._previous_slots = (
+            self._current_slots.copy(),
+            self._current_slots.copy(),
+        )  # slots of the two checkpoints
+        self._snapshot_slots = self._current_slots.copy()
         self._digests = np.zeros(n_clients, dtype=np.int64)
 
     def get(self, client: int) -> Mapping[str, Tensor]:
-        slot = int(self._current[client])
+        slot = int(self._current_slots[client])
         if slot < 0:
             return {}
-        return _parse({name: rows.read(client, slot) for name, rows in self._rows.items()})
+        return _parse_rows({name: rows.read(client, slot) for name, rows in self._row_files.items()})
 
     def commit(self, client: int, stored: Mapping[str, Tensor]) -> None:
         """Write the vectors that a client keeps into that of its places in the file which no checkpoint refers to."""
         if not stored:
             return
-        needed_slots = {int(self._newest[client]), int(self._before[client])}
+        needed_slots = {int(self._newest_slots[client]), int(self._previous_slots[client])}
         slot = next(slot for slot in range(SLOTS_PER_CLIENT) if slot not in needed_slots)
         written_rows = []
-        for name, rows in self._rows.items():
+        for name, rows in self._row_files.items():
             row = np.zeros(rows.size, dtype=np.float32)
             if name in stored:
                 row[: len(stored[name])] = stored[name].cpu().numpy()
@@ -133,39 +139,39 @@ class MappedStore:
                 row[:1] = np.nan
             rows.write(client, slot, row.tobytes())
             written_rows.append(row.tobytes())
-        self._current[client] = slot
-        self._digests[client] = _digest(written_rows)
+        self._current_slots[client] = slot
+        self._digests[client] = _rows_digest(written_rows)
 
     def state_dict(self) -> dict[str, Any]:
-        for rows in self._rows.values():
+        for rows in self._row_files.values():
             rows.sync()
-        self._snapshot = self._current.copy()
-        saved = {"slots": self._snapshot, "before": self._newest, "digests": self._digests}
-        return {name: torch.from_numpy(values.copy()) for name, values in saved.items()}
+        self._snapshot_slots = self._current_slots.copy()
+        saved_arrays = {"slots": self._snapshot_slots, "before": self._newest_slots, "digests": self._digests}
+        return {name: torch.from_numpy(values.copy()) for name, values in saved_arrays.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if "slots" not in state:
-            for client, vectors in saved_rows(None, state):
+            for client, vectors in read_saved_vectors(None, state):
                 self.commit(client, vectors)
             return
-        self._newest, self._before = np.array(state["slots"]), np.array(state["before"])
-        self._current, self._digests = self._newest.copy(), np.array(state["digests"])
+        self._newest_slots, self._previous_slots = np.array(state["slots"]), np.array(state["before"])
+        self._current_slots, self._digests = self._newest_slots.copy(), np.array(state["digests"])
 
     def note_checkpoint(self) -> None:
-        self._before, self._newest = self._newest, self._snapshot.copy()
+        self._previous_slots, self._newest_slots = self._newest_slots, self._snapshot_slots.copy()
 
 
-def _parse(rows: Mapping[str, bytes]) -> dict[str, Tensor]:
+def _parse_rows(rows: Mapping[str, bytes]) -> dict[str, Tensor]:
     """Return a client's vectors from the bytes of its rows in the files, by name."""
     vectors = {name: torch.from_numpy(np.frombuffer(row, np.float32).copy()) for name, row in rows.items()}
     return {name: vector for name, vector in vectors.items() if not vector[:1].isnan().any()}
 
 
-def _digest(rows: list[bytes]) -> int:
+def _rows_digest(rows: list[bytes]) -> int:
     return int.from_bytes(hashlib.blake2b(b"".join(rows), digest_size=8).digest(), "big", signed=True)
 
 
-def saved_rows(folder: Path | None, state: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Tensor]]]:
+def read_saved_vectors(folder: Path | None, state: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Tensor]]]:
     """Yield each client's id and vectors from the `state_dict` of either store; folder: folder of the files.
 
     Raises `DamagedCheckpoint` if rows in the files differ from those that were written.
@@ -174,39 +180,42 @@ def saved_rows(folder: Path | None, state: Mapping[str, Any]) -> Iterator[tuple[
         yield from ((int(client), vectors) for client, vectors in state.items())
         return
     slots, digests = state["slots"].tolist(), state["digests"].tolist()
-    paths = sorted(folder.glob(f"{PREFIX}*")) if folder is not None else []
-    files = {path.name.removeprefix(PREFIX): _Rows(path, len(slots)) for path in paths}
+    paths = sorted(folder.glob(f"{FILE_PREFIX}*")) if folder is not None else []
+    file_by_name = {path.name.removeprefix(FILE_PREFIX): _RowFile(path, len(slots)) for path in paths}
     for client, slot in enumerate(slots):
         if slot >= 0:
-            rows = {name: file.read(client, slot) for name, file in files.items()}
-            if _digest(list(rows.values())) != digests[client]:
+            rows = {name: file.read(client, slot) for name, file in file_by_name.items()}
+            if _rows_digest(list(rows.values())) != digests[client]:
                 raise DamagedCheckpoint(
-                    f"{folder}/{PREFIX}* is damaged: the vectors of client {client} are not those that were written"
+                    f"{folder}/{FILE_PREFIX}* is damaged: the vectors of client {client} are not those that were "
+                    "written"
                 )
-            yield client, _parse(rows)
+            yield client, _parse_rows(rows)
 
 
-def check(folder: Path, state: Mapping[str, Any]) -> None:
+def check_stored_vectors(folder: Path, state: Mapping[str, Any]) -> None:
     """Read all stored vectors that a checkpoint refers to; raise `DamagedCheckpoint` if one is damaged.
 
     Args:
         folder: run folder, which holds the files of a store in files.
         state: the store's part of the checkpoint.
     """
-    for _ in saved_rows(folder, state):
+    for _ in read_saved_vectors(folder, state):
         pass
 
 
-def store_for(folder: Path | None, sizes: Mapping[str, int], n_clients: int, limit_gb: float) -> ClientStore:
+def make_client_store(
+    folder: Path | None, floats_by_name: Mapping[str, int], n_clients: int, limit_gb: float
+) -> ClientStore:
     """Return a store in memory if the vectors of all clients fit into `limit_gb` gigabytes, else a store in files.
 
     Args:
         folder: folder of the files; None for memory in any case.
-        sizes: number of floats of each vector by name; {} if clients keep nothing.
+        floats_by_name: number of floats of each vector by name; {} if clients keep nothing.
         n_clients: size of the population.
         limit_gb: the option `client_store.limit_gb`.
     """
-    needed_gb = 4e-9 * n_clients * sum(sizes.values())
+    needed_gb = 4e-9 * n_clients * sum(floats_by_name.values())
     if folder is None or needed_gb <= limit_gb:
         return MemoryStore(folder)
-    return MappedStore(folder, sizes, n_clients)
+    return MappedStore(folder, floats_by_name, n_clients)

@@ -22,28 +22,30 @@ def make_tasks(setup: Setup, finished: Finished, samples_state: object) -> list[
         samples_state: state of the sample selection.
     """
     jobs = finished.arrived
-    share = positions_of_rank(rank_of_process(), count_processes(), jobs.client, finished.samples)
-    return list(setup.engine.group_tasks([_make_task(setup, finished, i, samples_state) for i in share]))
+    rank_positions = positions_of_rank(rank_of_process(), count_processes(), jobs.client, finished.processed_samples)
+    return list(
+        setup.engine.group_tasks([_make_task(setup, finished, job_row, samples_state) for job_row in rank_positions])
+    )
 
 
-def _make_task(setup: Setup, finished: Finished, i: int, samples_state: object) -> ClientTask:
+def _make_task(setup: Setup, finished: Finished, job_row: int, samples_state: object) -> ClientTask:
     """Return the training task of the i-th job among those that arrive before the round closes."""
     jobs = finished.arrived
-    broadcast, client, plain = int(jobs.broadcast[i]), int(jobs.client[i]), bool(jobs.plain[i])
+    broadcast, client, plain = int(jobs.broadcast[job_row]), int(jobs.client[job_row]), bool(jobs.plain[job_row])
     draws = Draws(setup.settings.seed, setup.federation.n_clients, broadcast)
     return ClientTask(
         round=broadcast,
         client=client,
-        rows=jobs.rows[i],
-        units=int(jobs.units[i]),
-        units_asked=int(jobs.assigned[i]),
+        rows=jobs.rows[job_row],
+        units=int(jobs.units[job_row]),
+        units_asked=int(jobs.assigned[job_row]),
         lr=setup.components.client.lr_at(broadcast),
-        duration=float(jobs.duration_s[i]),
+        duration=float(jobs.duration_s[job_row]),
         stored=setup.store.get(client),
         plain=plain,
-        tensor_mask=jobs.tensor_mask[i],
-        loss_after=setup.cost_model.rates(plain).passes_after > 0,
-        remember=setup.samples.remember(samples_state, jobs, i, draws),
+        tensor_mask=jobs.tensor_mask[job_row],
+        loss_after=setup.cost_model.rates_of_round(plain).passes_after > 0,
+        remember=setup.samples.loss_updater(samples_state, jobs, job_row, draws),
     )
 
 
@@ -52,14 +54,14 @@ def make_collector(setup: Setup, finished: Finished) -> Collector:
     plain, server = finished.selection.plain, setup.server
     hooks = setup.components.hooks_in(plain)
     options = CollectOptions(
-        uploads=[name for hook in hooks for name in hook.uploads],
-        averaged=averaged_uploads(hooks),
-        remembers=setup.stored_sizes(plain),
-        reports=declared_reports(setup.components, setup.dispatcher.claims, plain),
-        stacked=keeps_updates(setup.components),
-        moments=setup.settings.bn_var == "moments",
-        longest=longest_update(server, setup.settings.update_limit),
-        dtype=server.w.dtype,
+        upload_names=[name for hook in hooks for name in hook.uploads],
+        averaged_uploads=averaged_uploads(hooks),
+        stored_sizes=setup.stored_sizes(plain),
+        report_readers=declared_reports(setup.components, setup.dispatcher.client_reports, plain),
+        keeps_matrix=keeps_updates(setup.components),
+        uses_moments=setup.settings.bn_var == "moments",
+        max_update_norm=longest_update(server, setup.settings.update_limit),
+        stored_dtype=server.w.dtype,
     )
     return Collector(
         server.layout, finished.arrived.client, finished.weights, options, count_processes(), server.w.device

@@ -46,27 +46,27 @@ class UniformReference:
     last: float = float("nan")
 
     @classmethod
-    def fresh(cls, n_clients: int) -> "UniformReference":
+    def before_first_round(cls, n_clients: int) -> "UniformReference":
         return cls(np.zeros(n_clients), np.zeros(n_clients, dtype=np.int64))
 
-    def with_round(self, selected: Ids, available: Ids, reference: Ids) -> "UniformReference":
+    def with_round(self, selected_ids: Ids, available_ids: Ids, reference_ids: Ids) -> "UniformReference":
         """Return the record of uniform reference cohorts after another round.
 
         Args:
-            selected: ids of the cohort.
-            available: ids of the available clients.
-            reference: ids of the reference cohort (`draw_uniform`).
+            selected_ids: ids of the cohort.
+            available_ids: ids of the available clients.
+            reference_ids: ids of the reference cohort (`draw_uniform`).
         """
-        if not len(selected):
+        if not len(selected_ids):
             return UniformReference(self.expected, self.drawn, self.overlaps, self.rounds)
-        share, times_drawn = len(selected) / len(available), self.drawn.copy()
-        if len(available) == len(self.expected):
-            expected = self.expected + share
+        selection_rate, times_drawn = len(selected_ids) / len(available_ids), self.drawn.copy()
+        if len(available_ids) == len(self.expected):
+            expected = self.expected + selection_rate
         else:
             expected = self.expected.copy()
-            expected[available] += share
-        times_drawn[reference] += 1
-        overlap = float(np.isin(selected, reference).mean())
+            expected[available_ids] += selection_rate
+        times_drawn[reference_ids] += 1
+        overlap = float(np.isin(selected_ids, reference_ids).mean())
         return UniformReference(expected, times_drawn, self.overlaps + overlap, self.rounds + 1, overlap)
 
     def metrics(self, times_selected: Ids) -> dict[str, float]:
@@ -80,21 +80,25 @@ class UniformReference:
             "select/departure_uniform": self._departure_from_uniform(self.drawn),
         }
 
-    def _departure_from_uniform(self, counts: Ids) -> float:
+    def _departure_from_uniform(self, times_selected: Ids) -> float:
         """Return how far counts of selections [n_clients] depart from their expectation under uniform draws.
 
         c_k and e_k have the same sum, so that half of the sum of |c_k - e_k| is the sum of the positive differences.
         """
-        selected = np.flatnonzero(counts)
-        excess = counts[selected] - self.expected[selected]
-        return float(excess[excess > 0].sum() / counts[selected].sum())
+        selected_ids = np.flatnonzero(times_selected)
+        excess = times_selected[selected_ids] - self.expected[selected_ids]
+        return float(excess[excess > 0].sum() / times_selected[selected_ids].sum())
 
 
-def draw_uniform(available: Ids, count: int, draws: Draws) -> Ids:
-    """Draw `count` of the available clients, every set with the same probability; the draw ignores the selector."""
-    if count >= len(available):
-        return available
-    noise = draws.uniform("uniform")
-    if len(available) < len(noise):
-        noise = noise[available]
-    return available[np.flatnonzero(noise <= nth_smallest(noise, count))[:count]] if count else available[:0]
+def draw_uniform(available_ids: Ids, n_drawn: int, draws: Draws) -> Ids:
+    """Draw `n_drawn` of the available clients, every set with the same probability; the draw ignores the selector."""
+    if n_drawn >= len(available_ids):
+        return available_ids
+    client_noise = draws.uniform("uniform")
+    if len(available_ids) < len(client_noise):
+        client_noise = client_noise[available_ids]
+    return (
+        available_ids[np.flatnonzero(client_noise <= nth_smallest(client_noise, n_drawn))[:n_drawn]]
+        if n_drawn
+        else available_ids[:0]
+    )

@@ -19,18 +19,18 @@ from fedcohort.types import Advice, Ids, Probe, ProbeResult, Selection
 
 def verify_selection(selection: Selection, available: Ids, cohort: int, n_clients: int, codec: Codec) -> None:
     """Raise an error if clients are not available, or if units or shares of updates are out of range."""
-    chosen, units, upload = selection.clients, selection.units, selection.upload
-    if not are_all_available(chosen, available):
-        raise FedcohortError(f"the selector chose clients {chosen.tolist()}, but not all of them are available")
-    if len(chosen) > cohort and not selection.uncapped:
-        raise FedcohortError(f"the selector chose {len(chosen)} clients, but cohort={cohort}")
-    if units is not None and (units.shape != (n_clients,) or (units[chosen] < 1).any()):
+    chosen_ids, units, upload = selection.clients, selection.units, selection.upload
+    if not are_all_available(chosen_ids, available):
+        raise FedcohortError(f"the selector chose clients {chosen_ids.tolist()}, but not all of them are available")
+    if len(chosen_ids) > cohort and not selection.uncapped:
+        raise FedcohortError(f"the selector chose {len(chosen_ids)} clients, but cohort={cohort}")
+    if units is not None and (units.shape != (n_clients,) or (units[chosen_ids] < 1).any()):
         raise FedcohortError("the selector's units of local work must be one number >= 1 for each client")
     if upload is None:
         return
-    if upload.shape != (n_clients,) or not ((upload[chosen] > 0) & (upload[chosen] <= 1)).all():
+    if upload.shape != (n_clients,) or not ((upload[chosen_ids] > 0) & (upload[chosen_ids] <= 1)).all():
         raise FedcohortError("the selector's shares of an update must be one number in (0, 1] for each client")
-    if codec.hooks and (upload[chosen] < 1).any():
+    if codec.hooks and (upload[chosen_ids] < 1).any():
         raise IncompatibleConfig(
             "the selector excludes tensors from updates, which codecs with hooks do not support: choose codec=none"
         )
@@ -68,31 +68,34 @@ def assign_work(
         draws: random numbers of the round, for the tensors that are not sent.
         start_s: virtual second at which the work begins.
     """
-    chosen, m = selection.clients, len(selection.clients)
-    assigned_units = np.full(m, units) if selection.units is None else selection.units[chosen]
-    masks = draw_tensor_masks(selection.upload, chosen, layout, draws)
+    chosen_ids, n_chosen = selection.clients, len(selection.clients)
+    assigned_units = np.full(n_chosen, units) if selection.units is None else selection.units[chosen_ids]
+    tensor_masks = draw_tensor_masks(selection.upload, chosen_ids, layout, draws)
     update_bytes = codec.bytes_up(layout)
-    up = [extra_bytes + (update_bytes if mask is None else _count_bytes(codec, layout, mask)) for mask in masks]
+    answer_bytes = [
+        extra_bytes + (update_bytes if mask is None else _masked_update_bytes(codec, layout, mask))
+        for mask in tensor_masks
+    ]
     return Jobs(
-        client=chosen,
-        broadcast=np.full(m, draws.round),
-        plain=np.full(m, selection.plain),
+        client=chosen_ids,
+        broadcast=np.full(n_chosen, draws.round),
+        plain=np.full(n_chosen, selection.plain),
         assigned=assigned_units.astype(np.int64),
         units=assigned_units.astype(np.int64),
-        start_s=np.full(m, start_s),
-        tensor_mask=masks,
-        bytes_up=np.array(up, dtype=np.float64),
+        start_s=np.full(n_chosen, start_s),
+        tensor_mask=tensor_masks,
+        bytes_up=np.array(answer_bytes, dtype=np.float64),
     )
 
 
-def _count_bytes(codec: Codec, layout: Layout, mask: TensorMask) -> int:
+def _masked_update_bytes(codec: Codec, layout: Layout, mask: TensorMask) -> int:
     return codec.bytes_up(sent_layout(layout, mask)) if mask.any() else 0
 
 
 def list_queried(probes: Sequence[Probe], clients: Ids | None = None) -> Ids:
     """Return the sorted ids of the clients that `probes` query, and of `clients`."""
-    ids = [np.empty(0, np.int64) if clients is None else clients, *(probe.clients for probe in probes)]
-    return np.unique(np.concatenate(ids)).astype(np.int64)
+    id_arrays = [np.empty(0, np.int64) if clients is None else clients, *(probe.clients for probe in probes)]
+    return np.unique(np.concatenate(id_arrays)).astype(np.int64)
 
 
 def list_answered(probes: Sequence[Probe], results: Mapping[str, ProbeResult]) -> list[Probe]:

@@ -18,7 +18,7 @@ from fedcohort.types import Ids, Population
 class All(Samples[None]):
     """A sample selection that takes all samples; it has no options."""
 
-    everything: ClassVar[bool] = True
+    uses_all_samples: ClassVar[bool] = True
 
     def init(self, population: Population) -> None:
         """Return None, as training on all samples needs no state."""

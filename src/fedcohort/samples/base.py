@@ -13,7 +13,7 @@ from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
 
 S = TypeVar("S")
 
-LOSSES = "sample_losses"  # the name under which a client stores its list of losses
+LOSS_LIST_NAME = "sample_losses"  # the name under which a client stores its list of losses
 CLEAN_LABELS = Requirement(
     lambda run: run.federation and not run.federation.noise_rate.any(),
     "{option} prefers samples with high losses, and wrong labels ({label_noise}) also cause high losses",
@@ -52,9 +52,9 @@ class Samples(Component, Protocol[S]):
     """A sample selection: which of its samples each client trains on in a round.
 
     Attributes:
-        everything: whether all clients train on all of their samples, so that `choose` is not called.
-        foreseen: whether `choose` depends on the request's n and rng only, so that any client's samples of a round are
-            known before the round is planned (`round.sampling.foresee_samples`).
+        uses_all_samples: whether all clients train on all of their samples, so that `choose` is not called.
+        is_foreseeable: whether `choose` depends on the request's n and rng only, so that any client's samples of a
+            round are known before the round is planned (`round.sampling.foresee_samples`).
         keeps_losses: whether clients keep a list of their samples' losses. A client without one computes it with a
             forward pass of w_t over all of its samples. Later the list follows from the first local epoch of each
             round that arrives.
@@ -65,12 +65,12 @@ class Samples(Component, Protocol[S]):
     """
 
     @property
-    def everything(self) -> bool:
+    def uses_all_samples(self) -> bool:
         return False
 
     @property
-    def foreseen(self) -> bool:
-        return self.everything
+    def is_foreseeable(self) -> bool:
+        return self.uses_all_samples
 
     @property
     def keeps_losses(self) -> bool:
@@ -92,9 +92,9 @@ class Samples(Component, Protocol[S]):
     def init(self, population: Population) -> S:
         """Return the sample selection's state before round 0."""
 
-    def keeps_list(self, state: S, n: Ids) -> Bool[np.ndarray, "clients"]:
+    def keeps_list(self, state: S, n_samples: Ids) -> Bool[np.ndarray, "clients"]:
         """Return which clients keep a list of losses, bool [clients]; n: their numbers of samples."""
-        return np.full(len(n), self.keeps_losses)
+        return np.full(len(n_samples), self.keeps_losses)
 
     @abstractmethod
     def choose(self, state: S, request: SampleRequest) -> Ids:

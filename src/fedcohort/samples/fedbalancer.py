@@ -40,20 +40,20 @@ class FedBalancer(LossThreshold):
 
     def choose(self, state: State, request: SampleRequest) -> Ids:
         """Return the positions of the samples to train on, by Algorithm 1: mainly those above the loss threshold."""
-        n_fitting = self._count_fitting(request)
-        if n_fitting >= request.n:
+        n_in_time = self._count_fitting(request)
+        if n_in_time >= request.n:
             return np.arange(request.n)
         is_above_threshold = request.losses >= state.threshold
         return draw_around_threshold(
-            is_above_threshold, max(n_fitting, int(is_above_threshold.sum()), 1), self.p, request.rng("samples")
+            is_above_threshold, max(n_in_time, int(is_above_threshold.sum()), 1), self.p, request.rng("samples")
         )
 
     def _count_fitting(self, request: SampleRequest) -> int:
         """Return S, the number of samples on which a client can do all its local work before the deadline."""
         available_s = request.deadline_s if self.as_released else request.deadline_s - request.travel_s
         batch_s = request.unit_s * request.batch / request.n
-        batches = max(0.0, available_s / (request.units * batch_s)) if batch_s > 0 else math.inf
-        if batches * request.batch >= request.n + request.batch:
+        n_batches = max(0.0, available_s / (request.units * batch_s)) if batch_s > 0 else math.inf
+        if n_batches * request.batch >= request.n + request.batch:
             return request.n
         # 25 / (5 x .1) is 49.99999999999999 of a batch in floating point
-        return int((batches if self.as_released else math.floor(batches + 1e-9)) * request.batch + 1e-9)
+        return int((n_batches if self.as_released else math.floor(n_batches + 1e-9)) * request.batch + 1e-9)

@@ -50,9 +50,9 @@ class FedssLoss(Samples[float]):
         """Return q, the percentile of the clients' numbers of samples, by linear interpolation."""
         return float(np.percentile(population.signals["n_train"], self.percentile))
 
-    def keeps_list(self, state: float, n: Ids) -> Bool[np.ndarray, "clients"]:
+    def keeps_list(self, state: float, n_samples: Ids) -> Bool[np.ndarray, "clients"]:
         """Return which clients keep a list of losses: those with at least q samples, which choose among them."""
-        return n >= state
+        return n_samples >= state
 
     def choose(self, state: float, request: SampleRequest) -> Ids:
         """Return the K samples with the largest losses, the first of equal ones.

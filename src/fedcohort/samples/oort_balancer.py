@@ -25,7 +25,7 @@ from fedcohort.samples.base import SampleRequest
 from fedcohort.samples.threshold import LossThreshold, State, draw_around_threshold
 from fedcohort.types import Ids
 
-STEPS = Requirement(
+FIXED_STEPS = Requirement(
     lambda run: run.components.client.steps is not None,
     "{option} draws the samples of a fixed number of mini-batches, and clients train epochs: choose client.steps=5, "
     "one mini-batch for each of the paper's local epochs",
@@ -41,11 +41,11 @@ MINI_BATCHES = Requirement(
 class OortBalancer(LossThreshold):
     """OortBalancer, a sample selection; its options are those of `LossThreshold`."""
 
-    requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {STEPS, MINI_BATCHES}
+    requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {FIXED_STEPS, MINI_BATCHES}
 
     def choose(self, state: State, request: SampleRequest) -> Ids:
         """Return as many samples as the steps take; all where there are fewer."""
-        count = request.units * request.batch
-        if count >= request.n:
+        n_drawn = request.units * request.batch
+        if n_drawn >= request.n:
             return np.arange(request.n)
-        return draw_around_threshold(request.losses >= state.threshold, count, self.p, request.rng("samples"))
+        return draw_around_threshold(request.losses >= state.threshold, n_drawn, self.p, request.rng("samples"))

@@ -26,7 +26,7 @@ class Random(Samples[None]):
 
     fraction: float
 
-    foreseen: ClassVar[bool] = True
+    is_foreseeable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ranges.number("fraction", self.fraction, "(0, 1]")
@@ -37,5 +37,5 @@ class Random(Samples[None]):
     def choose(self, state: None, request: SampleRequest) -> Ids:
         """Return sorted positions, uniform among all sets of their size."""
         # .07 * 100 is 7.000000000000001 in floating point, and its ceiling 8
-        count = max(1, math.ceil(self.fraction * request.n - 1e-9))
-        return np.sort(request.rng("samples").choice(request.n, size=count, replace=False))
+        n_drawn = max(1, math.ceil(self.fraction * request.n - 1e-9))
+        return np.sort(request.rng("samples").choice(request.n, size=n_drawn, replace=False))

@@ -36,13 +36,13 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.component import ANNOUNCED_DEADLINE, TIMED_DEVICE, Requirement
-from fedcohort.ledger import NUMBER
-from fedcohort.maths.pace_control import PaceControl, PaceState, utility
+from fedcohort.ledger import BYTES_PER_NUMBER
+from fedcohort.maths.pace_control import PaceControl, PaceState, pace_utility
 from fedcohort.samples.base import CLEAN_LABELS, SampleRequest, Samples
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 HIGH_PERCENTILE = 80  # percentile of a list that is its high loss
-REPORTS = ("loss_low", "loss_high", "loss_count", "loss_squares")  # the reports that noise is added to
+NOISY_REPORTS = ("loss_low", "loss_high", "loss_count", "loss_squares")  # the reports that noise is added to
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class LossThreshold(Samples[State]):
     keeps_losses: ClassVar[bool] = True
     reports_losses: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"loss_low", "loss_high", "loss_sum", "n_used"})
-    bytes_down: ClassVar[int] = NUMBER  # the threshold
+    bytes_down: ClassVar[int] = BYTES_PER_NUMBER  # the threshold
     requirements: ClassVar[frozenset[Requirement]] = frozenset({ANNOUNCED_DEADLINE, TIMED_DEVICE})
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS})
 
@@ -108,8 +108,8 @@ class LossThreshold(Samples[State]):
         """Return a notice that noise on the reports lowers the threshold."""
         if not self.noise:
             return ()
-        low = "noise puts the lowest reported loss below the lowest true loss, the more so the more clients report"
-        return (f"samples.noise={self.noise} lowers the threshold of samples={choice}: {low}",)
+        notice = "noise puts the lowest reported loss below the lowest true loss, the more so the more clients report"
+        return (f"samples.noise={self.noise} lowers the threshold of samples={choice}: {notice}",)
 
     def init(self, population: Population) -> State:
         """Return the state before round 0: no reported losses, and a loss threshold of 0."""
@@ -117,33 +117,38 @@ class LossThreshold(Samples[State]):
 
     def report_losses(self, state: State, request: SampleRequest, losses: Values) -> Mapping[str, float]:
         """Return LLow, LHigh, |OT| and the sum of squares over OT, with the noise of the options."""
-        values = request.losses if self.as_released else losses
-        values = values if self.clip is None else np.minimum(values, self.clip)
-        losses_above_threshold = (
-            values[values > state.threshold] if self.as_released else values[values >= state.threshold]
+        loss_list = request.losses if self.as_released else losses
+        loss_list = loss_list if self.clip is None else np.minimum(loss_list, self.clip)
+        losses_above = (
+            loss_list[loss_list > state.threshold] if self.as_released else loss_list[loss_list >= state.threshold]
         )
         with np.errstate(invalid="ignore"):  # between two infinite losses, of a model that diverges
-            low, high = float(values.min()), float(np.percentile(values, HIGH_PERCENTILE))
+            low_loss, high_loss = float(loss_list.min()), float(np.percentile(loss_list, HIGH_PERCENTILE))
         reports = dict(
             zip(
-                REPORTS,
-                (low, high, float(len(losses_above_threshold)), float(losses_above_threshold @ losses_above_threshold)),
+                NOISY_REPORTS,
+                (low_loss, high_loss, float(len(losses_above)), float(losses_above @ losses_above)),
                 strict=True,
             )
         )
         if self.noise:
-            noise = request.rng("metadata").standard_normal(len(REPORTS))
-            reports = {name: reports[name] + self.noise * float(z) for name, z in zip(REPORTS, noise, strict=True)}
-            reports |= {name: max(0.0, reports[name]) for name in ("loss_count", "loss_squares")}
-        reported_sums = {"loss_sum": float(values.sum()), "n_used": float(len(values))} if self.as_released else {}
+            noise_draws = request.rng("metadata").standard_normal(len(NOISY_REPORTS))
+            reports = {
+                report_name: reports[report_name] + self.noise * float(noise_draw)
+                for report_name, noise_draw in zip(NOISY_REPORTS, noise_draws, strict=True)
+            }
+            reports |= {report_name: max(0.0, reports[report_name]) for report_name in ("loss_count", "loss_squares")}
+        reported_sums = (
+            {"loss_sum": float(loss_list.sum()), "n_used": float(len(loss_list))} if self.as_released else {}
+        )
         return reports | reported_sums
 
     def describe(self, state: State) -> Mapping[str, float]:
         """Return lt in nats and ltr, and the privacy loss rho with noise on clipped losses."""
-        numbers = {"threshold": state.threshold, "ltr": state.pace.ltr}
+        metrics = {"threshold": state.threshold, "ltr": state.pace.ltr}
         if self.noise and self.clip is not None:
-            numbers["rho"] = int(state.tellings.max()) * (self.clip / self.noise) ** 2
-        return numbers
+            metrics["rho"] = int(state.tellings.max()) * (self.clip / self.noise) ** 2
+        return metrics
 
     def observe(self, state: State, outcome: RoundOutcome) -> State:
         """Return the state after the controller's decision (Alg. 3), with the threshold of the reports (Alg. 2)."""
@@ -151,32 +156,49 @@ class LossThreshold(Samples[State]):
             return state
         signals, reports_per_client = outcome.signals, state.tellings.copy()
         reports_per_client[outcome.clients] += 1
-        pace = self.control.observe(state.pace, utility(signals["loss_sum"], signals["n_used"], outcome.announced_s))
+        pace_state = self.control.observe(
+            state.pace, pace_utility(signals["loss_sum"], signals["n_used"], outcome.announced_s)
+        )
         is_valid = np.isfinite(signals["loss_low"]) & np.isfinite(signals["loss_high"])
         low_losses, high_losses = signals["loss_low"][is_valid], signals["loss_high"][is_valid]
-        low, high, count = float(low_losses.min(initial=math.inf)), float(high_losses.sum()), len(low_losses)
-        if self.as_released or not count:
-            low, high, count = min(low, state.low), high + state.high, count + state.told
-        updated = State(pace, 0.0, low, high, count, reports_per_client)
-        return replace(updated, threshold=loss_threshold(low, high / count, pace.ltr)) if count else updated
+        low_loss, high_sum, n_reports = (
+            float(low_losses.min(initial=math.inf)),
+            float(high_losses.sum()),
+            len(low_losses),
+        )
+        if self.as_released or not n_reports:
+            low_loss, high_sum, n_reports = min(low_loss, state.low), high_sum + state.high, n_reports + state.told
+        next_state = State(pace_state, 0.0, low_loss, high_sum, n_reports, reports_per_client)
+        return (
+            replace(next_state, threshold=loss_threshold(low_loss, high_sum / n_reports, pace_state.ltr))
+            if n_reports
+            else next_state
+        )
 
 
-def loss_threshold(low: float, high: float, ltr: float) -> float:
-    """Return lt in nats, at least 0 (Alg. 2); `low` where noise has put it above `high`, and 0 while ltr is 0."""
-    return max(0.0, low + max(high - low, 0.0) * ltr) if ltr > 0 else 0.0
+def loss_threshold(low_loss: float, high_loss: float, ltr: float) -> float:
+    """Return the loss threshold lt in nats, at least 0 (Alg. 2).
+
+    It is 0 while ltr is 0, and `low_loss` where noise has put `low_loss` above `high_loss`.
+    """
+    return max(0.0, low_loss + max(high_loss - low_loss, 0.0) * ltr) if ltr > 0 else 0.0
 
 
-def draw_around_threshold(is_above_threshold: np.ndarray, count: int, p: float, rng: np.random.Generator) -> Ids:
-    """Return `count` random positions, a share p of them above the threshold; each group fills up the other.
+def draw_around_threshold(
+    is_above_threshold: np.ndarray, n_drawn: int, share_above: float, rng: np.random.Generator
+) -> Ids:
+    """Return `n_drawn` random positions, a share p of them above the threshold; each group fills up the other.
 
     Args:
         is_above_threshold: whether each sample is above the threshold, bool [n].
-        count: number of samples, at most n.
-        p: share of samples above the threshold, rounded up.
+        n_drawn: number of samples, at most n.
+        share_above: share of samples above the threshold, rounded up.
         rng: the client's generator.
     """
-    above, below = np.flatnonzero(is_above_threshold), np.flatnonzero(~is_above_threshold)
-    n_below = min(len(below), math.floor(count * (1 - p) + 1e-9))
-    n_top = min(len(above), count - n_below)
-    n_below = min(len(below), count - n_top)
-    return np.sort(np.concatenate([rng.choice(above, n_top, replace=False), rng.choice(below, n_below, replace=False)]))
+    rows_above, rows_below = np.flatnonzero(is_above_threshold), np.flatnonzero(~is_above_threshold)
+    n_below = min(len(rows_below), math.floor(n_drawn * (1 - share_above) + 1e-9))
+    n_above = min(len(rows_above), n_drawn - n_below)
+    n_below = min(len(rows_below), n_drawn - n_above)
+    return np.sort(
+        np.concatenate([rng.choice(rows_above, n_above, replace=False), rng.choice(rows_below, n_below, replace=False)])
+    )

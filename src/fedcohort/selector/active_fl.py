@@ -44,7 +44,7 @@ ALWAYS_UNIFORM = (
     "{option} draws floor((1 - alpha3) x cohort) clients by their values, which is none: every cohort is uniform, as "
     "with selector=random. Choose a larger cohort, or a smaller selector.alpha3"
 )
-NEEDS = {"train": {"train_loss"}, "first_epoch": {"loss_sum", "n_used"}, "start": {"loss"}}
+SIGNALS_BY_LOSS_OPTION = {"train": {"train_loss"}, "first_epoch": {"loss_sum", "n_used"}, "start": {"loss"}}
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ class ActiveFl(Selector[State]):
         ranges.number("alpha1", self.alpha1, "[0, 1)")
         ranges.number("alpha2", self.alpha2, "[0, inf)")
         ranges.number("alpha3", self.alpha3, "[0, 1]")
-        ranges.choice("loss", self.loss, *NEEDS)
+        ranges.choice("loss", self.loss, *SIGNALS_BY_LOSS_OPTION)
         ranges.choice("value", self.value, "sum", "mean")
         ranges.choice("tie", self.tie, "random", "id")
 
     @property
     def needs(self) -> frozenset[str]:
-        return frozenset({"n_train"} | NEEDS[self.loss])
+        return frozenset({"n_train"} | SIGNALS_BY_LOSS_OPTION[self.loss])
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
@@ -113,41 +113,47 @@ class ActiveFl(Selector[State]):
         """
         if self.loss != "start":
             return ()
-        foreseen, _, _ = self._choose(state, replace(ctx, rng=copy.deepcopy(ctx.rng)))
-        return (Probe("loss", foreseen, concurrent=True),)
+        expected_cohort, _, _ = self._choose(state, replace(ctx, rng=copy.deepcopy(ctx.rng)))
+        return (Probe("loss", expected_cohort, concurrent=True),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        clients, v, probability = self._choose(state, ctx)
-        return Selection(clients, v, probability=probability), state
+        clients, client_values, probability = self._choose(state, ctx)
+        return Selection(clients, client_values, probability=probability), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         if self.loss == "start":
-            latest = outcome.probes["loss"].dense(len(state.loss))[outcome.clients]
+            latest_losses = outcome.probes["loss"].dense(len(state.loss))[outcome.clients]
         elif self.loss == "train":
-            latest = outcome.signals["train_loss"]
+            latest_losses = outcome.signals["train_loss"]
         else:
-            latest = outcome.signals["loss_sum"] / np.maximum(outcome.signals["n_used"], 1.0)
-        is_finite = np.isfinite(latest)
-        loss = state.loss.copy()
-        loss[outcome.clients[is_finite]] = latest[is_finite]
-        return None, State(loss)
+            latest_losses = outcome.signals["loss_sum"] / np.maximum(outcome.signals["n_used"], 1.0)
+        is_finite = np.isfinite(latest_losses)
+        mean_losses = state.loss.copy()
+        mean_losses[outcome.clients[is_finite]] = latest_losses[is_finite]
+        return None, State(mean_losses)
 
     def _choose(self, state: State, ctx: RoundContext) -> tuple[Ids, Values, Values]:
         """Return the cohort, the values of all clients, and each one's probability to have the first place."""
-        available, ones = ctx.available, np.ones(ctx.n_clients)
-        root_n = np.sqrt(np.maximum(ctx.signals["n_train"], 1))
-        v = state.loss * root_n if self.value == "sum" else state.loss / root_n
-        values = v[available][~np.isnan(v[available])]
-        v = np.where(np.isnan(v), values.max() if len(values) else 0.0, v)
-        n_excluded = math.floor(self.alpha1 * len(available) + 1e-9)
-        excluded = top(-v, available, n_excluded, ctx.rng, self.tie) if n_excluded else available[:0]
-        eligible = np.setdiff1d(available, excluded, assume_unique=True)
-        p = np.zeros(ctx.n_clients)
-        p[eligible] = np.exp(self.alpha2 * (v[eligible] - v[eligible].max(initial=-np.inf)))
-        by_value = draw(p, available, self.count_by_value(ctx.cohort), ctx.rng)
-        undrawn = np.setdiff1d(available, by_value, assume_unique=True)
-        uniform = draw(ones, undrawn, ctx.cohort - self.count_by_value(ctx.cohort), ctx.rng)
-        share = self.count_by_value(ctx.cohort) / ctx.cohort
-        probability = share * p / max(float(p.sum()), 1.0)
-        probability[available] += (1 - share) / max(len(available), 1)
-        return np.sort(np.append(by_value, uniform)), v, probability
+        available_ids, equal_weights = ctx.available, np.ones(ctx.n_clients)
+        root_n_train = np.sqrt(np.maximum(ctx.signals["n_train"], 1))
+        client_values = state.loss * root_n_train if self.value == "sum" else state.loss / root_n_train
+        known_values = client_values[available_ids][~np.isnan(client_values[available_ids])]
+        client_values = np.where(
+            np.isnan(client_values), known_values.max() if len(known_values) else 0.0, client_values
+        )
+        n_excluded = math.floor(self.alpha1 * len(available_ids) + 1e-9)
+        excluded_ids = (
+            top(-client_values, available_ids, n_excluded, ctx.rng, self.tie) if n_excluded else available_ids[:0]
+        )
+        eligible_ids = np.setdiff1d(available_ids, excluded_ids, assume_unique=True)
+        draw_weights = np.zeros(ctx.n_clients)
+        draw_weights[eligible_ids] = np.exp(
+            self.alpha2 * (client_values[eligible_ids] - client_values[eligible_ids].max(initial=-np.inf))
+        )
+        value_drawn_ids = draw(draw_weights, available_ids, self.count_by_value(ctx.cohort), ctx.rng)
+        undrawn_ids = np.setdiff1d(available_ids, value_drawn_ids, assume_unique=True)
+        uniform_ids = draw(equal_weights, undrawn_ids, ctx.cohort - self.count_by_value(ctx.cohort), ctx.rng)
+        value_share = self.count_by_value(ctx.cohort) / ctx.cohort
+        probability = value_share * draw_weights / max(float(draw_weights.sum()), 1.0)
+        probability[available_ids] += (1 - value_share) / max(len(available_ids), 1)
+        return np.sort(np.append(value_drawn_ids, uniform_ids)), client_values, probability

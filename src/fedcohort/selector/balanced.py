@@ -33,12 +33,18 @@ class BalancedCohort(StatelessSelector):
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
-        h = ctx.signals[self.counts].astype(float)
-        has_samples, remaining, cohort_counts = h.sum(1) > 0, ctx.available, np.zeros(h.shape[1])
-        chosen: list[int] = []
-        while len(chosen) < min(ctx.cohort, len(ctx.available)):
-            scores = np.where(has_samples, -class_imbalances(h, cohort_counts) if chosen else 0.0, -np.inf)
-            (k,) = top(scores, remaining, 1, ctx.rng).tolist()
-            chosen.append(k)
-            remaining, cohort_counts = remaining[remaining != k], cohort_counts + h[k]
-        return Selection(np.sort(np.array(chosen, dtype=np.int64)), -class_imbalances(h)), state
+        class_counts = ctx.signals[self.counts].astype(float)
+        has_samples, remaining_ids, cohort_counts = (
+            class_counts.sum(1) > 0,
+            ctx.available,
+            np.zeros(class_counts.shape[1]),
+        )
+        chosen_ids: list[int] = []
+        while len(chosen_ids) < min(ctx.cohort, len(ctx.available)):
+            scores = np.where(
+                has_samples, -class_imbalances(class_counts, cohort_counts) if chosen_ids else 0.0, -np.inf
+            )
+            (k,) = top(scores, remaining_ids, 1, ctx.rng).tolist()
+            chosen_ids.append(k)
+            remaining_ids, cohort_counts = remaining_ids[remaining_ids != k], cohort_counts + class_counts[k]
+        return Selection(np.sort(np.array(chosen_ids, dtype=np.int64)), -class_imbalances(class_counts)), state

@@ -18,7 +18,7 @@ from fedcohort.maths.order import nth_smallest
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 S = TypeVar("S")
-RENAMED_FUNCTIONS = {  # old names, for one release
+NEW_NAMES_OF_FUNCTIONS = {  # old names, for one release
     "answers": "find_answers",
     "successive": "draw_successively",
     "begins_with_all": "describe_full_first_round",
@@ -27,8 +27,8 @@ RENAMED_FUNCTIONS = {  # old names, for one release
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
     """Raise an error that gives the new name of a function."""
-    if name in RENAMED_FUNCTIONS:
-        raise ComponentError(f"fedcohort.selector.base.{name} is called {RENAMED_FUNCTIONS[name]} now")
+    if name in NEW_NAMES_OF_FUNCTIONS:
+        raise ComponentError(f"fedcohort.selector.base.{name} is called {NEW_NAMES_OF_FUNCTIONS[name]} now")
     raise AttributeError(name)
 
 
@@ -175,44 +175,45 @@ def rank_nan_last(scores: Values) -> Values:
     return np.where(np.isnan(scores), -np.inf, scores)
 
 
-def top(scores: Values, available: Ids, count: int, rng: np.random.Generator, tie: str = "random") -> Ids:
-    """Return the `count` available clients with the highest scores, sorted by id; all where fewer are available.
+def top(scores: Values, available_ids: Ids, n_chosen: int, rng: np.random.Generator, tie_rule: str = "random") -> Ids:
+    """Return the `n_chosen` available clients with the highest scores, sorted by id; all where fewer are available.
 
     Args:
         scores: float64 [n_clients]. Two scores are tied when |a - b| <= 1e-9 max(1, |a|, |b|): dot products that are
             equal on paper differ in the last bit, and a plain argmax would then always prefer the same client.
-        available: sorted ids.
-        count: number of clients to choose.
+        available_ids: sorted ids.
+        n_chosen: number of clients to choose.
         rng: generator that breaks ties.
-        tie: "random" draws among the clients tied at the cut, "id" takes the lowest ids. One vector is drawn either
-            way.
+        tie_rule: "random" draws among the clients tied at the cut, "id" takes the lowest ids. One vector is drawn
+            either way.
     """
-    tie_noise = rng.random(len(scores))[available]
-    if count >= len(available):
-        return np.sort(available)
-    value = rank_nan_last(scores)[available]
-    cut = np.partition(value, len(value) - count)[len(value) - count]
-    if np.isfinite(cut):
-        is_near_cut = np.isfinite(value) & (
-            np.abs(value - cut) <= TIE_TOLERANCE * np.maximum(1.0, np.maximum(np.abs(value), abs(cut)))
+    tie_noise = rng.random(len(scores))[available_ids]
+    if n_chosen >= len(available_ids):
+        return np.sort(available_ids)
+    client_scores = rank_nan_last(scores)[available_ids]
+    cut_score = np.partition(client_scores, len(client_scores) - n_chosen)[len(client_scores) - n_chosen]
+    if np.isfinite(cut_score):
+        is_near_cut = np.isfinite(client_scores) & (
+            np.abs(client_scores - cut_score)
+            <= TIE_TOLERANCE * np.maximum(1.0, np.maximum(np.abs(client_scores), abs(cut_score)))
         )
     else:
-        is_near_cut = value == cut
-    is_selected = (value > cut) & ~is_near_cut
-    n_remaining = count - int(is_selected.sum())
+        is_near_cut = client_scores == cut_score
+    is_selected = (client_scores > cut_score) & ~is_near_cut
+    n_remaining = n_chosen - int(is_selected.sum())
     tied_rows = np.flatnonzero(is_near_cut)
-    if tie == "random":
+    if tie_rule == "random":
         tied_rows = tied_rows[np.argsort(tie_noise[tied_rows], kind="stable")]
-    chosen = np.concatenate([np.flatnonzero(is_selected), tied_rows[:n_remaining]])
-    return np.sort(available[chosen])
+    chosen_rows = np.concatenate([np.flatnonzero(is_selected), tied_rows[:n_remaining]])
+    return np.sort(available_ids[chosen_rows])
 
 
-def draw(weights: Values, available: Ids, count: int, rng: np.random.Generator) -> Ids:
-    """Draw `count` distinct available clients successively in proportion to `weights`; return their ids, sorted."""
-    return np.sort(draw_successively(weights, available, count, rng))
+def draw(weights: Values, available_ids: Ids, n_chosen: int, rng: np.random.Generator) -> Ids:
+    """Draw `n_chosen` distinct available clients successively in proportion to `weights`; return their ids, sorted."""
+    return np.sort(draw_successively(weights, available_ids, n_chosen, rng))
 
 
-def draw_successively(weights: Values, available: Ids, count: int, rng: np.random.Generator) -> Ids:
+def draw_successively(weights: Values, available_ids: Ids, n_chosen: int, rng: np.random.Generator) -> Ids:
     """Draw as `draw` does, and return the ids in the order of drawing.
 
     Exponential keys e_k / weight_k give exactly the successive draw without replacement (Efraimidis and Spirakis,
@@ -221,18 +222,20 @@ def draw_successively(weights: Values, available: Ids, count: int, rng: np.rando
 
     Args:
         weights: float64 [n_clients], not negative.
-        available: sorted ids.
-        count: number of clients to draw.
+        available_ids: sorted ids.
+        n_chosen: number of clients to draw.
         rng: generator of the keys.
     """
-    noise, weight = rng.standard_exponential(len(weights)), weights
-    if len(available) < len(weights):
-        noise, weight = noise[available], weight[available]
-    has_weight = np.isfinite(weight) & (weight > 0)
-    keys = (
-        noise / weight if has_weight.all() else np.where(has_weight, noise, np.inf) / np.where(has_weight, weight, 1.0)
+    draw_noise, client_weights = rng.standard_exponential(len(weights)), weights
+    if len(available_ids) < len(weights):
+        draw_noise, client_weights = draw_noise[available_ids], client_weights[available_ids]
+    has_weight = np.isfinite(client_weights) & (client_weights > 0)
+    draw_keys = (
+        draw_noise / client_weights
+        if has_weight.all()
+        else np.where(has_weight, draw_noise, np.inf) / np.where(has_weight, client_weights, 1.0)
     )
-    cut = nth_smallest(keys, count) if 0 < count < len(keys) else np.inf
-    candidate_rows = np.flatnonzero(keys <= cut)  # keys above the cut need no order
-    order = candidate_rows[np.lexsort((noise[candidate_rows], keys[candidate_rows]))]
-    return available[order[:count]]
+    cut_key = nth_smallest(draw_keys, n_chosen) if 0 < n_chosen < len(draw_keys) else np.inf
+    candidate_rows = np.flatnonzero(draw_keys <= cut_key)  # keys above the cut need no order
+    row_order = candidate_rows[np.lexsort((draw_noise[candidate_rows], draw_keys[candidate_rows]))]
+    return available_ids[row_order[:n_chosen]]

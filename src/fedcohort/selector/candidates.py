@@ -13,7 +13,7 @@ from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, S
 
 
 @dataclass(frozen=True)
-class Candidates:
+class CandidateOptions:
     """Options of power of choice: the number of candidate clients, and the weights with which they are drawn.
 
     Attributes:
@@ -28,29 +28,29 @@ class Candidates:
         ranges.integer("candidates", self.candidates, "[1, inf)", allow_null=True)
         ranges.choice("candidate", self.candidate, "size", "uniform")
 
-    def check(self, population: Population) -> None:
+    def check_candidates(self, population: Population) -> None:
         """Raise `OptionError` if d is below the cohort m or above the number of clients K."""
-        m, K = population.cohort, population.n_clients
-        if self.candidates is not None and not m <= self.candidates <= K:
-            allowed = f"an integer in [{m}, {K}], from the cohort to all clients, or null"
-            raise ranges.range_error("candidates", allowed, self.candidates)
+        cohort, n_clients = population.cohort, population.n_clients
+        if self.candidates is not None and not cohort <= self.candidates <= n_clients:
+            allowed_text = f"an integer in [{cohort}, {n_clients}], from the cohort to all clients, or null"
+            raise ranges.range_error("candidates", allowed_text, self.candidates)
 
     def signals_to_read(self, signal: str) -> frozenset[str]:
         """Return the signals that the selector reads: `signal`, and n_train where candidates are drawn by size."""
         return frozenset({signal, "n_train"} if self.candidate == "size" else {signal})
 
-    def weights(self, ctx: RoundContext) -> Values:
+    def candidate_weights(self, ctx: RoundContext) -> Values:
         """Return the weights with which candidate clients are drawn, float64 [n_clients]."""
         return ctx.signals["n_train"].astype(float) if self.candidate == "size" else np.ones(ctx.n_clients)
 
     def draw_candidates(self, ctx: RoundContext) -> Ids:
         """Draw d available clients successively without replacement; all of them where fewer are available."""
-        d = max(ctx.cohort, 2 * ctx.cohort if self.candidates is None else self.candidates)
-        return draw(self.weights(ctx), ctx.available, d, ctx.rng)
+        n_candidates = max(ctx.cohort, 2 * ctx.cohort if self.candidates is None else self.candidates)
+        return draw(self.candidate_weights(ctx), ctx.available, n_candidates, ctx.rng)
 
 
 @dataclass(frozen=True)
-class PowerOfChoice(Candidates, Selector[Stateless]):
+class PowerOfChoice(CandidateOptions, Selector[Stateless]):
     """A power-of-choice selector, which queries random candidates for their loss of the global model w_t.
 
     Attributes:
@@ -65,29 +65,29 @@ class PowerOfChoice(Candidates, Selector[Stateless]):
     def needs(self) -> frozenset[str]:
         return self.signals_to_read(self.signal)
 
-    def options(self, ctx: RoundContext) -> Mapping[str, Any]:
+    def query_options(self, ctx: RoundContext) -> Mapping[str, Any]:
         """Return the options with which the loss signal is queried; {} by default."""
         return {}
 
     def init(self, population: Population) -> Stateless:
-        self.check(population)
+        self.check_candidates(population)
         return Stateless()
 
     def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
-        queried = self.draw_candidates(ctx)
-        return (Probe(self.signal, queried, self.options(ctx)),)
+        candidate_ids = self.draw_candidates(ctx)
+        return (Probe(self.signal, candidate_ids, self.query_options(ctx)),)
 
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
         """Choose the m largest finite losses; fill up with other available clients at random where too few answered."""
-        queried = find_answers(probes, self.signal)
-        loss = queried.dense(ctx.n_clients)
-        scores = np.where(np.isfinite(loss), loss, -np.inf)
-        clients = top(scores, queried.clients, ctx.cohort, ctx.rng)
+        answers = find_answers(probes, self.signal)
+        losses = answers.dense(ctx.n_clients)
+        scores = np.where(np.isfinite(losses), losses, -np.inf)
+        clients = top(scores, answers.clients, ctx.cohort, ctx.rng)
         filler_pool = np.setdiff1d(ctx.available, clients, assume_unique=True)
         filler_ids = draw(np.ones(ctx.n_clients), filler_pool, ctx.cohort - len(clients), ctx.rng)
         is_not_queried = np.ones(ctx.n_clients, bool)
-        is_not_queried[queried.clients] = False
+        is_not_queried[answers.clients] = False
         scores[is_not_queried] = np.nan
         return Selection(np.sort(np.concatenate([clients, filler_ids])), scores), state

@@ -44,7 +44,7 @@ from fedcohort import ranges
 from fedcohort.selector.base import Selector
 from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
-LARGEST = float(np.finfo(np.float32).max)
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
 Urns = tuple[Ids, Ids, Ids]  # client, distribution and mass of each positive entry of W, one row after the other
 
 
@@ -111,27 +111,27 @@ class Clustered(Selector[State]):
         return State(np.zeros(K, np.int64), np.zeros((K, 0), np.float32), np.zeros((n_rows, n_rows)))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        K, m, available = ctx.n_clients, ctx.cohort, ctx.available
+        K, m, ids = ctx.n_clients, ctx.cohort, ctx.available
         order_noise = ctx.rng.random(K)
-        if len(available) <= m:
-            everyone = np.zeros(K)
-            everyone[available] = 1.0
-            return Selection(available, probability=everyone), replace(state, draws=np.zeros(K, np.int64))
+        if len(ids) <= m:
+            inclusion = np.zeros(K)
+            inclusion[ids] = 1.0
+            return Selection(ids, probability=inclusion), replace(state, draws=np.zeros(K, np.int64))
         if self.tie == "random":
-            available = available[np.argsort(order_noise[available])]
-        n = ctx.signals["n_train"][available]
-        n = n if n.any() else np.ones(len(n), np.int64)
+            ids = ids[np.argsort(order_noise[ids])]
+        n_train = ctx.signals["n_train"][ids]
+        n_train = n_train if n_train.any() else np.ones(len(n_train), np.int64)
         if self.criterion == "size":
-            rows = by_size(n, m)
+            urn_entries = urns_by_size(n_train, m)
         else:
-            rows = by_similarity(n, m, ward_tree(state.angles[np.ix_(available, available)], self.tree))
-        position, _, mass = rows
-        tickets = np.arange(m) * n.sum() + ctx.rng.integers(n.sum(), size=m)
-        chosen = available[position[np.searchsorted(np.cumsum(mass), tickets, side="right")]]
-        absence = np.ones(K)
-        np.multiply.at(absence, available[position], 1 - mass / n.sum())
-        draws = np.bincount(chosen, minlength=K)
-        return Selection(np.flatnonzero(draws), probability=1 - absence), replace(state, draws=draws)
+            urn_entries = urns_by_similarity(n_train, m, ward_tree(state.angles[np.ix_(ids, ids)], self.tree))
+        position, _, mass = urn_entries
+        drawn_masses = np.arange(m) * n_train.sum() + ctx.rng.integers(n_train.sum(), size=m)
+        drawn_ids = ids[position[np.searchsorted(np.cumsum(mass), drawn_masses, side="right")]]
+        not_drawn = np.ones(K)
+        np.multiply.at(not_drawn, ids[position], 1 - mass / n_train.sum())
+        draws = np.bincount(drawn_ids, minlength=K)
+        return Selection(np.flatnonzero(draws), probability=1 - not_drawn), replace(state, draws=draws)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
         if self.criterion == "similarity":
@@ -140,27 +140,27 @@ class Clustered(Selector[State]):
         return (Advice(weights=weights) if weights.any() else None), state
 
 
-def pour(mass: Ids, room: Ids) -> Urns:
+def pour_into_urns(item_masses: Ids, urn_sizes: Ids) -> Urns:
     """Fill urns with items, in order; an item that does not fit spills into the next urn.
 
     Args:
-        mass: mass of each item; the sum is that of `room`.
-        room: mass that each urn takes.
+        item_masses: mass of each item; the sum is that of `urn_sizes`.
+        urn_sizes: mass that each urn takes.
 
     Returns:
         Item, urn and mass of each part, [parts] each, in the order of the urns.
     """
-    ends, edges = np.cumsum(mass), np.cumsum(room)
-    cuts = np.union1d(ends, edges)
-    cuts = cuts[cuts > 0]
-    return np.searchsorted(ends, cuts), np.searchsorted(edges, cuts), np.diff(cuts, prepend=0)
+    item_ends, urn_ends = np.cumsum(item_masses), np.cumsum(urn_sizes)
+    cut_points = np.union1d(item_ends, urn_ends)
+    cut_points = cut_points[cut_points > 0]
+    return np.searchsorted(item_ends, cut_points), np.searchsorted(urn_ends, cut_points), np.diff(cut_points, prepend=0)
 
 
-def by_size(n: Ids, m: int) -> Urns:
+def urns_by_size(n_train: Ids, n_urns: int) -> Urns:
     """Return the distributions of Algorithm 1, of clients with n samples; equal sizes keep their order."""
-    order = np.argsort(-n, kind="stable")
-    position, urn, mass = pour(m * n[order], np.full(m, n.sum()))
-    return order[position], urn, mass
+    client_order = np.argsort(-n_train, kind="stable")
+    position, urn, mass = pour_into_urns(n_urns * n_train[client_order], np.full(n_urns, n_train.sum()))
+    return client_order[position], urn, mass
 
 
 def ward_tree(angles: Float64[np.ndarray, "a a"], tree: str) -> Float64[np.ndarray, "merges 4"]:
@@ -172,40 +172,42 @@ def ward_tree(angles: Float64[np.ndarray, "a a"], tree: str) -> Float64[np.ndarr
     return np.asarray(linkage(distances, "ward"))
 
 
-def by_similarity(n: Ids, m: int, tree: Float64[np.ndarray, "merges 4"]) -> Urns:
+def urns_by_similarity(n_train: Ids, n_urns: int, tree: Float64[np.ndarray, "merges 4"]) -> Urns:
     """Return the distributions of Algorithm 2.
 
     Args:
-        n: samples of each client, [a].
-        m: number of distributions.
+        n_train: samples of each client, [a].
+        n_urns: number of distributions.
         tree: tree of the clients, as from `ward_tree`.
     """
-    capacity = int(n.sum())
-    n_single, remainder = np.divmod(m * n, capacity)  # distributions without other clients, and the mass left over
-    cluster = cut_tree(remainder, tree, capacity)
-    members = np.flatnonzero(remainder)
-    total = np.bincount(cluster, weights=remainder, minlength=len(cluster)).astype(np.int64)
-    lowest = np.full(len(total), len(n))
-    np.minimum.at(lowest, cluster[members], members)
+    capacity = int(n_train.sum())
+    n_single, mass_left = np.divmod(
+        n_urns * n_train, capacity
+    )  # distributions without other clients, and the mass left over
+    cluster = cut_ward_tree(mass_left, tree, capacity)
+    members = np.flatnonzero(mass_left)
+    total = np.bincount(cluster, weights=mass_left, minlength=len(cluster)).astype(np.int64)
+    lowest_member = np.full(len(total), len(n_train))
+    np.minimum.at(lowest_member, cluster[members], members)
     clusters = np.unique(cluster[members])
-    clusters = clusters[np.lexsort((lowest[clusters], total[clusters]))]
+    clusters = clusters[np.lexsort((lowest_member[clusters], total[clusters]))]
     n_filled = len(clusters) - (
-        m - int(n_single.sum())
+        n_urns - int(n_single.sum())
     )  # clusters whose clients fill up the distributions of the others
     rank = np.empty(len(total), np.int64)
     rank[clusters] = np.arange(len(clusters))
     order = members[np.lexsort((members, rank[cluster[members]]))]
-    first, light = order[rank[cluster[order]] >= n_filled], order[rank[cluster[order]] < n_filled]
-    spilled, spill_urn, spill_mass = pour(remainder[light], capacity - total[clusters[n_filled:]])
-    position = np.concatenate([np.repeat(np.arange(len(n)), n_single), first, light[spilled]])
-    first_urn = rank[cluster[first]] - n_filled
-    urn = np.concatenate([np.arange(n_single.sum()), n_single.sum() + first_urn, n_single.sum() + spill_urn])
-    mass = np.concatenate([np.full(n_single.sum(), capacity), remainder[first], spill_mass])
-    by_urn = np.argsort(urn, kind="stable")
-    return position[by_urn], urn[by_urn], mass[by_urn]
+    heavy_ids, light_ids = (order[rank[cluster[order]] >= n_filled], order[rank[cluster[order]] < n_filled])
+    spilled_items, spill_urn, spill_mass = pour_into_urns(mass_left[light_ids], capacity - total[clusters[n_filled:]])
+    position = np.concatenate([np.repeat(np.arange(len(n_train)), n_single), heavy_ids, light_ids[spilled_items]])
+    heavy_urn = rank[cluster[heavy_ids]] - n_filled
+    urn = np.concatenate([np.arange(n_single.sum()), n_single.sum() + heavy_urn, n_single.sum() + spill_urn])
+    mass = np.concatenate([np.full(n_single.sum(), capacity), mass_left[heavy_ids], spill_mass])
+    urn_order = np.argsort(urn, kind="stable")
+    return position[urn_order], urn[urn_order], mass[urn_order]
 
 
-def cut_tree(mass: Ids, tree: Float64[np.ndarray, "merges 4"], capacity: int) -> Ids:
+def cut_ward_tree(mass: Ids, tree: Float64[np.ndarray, "merges 4"], capacity: int) -> Ids:
     """Return the number of each client's cluster, [a]: the largest subtree whose total is at most `capacity`.
 
     Args:
@@ -213,28 +215,30 @@ def cut_tree(mass: Ids, tree: Float64[np.ndarray, "merges 4"], capacity: int) ->
         tree: scipy's linkage matrix of the clients.
         capacity: samples of all clients.
     """
-    merges = tree[:, :2].astype(np.int64)
-    total = np.concatenate([mass, np.zeros(len(merges), np.int64)])
-    for node, children in enumerate(merges, len(mass)):
-        total[node] = total[children].sum()
-    cluster = np.arange(len(total))
-    for node in range(len(total) - 1, len(mass) - 1, -1):
-        if total[node] <= capacity:
-            cluster[merges[node - len(mass)]] = cluster[node]
+    merged_nodes = tree[:, :2].astype(np.int64)
+    node_mass = np.concatenate([mass, np.zeros(len(merged_nodes), np.int64)])
+    for node, children in enumerate(merged_nodes, len(mass)):
+        node_mass[node] = node_mass[children].sum()
+    cluster = np.arange(len(node_mass))
+    for node in range(len(node_mass) - 1, len(mass) - 1, -1):
+        if node_mass[node] <= capacity:
+            cluster[merged_nodes[node - len(mass)]] = cluster[node]
     return cluster[: len(mass)]
 
 
-def store_updates(state: State, clients: Ids, values: Float64[np.ndarray, "_n P"]) -> State:
+def store_updates(state: State, clients: Ids, new_updates: Float64[np.ndarray, "_n P"]) -> State:
     """Return the state with these updates and the angles between them and all others."""
-    is_valid = (np.abs(values) <= LARGEST).all(1)
-    clients, values = clients[is_valid], values[is_valid]
-    updates = state.updates.copy() if state.updates.shape[1] else np.zeros((len(state.updates), values.shape[1]), "f4")
-    updates[clients] = values
-    U = updates.astype(np.float64)
-    norms = np.linalg.norm(U, axis=1)
-    products = U[clients] @ U.T
-    scale = np.outer(norms[clients], norms)
-    cosines = np.divide(products, scale, out=np.ones_like(products), where=scale > 0)
+    is_valid = (np.abs(new_updates) <= MAX_FLOAT32).all(1)
+    clients, new_updates = clients[is_valid], new_updates[is_valid]
+    updates = (
+        state.updates.copy() if state.updates.shape[1] else np.zeros((len(state.updates), new_updates.shape[1]), "f4")
+    )
+    updates[clients] = new_updates
+    update_matrix = updates.astype(np.float64)
+    norms = np.linalg.norm(update_matrix, axis=1)
+    products = update_matrix[clients] @ update_matrix.T
+    norm_products = np.outer(norms[clients], norms)
+    cosines = np.divide(products, norm_products, out=np.ones_like(products), where=norm_products > 0)
     angles = state.angles.copy()
     angles[clients] = np.arccos(np.clip(cosines, -1.0, 1.0))
     angles[:, clients] = angles[clients].T

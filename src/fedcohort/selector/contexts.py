@@ -9,8 +9,8 @@ from jaxtyping import Float64
 from fedcohort.bandit.ridge import find_valid_rows
 from fedcohort.types import Ids, ProbeResult, Values
 
-Contexts = Float64[np.ndarray, "_n _d"]
-FEATURES = ("train_ratio", "val_ratio", "duration", "prev_reward")
+ContextMatrix = Float64[np.ndarray, "_n _d"]
+FEATURE_NAMES = ("train_ratio", "val_ratio", "duration", "prev_reward")
 
 MIN_LOSS = 1e-8  # of a baseline that a ratio divides by
 MIN_VARIANCE = 1e-9  # of the largest variance: a direction that varies less is rounding
@@ -32,18 +32,18 @@ class FeatureScale:
         """Return the mean absolute value of the observations so far; 1 before the first observation."""
         return self.total / self.count if self.count else 1.0
 
-    def after(self, sizes: Values, scale: str) -> "FeatureScale":
+    def after(self, absolute_values: Values, scale_rule: str) -> "FeatureScale":
         """Return the scale of a feature after more observations; observations of zero are left out.
 
         Args:
-            sizes: absolute values.
-            scale: "running" includes every round, "first_round" only the first observations, "none" leaves the scale at
-                1.
+            absolute_values: absolute values.
+            scale_rule: "running" includes every round, "first_round" only the first observations, "none" leaves the
+                scale at 1.
         """
-        if scale == "none" or (scale == "first_round" and self.count):
+        if scale_rule == "none" or (scale_rule == "first_round" and self.count):
             return self
-        positive = sizes[sizes > 0]
-        return FeatureScale(self.total + float(positive.sum()), self.count + len(positive))
+        positive_values = absolute_values[absolute_values > 0]
+        return FeatureScale(self.total + float(positive_values.sum()), self.count + len(positive_values))
 
 
 INITIAL_SCALE = FeatureScale()
@@ -63,11 +63,11 @@ class LossRatios:
 
     def after(self, answers: ProbeResult) -> "LossRatios":
         """Return the ratios after new losses in nats; a client's first finite loss is the divisor of later ones."""
-        first, ratio = self.first.copy(), self.ratio.copy()
-        k, value = answers.clients, answers.values
-        first[k] = np.where(np.isnan(first[k]) & np.isfinite(value), value, first[k])
-        ratio[k] = value / np.maximum(first[k], MIN_LOSS)
-        return LossRatios(first, ratio)
+        first_losses, ratios = self.first.copy(), self.ratio.copy()
+        ids, losses = answers.clients, answers.values
+        first_losses[ids] = np.where(np.isnan(first_losses[ids]) & np.isfinite(losses), losses, first_losses[ids])
+        ratios[ids] = losses / np.maximum(first_losses[ids], MIN_LOSS)
+        return LossRatios(first_losses, ratios)
 
 
 @dataclass(frozen=True)
@@ -93,52 +93,56 @@ class Measurements:
     @classmethod
     def initial(cls, n_clients: int) -> "Measurements":
         """Return the clients' measurements before round 0: loss ratios of 1, and no durations or rewards."""
-        missing = np.full(n_clients, np.nan)
-        blank = LossRatios(missing, np.ones(n_clients))
-        return cls(blank, blank, missing, np.zeros(n_clients))
+        unknown_values = np.full(n_clients, np.nan)
+        initial_ratios = LossRatios(unknown_values, np.ones(n_clients))
+        return cls(initial_ratios, initial_ratios, unknown_values, np.zeros(n_clients))
 
-    def with_durations(self, clients: Ids, seconds: Values, scale: str) -> "Measurements":
+    def with_durations(self, clients: Ids, seconds: Values, scale_rule: str) -> "Measurements":
         """Return the measurements with new durations.
 
         Args:
             clients: ids of the clients, [n].
             seconds: their durations, [n]; NaN leaves a client's duration unchanged.
-            scale: how the unit of durations changes (`FeatureScale.after`).
+            scale_rule: how the unit of durations changes (`FeatureScale.after`).
         """
-        finite, tau = np.isfinite(seconds), self.tau.copy()
-        tau[clients[finite]] = seconds[finite]
-        return replace(self, tau=tau, tau_unit=self.tau_unit.after(seconds[finite], scale))
+        is_finite, durations_s = np.isfinite(seconds), self.tau.copy()
+        durations_s[clients[is_finite]] = seconds[is_finite]
+        return replace(self, tau=durations_s, tau_unit=self.tau_unit.after(seconds[is_finite], scale_rule))
 
-    def with_rewards(self, clients: Ids, gain: Values, scale: str) -> "Measurements":
+    def with_rewards(self, clients: Ids, new_rewards: Values, scale_rule: str) -> "Measurements":
         """Return the measurements with new rewards.
 
         Args:
             clients: ids of the clients that are rewarded, [n].
-            gain: their rewards, [n].
-            scale: how the unit of rewards changes (`FeatureScale.after`).
+            new_rewards: their rewards, [n].
+            scale_rule: how the unit of rewards changes (`FeatureScale.after`).
         """
-        r = self.r.copy()
-        r[clients] = gain
-        return replace(self, r=r, r_unit=self.r_unit.after(np.abs(gain), scale))
+        rewards = self.r.copy()
+        rewards[clients] = new_rewards
+        return replace(self, r=rewards, r_unit=self.r_unit.after(np.abs(new_rewards), scale_rule))
 
-    def contexts(self) -> Contexts:
-        """Return the context x(i) of each client, [n_clients, 4], in the order of `FEATURES`.
+    def contexts(self) -> ContextMatrix:
+        """Return the context x(i) of each client, [n_clients, 4], in the order of `FEATURE_NAMES`.
 
         NaN for one not finite.
         """
         is_timed = np.isfinite(self.tau)
-        tau = np.where(is_timed, self.tau, self.tau[is_timed].mean() if is_timed.any() else 0.0) / self.tau_unit.value()
-        X = np.column_stack([self.train.ratio, self.val.ratio, tau, self.r / self.r_unit.value()])
+        scaled_durations = (
+            np.where(is_timed, self.tau, self.tau[is_timed].mean() if is_timed.any() else 0.0) / self.tau_unit.value()
+        )
+        X = np.column_stack([self.train.ratio, self.val.ratio, scaled_durations, self.r / self.r_unit.value()])
         return np.where(np.isfinite(X), X, np.nan)
 
 
-def select_features(X: Contexts, names: Sequence[str], form: str) -> Contexts:
-    """Return the columns of the chosen features, in the order of `names`: unchanged (form="raw") or whitened."""
-    columns = np.ascontiguousarray(X[:, [FEATURES.index(name) for name in names]])  # the memory order after a resume
-    return whiten(columns) if form == "whitened" else columns
+def select_features(X: ContextMatrix, feature_names: Sequence[str], feature_form: str) -> ContextMatrix:
+    """Return the columns of the features `feature_names`, in this order: unchanged (feature_form="raw") or whitened."""
+    columns = np.ascontiguousarray(
+        X[:, [FEATURE_NAMES.index(name) for name in feature_names]]
+    )  # the memory order after a resume
+    return whiten_contexts(columns) if feature_form == "whitened" else columns
 
 
-def whiten(X: Contexts) -> Contexts:
+def whiten_contexts(X: ContextMatrix) -> ContextMatrix:
     """Return contexts with mean 0 and covariance I over the clients that have one, and an intercept, [n, d + 1].
 
         Z = (X - mean) C^-1/2
@@ -147,16 +151,20 @@ def whiten(X: Contexts) -> Contexts:
     ratios are nearly collinear, and without an intercept a draw of theta ranks the clients along one line, in either
     direction. With contexts of size 1 the confidence width gamma_t has the scale that its derivation assumes.
     """
-    valid = find_valid_rows(X)
-    out = np.full((len(X), X.shape[1] + 1), np.nan)
-    if not valid.any():
-        return out
-    centred = X[valid] - X[valid].mean(axis=0)
-    eig, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
-    scale = np.where(eig > MIN_VARIANCE * max(eig.max(), MIN_LOSS), 1 / np.sqrt(np.maximum(eig, MIN_LOSS**2)), 0.0)
-    out[valid, :-1] = centred @ (vectors * scale) @ vectors.T
-    out[valid, -1] = 1.0
-    return out
+    is_valid = find_valid_rows(X)
+    whitened = np.full((len(X), X.shape[1] + 1), np.nan)
+    if not is_valid.any():
+        return whitened
+    centred = X[is_valid] - X[is_valid].mean(axis=0)
+    eigenvalues, eigenvectors = np.linalg.eigh(centred.T @ centred / len(centred))
+    scale = np.where(
+        eigenvalues > MIN_VARIANCE * max(eigenvalues.max(), MIN_LOSS),
+        1 / np.sqrt(np.maximum(eigenvalues, MIN_LOSS**2)),
+        0.0,
+    )
+    whitened[is_valid, :-1] = centred @ (eigenvectors * scale) @ eigenvectors.T
+    whitened[is_valid, -1] = 1.0
+    return whitened
 
 
 @dataclass(frozen=True)
@@ -170,5 +178,5 @@ class PendingRewards:
     """
 
     clients: Ids
-    X: Contexts
+    X: ContextMatrix
     first: bool

@@ -37,5 +37,5 @@ class CPowD(PowerOfChoice):
         super().__post_init__()
         ranges.integer("batch", self.batch, "[1, inf)")
 
-    def options(self, ctx: RoundContext) -> Mapping[str, Any]:
+    def query_options(self, ctx: RoundContext) -> Mapping[str, Any]:
         return {"batch": self.batch, "key": int(ctx.rng.integers(2**62))}

@@ -33,7 +33,7 @@ from fedcohort import ranges
 from fedcohort.selector.base import Selector, draw
 from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-FLOOR = 1e-12  # of the largest weight
+MIN_RELATIVE_WEIGHT = 1e-12  # of the largest weight
 
 
 @dataclass(frozen=True)
@@ -75,22 +75,22 @@ class E3cs(Selector[State]):
         return State(np.zeros(population.n_clients), np.zeros(population.n_clients))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        available, count = ctx.available, len(ctx.available)
-        m, p, gain = min(ctx.cohort, count), np.zeros(ctx.n_clients), np.zeros(ctx.n_clients)
+        available, n_available = ctx.available, len(ctx.available)
+        m, p, log_weight_gains = min(ctx.cohort, n_available), np.zeros(ctx.n_clients), np.zeros(ctx.n_clients)
         quota = 1.0 if self.uniform_from is not None and ctx.round >= self.uniform_from else self.quota
         order_noise = ctx.rng.random(ctx.n_clients)
-        if not count:
-            return Selection(available, probability=p), replace(state, gain=gain)
+        if not n_available:
+            return Selection(available, probability=p), replace(state, gain=log_weight_gains)
         log_weight = state.log_weight[available]
-        w = np.maximum(np.exp(log_weight - log_weight.max()), FLOOR)
-        p[available], is_capped = allocate(w, m, quota * m / count)
-        gain[available] = np.where(is_capped, 0.0, m * (1 - quota) * self.eta / count / p[available])
+        w = np.maximum(np.exp(log_weight - log_weight.max()), MIN_RELATIVE_WEIGHT)
+        p[available], is_capped = capped_probabilities(w, m, quota * m / n_available)
+        log_weight_gains[available] = np.where(is_capped, 0.0, m * (1 - quota) * self.eta / n_available / p[available])
         if self.draw == "multinomial":
             clients = draw(p, available, m, ctx.rng)
         else:
-            line = available[np.argsort(order_noise[available])]
-            clients = np.sort(line[systematic(p[line], m, 1.0 - ctx.rng.random())])
-        return Selection(clients, state.log_weight, probability=p), replace(state, gain=gain)
+            line_order = available[np.argsort(order_noise[available])]
+            clients = np.sort(line_order[draw_systematically(p[line_order], m, 1.0 - ctx.rng.random())])
+        return Selection(clients, state.log_weight, probability=p), replace(state, gain=log_weight_gains)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         log_weight = state.log_weight.copy()
@@ -98,7 +98,7 @@ class E3cs(Selector[State]):
         return None, replace(state, log_weight=log_weight - log_weight.max())
 
 
-def allocate(w: Values, m: int, sigma: float) -> tuple[Values, Bool[np.ndarray, "_n"]]:
+def capped_probabilities(w: Values, m: int, sigma: float) -> tuple[Values, Bool[np.ndarray, "_n"]]:
     """Return the probabilities, which sum to m, and which of them are capped at 1, [n] each.
 
     With the c largest capped, the others share m - c - (n - c) sigma in proportion to w. c is the smallest number for
@@ -112,27 +112,27 @@ def allocate(w: Values, m: int, sigma: float) -> tuple[Values, Bool[np.ndarray, 
     n = len(w)
     if m == n:
         return np.ones(n), np.ones(n, bool)
-    order = np.argsort(-w, kind="stable")
-    c, largest = np.arange(m), w[order[:m]]
-    total = np.cumsum(w[order[::-1]])[::-1][:m]  # sum of the weights from the c-th largest on
-    shared = m - c - (n - c) * sigma
-    n_capped = int(np.argmax(sigma + shared * largest / total <= 1 + 1e-12))
+    weight_order = np.argsort(-w, kind="stable")
+    c, largest_weights = np.arange(m), w[weight_order[:m]]
+    weight_sums = np.cumsum(w[weight_order[::-1]])[::-1][:m]  # sum of the weights from the c-th largest on
+    shared_mass = m - c - (n - c) * sigma
+    n_capped = int(np.argmax(sigma + shared_mass * largest_weights / weight_sums <= 1 + 1e-12))
     is_capped = np.zeros(n, bool)
-    is_capped[order[:n_capped]] = True
-    p = np.where(is_capped, 1.0, sigma + shared[n_capped] * w / total[n_capped])
+    is_capped[weight_order[:n_capped]] = True
+    p = np.where(is_capped, 1.0, sigma + shared_mass[n_capped] * w / weight_sums[n_capped])
     return np.minimum(p, 1.0), is_capped
 
 
-def systematic(p: Values, m: int, start: float) -> Ids:
+def draw_systematically(p: Values, m: int, first_point: float) -> Ids:
     """Return the positions of m clients on a line of lengths p, at the points start, start + 1, ..
 
     Args:
         p: length of each client, at most 1, with the sum m.
         m: number of clients.
-        start: first point, in (0, 1].
+        first_point: first point, in (0, 1].
     """
-    ends = np.cumsum(p)
-    position = np.searchsorted(ends * (m / ends[-1]), start + np.arange(m))
+    segment_ends = np.cumsum(p)
+    positions = np.searchsorted(segment_ends * (m / segment_ends[-1]), first_point + np.arange(m))
     # rounding may select a client of length 1 twice, or go beyond the end of the line
-    position = np.maximum.accumulate(position - np.arange(m)) + np.arange(m)
-    return np.minimum(position, len(p) - m + np.arange(m))
+    positions = np.maximum.accumulate(positions - np.arange(m)) + np.arange(m)
+    return np.minimum(positions, len(p) - m + np.arange(m))

@@ -27,7 +27,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.maths.qcid import Counts, class_imbalances
+from fedcohort.maths.qcid import ClassCounts, class_imbalances
 from fedcohort.selector.base import Selector, draw
 from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -69,33 +69,36 @@ class FedCbs(Selector[State]):
         return State(np.ones(population.n_clients, np.int64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        h = ctx.signals["label_counts"].astype(float)
+        class_counts = ctx.signals["label_counts"].astype(float)
         explore = self.lam * np.sqrt(1.5 * np.log(ctx.round + 1) / state.rounds)
-        exploit = np.maximum(class_imbalances(h), self.eps) ** -self.beta
+        exploit = np.maximum(class_imbalances(class_counts), self.eps) ** -self.beta
         scores = exploit + explore
-        chosen, remaining = draw(scores, ctx.available, min(ctx.cohort, 1), ctx.rng), ctx.available
-        while len(chosen) < min(ctx.cohort, len(ctx.available)):
-            remaining = remaining[remaining != chosen[-1]]
-            chosen = np.append(chosen, draw(self.draw_probabilities(h, chosen, remaining), remaining, 1, ctx.rng))
+        chosen_ids, remaining_ids = draw(scores, ctx.available, min(ctx.cohort, 1), ctx.rng), ctx.available
+        while len(chosen_ids) < min(ctx.cohort, len(ctx.available)):
+            remaining_ids = remaining_ids[remaining_ids != chosen_ids[-1]]
+            chosen_ids = np.append(
+                chosen_ids,
+                draw(self.draw_probabilities(class_counts, chosen_ids, remaining_ids), remaining_ids, 1, ctx.rng),
+            )
         first_draw_probability = np.zeros(ctx.n_clients)
         first_draw_probability[ctx.available] = scores[ctx.available] / max(float(scores[ctx.available].sum()), 1e-300)
         return Selection(
-            np.sort(chosen), scores, {"exploit": exploit, "explore": explore}, first_draw_probability
+            np.sort(chosen_ids), scores, {"exploit": exploit, "explore": explore}, first_draw_probability
         ), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        rounds = state.rounds.copy()
-        rounds[outcome.clients] += 1
-        rounds[outcome.failed] += 1
-        return None, State(rounds)
+        selection_rounds = state.rounds.copy()
+        selection_rounds[outcome.clients] += 1
+        selection_rounds[outcome.failed] += 1
+        return None, State(selection_rounds)
 
-    def draw_probabilities(self, h: Counts, chosen: Ids, remaining: Ids) -> Values:
-        """Return each client's probability to be drawn next, out of `remaining` and after `chosen`, [K].
+    def draw_probabilities(self, class_counts: ClassCounts, chosen_ids: Ids, remaining_ids: Ids) -> Values:
+        """Return each client's probability to be drawn next, out of `remaining_ids` and after `chosen_ids`, [K].
 
         It is computed in logarithms, since eps^-beta_j overflows.
         """
-        imbalances = class_imbalances(h, h[chosen].sum(0))[remaining]
-        log = -self.beta * (len(chosen) + 1) * np.log(np.maximum(imbalances, self.eps))
-        out = np.zeros(len(h))
-        out[remaining] = np.exp(log - log.max())
-        return np.asarray(out / out.sum())
+        imbalances = class_imbalances(class_counts, class_counts[chosen_ids].sum(0))[remaining_ids]
+        log_weights = -self.beta * (len(chosen_ids) + 1) * np.log(np.maximum(imbalances, self.eps))
+        probabilities = np.zeros(len(class_counts))
+        probabilities[remaining_ids] = np.exp(log_weights - log_weights.max())
+        return np.asarray(probabilities / probabilities.sum())

@@ -126,11 +126,11 @@ class FedCor(Selector[State]):
         return Probe("loss", ctx.ready), Probe("shadow_loss", ctx.ready, {"trainers": tuple(trainers.tolist())})
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        state = self._read(state, ctx.round, probes)
+        state = self._store_losses(state, ctx.round, probes)
         if ctx.round <= self.warmup:
             return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)), state
         if state.X is None or "shadow_loss" in probes:
-            state = self._fit(state, ctx)
+            state = self._fit_features(state, ctx)
         return self._choose(state, ctx), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
@@ -145,23 +145,23 @@ class FedCor(Selector[State]):
         """Return whether clients trained a model that is discarded, to measure correlations, before this selection."""
         return round - 1 > self.warmup and (round - 1) % self.interval == 0
 
-    def _read(self, state: State, round: int, probes: Mapping[str, ProbeResult]) -> State:
+    def _store_losses(self, state: State, round: int, probes: Mapping[str, ProbeResult]) -> State:
         """Store the losses that clients answered before this round: of the global model w_t, and of the shadow model.
 
         The losses of w_t complete the loss changes of the previous round.
         """
         if "loss" not in probes:
             return state
-        loss = dense_losses(find_answers(probes, "loss"), len(state.p))
+        current_losses = dense_losses(find_answers(probes, "loss"), len(state.p))
         changes, alpha = {e: dF for e, dF in state.changes.items() if round - e <= self.memory}, state.alpha
         if round <= self.warmup + 1 and state.asked == round - 1 >= 0:
-            changes[round - 1] = loss - state.loss
+            changes[round - 1] = current_losses - state.loss
         if "shadow_loss" in probes:
-            changes[round] = dense_losses(find_answers(probes, "shadow_loss"), len(state.p)) - loss
+            changes[round] = dense_losses(find_answers(probes, "shadow_loss"), len(state.p)) - current_losses
             alpha = np.ones_like(alpha)
-        return replace(state, changes=changes, alpha=alpha, loss=loss, asked=round)
+        return replace(state, changes=changes, alpha=alpha, loss=current_losses, asked=round)
 
-    def _fit(self, state: State, ctx: RoundContext) -> State:
+    def _fit_features(self, state: State, ctx: RoundContext) -> State:
         """Return the state after the Gaussian process is fitted to the clients' loss changes.
 
         New values have the features X, and the scale f and the mean mu where options fit them.
@@ -175,28 +175,30 @@ class FedCor(Selector[State]):
         Y = np.stack(list(state.changes.values()))
         weights = self.gamma ** (ctx.round - np.array(list(state.changes), dtype=np.float64))
         mu = gaussian.weighted_mean(Y, weights) if self.update_mean else state.mu
-        steps = self.first_steps if is_first_fit else self.steps
-        X, f = gaussian.fit_features(self._kernel(), X, state.f, gaussian.Observations(Y, mu, weights), steps)
+        n_steps = self.first_steps if is_first_fit else self.steps
+        X, f = gaussian.fit_features(self._kernel(), X, state.f, gaussian.Observations(Y, mu, weights), n_steps)
         return replace(state, X=X, f=f, mu=mu)
 
     def _kernel(self) -> "Kernel":
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
         if self.kernel == "linear":
-            return gaussian.Linear(NOISE_STD)
-        return gaussian.SquaredExponential(NOISE_STD, self.length)
+            return gaussian.LinearKernel(NOISE_STD)
+        return gaussian.SquaredExponentialKernel(NOISE_STD, self.length)
 
     def _choose(self, state: State, ctx: RoundContext) -> Selection:
         """Return the selection, with each client's discount alpha and place in the order of choice as score terms."""
         if state.X is None:
             raise ValueError("FedCor has not fitted its kernel: let its warm-up rounds pass before it chooses by it")
-        order, all_scores = self.order(self._kernel().covariance(state.X, state.f), state.p, state.alpha, ctx)
+        cohort_order, all_scores = self.order_cohort(
+            self._kernel().covariance(state.X, state.f), state.p, state.alpha, ctx
+        )
         choice_order = np.full(ctx.n_clients, np.nan)
-        choice_order[order] = np.arange(len(order))
+        choice_order[cohort_order] = np.arange(len(cohort_order))
         first_scores = all_scores[0] if all_scores else np.full(ctx.n_clients, np.nan)
-        return Selection(np.sort(order), first_scores, {"discount": state.alpha, "place": choice_order})
+        return Selection(np.sort(cohort_order), first_scores, {"discount": state.alpha, "place": choice_order})
 
-    def order(
+    def order_cohort(
         self, sigma: Float64[np.ndarray, "k k"], p: Values, alpha: Values, ctx: RoundContext
     ) -> tuple[Ids, list[Values]]:
         """Return the cohort in the order of choice, and the scores at each choice, -inf below the smallest variance.
@@ -209,18 +211,22 @@ class FedCor(Selector[State]):
         """
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
-        order, remaining, all_scores = np.empty(0, np.int64), ctx.available, list[Values]()
-        for _ in range(min(ctx.cohort, len(remaining))):
+        cohort_order, remaining_ids, all_scores = np.empty(0, np.int64), ctx.available, list[Values]()
+        for _ in range(min(ctx.cohort, len(remaining_ids))):
             variance = np.diag(sigma)
             is_varying = variance >= MIN_VARIANCE
             score = np.where(is_varying, alpha * (p @ sigma) / np.sqrt(np.where(is_varying, variance, 1.0)), -np.inf)
-            (k,) = top(score, remaining, 1, ctx.rng, self.tie)
-            order, remaining, all_scores = np.append(order, k), remaining[remaining != k], [*all_scores, score]
+            (k,) = top(score, remaining_ids, 1, ctx.rng, self.tie)
+            cohort_order, remaining_ids, all_scores = (
+                np.append(cohort_order, k),
+                remaining_ids[remaining_ids != k],
+                [*all_scores, score],
+            )
             sigma = gaussian.condition_covariance(sigma, int(k)) if is_varying[k] else sigma
-        return order, all_scores
+        return cohort_order, all_scores
 
 
-def dense_losses(answer: ProbeResult, n_clients: int) -> Values:
+def dense_losses(answers: ProbeResult, n_clients: int) -> Values:
     """Return the loss that each client answered, in nats, [n_clients]; NaN without an answer of size below 1e12."""
-    loss = answer.dense(n_clients)
-    return np.where(np.abs(loss) < MAX_LOSS, loss, np.nan)
+    losses = answers.dense(n_clients)
+    return np.where(np.abs(losses) < MAX_LOSS, losses, np.nan)

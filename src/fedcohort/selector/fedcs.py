@@ -68,10 +68,10 @@ class FedCs(StatelessSelector):
     ) -> tuple[Selection, Stateless]:
         job_s, up_s, down_s = (ctx.signals[name] for name in ("expected_s", "expected_up_s", "expected_down_s"))
         round_s = self.limit * (float(job_s.mean()) if self.limit_in == "jobs" else 1.0)
-        candidates = draw_successively(np.ones(ctx.n_clients), ctx.available, self.shortlist(ctx.cohort), ctx.rng)
+        candidate_ids = draw_successively(np.ones(ctx.n_clients), ctx.available, self.shortlist(ctx.cohort), ctx.rng)
         compute_s = np.maximum(job_s - up_s - down_s, 0.0)
-        order = plan_round(down_s[candidates], compute_s[candidates], up_s[candidates], round_s)
-        return Selection(np.sort(candidates[order[: ctx.cohort]])), state
+        upload_order = plan_round(down_s[candidate_ids], compute_s[candidate_ids], up_s[candidate_ids], round_s)
+        return Selection(np.sort(candidate_ids[upload_order[: ctx.cohort]])), state
 
 
 def plan_round(down_s: Values, compute_s: Values, up_s: Values, round_s: float) -> Ids:
@@ -85,18 +85,21 @@ def plan_round(down_s: Values, compute_s: Values, up_s: Values, round_s: float) 
         up_s: seconds of its upload, [n].
         round_s: T_round in seconds.
     """
-    order, broadcast_s, theta, remaining = list[int](), 0.0, 0.0, np.arange(len(down_s))
-    while len(remaining):
-        delay_s = up_s[remaining] + np.maximum(0.0, compute_s[remaining] - theta)
-        cost_s = np.maximum(down_s[remaining] - broadcast_s, 0.0) + delay_s
-        cheapest = int(np.argmin(cost_s))
-        client = int(remaining[cheapest])
-        is_late = broadcast_s + theta + cost_s[cheapest] >= round_s
-        if is_late and order:
+    upload_order, broadcast_s, uploads_end_s, remaining_rows = list[int](), 0.0, 0.0, np.arange(len(down_s))
+    while len(remaining_rows):
+        delay_s = up_s[remaining_rows] + np.maximum(0.0, compute_s[remaining_rows] - uploads_end_s)
+        cost_s = np.maximum(down_s[remaining_rows] - broadcast_s, 0.0) + delay_s
+        cheapest_row = int(np.argmin(cost_s))
+        client = int(remaining_rows[cheapest_row])
+        is_late = broadcast_s + uploads_end_s + cost_s[cheapest_row] >= round_s
+        if is_late and upload_order:
             break
-        order.append(client)
+        upload_order.append(client)
         if is_late:
             break
-        broadcast_s, theta = max(broadcast_s, float(down_s[client])), theta + float(delay_s[cheapest])
-        remaining = np.delete(remaining, cheapest)
-    return np.array(order, dtype=np.int64)
+        broadcast_s, uploads_end_s = (
+            max(broadcast_s, float(down_s[client])),
+            uploads_end_s + float(delay_s[cheapest_row]),
+        )
+        remaining_rows = np.delete(remaining_rows, cheapest_row)
+    return np.array(upload_order, dtype=np.int64)

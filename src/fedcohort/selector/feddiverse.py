@@ -31,8 +31,7 @@ Departures from the paper:
 - source=known_dht (Table IV) uses the true triplets, and is charged for the matrices that they follow from.
 - source=known_matrix draws without replacement in proportion to w = argmin Var(sum_k w_k N^k), w >= 0, sum w = 1. The
   last constraint is not printed, but w = 0 is optimal without it. Clients of weight zero fill the cohort.
-- A client that failed three times in a row is withheld for some rounds (`round/backoff.py`), as k_c and k_r are often
-  the same clients.
+- A client that failed three times in a row is withheld for some rounds (`round/backoff.py`): k_c and k_r rarely change.
 
 A selection's probability is that of its first draw. Its part `role` is 0 for a k_p, 1 for a k_c and 2 for a k_r.
 """
@@ -56,7 +55,7 @@ log = logging.getLogger("fedcohort")
 
 Triplets = Float64[np.ndarray, "clients 3"]
 DRAW_ORDER = (2, 0, 1)  # SC, CI, AI
-ZERO = 1e-12
+MIN_SUM = 1e-12
 MIN_COMPONENT = 1e-9  # smaller components count as 0
 MIN_WEIGHT = 1e-9  # smaller weights of known_matrix count as 0
 
@@ -149,58 +148,62 @@ class FedDiverse(Selector[State]):
         if self.source == "known_matrix":
             return Selection(draw(state.weight, ctx.available, ctx.cohort, ctx.rng), state.weight), state
         turn = state.turn if self.persist_rotation else 0
-        finite = np.isfinite(state.delta).all(1)
-        delta = np.where(finite[:, None], state.delta, 0.0)
-        order = self.order(delta, finite, ctx, turn)
+        is_known = np.isfinite(state.delta).all(1)
+        delta = np.where(is_known[:, None], state.delta, 0.0)
+        cohort_order = self.order_cohort(delta, is_known, ctx, turn)
         role = np.full(ctx.n_clients, np.nan)
-        role[order] = np.arange(len(order)) % 3
-        first = DRAW_ORDER[turn % 3]
+        role[cohort_order] = np.arange(len(cohort_order)) % 3
+        column = DRAW_ORDER[turn % 3]
         selection = Selection(
-            np.sort(np.array(order, dtype=np.int64)),
-            scores=state.delta[:, first],
+            np.sort(np.array(cohort_order, dtype=np.int64)),
+            scores=state.delta[:, column],
             score_terms=dict(zip(skew.COMPONENTS, state.delta.T, strict=True)) | {"role": role},
-            probability=draw_probabilities(delta[:, first], finite, ctx.available)
-            if order
+            probability=draw_probabilities(delta[:, column], is_known, ctx.available)
+            if cohort_order
             else np.zeros(ctx.n_clients),
         )
-        return selection, replace(state, turn=state.turn + -(-len(order) // 3))
+        return selection, replace(state, turn=state.turn + -(-len(cohort_order) // 3))
 
-    def order(self, delta: Triplets, finite: Bool[np.ndarray, "_n"], ctx: RoundContext, turn: int) -> list[int]:
+    def order_cohort(
+        self, delta: Triplets, is_known: Bool[np.ndarray, "_n"], ctx: RoundContext, turn: int
+    ) -> list[int]:
         """Return the cohort in the order of choice: k_p, k_c, k_r, k_p, ...
 
         Args:
             delta: triplets, [n_clients, 3], zero where unknown.
-            finite: whether each client's triplet is known, bool [n_clients].
+            is_known: whether each client's triplet is known, bool [n_clients].
             ctx: the round's context.
             turn: index of the component of the first draw in `DRAW_ORDER`, modulo 3.
         """
-        D = normalise(delta)
-        chosen: list[int] = []
-        remaining = ctx.available
-        while len(chosen) < ctx.cohort and len(remaining):
-            step = len(chosen) % 3
-            if step == 0:
-                k = draw_one(draw_probabilities(delta[:, DRAW_ORDER[turn % 3]], finite, remaining), ctx.rng.random())
+        D = normalise_triplets(delta)
+        chosen_ids: list[int] = []
+        ids_left = ctx.available
+        while len(chosen_ids) < ctx.cohort and len(ids_left):
+            position = len(chosen_ids) % 3
+            if position == 0:
+                k = draw_one_client(
+                    draw_probabilities(delta[:, DRAW_ORDER[turn % 3]], is_known, ids_left), ctx.rng.random()
+                )
                 turn += 1
             else:
-                p, c = chosen[-1 - (step - 1)], chosen[-1]
-                scores = -(D @ D[p]) if step == 1 else self._cross_scores(D @ np.cross(D[p], D[c]))
-                k = int(top(np.where(finite, scores, -np.inf), remaining, 1, ctx.rng, self.tie)[0])
-            chosen.append(k)
-            remaining = remaining[remaining != k]
-        return chosen
+                p, c = chosen_ids[-1 - (position - 1)], chosen_ids[-1]
+                scores = -(D @ D[p]) if position == 1 else self._cross_scores(D @ np.cross(D[p], D[c]))
+                k = int(top(np.where(is_known, scores, -np.inf), ids_left, 1, ctx.rng, self.tie)[0])
+            chosen_ids.append(k)
+            ids_left = ids_left[ids_left != k]
+        return chosen_ids
 
     def _cross_scores(self, cross_products: Values) -> Values:
         """Return scores by products with the cross product [n_clients]: absolute values with cross=abs."""
         return np.abs(cross_products) if self.cross == "abs" else cross_products
 
-    def _store_triplets(self, state: State, answer: ProbeResult) -> State:
+    def _store_triplets(self, state: State, answers: ProbeResult) -> State:
         """Return the state with the heterogeneity triplets that queried clients have answered."""
-        delta, asked = state.delta.copy(), state.asked.copy()
-        is_finite = np.isfinite(answer.values).all(1)
-        delta[answer.clients[is_finite]] = np.clip(answer.values[is_finite], 0.0, 1.0)
-        asked[answer.clients] = True
-        return replace(state, delta=delta, asked=asked)
+        delta, is_queried = state.delta.copy(), state.asked.copy()
+        is_finite = np.isfinite(answers.values).all(1)
+        delta[answers.clients[is_finite]] = np.clip(answers.values[is_finite], 0.0, 1.0)
+        is_queried[answers.clients] = True
+        return replace(state, delta=delta, asked=is_queried)
 
 
 def is_uninformative(delta: Triplets) -> Bool[np.ndarray, "clients"]:
@@ -210,39 +213,38 @@ def is_uninformative(delta: Triplets) -> Bool[np.ndarray, "clients"]:
 
 def _warn_if_uninformative(delta: Triplets) -> None:
     """Log a warning if more than half of the clients' triplets hold no information on attributes."""
-    finite = delta[np.isfinite(delta).all(1)]
-    uninformative = int(is_uninformative(finite).sum())
-    if 2 * uninformative > len(finite):
+    known_triplets = delta[np.isfinite(delta).all(1)]
+    n_uninformative = int(is_uninformative(known_triplets).sum())
+    if 2 * n_uninformative > len(known_triplets):
         log.warning(
             "selector=feddiverse: the estimates of %d of %d clients hold no information on attributes "
             "(AI = 1, SC = 0): it chooses by class imbalance only, and needs more samples per client or fewer classes",
-            uninformative,
-            len(finite),
+            n_uninformative,
+            len(known_triplets),
         )
 
 
-def normalise(delta: Triplets) -> Triplets:
+def normalise_triplets(delta: Triplets) -> Triplets:
     """Return each client's triplet divided by its own sum, [n, 3]; thirds where the sum is zero."""
-    total = delta.sum(1, keepdims=True)
-    return np.where(total > ZERO, delta / np.where(total > ZERO, total, 1.0), 1 / 3)
+    triplet_sums = delta.sum(1, keepdims=True)
+    return np.where(triplet_sums > MIN_SUM, delta / np.where(triplet_sums > MIN_SUM, triplet_sums, 1.0), 1 / 3)
 
 
-def draw_probabilities(weights: Values, finite: Bool[np.ndarray, "_n"], remaining: Ids) -> Values:
-    """Return each client's probability to be drawn out of `remaining` in proportion to `weights`, [K].
+def draw_probabilities(weights: Values, is_known: Bool[np.ndarray, "_n"], ids_left: Ids) -> Values:
+    """Return each client's probability to be drawn out of `ids_left` in proportion to `weights`, [K].
 
-    Where all weights are zero, the clients with a known triplet have equal probabilities; where none is known, all
-    have.
+    Where all weights are zero, the clients with a known triplet have equal probabilities, or all if none is known.
     """
-    w = weights[remaining]
-    if w.sum() < ZERO:
-        w = finite[remaining].astype(np.float64) if finite[remaining].any() else np.ones(len(remaining))
-    out = np.zeros(len(weights))
-    out[remaining] = w / w.sum()
-    return out
+    shares = weights[ids_left]
+    if shares.sum() < MIN_SUM:
+        shares = is_known[ids_left].astype(np.float64) if is_known[ids_left].any() else np.ones(len(ids_left))
+    probabilities = np.zeros(len(weights))
+    probabilities[ids_left] = shares / shares.sum()
+    return probabilities
 
 
-def draw_one(probability: Values, u: float) -> int:
+def draw_one_client(probability: Values, uniform_draw: float) -> int:
     """Return the client at which the running sum of `probability` [K] exceeds u in [0, 1)."""
-    running = np.cumsum(probability)
-    last = np.flatnonzero(probability)[-1]  # u times the total may round up to the total
-    return int(min(np.searchsorted(running, u * running[-1], side="right"), last))
+    cumulative = np.cumsum(probability)
+    last_client = np.flatnonzero(probability)[-1]  # u times the total may round up to the total
+    return int(min(np.searchsorted(cumulative, uniform_draw * cumulative[-1], side="right"), last_client))

@@ -109,9 +109,9 @@ class FedPns(Selector[State]):
         """
         return None if run.max_arrivals is None else self._min_aggregated(run.max_arrivals) < run.max_arrivals
 
-    def _min_aggregated(self, arrived: int) -> int:
-        """Return the least number of updates that are aggregated out of `arrived`: keep x arrived, rounded up."""
-        return math.ceil(self.keep * arrived - 1e-9)
+    def _min_aggregated(self, n_arrived: int) -> int:
+        """Return the least number of updates that are aggregated out of `n_arrived`: keep x arrived, rounded up."""
+        return math.ceil(self.keep * n_arrived - 1e-9)
 
     def init(self, population: Population) -> State:
         K = population.n_clients
@@ -129,55 +129,55 @@ class FedPns(Selector[State]):
         rows = np.argsort(outcome.clients)  # ties go by id, whatever the order of arrival
         rows = rows[np.isfinite(np.diag(H))[rows]]
         min_kept = self._min_aggregated(len(outcome.clients))
-        is_loss_higher = self._check(outcome, rows) if self.loss_check else None
-        labels, out = find_opposing(
+        is_loss_higher = self._compare_losses(outcome, rows) if self.loss_check else None
+        labelled_rows, excluded_rows = find_opposing(
             divide_by_largest(H[np.ix_(rows, rows)]), min_kept - (len(outcome.clients) - len(rows)), is_loss_higher
         )
-        selected, labelled = state.selected.copy(), state.labelled.copy()
-        selected[outcome.clients] += 1
-        new_labels = outcome.clients[rows[labels]]
-        labelled[new_labels] += 1
-        prob = self.update_probabilities(state.prob, new_labels, labelled[new_labels] / selected[new_labels])
-        next_state = State(prob, selected, labelled)
+        rounds_arrived, rounds_labelled = state.selected.copy(), state.labelled.copy()
+        rounds_arrived[outcome.clients] += 1
+        new_ids = outcome.clients[rows[labelled_rows]]
+        rounds_labelled[new_ids] += 1
+        prob = self.update_probabilities(state.prob, new_ids, rounds_labelled[new_ids] / rounds_arrived[new_ids])
+        next_state = State(prob, rounds_arrived, rounds_labelled)
         is_aggregated = np.ones(len(outcome.clients), bool)
-        is_aggregated[rows[out]] = False
-        return (Advice(keep=is_aggregated) if len(out) else None), next_state
+        is_aggregated[rows[excluded_rows]] = False
+        return (Advice(keep=is_aggregated) if len(excluded_rows) else None), next_state
 
-    def _check(self, outcome: RoundOutcome, rows: Ids) -> Callable[[Ids, Ids], bool]:
+    def _compare_losses(self, outcome: RoundOutcome, positions: Ids) -> Callable[[Ids, Ids], bool]:
         """Return a function of two groups of updates: whether the second group's mean has the higher server loss.
 
         Args:
             outcome: the round, with the signal server_loss.
-            rows: positions in `outcome.clients` that the groups refer to.
+            positions: positions in `outcome.clients` that the groups refer to.
         """
-        trial = outcome.signals["server_loss"]
+        server_loss = outcome.signals["server_loss"]
 
         def loss(group: Ids) -> float:
             weights = np.zeros(len(outcome.clients))
-            weights[rows[group]] = 1 / len(group)
-            value = float(trial(weights))
-            return value if math.isfinite(value) else math.inf
+            weights[positions[group]] = 1 / len(group)
+            mean_loss = float(server_loss(weights))
+            return mean_loss if math.isfinite(mean_loss) else math.inf
 
         return lambda members, remaining_members: loss(members) < loss(remaining_members)
 
-    def update_probabilities(self, prob: Values, labelled: Ids, ratio: Values) -> Values:
+    def update_probabilities(self, prob: Values, labelled_ids: Ids, label_ratios: Values) -> Values:
         """Return the selection probability of each client after a round, [K].
 
         Args:
             prob: the probabilities before it, [K].
-            labelled: ids of the clients labelled in this round.
-            ratio: ratio of rounds labelled to rounds arrived, for these clients.
+            labelled_ids: ids of the clients labelled in this round.
+            label_ratios: ratio of rounds labelled to rounds arrived, for these clients.
         """
         is_unlabelled = np.ones(len(prob), bool)
-        is_unlabelled[labelled] = False
-        if not len(labelled) or not is_unlabelled.any():
+        is_unlabelled[labelled_ids] = False
+        if not len(labelled_ids) or not is_unlabelled.any():
             return prob
-        loss = prob[labelled] * np.minimum((ratio + self.beta) ** self.alpha, 1.0)
-        out = prob.copy()
-        out[labelled] -= loss
-        out[is_unlabelled] += loss.sum() / is_unlabelled.sum()
-        out = np.maximum(out, MIN_PROBABILITY)
-        return np.asarray(out / out.sum())
+        lost_probs = prob[labelled_ids] * np.minimum((label_ratios + self.beta) ** self.alpha, 1.0)
+        next_probs = prob.copy()
+        next_probs[labelled_ids] -= lost_probs
+        next_probs[is_unlabelled] += lost_probs.sum() / is_unlabelled.sum()
+        next_probs = np.maximum(next_probs, MIN_PROBABILITY)
+        return np.asarray(next_probs / next_probs.sum())
 
 
 def products_per_step(products: Gram, steps: Values) -> Gram:
@@ -189,18 +189,18 @@ def products_per_step(products: Gram, steps: Values) -> Gram:
         products: inner products of the updates, [m, m].
         steps: local steps of each client, [m].
     """
-    s = np.where(np.isfinite(steps) & (steps > 1), steps, 1.0)
-    H: Gram = products / s[:, None] / s
+    steps_or_one = np.where(np.isfinite(steps) & (steps > 1), steps, 1.0)
+    H: Gram = products / steps_or_one[:, None] / steps_or_one
     return H
 
 
 def divide_by_largest(H: Gram) -> Gram:
     """Return H over its largest entry, which is on the diagonal, so that no sum of entries overflows."""
-    size = float(np.diag(H).max(initial=0.0))
-    return H / size if size > 0 else H
+    largest = float(np.diag(H).max(initial=0.0))
+    return H / largest if largest > 0 else H
 
 
-def agreement(H: Gram, members: Ids) -> float:
+def gradient_agreement(H: Gram, members: Ids) -> float:
     """Return the agreement E(A) = |A| ||mean of A||^2 of a group A of gradients; 0 for an empty group.
 
     Args:
@@ -217,9 +217,9 @@ def agreements_after_removal(H: Gram, members: Ids) -> Values:
         H: inner products of all gradients, [m, m].
         members: rows of H that belong to A, at least two.
     """
-    block = H[np.ix_(members, members)]
-    remaining_members: Values = (block.sum() - 2 * block.sum(1) + np.diag(block)) / (len(members) - 1)
-    return remaining_members
+    products = H[np.ix_(members, members)]
+    agreements: Values = (products.sum() - 2 * products.sum(1) + np.diag(products)) / (len(members) - 1)
+    return agreements
 
 
 def find_opposing(H: Gram, min_kept: int, is_loss_higher: Callable[[Ids, Ids], bool] | None = None) -> tuple[Ids, Ids]:
@@ -231,16 +231,16 @@ def find_opposing(H: Gram, min_kept: int, is_loss_higher: Callable[[Ids, Ids], b
         is_loss_higher: returns for A and A - k whether the loss is higher without k. Then k is labelled but kept,
             and the search ends.
     """
-    members, out = np.arange(len(H)), list[int]()
+    members, removed_rows = np.arange(len(H)), list[int]()
     while len(members) > max(min_kept, 1):
-        current_agreement, reduced_agreements = agreement(H, members), agreements_after_removal(H, members)
-        best = float(reduced_agreements.max())
-        if best <= current_agreement + TIE_TOLERANCE * max(abs(current_agreement), abs(best)):
+        current_agreement, reduced_agreements = gradient_agreement(H, members), agreements_after_removal(H, members)
+        highest = float(reduced_agreements.max())
+        if highest <= current_agreement + TIE_TOLERANCE * max(abs(current_agreement), abs(highest)):
             break
-        best_position = int(np.flatnonzero(reduced_agreements >= best - TIE_TOLERANCE * abs(best))[0])
+        best_position = int(np.flatnonzero(reduced_agreements >= highest - TIE_TOLERANCE * abs(highest))[0])
         k, remaining_members = int(members[best_position]), np.delete(members, best_position)
         if is_loss_higher is not None and is_loss_higher(members, remaining_members):
-            return np.array([*out, k], dtype=np.int64), np.array(out, dtype=np.int64)
-        out.append(k)
+            return np.array([*removed_rows, k], dtype=np.int64), np.array(removed_rows, dtype=np.int64)
+        removed_rows.append(k)
         members = remaining_members
-    return np.array(out, dtype=np.int64), np.array(out, dtype=np.int64)
+    return np.array(removed_rows, dtype=np.int64), np.array(removed_rows, dtype=np.int64)

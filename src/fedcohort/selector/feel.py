@@ -103,78 +103,81 @@ class Feel(Selector[State]):
         return (Probe("grad_norm", ctx.available),) if self.importance == "grad" else ()
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        available, n = ctx.available, ctx.signals["n_train"].astype(float)
-        norm = (
+        available, n_train = ctx.available, ctx.signals["n_train"].astype(float)
+        gradient_norms = (
             find_answers(probes, "grad_norm").dense(ctx.n_clients)
             if self.importance == "grad"
             else fill_missing_norms(state.norm)
         )
-        w = n / max(n[available].sum(), 1.0)
+        w = n_train / max(n_train[available].sum(), 1.0)
         a, T, q = (np.full(ctx.n_clients, np.nan) for _ in range(3))
         seconds = ctx.signals["expected_s"][available]
         T[available] = relative_durations(seconds)
-        a[available] = normalise_importance(w[available] * norm[available])
+        a[available] = normalise_importance(w[available] * gradient_norms[available])
         q[available] = sampling_probabilities(a[available], T[available], self.rho)
-        order, draw_probabilities = self._draw(a, T, q, ctx)
+        draw_order, draw_probabilities = self._draw_cohort(a, T, q, ctx)
         weights = np.zeros(ctx.n_clients)
-        weights[order] = des_raj_coefficients(w[order], draw_probabilities)
-        terms = {"importance": a, "latency": T}
-        return Selection(np.sort(order), q, terms, q), replace(state, weights=weights)
+        weights[draw_order] = des_raj_coefficients(w[draw_order], draw_probabilities)
+        score_terms = {"importance": a, "latency": T}
+        return Selection(np.sort(draw_order), q, score_terms, q), replace(state, weights=weights)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
-        norm = state.norm
+        update_norms = state.norm
         if self.importance == "update_lag":
-            norm = norm.copy()
-            norm[outcome.clients] = outcome.signals["update_norm"]
-        state = replace(state, norm=norm)
+            update_norms = update_norms.copy()
+            update_norms[outcome.clients] = outcome.signals["update_norm"]
+        state = replace(state, norm=update_norms)
         weights = state.weights[outcome.clients]
         if self.agg == "fedavg" or not weights.any():
             return None, state
         return Advice(weights=weights * (state.weights.sum() / weights.sum()), absolute=True), state
 
-    def _draw(self, a: Values, T: Values, q: Values, ctx: RoundContext) -> tuple[Ids, Values]:
+    def _draw_cohort(self, a: Values, T: Values, q: Values, ctx: RoundContext) -> tuple[Ids, Values]:
         """Return the drawn clients in the order of drawing, and the probability of each at its own draw, [m] both."""
         m = min(ctx.cohort, len(ctx.available))
         if self.redraw == "renormalise":
-            order = draw_successively(q, ctx.available, m, ctx.rng)
+            draw_order = draw_successively(q, ctx.available, m, ctx.rng)
             undrawn_mass = (
-                float(q[np.setdiff1d(ctx.available, order, assume_unique=True)].sum()) + np.cumsum(q[order][::-1])[::-1]
+                float(q[np.setdiff1d(ctx.available, draw_order, assume_unique=True)].sum())
+                + np.cumsum(q[draw_order][::-1])[::-1]
             )
-            return order, q[order] / undrawn_mass
-        order, draw_probabilities, undrawn_ids = np.empty(0, np.int64), np.empty(0), ctx.available
+            return draw_order, q[draw_order] / undrawn_mass
+        draw_order, draw_probabilities, undrawn_ids = np.empty(0, np.int64), np.empty(0), ctx.available
         for _ in range(m):
             q = np.zeros(ctx.n_clients)
             q[undrawn_ids] = sampling_probabilities(
                 normalise_importance(a[undrawn_ids]), relative_durations(T[undrawn_ids]), self.rho
             )
             client = draw(q, undrawn_ids, 1, ctx.rng)
-            order, draw_probabilities, undrawn_ids = (
-                np.append(order, client),
+            draw_order, draw_probabilities, undrawn_ids = (
+                np.append(draw_order, client),
                 np.append(draw_probabilities, q[client]),
                 undrawn_ids[undrawn_ids != client],
             )
-        return order, draw_probabilities
+        return draw_order, draw_probabilities
 
 
-def fill_missing_norms(norm: Values) -> Values:
+def fill_missing_norms(norms: Values) -> Values:
     """Return the norms, with their mean for clients without a finite one; ones where there is none at all, [K]."""
-    finite = np.isfinite(norm)
-    largest = norm[finite].max(initial=0.0)
-    if not largest > 0:
-        return np.ones(len(norm))
-    return np.where(finite, norm, largest * (norm[finite] / largest).mean())  # a plain sum could overflow
+    is_finite = np.isfinite(norms)
+    largest_norm = norms[is_finite].max(initial=0.0)
+    if not largest_norm > 0:
+        return np.ones(len(norms))
+    return np.where(
+        is_finite, norms, largest_norm * (norms[is_finite] / largest_norm).mean()
+    )  # a plain sum could overflow
 
 
-def normalise_importance(raw: Values) -> Values:
+def normalise_importance(importances: Values) -> Values:
     """Return the importances over their sum, each at least 1e-12 of the largest, [n].
 
     All are equal where none is positive and finite.
     """
-    valid = np.isfinite(raw) & (raw > 0)
-    if not valid.any():
-        return np.full(len(raw), 1 / max(len(raw), 1))
-    relative = np.maximum(np.where(valid, raw, 0.0) / raw[valid].max(), MIN_IMPORTANCE)
-    return np.asarray(relative / relative.sum())
+    is_valid = np.isfinite(importances) & (importances > 0)
+    if not is_valid.any():
+        return np.full(len(importances), 1 / max(len(importances), 1))
+    relative_sizes = np.maximum(np.where(is_valid, importances, 0.0) / importances[is_valid].max(), MIN_IMPORTANCE)
+    return np.asarray(relative_sizes / relative_sizes.sum())
 
 
 def relative_durations(seconds: Values) -> Values:
@@ -203,15 +206,15 @@ def _solve_normalisation(a: Values, T: Values, rho: float) -> float:
     lower bound:  (1 - rho) a_j^2 with j the fastest client, whose q_j alone would be 1 there
     upper bound:  (1 - rho) (sum a)^2, the value of s where all T are equal
     """
-    low, high = (1 - rho) * float(a[np.argmin(T)]) ** 2, (1 - rho) * float(a.sum()) ** 2
-    cost = _latency_costs(T, rho)
+    lower_s, upper_s = (1 - rho) * float(a[np.argmin(T)]) ** 2, (1 - rho) * float(a.sum()) ** 2
+    latency_costs = _latency_costs(T, rho)
     for _ in range(200):
-        midpoint = (low + high) / 2
-        total = float(_unnormalised_probabilities(a, cost, rho, midpoint).sum())
-        if abs(total - 1) < 1e-12:
+        middle_s = (lower_s + upper_s) / 2
+        probability_sum = float(_unnormalised_probabilities(a, latency_costs, rho, middle_s).sum())
+        if abs(probability_sum - 1) < 1e-12:
             break
-        low, high = (midpoint, high) if total > 1 else (low, midpoint)
-    return (low + high) / 2
+        lower_s, upper_s = (middle_s, upper_s) if probability_sum > 1 else (lower_s, middle_s)
+    return (lower_s + upper_s) / 2
 
 
 def _latency_costs(T: Values, rho: float) -> Values:
@@ -220,16 +223,16 @@ def _latency_costs(T: Values, rho: float) -> Values:
     return cost
 
 
-def _unnormalised_probabilities(a: Values, cost: Values, rho: float, s: float) -> Values:
+def _unnormalised_probabilities(a: Values, latency_costs: Values, rho: float, s: float) -> Values:
     """Return the probability of each client before normalisation, a sqrt((1 - rho) / (cost + s)), [n].
 
     Args:
         a: importance of each client, [n].
-        cost: term of latency in the denominator (`_latency_costs`), [n].
+        latency_costs: term of latency in the denominator (`_latency_costs`), [n].
         rho: weight of latency against importance.
         s: lambda + rho min T, which normalises the probabilities.
     """
-    q = cost + s
+    q = latency_costs + s
     np.divide(1 - rho, q, out=q)
     np.sqrt(q, out=q)
     q *= a

@@ -39,12 +39,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.bandit import ridge
-from fedcohort.bandit.contextual import Bandit, Belief, Calibrated, LinUCB, Neural, Restless, Thompson
+from fedcohort.bandit import contextual, ridge
 from fedcohort.component import Requirement
 from fedcohort.selector import contexts, rewards
 from fedcohort.selector.base import Selector, describe_full_first_round, find_answers, top
-from fedcohort.selector.contexts import FEATURES, Contexts, Measurements, PendingRewards
+from fedcohort.selector.contexts import FEATURE_NAMES, ContextMatrix, Measurements, PendingRewards
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 SAME_ROBUST_LOSS = Requirement(
@@ -69,11 +68,11 @@ class State:
         pending: rows whose rewards are not known yet.
     """
 
-    posterior: Belief
+    posterior: contextual.BanditBelief
     known: Measurements
     loss: Values
     gain: Values
-    X: Contexts
+    X: ContextMatrix
     p: Values
     round_tau: float = float("nan")
     server_loss: float = float("nan")
@@ -121,7 +120,7 @@ class Flash(Selector[State]):
         ranges.flag("skip_first_update", self.skip_first_update)
         ranges.number("delta", self.delta, "(0, 1)")
         ranges.number("A", self.A, "(-inf, 0)")
-        ranges.words("features", self.features, *FEATURES)
+        ranges.words("features", self.features, *FEATURE_NAMES)
         ranges.choice("form", self.form, "raw", "whitened")
         ranges.choice("gamma_dim", self.gamma_dim, "kept", "fixed4")
         ranges.choice("bandit", self.bandit, "thompson", "linucb", "neural", "restless", "calibrated")
@@ -135,40 +134,40 @@ class Flash(Selector[State]):
 
     @property
     def needs(self) -> frozenset[str]:
-        val = {"val_loss"} if "val_ratio" in self.features else set()
-        robust = {"robust_loss"} if self.reward != "progress" or "train_ratio" in self.features else set()
-        return frozenset({"duration"} | robust | val | rewards.SIGNALS_OF_REWARD[self.reward])
+        val_signals = {"val_loss"} if "val_ratio" in self.features else set()
+        robust_signals = {"robust_loss"} if self.reward != "progress" or "train_ratio" in self.features else set()
+        return frozenset({"duration"} | robust_signals | val_signals | rewards.SIGNALS_OF_REWARD[self.reward])
 
     @property
     def robust_loss(self) -> Mapping[str, float]:
         return {"alpha": self.alpha, "beta": self.beta, "A": self.A} if "robust_loss" in self.needs else {}
 
     def notices(self, choice: str) -> Sequence[str]:
-        name = f"selector={choice} replaces a paper whose text was not available: do not report it under its name"
-        return (describe_full_first_round(choice), *((name,) if self.bandit in ("neural", "restless") else ()))
+        notice = f"selector={choice} replaces a paper whose text was not available: do not report it under its name"
+        return (describe_full_first_round(choice), *((notice,) if self.bandit in ("neural", "restless") else ()))
 
     @property
     def used_features(self) -> tuple[str, ...]:
-        """Return the names of the context's features in use, in the order of `FEATURES`."""
-        return tuple(name for name in FEATURES if name in self.features)
+        """Return the names of the context's features in use, in the order of `FEATURE_NAMES`."""
+        return tuple(name for name in FEATURE_NAMES if name in self.features)
 
     @property
-    def estimator(self) -> Bandit[Any]:
-        estimators: dict[str, Bandit[Any]] = {
-            "thompson": Thompson(self.lam),
-            "linucb": LinUCB(self.lam),
-            "neural": Neural(self.lam, self.gamma_scale, self.pairs, self.fit_steps, self.fit_lr),
-            "restless": Restless(self.lam, self.states, self.explore),
-            "calibrated": Calibrated(self.lam, self.gamma_scale),
+    def chosen_bandit(self) -> contextual.Bandit[Any]:
+        bandits: dict[str, contextual.Bandit[Any]] = {
+            "thompson": contextual.Thompson(self.lam),
+            "linucb": contextual.LinUCB(self.lam),
+            "neural": contextual.NeuralBandit(self.lam, self.gamma_scale, self.pairs, self.fit_steps, self.fit_lr),
+            "restless": contextual.RestlessBandit(self.lam, self.states, self.explore),
+            "calibrated": contextual.CalibratedThompson(self.lam, self.gamma_scale),
         }
-        return estimators[self.bandit]
+        return bandits[self.bandit]
 
     def init(self, population: Population) -> State:
         K = population.n_clients
         n = population.signals["n_train"].astype(float) if self.reward == "global" else np.ones(K)
-        measurements, missing = Measurements.initial(K), np.full(K, np.nan)
+        measurements, unknown_values = Measurements.initial(K), np.full(K, np.nan)
         X, p = contexts.select_features(measurements.contexts(), self.used_features, self.form), n / max(n.sum(), 1.0)
-        return State(self.estimator.prior(X.shape[1], None), measurements, missing, missing, X, p)
+        return State(self.chosen_bandit.prior(X.shape[1], None), measurements, unknown_values, unknown_values, X, p)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         queries: tuple[tuple[str, Mapping[str, float]], ...] = (("robust_loss", self.robust_loss), ("val_loss", {}))
@@ -182,41 +181,42 @@ class Flash(Selector[State]):
         if self.context == "fresh" and probes:  # empty where no client is available
             state = self._measure(state, probes)
         if ctx.round == 0:
-            state = replace(state, posterior=self.estimator.prior(state.X.shape[1], ctx.rng))
+            state = replace(state, posterior=self.chosen_bandit.prior(state.X.shape[1], ctx.rng))
             return Selection(ctx.available, uncapped=True), state
-        d = len(FEATURES if self.gamma_dim == "fixed4" else self.used_features)  # Alg. 1 draws S_{t+1} with gamma_t
-        gamma = self.gamma_scale * ridge.exploration_width(ctx.round - 1, ctx.n_clients, d, self.lam, self.delta)
-        verdict, posterior = self.estimator.judge(state.posterior, state.X, gamma, ctx.round, ctx.rng)
-        scores = np.where(np.isfinite(verdict.score), verdict.score, -np.inf)
+        # Alg. 1 draws S_{t+1} with gamma_t.
+        dim = len(FEATURE_NAMES if self.gamma_dim == "fixed4" else self.used_features)
+        gamma = self.gamma_scale * ridge.exploration_width(ctx.round - 1, ctx.n_clients, dim, self.lam, self.delta)
+        judged, posterior = self.chosen_bandit.judge(state.posterior, state.X, gamma, ctx.round, ctx.rng)
+        scores = np.where(np.isfinite(judged.score), judged.score, -np.inf)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
-        state = replace(state, posterior=self.estimator.choose(posterior, state.X[clients]))
-        terms = {"exploit": verdict.exploit, "explore": verdict.explore}
-        return Selection(clients, scores, terms, reward=state.gain), state
+        state = replace(state, posterior=self.chosen_bandit.choose(posterior, state.X[clients]))
+        score_terms = {"exploit": judged.exploit, "explore": judged.explore}
+        return Selection(clients, scores, score_terms, reward=state.gain), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        arrived, first, used_contexts = outcome.clients, outcome.round == 0, state.X
+        arrived_ids, first, used_contexts = outcome.clients, outcome.round == 0, state.X
         if self.context == "lagged":
             state = self._measure(state, outcome.probes)
         if self.credit == "literal":  # x_t contains tau_{t-1} and r_{t-1}, so it is used as it was measured
-            gain = np.zeros(len(arrived)) if first else state.gain[arrived]
-            rewarded = self._store_rewards(state, PendingRewards(arrived, state.X[arrived], first), gain)
+            rewards = np.zeros(len(arrived_ids)) if first else state.gain[arrived_ids]
+            rewarded = self._store_rewards(state, PendingRewards(arrived_ids, state.X[arrived_ids], first), rewards)
             return None, self._store_durations(rewarded, outcome)
-        rows = np.arange(len(used_contexts)) if self.credit == "answered" else arrived
-        state = self._store_durations(replace(state, pending=PendingRewards(rows, used_contexts[rows], first)), outcome)
+        ids = np.arange(len(used_contexts)) if self.credit == "answered" else arrived_ids
+        state = self._store_durations(replace(state, pending=PendingRewards(ids, used_contexts[ids], first)), outcome)
         return None, self._renew_contexts(state)
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
-        means, deviations = self.estimator.coefficients(state.posterior)
+        means, deviations = self.chosen_bandit.coefficients(state.posterior)
         return {n: (float(mean), float(sd)) for n, mean, sd in zip(self.used_features, means, deviations, strict=False)}
 
     def _measure(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
         """Return the state after clients answered their losses of w_t, with the rewards and contexts that follow."""
         robust, val = find_answers(probes, "robust_loss"), find_answers(probes, "val_loss")
-        loss = robust.dense(len(state.loss))
-        loss[~np.isfinite(loss)] = np.nan
-        loss_decrease = state.loss - loss
+        losses = robust.dense(len(state.loss))
+        losses[~np.isfinite(losses)] = np.nan
+        loss_decrease = state.loss - losses
         measurements = replace(state.known, train=state.known.train.after(robust), val=state.known.val.after(val))
-        state = replace(state, known=measurements, loss=loss)
+        state = replace(state, known=measurements, loss=losses)
         if self.reward != "progress":
             state = self._reward_pending(
                 state, rewards.mean_loss_decrease(loss_decrease, state.p) if self.reward == "global" else loss_decrease
@@ -232,18 +232,18 @@ class Flash(Selector[State]):
 
     def _store_rewards(self, state: State, rows: PendingRewards, gain: Values) -> State:
         """Return the state with new rewards, and with the bandit's belief after it learnt them from the contexts."""
-        finite = np.isfinite(gain)
-        clients, gain = rows.clients[finite], gain[finite]
+        is_finite = np.isfinite(gain)
+        clients, gain = rows.clients[is_finite], gain[is_finite]
         measurements, posterior = state.known.with_rewards(clients, gain, self.scale), state.posterior
         if not (rows.first and self.skip_first_update):
-            posterior = self.estimator.learn(posterior, rows.X[finite], gain / measurements.r_unit.value())
+            posterior = self.chosen_bandit.learn(posterior, rows.X[is_finite], gain / measurements.r_unit.value())
         return replace(state, posterior=posterior, known=measurements)
 
     def _store_durations(self, state: State, outcome: RoundOutcome) -> State:
         """Return the state with the durations of the arrived clients; the round's duration is that of the slowest."""
         seconds = outcome.signals["duration"]
-        slowest = float(max(seconds[np.isfinite(seconds)], default=np.nan))
-        return replace(state, known=state.known.with_durations(outcome.clients, seconds, self.scale), round_tau=slowest)
+        round_s = float(max(seconds[np.isfinite(seconds)], default=np.nan))
+        return replace(state, known=state.known.with_durations(outcome.clients, seconds, self.scale), round_tau=round_s)
 
     def _renew_contexts(self, state: State) -> State:
         """Return the state with contexts for the next selection, computed from the current measurements."""

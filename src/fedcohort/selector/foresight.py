@@ -16,7 +16,7 @@ from fedcohort.types import Population, Probe, ProbeResult, RoundContext, Select
 
 
 @dataclass(frozen=True)
-class Foresight(Selector[Stateless]):
+class SimulatingSelector(Selector[Stateless]):
     """A client selector that simulates the training of all clients, with its options.
 
     Attributes:
@@ -39,10 +39,10 @@ class Foresight(Selector[Stateless]):
         Raises:
             OptionError: the population exceeds `limit`.
         """
-        clients = population.n_clients
-        if clients > self.limit:
-            allowed = f"an integer of at least {clients}, the number of clients, which all train in every round"
-            raise ranges.range_error("limit", allowed, self.limit)
+        n_clients = population.n_clients
+        if n_clients > self.limit:
+            allowed_text = f"an integer of at least {n_clients}, the number of clients, which all train in every round"
+            raise ranges.range_error("limit", allowed_text, self.limit)
         return Stateless()
 
     def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:

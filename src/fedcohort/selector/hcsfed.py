@@ -47,7 +47,7 @@ from fedcohort.selector.base import Selector, describe_full_first_round, draw, f
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 UNCLUSTERED = -1  # the stratum of clients without a sketch
-LIMIT = 1e12
+MAX_SKETCH_VALUE = 1e12
 KEY = 0  # all clients compress with the same random numbers, in all rounds and runs
 TOO_MANY_STRATA = (
     "{option} has more strata than the cohort has clients: the same strata are drawn from in every round, and clients "
@@ -57,7 +57,7 @@ SKETCH_TOO_SHORT = (
     "{option} compresses a gradient of this network into two numbers, which tell little more than its length: set a "
     "larger selector.rate"
 )
-STRATA = {"paper": 10, "feddiverse_paper": 3}
+DEFAULT_STRATA = {"paper": 10, "feddiverse_paper": 3}
 
 
 @dataclass(frozen=True)
@@ -91,15 +91,15 @@ class HcsFed(Selector[State]):
     backs_off: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        ranges.choice("variant", self.variant, *STRATA)
+        ranges.choice("variant", self.variant, *DEFAULT_STRATA)
         ranges.integer("strata", self.strata, "[1, inf)", allow_null=True)
         ranges.number("rate", self.rate, "(0, 1]")
-        ranges.choice("compress", self.compress, *sketch.KINDS)
+        ranges.choice("compress", self.compress, *sketch.SKETCH_KINDS)
         ranges.choice("agg", self.agg, "fedavg", "stratified")
         ranges.integer("recluster", self.recluster, "[1, inf)", allow_null=True)
 
     @property
-    def probes(self) -> bool:
+    def queries_sketches(self) -> bool:
         """Return whether sketches are queried, and not computed from updates."""
         return self.variant == "paper"
 
@@ -126,10 +126,10 @@ class HcsFed(Selector[State]):
 
     @property
     def needs(self) -> frozenset[str]:
-        return frozenset({"compressed_gradient" if self.probes else "update"})
+        return frozenset({"compressed_gradient" if self.queries_sketches else "update"})
 
     def notices(self, choice: str) -> Sequence[str]:
-        return () if self.probes else (describe_full_first_round(choice),)
+        return () if self.queries_sketches else (describe_full_first_round(choice),)
 
     def init(self, population: Population) -> State:
         K = population.n_clients
@@ -137,7 +137,7 @@ class HcsFed(Selector[State]):
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         unqueried_ids = ctx.ready if self.is_reclustering_due(ctx.round) else ctx.ready[~state.asked[ctx.ready]]
-        if not self.probes or not len(unqueried_ids):
+        if not self.queries_sketches or not len(unqueried_ids):
             return ()
         return (Probe("compressed_gradient", unqueried_ids, {"rate": self.rate, "way": self.compress, "key": KEY}),)
 
@@ -147,23 +147,23 @@ class HcsFed(Selector[State]):
         if "compressed_gradient" in probes:
             answer = find_answers(probes, "compressed_gradient")
             state = store_sketches(state, answer.clients, answer.values)
-        if not self.probes and ctx.round == 0:
+        if not self.queries_sketches and ctx.round == 0:
             return Selection(ctx.available, uncapped=True), state
         if state.stale:
             state = replace(state, stratum=self._stratify(state, ctx), stale=False)
-        return self._draw(state, ctx), state
+        return self._draw_cohort(state, ctx), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
-        weighs = self.agg == "stratified" and len(outcome.clients) > 0 and (state.stratum != UNCLUSTERED).any()
-        advice = Advice(weights=stratum_weights(state.stratum, outcome.clients)) if weighs else None
+        has_weights = self.agg == "stratified" and len(outcome.clients) > 0 and (state.stratum != UNCLUSTERED).any()
+        advice = Advice(weights=stratum_weights(state.stratum, outcome.clients)) if has_weights else None
         unqueried_ids = np.flatnonzero(~state.asked[outcome.clients])
-        if self.probes or not len(unqueried_ids):
+        if self.queries_sketches or not len(unqueried_ids):
             return advice, state
         delta = outcome.signals["update"][unqueried_ids]
-        rows = [
+        sketches = [
             sketch.sketch_gradient(row, self.rate, self.compress, new_generator(KEY, "signal/sketch")) for row in delta
         ]
-        return advice, store_sketches(state, outcome.clients[unqueried_ids], np.stack(rows))
+        return advice, store_sketches(state, outcome.clients[unqueried_ids], np.stack(sketches))
 
     def is_reclustering_due(self, round: int) -> bool:
         """Return whether all clients' gradient sketches are computed again in this round (option `recluster`)."""
@@ -173,42 +173,42 @@ class HcsFed(Selector[State]):
         """Return each client's stratum by k-means of the gradient sketches, [K]; -1 for a client without a sketch."""
         sketched_ids = np.flatnonzero(np.isfinite(state.X).all(1))
         stratum = np.full(len(state.X), UNCLUSTERED)
-        H = min(STRATA[self.variant], ctx.cohort) if self.strata is None else self.strata
+        H = min(DEFAULT_STRATA[self.variant], ctx.cohort) if self.strata is None else self.strata
         if len(sketched_ids):
             X = state.X[sketched_ids]
             n_distinct = len(np.unique(X, axis=0))
             stratum[sketched_ids] = kmeans.cluster_vectors(X, min(H, n_distinct), ctx.rng)
         return stratum
 
-    def _draw(self, state: State, ctx: RoundContext) -> Selection:
-        """Return the cohort, drawn stratum by stratum with the number of draws that `quotas` gives each stratum."""
+    def _draw_cohort(self, state: State, ctx: RoundContext) -> Selection:
+        """Return the cohort, drawn stratum by stratum; `draws_per_stratum` gives their numbers."""
         available, stratum = ctx.available, state.stratum
         m, H = min(ctx.cohort, len(available)), int(stratum.max(initial=UNCLUSTERED)) + 1
-        unclustered = available[stratum[available] == UNCLUSTERED]
+        others = available[stratum[available] == UNCLUSTERED]
         norm = np.linalg.norm(state.X, axis=1) if state.X.shape[1] else np.full(ctx.n_clients, np.nan)
-        first = self._unclustered_draws(unclustered, m, ctx)
+        n_others = self._unclustered_draws(others, m, ctx)
         available_members = np.array([(stratum[available] == h).sum() for h in range(H)], dtype=np.int64)
-        draws = self.quotas(state, H, available_members, m - first)
+        draws = self.draws_per_stratum(state, H, available_members, m - n_others)
         probability, clients = np.zeros(ctx.n_clients), np.empty(0, np.int64)
         for h in range(H):
             members = available[stratum[available] == h]
-            weight = norm if self.probes and norm[members].sum() > 0 else np.ones(ctx.n_clients)
+            weight = norm if self.queries_sketches and norm[members].sum() > 0 else np.ones(ctx.n_clients)
             clients = np.append(clients, draw(weight, members, int(draws[h]), ctx.rng))
             if draws[h]:
                 probability[members] = draws[h] / m * weight[members] / weight[members].sum()
         if m > len(clients):
-            probability[unclustered] = (m - len(clients)) / m / len(unclustered)
-            clients = np.append(clients, draw(np.ones(ctx.n_clients), unclustered, m - len(clients), ctx.rng))
+            probability[others] = (m - len(clients)) / m / len(others)
+            clients = np.append(clients, draw(np.ones(ctx.n_clients), others, m - len(clients), ctx.rng))
         stratum_or_nan = np.where(stratum == UNCLUSTERED, np.nan, stratum.astype(np.float64))
         return Selection(np.sort(clients), probability, {"stratum": stratum_or_nan, "norm": norm}, probability)
 
     def _unclustered_draws(self, unclustered: Ids, m: int, ctx: RoundContext) -> int:
         """Return the number of draws among unclustered clients, m N / K on average; 0 if sketches are queried."""
-        if self.probes or not len(unclustered):
+        if self.queries_sketches or not len(unclustered):
             return 0
         return min(len(unclustered), int(m * len(unclustered) / len(ctx.available) + ctx.rng.random()))
 
-    def quotas(self, state: State, H: int, available_members: Ids, m: int) -> Ids:
+    def draws_per_stratum(self, state: State, H: int, available_members: Ids, m: int) -> Ids:
         """Return the number of clients to draw from each stratum, at most the number of its available members, [H].
 
         Args:
@@ -217,32 +217,33 @@ class HcsFed(Selector[State]):
             available_members: number of available members of each stratum, [H].
             m: number of draws.
         """
-        sizes = np.bincount(state.stratum[state.stratum != UNCLUSTERED], minlength=H)
-        if not self.probes:
-            return strata.equal_allocation(sizes, available_members, m)
+        stratum_sizes = np.bincount(state.stratum[state.stratum != UNCLUSTERED], minlength=H)
+        if not self.queries_sketches:
+            return strata.equal_allocation(stratum_sizes, available_members, m)
         is_clustered = state.stratum != UNCLUSTERED
         S = strata.spread_of_strata(state.X[is_clustered], state.stratum[is_clustered], H)
-        return strata.round_to_capacity(strata.neyman_targets(sizes, S, m), available_members, m)
+        return strata.round_to_capacity(strata.neyman_targets(stratum_sizes, S, m), available_members, m)
 
 
-def store_sketches(state: State, clients: Ids, values: Float64[np.ndarray, "_n _d"]) -> State:
+def store_sketches(state: State, clients: Ids, sketches: Float64[np.ndarray, "_n _d"]) -> State:
     """Return the state with new gradient sketches; values: sketches of `clients`, [len(clients), d']."""
-    asked = state.asked.copy()
-    asked[clients] = True
-    X = state.X.copy() if state.X.shape[1] else np.full((len(asked), values.shape[1]), np.nan)
-    is_valid = (np.abs(values) < LIMIT).all(1)
-    X[clients[is_valid]] = values[is_valid]
-    return replace(state, X=X, asked=asked, stale=True)
+    is_queried = state.asked.copy()
+    is_queried[clients] = True
+    X = state.X.copy() if state.X.shape[1] else np.full((len(is_queried), sketches.shape[1]), np.nan)
+    is_valid = (np.abs(sketches) < MAX_SKETCH_VALUE).all(1)
+    X[clients[is_valid]] = sketches[is_valid]
+    return replace(state, X=X, asked=is_queried, stale=True)
 
 
-def stratum_weights(stratum: Ids, clients: Ids) -> Values:
+def stratum_weights(stratum_of_client: Ids, clients: Ids) -> Values:
     """Return the aggregation weight of each arrived client: N_h / K over the number of arrivals of its stratum h.
 
     Args:
-        stratum: stratum of every client, [K]; N_h of them are in stratum h.
+        stratum_of_client: stratum of every client, [K]; N_h of them are in stratum h.
         clients: ids of the clients that arrived.
     """
-    sizes, arrived = np.bincount(stratum + 1), np.bincount(stratum[clients] + 1, minlength=1)
-    client_stratum = stratum[clients] + 1
-    out: Values = sizes[client_stratum] / len(stratum) / arrived[client_stratum]
-    return out
+    stratum_sizes = np.bincount(stratum_of_client + 1)
+    n_arrived = np.bincount(stratum_of_client[clients] + 1, minlength=1)
+    client_stratum = stratum_of_client[clients] + 1
+    weights: Values = stratum_sizes[client_stratum] / len(stratum_of_client) / n_arrived[client_stratum]
+    return weights

@@ -67,5 +67,5 @@ class LowRatio(Selector[State]):
         return pool.draw_from_pool(-state.train.ratio, self.share, ctx), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        train = state.train.after(find_answers(outcome.probes, "loss"))
-        return None, State(train)
+        loss_ratios = state.train.after(find_answers(outcome.probes, "loss"))
+        return None, State(loss_ratios)

@@ -46,22 +46,22 @@ from typing import ClassVar
 
 from fedcohort.component import CLEAN_LABELS, Requirement
 from fedcohort.selector.base import Selector
-from fedcohort.selector.ranking import Ranking, State
+from fedcohort.selector.ranking import RankingOptions, State
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
 
 @dataclass(frozen=True)
-class Oort(Ranking, Selector[State]):
-    """Oort, a client selector; its options are those of `Ranking`."""
+class Oort(RankingOptions, Selector[State]):
+    """Oort, a client selector; its options are those of `RankingOptions`."""
 
     backs_off: ClassVar[bool] = True
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS})
 
     def init(self, population: Population) -> State:
-        return self.start(population)
+        return self.initial_state(population)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        return self.rank(state, ctx)
+        return self.select_by_score(state, ctx)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        return None, self.learn(state, outcome)
+        return None, self.store_reports(state, outcome)

@@ -13,11 +13,11 @@ is its opposite.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.selector.foresight import Foresight
+from fedcohort.selector.foresight import SimulatingSelector
 
 
 @dataclass(frozen=True)
-class OracleGreedy(Foresight):
+class OracleGreedy(SimulatingSelector):
     """The greedy oracle, a client selector: it adds the clients whose updates lower the server's loss most.
 
     Attributes:

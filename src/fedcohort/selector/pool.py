@@ -52,23 +52,25 @@ def draw_from_pool(scores: Values, share: float, ctx: RoundContext) -> Selection
         share: size of the pool as a share of the available clients.
         ctx: the round's context.
     """
-    size = max(ctx.cohort, math.ceil(share * len(ctx.available) - 1e-9))  # .3 * 10 exceeds 3 by rounding
-    pool = top(scores, ctx.available, size, ctx.rng)
-    clients = draw(np.ones(ctx.n_clients), pool, ctx.cohort, ctx.rng)
-    return Selection(clients, scores, probability=inclusion_probabilities(scores, ctx.available, size, ctx.cohort))
+    pool_size = max(ctx.cohort, math.ceil(share * len(ctx.available) - 1e-9))  # .3 * 10 exceeds 3 by rounding
+    pool_ids = top(scores, ctx.available, pool_size, ctx.rng)
+    clients = draw(np.ones(ctx.n_clients), pool_ids, ctx.cohort, ctx.rng)
+    return Selection(clients, scores, probability=inclusion_probabilities(scores, ctx.available, pool_size, ctx.cohort))
 
 
-def inclusion_probabilities(scores: Values, available: np.ndarray, size: int, cohort: int) -> Values:
+def inclusion_probabilities(scores: Values, available: np.ndarray, pool_size: int, cohort: int) -> Values:
     """Return each client's probability of selection, [n_clients]: that of being in the pool, times m over its size.
 
     Clients tied at the pool's edge share the remaining places of the pool equally.
     """
-    out = np.zeros(len(scores))
+    probabilities = np.zeros(len(scores))
     if not len(available):
-        return out
-    size = min(size, len(available))
-    value = np.where(np.isnan(scores[available]), -np.inf, scores[available])
-    edge_score = np.sort(value)[::-1][size - 1]
-    is_above_edge, is_edge = value > edge_score, value == edge_score
-    out[available] = (is_above_edge + is_edge * (size - is_above_edge.sum()) / is_edge.sum()) * min(1.0, cohort / size)
-    return out
+        return probabilities
+    pool_size = min(pool_size, len(available))
+    available_scores = np.where(np.isnan(scores[available]), -np.inf, scores[available])
+    edge_score = np.sort(available_scores)[::-1][pool_size - 1]
+    is_above_edge, is_at_edge = available_scores > edge_score, available_scores == edge_score
+    probabilities[available] = (
+        is_above_edge + is_at_edge * (pool_size - is_above_edge.sum()) / is_at_edge.sum()
+    ) * min(1.0, cohort / pool_size)
+    return probabilities

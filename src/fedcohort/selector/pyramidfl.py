@@ -40,11 +40,11 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.component import CLEAN_LABELS, Requirement
 from fedcohort.selector.base import Selector, top
-from fedcohort.selector.ranking import Ranking
+from fedcohort.selector.ranking import RankingOptions
 from fedcohort.selector.ranking import State as Ranked
 from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-UNRESTRICTED_UPDATE = Requirement(
+UNCHANGED_TRAINING = Requirement(
     lambda run: not run.components.codec.hooks,
     "{option} leaves tensors out of finished updates, and {codec} changes local training: choose codec=none, "
     "codec=subsample or codec=quant, or set codec.mode=posthoc for codec=lowrank",
@@ -62,7 +62,7 @@ WORK_BEFORE_DEADLINE = Requirement(
 
 
 MAX_ADDED_WORK = 10.0  # in multiples of E
-MAX_FACTOR = 1e150  # the product of two such numbers does not overflow
+MAX_IMPORTANCE_FACTOR = 1e150  # the product of two such numbers does not overflow
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ class State:
 
 
 @dataclass(frozen=True)
-class PyramidFl(Ranking, Selector[State]):
-    """PyramidFL, a client selector; further options are those of `Ranking`.
+class PyramidFl(RankingOptions, Selector[State]):
+    """PyramidFL, a client selector; further options are those of `RankingOptions`.
 
     Attributes:
         overcommit: size of the ranking's cohort over m.
@@ -123,7 +123,7 @@ class PyramidFl(Ranking, Selector[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({UNRESTRICTED_UPDATE} if self.high > 0 else ()) | ({VARIABLE_WORK} if self.beta > 0 else set())
+        return frozenset({UNCHANGED_TRAINING} if self.high > 0 else ()) | ({VARIABLE_WORK} if self.beta > 0 else set())
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
@@ -134,68 +134,72 @@ class PyramidFl(Ranking, Selector[State]):
 
     def init(self, population: Population) -> State:
         seconds = population.signals["expected_s"].astype(np.float64)
-        ranked = replace(self.start(population), seconds=seconds)
+        ranked = replace(self.initial_state(population), seconds=seconds)
         return State(ranked, population.signals["n_train"].astype(np.float64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         shortlist_ctx = replace(ctx, cohort=self.shortlist(ctx.cohort))
-        choice, ranked = self.rank(state.ranked, shortlist_ctx)
-        chosen = top(-ctx.signals["expected_s"], choice.clients, ctx.cohort, ctx.rng)
-        rho, M = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
-        rho[chosen] = drop_rates(state.importance[chosen], self.low, self.high, ctx.cohort)
-        unit_s = ctx.signals["expected_unit_s"][chosen]
-        M[chosen] = work_multipliers(predict_job_seconds(ctx, chosen, rho[chosen]), unit_s, ctx.units, self.beta)
-        terms = {"importance": state.importance, "drop": rho, "work": M}
+        ranking_selection, ranked = self.select_by_score(state.ranked, shortlist_ctx)
+        chosen_ids = top(-ctx.signals["expected_s"], ranking_selection.clients, ctx.cohort, ctx.rng)
+        drop_rates_of_clients, multipliers = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
+        drop_rates_of_clients[chosen_ids] = drop_rates(state.importance[chosen_ids], self.low, self.high, ctx.cohort)
+        unit_s = ctx.signals["expected_unit_s"][chosen_ids]
+        multipliers[chosen_ids] = work_multipliers(
+            predict_job_seconds(ctx, chosen_ids, drop_rates_of_clients[chosen_ids]), unit_s, ctx.units, self.beta
+        )
+        score_terms = {"importance": state.importance, "drop": drop_rates_of_clients, "work": multipliers}
         selection = replace(
-            choice,
-            clients=chosen,
-            score_terms={**choice.score_terms, **terms},
-            units=self._units(ctx, M),
-            upload=1.0 - rho,
+            ranking_selection,
+            clients=chosen_ids,
+            score_terms={**ranking_selection.score_terms, **score_terms},
+            units=self._local_units(ctx, multipliers),
+            upload=1.0 - drop_rates_of_clients,
             zero_fill=self.drop_agg == "zeros",
         )
         return selection, replace(state, ranked=ranked)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         clients, signals = outcome.clients, outcome.signals
-        count = signals["loss_count"]
+        loss_counts = signals["loss_count"]
         steps = np.maximum(np.nan_to_num(signals["steps"], nan=1.0), 1.0) if self.per_step else np.ones(len(clients))
         importance = state.importance.copy()
-        importance[clients] = importances(signals["update_norm"], count, steps)
+        importance[clients] = update_importances(signals["update_norm"], loss_counts, steps)
         ranking_signals = {
-            "loss_count": count,
+            "loss_count": loss_counts,
             "loss_squares": signals["loss_squares"],
             "duration": state.ranked.seconds[clients],
         }
-        return None, State(self.learn(state.ranked, replace(outcome, signals=ranking_signals)), importance)
+        return None, State(self.store_reports(state.ranked, replace(outcome, signals=ranking_signals)), importance)
 
-    def _units(self, ctx: RoundContext, M: Values) -> Ids:
+    def _local_units(self, ctx: RoundContext, multipliers: Values) -> Ids:
         """Return the units of local work of each client, [n_clients]: M_k E, rounded, limited by the option `passes`.
 
         The limit is `passes` passes over the client's data, or E units where that is more.
         """
-        units = np.floor(M * ctx.units + 0.5)
+        units = np.floor(multipliers * ctx.units + 0.5)
         if self.passes is not None:
             units = np.minimum(units, np.maximum(self.passes * ctx.signals["pass_units"], ctx.units))
         return np.asarray(np.maximum(units, 1.0).astype(np.int64))
 
 
-def importances(norm: Values, count: Values, steps: Values) -> Values:
+def update_importances(update_norms: Values, sample_counts: Values, steps: Values) -> Values:
     """Return the importance ||D|| |B| / 100 of each client's update, over its local steps; 0 if a report is invalid.
 
     A client of importance 0 uploads least.
 
     Args:
-        norm: ||D|| of each update, [n].
-        count: |B|, samples of the first local epoch, [n].
+        update_norms: ||D|| of each update, [n].
+        sample_counts: |B|, samples of the first local epoch, [n].
         steps: number of local steps, or ones, [n].
     """
-    is_valid = np.isfinite(norm) & np.isfinite(count) & (norm >= 0) & (count >= 0)
-    a, b = (np.minimum(np.where(is_valid, column, 0.0), MAX_FACTOR) for column in (norm, count))
-    return np.asarray(a * b / 100.0 / steps)
+    is_valid = np.isfinite(update_norms) & np.isfinite(sample_counts) & (update_norms >= 0) & (sample_counts >= 0)
+    valid_norms, valid_counts = (
+        np.minimum(np.where(is_valid, column, 0.0), MAX_IMPORTANCE_FACTOR) for column in (update_norms, sample_counts)
+    )
+    return np.asarray(valid_norms * valid_counts / 100.0 / steps)
 
 
-def drop_rates(importance: Values, low: float, high: float, m: int) -> Values:
+def drop_rates(importance: Values, low: float, high: float, cohort: int) -> Values:
     """Return rho, the probability with which each client leaves a tensor out of its upload, [m].
 
     Clients of equal importance share the better rank, which is the number of clients above them.
@@ -204,10 +208,10 @@ def drop_rates(importance: Values, low: float, high: float, m: int) -> Values:
         importance: importance of each selected client, [m].
         low: probability of the most important client.
         high: limit of the probability of the least important client.
-        m: size of the cohort.
+        cohort: size of the cohort.
     """
-    rank = (importance[None, :] > importance[:, None]).sum(1)
-    return np.asarray(low + rank * (high - low) / m)
+    importance_rank = (importance[None, :] > importance[:, None]).sum(1)
+    return np.asarray(low + importance_rank * (high - low) / cohort)
 
 
 def predict_job_seconds(ctx: RoundContext, chosen: Ids, rho: Values) -> Values:
@@ -216,15 +220,15 @@ def predict_job_seconds(ctx: RoundContext, chosen: Ids, rho: Values) -> Values:
     return np.asarray(job_s - rho * upload_s)
 
 
-def work_multipliers(seconds: Values, unit_s: Values, E: int, beta: float) -> Values:
+def work_multipliers(job_s: Values, unit_s: Values, E: int, beta: float) -> Values:
     """Return the factor M by which each client multiplies its local work instead of waiting for the slowest, [m].
 
     Args:
-        seconds: c, expected duration of each client, [m].
+        job_s: c, expected duration of each client, [m].
         unit_s: seconds of a unit of work at each client, [m].
         E: units of local work.
         beta: share of the free time that is used.
     """
-    idle_s = seconds.max(initial=0.0) - seconds
-    free_units = np.divide(idle_s, unit_s, out=np.zeros(len(seconds)), where=unit_s > 0)
+    idle_s = job_s.max(initial=0.0) - job_s
+    free_units = np.divide(idle_s, unit_s, out=np.zeros(len(job_s)), where=unit_s > 0)
     return np.asarray(1.0 + np.minimum(MAX_ADDED_WORK, beta * np.floor(free_units + 1e-9) / E))

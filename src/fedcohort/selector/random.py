@@ -43,6 +43,6 @@ class Random(StatelessSelector):
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
-        proportional = self.weights == "proportional"
-        weights = ctx.signals["n_train"].astype(float) if proportional else np.ones(ctx.n_clients)
+        is_proportional = self.weights == "proportional"
+        weights = ctx.signals["n_train"].astype(float) if is_proportional else np.ones(ctx.n_clients)
         return Selection(draw(weights, ctx.available, ctx.cohort, ctx.rng)), state

@@ -39,7 +39,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class RankingOptions:
     """Oort's ranking of clients with its options; the selectors Oort and PyramidFL inherit it.
 
     Attributes:
@@ -90,19 +90,19 @@ class Ranking:
             signals.add("expected_s")
         return frozenset(signals | {"n_train"} if self.explore == "size" else signals)
 
-    def start(self, population: Population) -> State:
+    def initial_state(self, population: Population) -> State:
         """Return the ranking's state before round 0."""
         K = population.n_clients
         zero_counts, nan = np.zeros(K, np.int64), np.full(K, np.nan)
         return State(nan, zero_counts, nan, zero_counts, self.eps, self.preferred, np.empty(0))
 
-    def rank(self, state: State, ctx: RoundContext) -> tuple[Selection, State]:
+    def select_by_score(self, state: State, ctx: RoundContext) -> tuple[Selection, State]:
         """Return the cohort drawn by Oort's scores, and the state with a share of exploration lower by `eps_decay`."""
         eps = max(self.eps_decay * state.eps, self.eps_min)
-        T = self._preferred_s(state, ctx)
-        utility, bonus = normalise_utilities(state.utility, self.clip), staleness_bonus(ctx.round + 1, state.last)
-        speed = speed_factor(state.seconds, T, self.penalty)
-        scores = (utility + bonus) * speed
+        preferred_s = self._preferred_s(state, ctx)
+        utility, staleness = (normalise_utilities(state.utility, self.clip), staleness_bonus(ctx.round + 1, state.last))
+        speed = speed_factor(state.seconds, preferred_s, self.penalty)
+        scores = (utility + staleness) * speed
         available = ctx.available
         untried_ids = available[state.last[available] == 0]
         is_capped = state.rounds >= (np.inf if self.cap is None else self.cap)
@@ -111,31 +111,31 @@ class Ranking:
         exploit_weights = mask_weights(
             np.maximum(scores, 1e-12), clients_above_cutoff(scores, scored_ids, n_exploit, self.cutoff)
         )
-        explore_weights = mask_weights(self._exploration_weights(state, ctx, T), untried_ids)
+        explore_weights = mask_weights(self._exploration_weights(state, ctx, preferred_s), untried_ids)
         weighted_draws = ((exploit_weights, n_exploit), (explore_weights, n_explore))
-        chosen = np.concatenate([draw(w, np.flatnonzero(w), n, ctx.rng) for w, n in weighted_draws])
+        chosen_ids = np.concatenate([draw(w, np.flatnonzero(w), n, ctx.rng) for w, n in weighted_draws])
         filler_ids = draw(
             np.ones(ctx.n_clients),
-            np.setdiff1d(available, chosen, assume_unique=True),
-            ctx.cohort - len(chosen),
+            np.setdiff1d(available, chosen_ids, assume_unique=True),
+            ctx.cohort - len(chosen_ids),
             ctx.rng,
         )
-        clients = np.sort(np.concatenate([chosen, filler_ids]))
-        terms = {"utility": utility, "staleness": bonus, "system": speed}
+        clients = np.sort(np.concatenate([chosen_ids, filler_ids]))
+        score_terms = {"utility": utility, "staleness": staleness, "system": speed}
         probability = expected_cohort_shares(weighted_draws)
-        return Selection(clients, scores, terms, probability), replace(state, eps=eps)
+        return Selection(clients, scores, score_terms, probability), replace(state, eps=eps)
 
-    def learn(self, state: State, outcome: RoundOutcome) -> State:
+    def store_reports(self, state: State, outcome: RoundOutcome) -> State:
         """Return the state after the reports of the arrivals, and after the pacer's decision."""
-        arrived, signals = outcome.clients, outcome.signals
-        U = utilities(signals["loss_count"], signals["loss_squares"])
+        arrived_ids, signals = outcome.clients, outcome.signals
+        new_utilities = client_utilities(signals["loss_count"], signals["loss_squares"])
         utility, last, seconds, rounds = (
             column.copy() for column in (state.utility, state.last, state.seconds, state.rounds)
         )
-        utility[arrived], seconds[arrived] = U, np.maximum(signals["duration"], 0.0)
-        last[arrived] = outcome.round + 1
-        rounds[arrived] += 1
-        preferred, sums = self._pace(state.preferred, np.append(state.sums, np.nansum(U)))
+        utility[arrived_ids], seconds[arrived_ids] = new_utilities, np.maximum(signals["duration"], 0.0)
+        last[arrived_ids] = outcome.round + 1
+        rounds[arrived_ids] += 1
+        preferred, sums = self._adapt_preferred(state.preferred, np.append(state.sums, np.nansum(new_utilities)))
         return State(utility, last, seconds, rounds, state.eps, preferred, sums)
 
     def _preferred_s(self, state: State, ctx: RoundContext) -> float:
@@ -150,33 +150,33 @@ class Ranking:
     def _exploration_weights(self, state: State, ctx: RoundContext, T: float) -> Values:
         """Return the weights of the draw among clients that never trained, positive, [n_clients]."""
         if self.explore == "speed":
-            speed: Values = 1.0 / np.maximum(ctx.signals["expected_s"], 1e-4)
-            return speed
-        size: Values = np.maximum(ctx.signals["n_train"].astype(float), 1e-12)
+            speed_weights: Values = 1.0 / np.maximum(ctx.signals["expected_s"], 1e-4)
+            return speed_weights
+        size_weights: Values = np.maximum(ctx.signals["n_train"].astype(float), 1e-12)
         if self.preferred_in == "percentile":
-            size = np.maximum(size * speed_factor(ctx.signals["expected_s"], T, self.penalty), 1e-12)
-        return size
+            size_weights = np.maximum(size_weights * speed_factor(ctx.signals["expected_s"], T, self.penalty), 1e-12)
+        return size_weights
 
-    def _pace(self, preferred: float, sums: Values) -> tuple[float, Values]:
+    def _adapt_preferred(self, preferred: float, utility_sums: Values) -> tuple[float, Values]:
         """Return T after the pacer's decision, due once there are 2 W sums of utilities, and the last W sums."""
-        W = self.window
-        if len(sums) < 2 * W:
-            return preferred, sums
-        old_sum, new_sum = float(sums[:W].sum()), float(sums[W:].sum())
-        limit = 100.0 if self.preferred_in == "percentile" else math.inf
+        window = self.window
+        if len(utility_sums) < 2 * window:
+            return preferred, utility_sums
+        old_sum, new_sum = float(utility_sums[:window].sum()), float(utility_sums[window:].sum())
+        max_preferred = 100.0 if self.preferred_in == "percentile" else math.inf
         should_relax = {"paper": old_sum > new_sum, "code": abs(new_sum - old_sum) <= 0.1 * old_sum, "none": False}
         if should_relax[self.pacer]:
-            preferred = min(limit, preferred + self.step)
+            preferred = min(max_preferred, preferred + self.step)
         elif self.pacer == "code" and abs(new_sum - old_sum) >= 5 * old_sum:
             preferred = max(min(self.step, preferred), preferred - self.step)
-        return preferred, sums[W:]
+        return preferred, utility_sums[window:]
 
 
-def utilities(count: Values, squares: Values) -> Values:
+def client_utilities(loss_counts: Values, loss_squares: Values) -> Values:
     """Return U = n sqrt(sum of loss^2 / n), [n]; NaN if the reports cannot be a count and a sum of squares."""
-    is_valid = np.isfinite(count) & np.isfinite(squares) & (count >= 0) & (squares >= 0)
-    n, s = (np.where(is_valid, column, 0.0) for column in (count, squares))
-    return np.where(is_valid, np.sqrt(n) * np.sqrt(s), np.nan)  # n s would overflow first
+    is_valid = np.isfinite(loss_counts) & np.isfinite(loss_squares) & (loss_counts >= 0) & (loss_squares >= 0)
+    valid_counts, valid_squares = (np.where(is_valid, column, 0.0) for column in (loss_counts, loss_squares))
+    return np.where(is_valid, np.sqrt(valid_counts) * np.sqrt(valid_squares), np.nan)  # n s would overflow first
 
 
 def normalise_utilities(utility: Values, clip: float) -> Values:
@@ -184,56 +184,56 @@ def normalise_utilities(utility: Values, clip: float) -> Values:
     sorted_utilities = np.sort(utility[np.isfinite(utility)])
     if not len(sorted_utilities):
         return np.full(len(utility), np.nan)
-    c = sorted_utilities[min(int(clip * len(sorted_utilities)), len(sorted_utilities) - 1)]
-    low = 0.999 * sorted_utilities[0]
-    norm: Values = (np.minimum(utility, c) - low) / max(sorted_utilities[-1] - low, 1e-4)
-    return norm
+    clip_value = sorted_utilities[min(int(clip * len(sorted_utilities)), len(sorted_utilities) - 1)]
+    low_utility = 0.999 * sorted_utilities[0]
+    normalised: Values = (np.minimum(utility, clip_value) - low_utility) / max(sorted_utilities[-1] - low_utility, 1e-4)
+    return normalised
 
 
-def staleness_bonus(round: int, last: Ids) -> Values:
+def staleness_bonus(round: int, last_round: Ids) -> Values:
     """Return sqrt(.1 ln R / last), [n_clients]; 0 if last = 0, for clients that never trained. R is `round`."""
-    bonus: Values = np.sqrt(0.1 * math.log(round) / np.maximum(last, 1))
-    return np.where(last > 0, bonus, 0.0)
+    bonuses: Values = np.sqrt(0.1 * math.log(round) / np.maximum(last_round, 1))
+    return np.where(last_round > 0, bonuses, 0.0)
 
 
 def speed_factor(seconds: Values, T: float, penalty: float) -> Values:
     """Return Oort's factor for slow clients, (T / t)^penalty if the duration t exceeds T, else 1, [n_clients]."""
     is_slow = seconds > T
-    out = np.ones(len(seconds))
-    out[is_slow] = (T / np.maximum(seconds[is_slow], 1e-4)) ** penalty
-    return out
+    factors = np.ones(len(seconds))
+    factors[is_slow] = (T / np.maximum(seconds[is_slow], 1e-4)) ** penalty
+    return factors
 
 
-def split_cohort(m: int, eps: float, n_untried: int, n_scored: int) -> tuple[int, int]:
+def split_cohort(cohort: int, eps: float, n_untried: int, n_scored: int) -> tuple[int, int]:
     """Return how many clients of a cohort are new clients to explore, and how many are exploited.
 
     eps m clients explore, rounded down, but at least one while eps > 0 and untried clients are left: small cohorts
     would otherwise never try them. More explore where fewer than the others can be exploited.
 
     Args:
-        m: size of the cohort.
+        cohort: size of the cohort.
         eps: share that explores.
         n_untried: available clients that never trained.
         n_scored: available clients with a finite score.
     """
-    target = max(int(eps * m + 1e-9), 1) if eps else 0
-    n_explore = min(n_untried, m, max(target, m - n_scored))
-    return n_explore, min(n_scored, m - n_explore)
+    n_wanted = max(int(eps * cohort + 1e-9), 1) if eps else 0
+    n_explore = min(n_untried, cohort, max(n_wanted, cohort - n_scored))
+    return n_explore, min(n_scored, cohort - n_explore)
 
 
-def clients_above_cutoff(scores: Values, candidate_ids: Ids, count: int, cutoff: float) -> Ids:
+def clients_above_cutoff(scores: Values, candidate_ids: Ids, n_exploit: int, cutoff: float) -> Ids:
     """Return the clients with a score of at least `cutoff` times the count-th largest among `candidate_ids`."""
-    if count == 0:
+    if n_exploit == 0:
         return candidate_ids[:0]
-    admitted_ids: Ids = candidate_ids[scores[candidate_ids] >= cutoff * np.sort(scores[candidate_ids])[-count]]
+    admitted_ids: Ids = candidate_ids[scores[candidate_ids] >= cutoff * np.sort(scores[candidate_ids])[-n_exploit]]
     return admitted_ids
 
 
 def mask_weights(weights: Values, clients: Ids) -> Values:
     """Return `weights` [n_clients] with 0 for all clients that are not in `clients`."""
-    out = np.zeros(len(weights))
-    out[clients] = weights[clients]
-    return out
+    masked_weights = np.zeros(len(weights))
+    masked_weights[clients] = weights[clients]
+    return masked_weights
 
 
 def expected_cohort_shares(weighted_draws: Sequence[tuple[Values, int]]) -> Values:
@@ -244,6 +244,6 @@ def expected_cohort_shares(weighted_draws: Sequence[tuple[Values, int]]) -> Valu
     Args:
         weighted_draws: weights [n_clients] and number of places, of exploitation and of exploration.
     """
-    places = max(sum(n for _, n in weighted_draws), 1)
-    first, second = (n / places * w / max(float(w.sum()), 1e-300) for w, n in weighted_draws)
-    return np.asarray(first + second)
+    n_places = max(sum(n for _, n in weighted_draws), 1)
+    exploit_shares, explore_shares = (n / n_places * w / max(float(w.sum()), 1e-300) for w, n in weighted_draws)
+    return np.asarray(exploit_shares + explore_shares)

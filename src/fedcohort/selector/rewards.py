@@ -36,38 +36,44 @@ def check_reward_options(reward: str, credit: str, scale: str, bandit: str) -> N
     if credit == "answered" and reward != "client":
         raise ranges.range_error("reward", "client with credit=answered, which learns from each client's loss", reward)
     if bandit == "calibrated" and scale == "none":
-        allowed = "running or first_round with bandit=calibrated, whose prior noise of 1 assumes rewards of mean size 1"
-        raise ranges.range_error("scale", allowed, scale)
+        allowed_text = (
+            "running or first_round with bandit=calibrated, whose prior noise of 1 assumes rewards of mean size 1"
+        )
+        raise ranges.range_error("scale", allowed_text, scale)
 
 
-def mean_loss_decrease(loss_decrease: Values, p: Values) -> Values:
+def mean_loss_decrease(loss_decrease: Values, sample_shares: Values) -> Values:
     """Return the weighted mean loss decrease, the same number for all clients; NaN if no client's decrease is known.
 
     Args:
         loss_decrease: decrease of each client's loss in nats, NaN if unknown, [n_clients].
-        p: shares of the training samples, [n_clients].
+        sample_shares: shares of the training samples, [n_clients].
     """
-    finite = np.isfinite(loss_decrease)
-    weight = p[finite].sum()
-    return np.full_like(loss_decrease, p[finite] @ loss_decrease[finite] / weight if weight > 0 else np.nan)
+    is_finite = np.isfinite(loss_decrease)
+    share_sum = sample_shares[is_finite].sum()
+    return np.full_like(
+        loss_decrease, sample_shares[is_finite] @ loss_decrease[is_finite] / share_sum if share_sum > 0 else np.nan
+    )
 
 
 def share_equally(loss_decrease: float, cohort: PendingRewards | None, n_clients: int) -> Values:
     """Return the decrease of the server's loss divided equally among the cohort, [n_clients]; NaN for other clients."""
-    out = np.full(n_clients, np.nan)
+    shares = np.full(n_clients, np.nan)
     if cohort is not None and len(cohort.clients):
-        out[cohort.clients] = loss_decrease / len(cohort.clients)
-    return out
+        shares[cohort.clients] = loss_decrease / len(cohort.clients)
+    return shares
 
 
-def reward_per_second(loss_decrease: Values, seconds: Values, change: str) -> Values:
+def reward_per_second(loss_decrease: Values, duration_s: Values, change_rule: str) -> Values:
     """Return each client's reward, its loss decrease per second, [n_clients]; NaN if its duration is 0.
 
     Args:
         loss_decrease: decrease of the loss in nats, [n_clients].
-        seconds: durations, [n_clients].
-        change: "abs" counts an increase as a decrease of the same size, "signed" counts it as negative.
+        duration_s: durations, [n_clients].
+        change_rule: "abs" counts an increase as a decrease of the same size, "signed" counts it as negative.
     """
     rewards = np.full_like(loss_decrease, np.nan)
-    np.divide(np.abs(loss_decrease) if change == "abs" else loss_decrease, seconds, out=rewards, where=seconds > 0)
+    np.divide(
+        np.abs(loss_decrease) if change_rule == "abs" else loss_decrease, duration_s, out=rewards, where=duration_s > 0
+    )
     return rewards

@@ -27,7 +27,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.component import CLEAN_LABELS, Requirement
 from fedcohort.selector.base import Selector, top
-from fedcohort.selector.candidates import Candidates
+from fedcohort.selector.candidates import CandidateOptions
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 
@@ -43,7 +43,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class RPowD(Candidates, Selector[State]):
+class RPowD(CandidateOptions, Selector[State]):
     """rpow-d, a client selector: the clients with the largest last reported loss among random candidates.
 
     Attributes:
@@ -72,7 +72,7 @@ class RPowD(Candidates, Selector[State]):
         Raises:
             OptionError: d is below the cohort m or above the number of clients K.
         """
-        self.check(population)
+        self.check_candidates(population)
         return State(np.full(population.n_clients, np.inf))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
@@ -82,23 +82,28 @@ class RPowD(Candidates, Selector[State]):
         """
         if self.loss_at == "path":
             return ()
-        foreseen = self._choose(state, replace(ctx, rng=copy.deepcopy(ctx.rng)))
-        return (Probe("loss", foreseen, concurrent=True),)
+        expected_cohort = self._choose(state, replace(ctx, rng=copy.deepcopy(ctx.rng)))
+        return (Probe("loss", expected_cohort, concurrent=True),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         clients = self._choose(state, ctx)
-        weights, first_probability = self.weights(ctx), np.zeros(ctx.n_clients)  # of being the first candidate drawn
-        first_probability[ctx.available] = weights[ctx.available] / max(weights[ctx.available].sum(), 1.0)
+        candidate_weights, first_probability = (
+            self.candidate_weights(ctx),
+            np.zeros(ctx.n_clients),
+        )  # of being the first candidate drawn
+        first_probability[ctx.available] = candidate_weights[ctx.available] / max(
+            candidate_weights[ctx.available].sum(), 1.0
+        )
         return Selection(clients, state.last, probability=first_probability), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         if self.loss_at == "path":
-            loss = outcome.signals["train_loss"]
+            losses = outcome.signals["train_loss"]
         else:
-            loss = outcome.probes["loss"].dense(len(state.last))[outcome.clients]
-        last = state.last.copy()
-        last[outcome.clients] = np.where(np.isfinite(loss), loss, -np.inf)
-        return None, State(last)
+            losses = outcome.probes["loss"].dense(len(state.last))[outcome.clients]
+        last_losses = state.last.copy()
+        last_losses[outcome.clients] = np.where(np.isfinite(losses), losses, -np.inf)
+        return None, State(last_losses)
 
     def _choose(self, state: State, ctx: RoundContext) -> Ids:
         """Draw d candidates, and return the m of them with the largest last reported losses."""

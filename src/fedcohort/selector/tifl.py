@@ -43,7 +43,7 @@ from fedcohort.component import Requirement
 from fedcohort.selector.base import Selector, find_answers, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-VALIDATION = Requirement(
+CLIENT_VALIDATION = Requirement(
     lambda run: bool(run.config["split"]["client_val"] > 0),
     "{option} compares tiers by the accuracy on the clients' validation sets, and split.client_val=0 leaves clients at "
     "most two validation samples: choose split.client_val in (0, 0.5]",
@@ -89,7 +89,7 @@ class TiFl(Selector[State]):
 
     backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"expected_s", "val_accuracy"})
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({VALIDATION})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLIENT_VALIDATION})
 
     def __post_init__(self) -> None:
         ranges.integer("tiers", self.tiers, "[1, inf)")
@@ -107,55 +107,55 @@ class TiFl(Selector[State]):
         return (Probe("val_accuracy", ctx.ready, concurrent=True),) if ctx.round % self.interval == 0 else ()
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        available = np.bincount(state.tier[ctx.available], minlength=self.tiers) > 0
-        remaining = state.credits
-        if not remaining[available].any():
-            remaining = np.full(self.tiers, self.credits)
-        is_live = available & (remaining > 0)
-        p = np.where(is_live, state.probability, 0.0)
-        p = p if p.any() else is_live.astype(np.float64)
-        p = p / max(float(p.sum()), 1e-300)
+        is_available_tier = np.bincount(state.tier[ctx.available], minlength=self.tiers) > 0
+        credits = state.credits
+        if not credits[is_available_tier].any():
+            credits = np.full(self.tiers, self.credits)
+        is_live = is_available_tier & (credits > 0)
+        tier_probs = np.where(is_live, state.probability, 0.0)
+        tier_probs = tier_probs if tier_probs.any() else is_live.astype(np.float64)
+        tier_probs = tier_probs / max(float(tier_probs.sum()), 1e-300)
         if not len(ctx.available):
-            return Selection(ctx.available, p[state.tier]), state
-        drawn = int(np.searchsorted(np.cumsum(p) / p.sum(), ctx.rng.random(), side="right"))
-        distance = drawn - np.arange(self.tiers)  # in tiers; slower ones come after all faster ones
-        preference = -np.where(distance < 0, self.tiers - distance, distance).astype(np.float64)
-        clients = top(preference[state.tier], ctx.available, ctx.cohort, ctx.rng)
-        remaining = remaining - (np.arange(self.tiers) == drawn)
-        return Selection(clients, p[state.tier]), replace(state, credits=remaining, latest=drawn)
+            return Selection(ctx.available, tier_probs[state.tier]), state
+        drawn_tier = int(np.searchsorted(np.cumsum(tier_probs) / tier_probs.sum(), ctx.rng.random(), side="right"))
+        tier_distance = drawn_tier - np.arange(self.tiers)  # in tiers; slower ones come after all faster ones
+        tier_preference = -np.where(tier_distance < 0, self.tiers - tier_distance, tier_distance).astype(np.float64)
+        clients = top(tier_preference[state.tier], ctx.available, ctx.cohort, ctx.rng)
+        credits = credits - (np.arange(self.tiers) == drawn_tier)
+        return Selection(clients, tier_probs[state.tier]), replace(state, credits=credits, latest=drawn_tier)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        result = find_answers(outcome.probes, "val_accuracy")
-        is_finite = np.isfinite(result.values)
-        tier, accuracy = state.tier[result.clients[is_finite]], np.clip(result.values[is_finite], 0.0, 1.0)
-        if not len(tier):
+        answers = find_answers(outcome.probes, "val_accuracy")
+        is_finite = np.isfinite(answers.values)
+        tier_of_answer, accuracy = state.tier[answers.clients[is_finite]], np.clip(answers.values[is_finite], 0.0, 1.0)
+        if not len(tier_of_answer):
             return None, state
-        count = np.bincount(tier, minlength=self.tiers)
-        total = np.bincount(tier, weights=accuracy, minlength=self.tiers)
-        latest = np.where(count > 0, total / np.maximum(count, 1), state.accuracy)
-        after = replace(state, accuracy=latest)
-        has_risen = latest[state.latest] > state.accuracy[state.latest]
+        answers_per_tier = np.bincount(tier_of_answer, minlength=self.tiers)
+        accuracy_sums = np.bincount(tier_of_answer, weights=accuracy, minlength=self.tiers)
+        tier_accuracy = np.where(answers_per_tier > 0, accuracy_sums / np.maximum(answers_per_tier, 1), state.accuracy)
+        next_state = replace(state, accuracy=tier_accuracy)
+        has_risen = tier_accuracy[state.latest] > state.accuracy[state.latest]
         if outcome.round == 0 or (self.adapt == "paper" and has_risen):
-            return None, after
-        return None, replace(after, probability=self.probabilities(latest, state.credits))
+            return None, next_state
+        return None, replace(next_state, probability=self.tier_probabilities(tier_accuracy, state.credits))
 
-    def probabilities(self, accuracy: Values, remaining: Ids) -> Values:
+    def tier_probabilities(self, accuracy: Values, credits: Ids) -> Values:
         """Return p_j, the largest for the least accurate tier, [T]; remaining: credits of each tier."""
-        live = np.flatnonzero(remaining > 0)
-        shift = int(self.rank_sum == "minus" and len(live) > 1)
+        live_tiers = np.flatnonzero(credits > 0)
+        rank_shift = int(self.rank_sum == "minus" and len(live_tiers) > 1)
         p = np.zeros(self.tiers)
-        p[live[np.argsort(accuracy[live], kind="stable")]] = np.arange(len(live), 0, -1) - shift
+        p[live_tiers[np.argsort(accuracy[live_tiers], kind="stable")]] = np.arange(len(live_tiers), 0, -1) - rank_shift
         return np.asarray(p / max(float(p.sum()), 1.0))
 
 
-def assign_tiers(seconds: Values, tiers: int) -> Ids:
+def assign_tiers(job_s: Values, n_tiers: int) -> Ids:
     """Return the tier of each client, [K], 0 the fastest; sizes differ by at most one, and the first are larger.
 
     Args:
-        seconds: expected seconds of each client's whole job, [K]; equal clients are assigned by id.
-        tiers: number of tiers.
+        job_s: expected seconds of each client's whole job, [K]; equal clients are assigned by id.
+        n_tiers: number of tiers.
     """
-    tier = np.empty(len(seconds), np.int64)
-    for number, members in enumerate(np.array_split(np.argsort(seconds, kind="stable"), tiers)):
-        tier[members] = number
-    return tier
+    tier_of_client = np.empty(len(job_s), np.int64)
+    for number, member_ids in enumerate(np.array_split(np.argsort(job_s, kind="stable"), n_tiers)):
+        tier_of_client[member_ids] = number
+    return tier_of_client

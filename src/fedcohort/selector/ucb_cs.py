@@ -102,44 +102,52 @@ class UcbCs(Selector[State]):
         )
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        n = ctx.signals["n_train"]
-        p = n / max(n.sum(), 1)
+        n_train = ctx.signals["n_train"]
+        data_shares = n_train / max(n_train.sum(), 1)
         was_selected = state.past.pulled
-        exploit = p * state.mean
-        explore = np.where(was_selected, p * np.where(was_selected, state.width, 0.0), np.inf)
+        exploit = data_shares * state.mean
+        explore = np.where(was_selected, data_shares * np.where(was_selected, state.width, 0.0), np.inf)
         scores = np.where(state.shunned, -np.inf, exploit + explore)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng, self.tie)
         return Selection(clients, scores, {"exploit": exploit, "explore": explore}), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        loss, std = outcome.signals["train_loss"], outcome.signals["train_loss_std"]
-        is_finite = np.isfinite(loss)
-        arrivals = outcome.clients[is_finite]
-        shunned = state.shunned.copy()
-        shunned[outcome.clients] = ~is_finite
-        latest = state.std.copy()
-        latest[arrivals] = np.where(np.isfinite(std), std, latest[outcome.clients])[is_finite]
-        selected = np.concatenate([arrivals, outcome.failed])
-        rewards = np.concatenate([loss[is_finite], np.zeros(len(outcome.failed))])
-        past = discounted.discount_and_add(state.past, self.discount, selected, rewards)
-        sigma = self._largest_deviation(state.sigma, latest if self.sigma == "all_latest" else latest[arrivals])
-        mean, width = discounted.mean_rewards(past), discounted.confidence_widths(past, sigma)
+        losses, deviations = outcome.signals["train_loss"], outcome.signals["train_loss_std"]
+        is_finite = np.isfinite(losses)
+        finite_ids = outcome.clients[is_finite]
+        is_shunned = state.shunned.copy()
+        is_shunned[outcome.clients] = ~is_finite
+        latest_deviations = state.std.copy()
+        latest_deviations[finite_ids] = np.where(
+            np.isfinite(deviations), deviations, latest_deviations[outcome.clients]
+        )[is_finite]
+        pulled_ids = np.concatenate([finite_ids, outcome.failed])
+        rewards = np.concatenate([losses[is_finite], np.zeros(len(outcome.failed))])
+        sums = discounted.discount_and_add(state.past, self.discount, pulled_ids, rewards)
+        sigma = self._largest_deviation(
+            state.sigma, latest_deviations if self.sigma == "all_latest" else latest_deviations[finite_ids]
+        )
+        means, widths = discounted.mean_rewards(sums), discounted.confidence_widths(sums, sigma)
         if self.index == "algorithm1":
-            mean, width = (self._decay(old, new, selected) for old, new in ((state.mean, mean), (state.width, width)))
-        return None, State(past, latest, sigma, mean, width, shunned)
+            means, widths = (
+                self._decay(old, new, pulled_ids) for old, new in ((state.mean, means), (state.width, widths))
+            )
+        return None, State(sums, latest_deviations, sigma, means, widths, is_shunned)
 
-    def _largest_deviation(self, before: float, std: Values) -> float:
-        """Return the largest standard deviation of batch losses in nats; `before` if no client reported one."""
-        return float(np.nanmax(std)) if np.isfinite(std).any() else before
+    def _largest_deviation(self, previous_sigma: float, deviations: Values) -> float:
+        """Return the largest standard deviation of batch losses in nats; `previous_sigma` if no client reported one."""
+        return float(np.nanmax(deviations)) if np.isfinite(deviations).any() else previous_sigma
 
-    def _decay(self, previous: Values, current: Values, pulled: np.ndarray) -> Values:
-        """Return a term of the index after a round: gamma times `previous`, `current` for selected clients (Alg. 1).
+    def _decay(self, old_terms: Values, new_terms: Values, pulled_ids: np.ndarray) -> Values:
+        """Return a term of the index after a round: gamma times `old_terms`, `new_terms` for selected clients (Alg. 1).
 
         Args:
-            previous: the term before the round, [n_clients]; infinite values stay.
-            current: the term that Eq. 4 gives after the round, [n_clients].
-            pulled: ids of the clients that were selected in the round.
+            old_terms: the term before the round, [n_clients]; infinite values stay.
+            new_terms: the term that Eq. 4 gives after the round, [n_clients].
+            pulled_ids: ids of the clients that were selected in the round.
         """
-        index = np.where(np.isinf(previous), previous, self.discount * np.where(np.isinf(previous), 0.0, previous))
-        index[pulled] = current[pulled]
-        return index
+        next_terms = np.where(
+            np.isinf(old_terms), old_terms, self.discount * np.where(np.isinf(old_terms), 0.0, old_terms)
+        )
+        next_terms[pulled_ids] = new_terms[pulled_ids]
+        return next_terms

@@ -11,11 +11,11 @@ time.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.selector.foresight import Foresight
+from fedcohort.selector.foresight import SimulatingSelector
 
 
 @dataclass(frozen=True)
-class Worst(Foresight):
+class Worst(SimulatingSelector):
     """The worst-case selector: it adds the clients whose updates raise the server's loss most.
 
     Attributes:

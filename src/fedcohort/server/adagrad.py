@@ -15,12 +15,12 @@ Departures from the paper: its G is the equally weighted mean of the updates (ag
 
 from dataclasses import dataclass
 
-from fedcohort.server.moments import Adaptive, Vector, adagrad_moment
+from fedcohort.server.moments import AdaptiveOptimizer, Vector, adagrad_moment
 
 
 @dataclass(frozen=True)
-class Adagrad(Adaptive):
-    """FedAdagrad, a server optimizer; its options are those of `Adaptive`."""
+class Adagrad(AdaptiveOptimizer):
+    """FedAdagrad, a server optimizer; its options are those of `AdaptiveOptimizer`."""
 
     def second_moment(self, v: Vector, direction: Vector) -> Vector:
         return adagrad_moment(v, direction)

@@ -34,7 +34,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Adaptive(ServerOptimizer[State]):
+class AdaptiveOptimizer(ServerOptimizer[State]):
     """A server optimizer with two moments; a rule with a decay of the second moment has a field beta2.
 
     Attributes:

@@ -15,12 +15,12 @@ Departures from the paper: its G is the equally weighted mean of the updates (ag
 
 from dataclasses import dataclass
 
-from fedcohort.server.moments import Adaptive, Vector, yogi_moment
+from fedcohort.server.moments import AdaptiveOptimizer, Vector, yogi_moment
 
 
 @dataclass(frozen=True)
-class Yogi(Adaptive):
-    """FedYogi, a server optimizer with the options of `Adaptive` and one more.
+class Yogi(AdaptiveOptimizer):
+    """FedYogi, a server optimizer with the options of `AdaptiveOptimizer` and one more.
 
     Attributes:
         beta2: decay of the second moment.

@@ -16,6 +16,7 @@ import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -76,10 +77,10 @@ class Measured:
     def measure(self, lab: "Lab", clients: Ids, options: Mapping[str, float]) -> Values:
         """Return the mean of the signal over each queried client's samples, float64 [len(clients)]."""
 
-        def per_sample(logp: "Tensor", y: "Tensor") -> "Tensor":
-            values = self.per_sample(logp, y, options)
-            check_tensor("the result of per_sample of a signal", values, tuple(y.shape))
-            return values
+        def per_sample(logp: "Tensor", labels: "Tensor") -> "Tensor":
+            sample_values = self.per_sample(logp, labels, options)
+            check_tensor("the result of per_sample of a signal", sample_values, tuple(labels.shape))
+            return sample_values
 
         return lab.mean_over_samples(self.split, clients, per_sample)
 
@@ -171,7 +172,8 @@ class Reported:
 
 
 Signal = Static | Measured | Computed | Reported | RawUpdate | Derived | ServerMeasured
-Probed = Measured | Computed
+QueriedSignal = Measured | Computed
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})  # of a signal that is queried without options
 
 
 def list_signals() -> list[str]:
@@ -179,68 +181,68 @@ def list_signals() -> list[str]:
     return sorted(m.name for m in pkgutil.iter_modules(fedcohort.signal.__path__) if m.name not in ("base", "lab"))
 
 
-def find(name: str) -> Signal:
+def find_signal(signal_name: str) -> Signal:
     """Return the signal with this name.
 
     Args:
-        name: a module of `fedcohort/signal/`, or the dotted name of another module with a `signal` in it.
+        signal_name: a module of `fedcohort/signal/`, or the dotted name of another module with a `signal` in it.
 
     Raises:
         IncompatibleConfig: no signal has this name.
         ComponentError: its module cannot be imported, or its `signal` is of another class.
     """
-    module = name if "." in name else f"fedcohort.signal.{name}"
-    if not _module_exists(module):
-        raise IncompatibleConfig(f"no signal is called {name!r}; there are: {', '.join(list_signals())}")
+    module_name = signal_name if "." in signal_name else f"fedcohort.signal.{signal_name}"
+    if not _module_exists(module_name):
+        raise IncompatibleConfig(f"no signal is called {signal_name!r}; there are: {', '.join(list_signals())}")
     try:
-        signal: Signal = importlib.import_module(module).signal
+        signal: Signal = importlib.import_module(module_name).signal
     except Exception as error:
-        hint = "; wants is called requirement now" if "'wants'" in str(error) else ""
+        renamed_hint = "; wants is called requirement now" if "'wants'" in str(error) else ""
         raise ComponentError(
-            f"the signal {name!r} can't be imported: {describe_exception(error, module)}{hint}"
+            f"the signal {signal_name!r} can't be imported: {describe_exception(error, module_name)}{renamed_hint}"
         ) from error
     if not isinstance(signal, Signal):
-        kinds = ", ".join(kind.__name__ for kind in get_args(Signal))
-        raise contract_error(f"`signal` of the signal {name!r}", f"one of {kinds}", signal)
-    return _check_fields(name, signal)
+        class_names = ", ".join(kind.__name__ for kind in get_args(Signal))
+        raise contract_error(f"`signal` of the signal {signal_name!r}", f"one of {class_names}", signal)
+    return _check_fields(signal_name, signal)
 
 
 @cache
-def _check_fields(name: str, signal: Signal) -> Signal:
+def _check_fields(signal_name: str, signal: Signal) -> Signal:
     """Return the signal, whose fields are checked once; raise `ComponentError` for a field of another kind."""
-    prefix = f"the signal {name!r}: "
-    check_integer(f"{prefix}bytes_up", signal.bytes_up, 0)
+    message_start = f"the signal {signal_name!r}: "
+    check_integer(f"{message_start}bytes_up", signal.bytes_up, 0)
     passes = getattr(signal, "passes", 0.0)
     if not callable(passes):
-        check_number(f"{prefix}passes", passes, 0.0)
+        check_number(f"{message_start}passes", passes, 0.0)
     if (split := getattr(signal, "split", "train")) not in ("train", "val"):
-        raise contract_error(f"{prefix}split", "train or val", split)
+        raise contract_error(f"{message_start}split", "train or val", split)
     if signal.requirement is not None:
-        check_type(f"{prefix}requirement", signal.requirement, Requirement)
+        check_type(f"{message_start}requirement", signal.requirement, Requirement)
     for field in ("per_sample", "compute", "read", "make", "measure"):
         if not callable(getattr(signal, field, check_answers)):
-            raise contract_error(f"{prefix}{field}", "a function", getattr(signal, field))
+            raise contract_error(f"{message_start}{field}", "a function", getattr(signal, field))
     return signal
 
 
-def check_answers(name: str, values: object, n: int) -> np.ndarray:
+def check_answers(signal_name: str, answers: object, n_clients: int) -> np.ndarray:
     """Return the answers to a signal as an array: a number, or a row of numbers, for each of n clients.
 
     Raises:
         ComponentError: the answers have another shape.
     """
-    shape = (n, *getattr(values, "shape", ())[1:2])
-    check_array(f"the signal {name!r}: the result", values, shape, "if", allow_nan=True)
-    return np.asarray(values)
+    shape = (n_clients, *getattr(answers, "shape", ())[1:2])
+    check_array(f"the signal {signal_name!r}: the result", answers, shape, "if", allow_nan=True)
+    return np.asarray(answers)
 
 
-def _module_exists(name: str) -> bool:
+def _module_exists(module_name: str) -> bool:
     try:
-        return importlib.util.find_spec(name) is not None
+        return importlib.util.find_spec(module_name) is not None
     except (ImportError, ValueError):  # a package above it does not exist
         return False
 
 
-def unknowable_signals(names: Iterable[str]) -> list[str]:
-    """Return the signals of `names` that no server could receive, sorted."""
-    return sorted(name for name in names if not getattr(find(name), "knowable", True))
+def unknowable_signals(signal_names: Iterable[str]) -> list[str]:
+    """Return the signals of `signal_names` that no server could receive, sorted."""
+    return sorted(name for name in signal_names if not getattr(find_signal(name), "knowable", True))

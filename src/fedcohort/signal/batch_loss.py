@@ -28,31 +28,31 @@ def mini_batch_losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, 
         options: batch, samples of the mini-batch; key, an integer that the draws follow from.
     """
     network = lab.copy().eval()
-    out = np.full(len(clients), np.nan)
-    for i, client in enumerate(clients):
+    losses = np.full(len(clients), np.nan)
+    for position, client in enumerate(clients):
         x, y = lab.samples(int(client))
         if len(y):
-            draws = new_generator(options["key"], "signal/batch_loss", round, int(client))
-            rows = torch.from_numpy(np.sort(draws.permutation(len(y))[: options["batch"]])).to(y.device)
-            out[i] = float(lab.loss(network, x[rows], y[rows]))
-    return out
+            rng = new_generator(options["key"], "signal/batch_loss", round, int(client))
+            batch_rows = torch.from_numpy(np.sort(rng.permutation(len(y))[: options["batch"]])).to(y.device)
+            losses[position] = float(lab.loss(network, x[batch_rows], y[batch_rows]))
+    return losses
 
 
-def passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "n c"]) -> Values:
+def query_passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "n c"]) -> Values:
     """Return the cost of the query in forward passes over each client's training set, [len(clients)].
 
     Args:
         options: batch, samples of the mini-batch.
         label_counts: samples of each queried client and class, [len(clients), C].
     """
-    n = label_counts.sum(1)
-    share: Values = np.minimum(n, options["batch"]) / np.maximum(n, 1)
-    return share
+    n_samples = label_counts.sum(1)
+    passes_per_client: Values = np.minimum(n_samples, options["batch"]) / np.maximum(n_samples, 1)
+    return passes_per_client
 
 
 signal = Computed(
     reveals="how well the global model fits some of a client's training data",
     bytes_up=4,
-    passes=passes,
+    passes=query_passes,
     compute=mini_batch_losses,
 )

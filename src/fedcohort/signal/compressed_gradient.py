@@ -20,13 +20,13 @@ from fedcohort.types import Ids
 
 def sketch_gradients(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Float64[np.ndarray, "_n d"]:
     """Return each client's compressed gradient, [len(clients), d']; a row of NaN where the gradient is not finite."""
-    rows = []
-    for k in clients:
-        gradient = lab.gradient(int(k)).double().cpu().numpy()
-        rows.append(
+    sketches = []
+    for client in clients:
+        gradient = lab.gradient(int(client)).double().cpu().numpy()
+        sketches.append(
             sketch_gradient(gradient, options["rate"], options["way"], new_generator(options["key"], "signal/sketch"))
         )
-    return np.stack(rows)
+    return np.stack(sketches)
 
 
 signal = Computed(

@@ -31,32 +31,34 @@ def estimate_triplets(lab: Lab, round: int, clients: Ids, options: Mapping[str, 
     from fedcohort.data.interaction import EstimateOptions, estimate_group_counts  # noqa: PLC0415 - imports torch
 
     estimate_options = EstimateOptions(**{name: options[name] for name in ("q", "epochs", "lr", "batch")})
-    out = np.empty((len(clients), 3))
-    for row, k in zip(out, clients.tolist(), strict=True):
-        order_rng = new_generator(options["seed"], "dht", round, k)
-        with seeded_torch(options["seed"], "dht_dropout", round, k):
-            row[:] = skew.triplet(estimate_group_counts(lab.copy, *lab.samples(k), estimate_options, order_rng))
-    return out
+    triplets = np.empty((len(clients), 3))
+    for triplet, client in zip(triplets, clients.tolist(), strict=True):
+        order_rng = new_generator(options["seed"], "dht", round, client)
+        with seeded_torch(options["seed"], "dht_dropout", round, client):
+            triplet[:] = skew.triplet(
+                estimate_group_counts(lab.copy, *lab.samples(client), estimate_options, order_rng)
+            )
+    return triplets
 
 
-def passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "clients classes"]) -> Values:
+def query_passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "clients classes"]) -> Values:
     """Return the cost of the query in forward passes over each client's training set, [len(clients)].
 
     Args:
         options: epochs, of the models that a client trains for its estimate.
         label_counts: samples of each queried client and class, [len(clients), C].
     """
-    n_classes, n = label_counts.shape[1], label_counts.sum(1)
-    models = (label_counts > 0).sum(1) if n_classes > 2 else np.ones(len(n))
-    share = label_counts.max(1) / np.maximum(n, 1)
-    work: Values = 3.0 * options["epochs"] * (models + share) + 2
-    return work
+    n_classes, n_samples = label_counts.shape[1], label_counts.sum(1)
+    n_models = (label_counts > 0).sum(1) if n_classes > 2 else np.ones(len(n_samples))
+    largest_class_share = label_counts.max(1) / np.maximum(n_samples, 1)
+    passes_per_client: Values = 3.0 * options["epochs"] * (n_models + largest_class_share) + 2
+    return passes_per_client
 
 
 signal = Computed(
     reveals="a client's imbalance of classes and of estimated attributes, and how they are correlated",
     bytes_up=4,
-    passes=passes,
+    passes=query_passes,
     compute=estimate_triplets,
     requirement=ONE_CLASS_PER_SAMPLE,
 )

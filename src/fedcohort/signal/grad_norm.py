@@ -10,9 +10,11 @@ from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
 
 
-def norms(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+def gradient_norms(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
     """Return the gradient norm of each client, in nats per unit of a parameter, [len(clients)]."""
     return np.array([float(lab.gradient(int(client)).double().norm()) for client in clients], dtype=np.float64)
 
 
-signal = Computed(reveals="how far a client's data would move the global model", bytes_up=4, passes=3.0, compute=norms)
+signal = Computed(
+    reveals="how far a client's data would move the global model", bytes_up=4, passes=3.0, compute=gradient_norms
+)

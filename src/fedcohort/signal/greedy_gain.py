@@ -38,24 +38,30 @@ def order_greedily(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any
         clients: ids of the queried clients.
         options: cohort, its size; direction, "down" or "up".
     """
-    cohort, sign = int(options["cohort"]), 1.0 if options["direction"] == "down" else -1.0
-    updates, n = list[torch.Tensor](), list[float]()
-    for k in clients.tolist():
-        client_update = lab.train(round, k)
+    cohort, loss_sign = int(options["cohort"]), 1.0 if options["direction"] == "down" else -1.0
+    updates, n_used = list[torch.Tensor](), list[float]()
+    for client in clients.tolist():
+        client_update = lab.train(round, client)
         updates.append(client_update.delta.detach().double())
-        n.append(float(client_update.n_used))
-    remaining = [i for i, update in enumerate(updates) if bool(torch.isfinite(update).all())]
-    out = np.full(len(clients), np.nan)
-    out[remaining] = 0.0
-    total, weight = torch.zeros_like(updates[0]) if updates else torch.empty(0), 0.0
-    for score in range(cohort, max(cohort - len(remaining), 0), -1):
+        n_used.append(float(client_update.n_used))
+    remaining_positions = [position for position, update in enumerate(updates) if bool(torch.isfinite(update).all())]
+    scores = np.full(len(clients), np.nan)
+    scores[remaining_positions] = 0.0
+    update_sum, sample_sum = torch.zeros_like(updates[0]) if updates else torch.empty(0), 0.0
+    for score in range(cohort, max(cohort - len(remaining_positions), 0), -1):
         losses = [
-            sign * _nan_to_inf(lab.server_loss_after((total + n[i] * updates[i]) / (weight + n[i]))) for i in remaining
+            loss_sign
+            * _nan_to_inf(
+                lab.server_loss_after(
+                    (update_sum + n_used[position] * updates[position]) / (sample_sum + n_used[position])
+                )
+            )
+            for position in remaining_positions
         ]
-        i = remaining.pop(int(np.argmin(losses)))
-        total, weight = total + n[i] * updates[i], weight + n[i]
-        out[i] = float(score)
-    return out
+        position = remaining_positions.pop(int(np.argmin(losses)))
+        update_sum, sample_sum = update_sum + n_used[position] * updates[position], sample_sum + n_used[position]
+        scores[position] = float(score)
+    return scores
 
 
 def _nan_to_inf(loss: float) -> float:

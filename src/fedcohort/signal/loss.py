@@ -8,9 +8,11 @@ from torch import Tensor
 from fedcohort.signal.base import Measured
 
 
-def cross_entropy(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], options: Mapping[str, float]) -> Float[Tensor, "b"]:
+def cross_entropy(
+    log_probs: Float[Tensor, "b c"], labels: Int[Tensor, "b"], options: Mapping[str, float]
+) -> Float[Tensor, "b"]:
     """Return -ln p_y of each sample, [b], in nats."""
-    return -logp.gather(1, y[:, None])[:, 0]
+    return -log_probs.gather(1, labels[:, None])[:, 0]
 
 
 signal = Measured(

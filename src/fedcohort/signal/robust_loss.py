@@ -13,10 +13,12 @@ from torch import Tensor
 from fedcohort.signal.base import Measured
 
 
-def robust_loss(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], options: Mapping[str, float]) -> Float[Tensor, "b"]:
+def robust_loss(
+    log_probs: Float[Tensor, "b c"], labels: Int[Tensor, "b"], options: Mapping[str, float]
+) -> Float[Tensor, "b"]:
     """Return FLASH's noise-robust loss (Eq. 3) of each sample, [b], in nats; options: alpha, beta and A."""
-    log_py = logp.gather(1, y[:, None])[:, 0]
-    entropy = -(logp.exp() * logp).sum(1)
+    log_py = log_probs.gather(1, labels[:, None])[:, 0]
+    entropy = -(log_probs.exp() * log_probs).sum(1)
     return -log_py + options["alpha"] * entropy - options["beta"] * options["A"] * (1 - log_py.exp())
 
 

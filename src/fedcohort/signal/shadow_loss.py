@@ -21,12 +21,12 @@ from fedcohort.types import Ids, Values
 def shadow_losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
     """Return each client's loss of the discarded model in nats, [len(clients)]; NaN if no update of it is finite."""
     update_sum, n_samples = None, 0
-    for k in options["trainers"]:
-        client_update = lab.train(round, int(k))
-        update, n = client_update.delta.detach().double(), client_update.n_used
-        if n and bool(update.isfinite().all()):
-            update_sum = n * update if update_sum is None else update_sum + n * update
-            n_samples += n
+    for client in options["trainers"]:
+        client_update = lab.train(round, int(client))
+        update, n_used = client_update.delta.detach().double(), client_update.n_used
+        if n_used and bool(update.isfinite().all()):
+            update_sum = n_used * update if update_sum is None else update_sum + n_used * update
+            n_samples += n_used
     return np.full(len(clients), np.nan) if update_sum is None else lab.losses_after(update_sum / n_samples, clients)
 
 

@@ -15,7 +15,7 @@ from fedcohort.signal.lab import Lab
 if TYPE_CHECKING:
     from torch import Tensor
 
-COLUMNS = 8192  # columns of U in a slice: fifty updates of it fit in a processor's cache
+COLUMNS_PER_SLICE = 8192  # columns of U in a slice: fifty updates of it fit in a processor's cache
 
 
 def inner_products(lab: Lab, updates: "Tensor") -> Float64[np.ndarray, "m m"]:
@@ -23,11 +23,11 @@ def inner_products(lab: Lab, updates: "Tensor") -> Float64[np.ndarray, "m m"]:
 
     The same updates give the same bits on the same number of threads.
     """
-    total = updates.new_zeros((len(updates), len(updates))).double()
-    for start in range(0, updates.shape[1], COLUMNS):
-        part = updates[:, start : start + COLUMNS].double()
-        total.addmm_(part, part.T)
-    products: Float64[np.ndarray, "m m"] = total.cpu().numpy()
+    products_sum = updates.new_zeros((len(updates), len(updates))).double()
+    for first_column in range(0, updates.shape[1], COLUMNS_PER_SLICE):
+        update_slice = updates[:, first_column : first_column + COLUMNS_PER_SLICE].double()
+        products_sum.addmm_(update_slice, update_slice.T)
+    products: Float64[np.ndarray, "m m"] = products_sum.cpu().numpy()
     return products
 
 

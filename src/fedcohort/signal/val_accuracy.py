@@ -8,14 +8,13 @@ from torch import Tensor
 from fedcohort.signal.base import Measured
 
 
-def is_correct(logp: Float[Tensor, "b c"], y: Int[Tensor, "b"], options: Mapping[str, float]) -> Float[Tensor, "b"]:
+def is_correct(
+    log_probs: Float[Tensor, "b c"], labels: Int[Tensor, "b"], options: Mapping[str, float]
+) -> Float[Tensor, "b"]:
     """Return 1 for each sample whose most probable class is its label, and 0 for the others, [b]."""
-    return (logp.argmax(1) == y).to(logp.dtype)
+    return (log_probs.argmax(1) == labels).to(log_probs.dtype)
 
 
 signal = Measured(
-    reveals="how well the global model fits a client's validation data",
-    bytes_up=4,
-    split="val",
-    per_sample=is_correct,
+    reveals="how well the global model fits a client's validation data", bytes_up=4, split="val", per_sample=is_correct
 )

@@ -54,7 +54,7 @@ def build_network(composition: Composed, model: "Model", federation: "Federation
         raise OptionError(f"model={choice}: not enough memory for a network of this size") from error
     if federation.scale is not None:
         federation.scale.attach(network)
-    memory_layout.check(config["engine"]["channels_last"], network, config["trainer"]["accelerator"])
+    memory_layout.check_channels_last(config["engine"]["channels_last"], network, config["trainer"]["accelerator"])
     requirements.check_batches(network, config["client"]["batch"], federation)
     return network
 
@@ -164,7 +164,7 @@ def _measure_store(facts: "Facts") -> float:
     It is 0 if too few rounds are run for that, and above `client_store.limit_gb`, where the store is in files.
     """
     config, K = facts.config, facts.federation.n_clients
-    numbers = sum(facts.components.remembers(False, facts.layout, int(facts.federation.n_train.max())).values())
+    numbers = sum(facts.components.stored_sizes(False, facts.layout, int(facts.federation.n_train.max())).values())
     needed = float(STORED_BYTES * K * numbers)
     in_files = needed > 1e9 * config["client_store"]["limit_gb"]
     return 0.0 if in_files or config["rounds"] * config["cohort"] < K else needed

@@ -14,14 +14,14 @@ from omegaconf import OmegaConf
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import messages
 from fedcohort.host.commands import program_command
-from fedcohort.host.interrupt import CLOSED_PIPE_CODE, STOPPED_BEFORE_TRAINING, Phase, Stopped, interrupts
+from fedcohort.host.interrupt import CLOSED_PIPE_CODE, STOPPED_BEFORE_TRAINING, RunPhase, StoppedRun, interrupts
 from fedcohort.host.processes import make_repeatable
 from fedcohort.lightning import trainer
 from fedcohort.lightning.loop import FederatedLoop
-from fedcohort.lightning.tasks import Tasks
+from fedcohort.lightning.tasks import ProgramTasks
 from fedcohort.record import folder, manifest, provenance
 from fedcohort.roles import RunIdentity, select_options
-from fedcohort.round.guard import find_faulty_component, owners_of
+from fedcohort.round.guard import component_by_module, find_faulty_component
 from fedcohort.startup.check import count_processes
 from fedcohort.startup.compose import Composed
 from fedcohort.startup.observers import RunObservers
@@ -39,7 +39,7 @@ def fit(
     loop: FederatedLoop,
     network: torch.nn.Module,
     run_observers: RunObservers,
-    tasks: Tasks,
+    tasks: ProgramTasks,
     sweep: str | None,
     home: folder.RunFolder | None,
 ) -> Path | None:
@@ -64,7 +64,7 @@ def fit(
     processes = count_processes(config)
     identity = {**select_options(config, RunIdentity.FORCED), **{f"trainer.{k}": v for k, v in processes.items()}}
     origin = provenance.current_start(config, identity, loop.federation.checksum)
-    beginning = tasks.agree(lambda: _begin(home, loop, config, origin))
+    beginning = tasks.run_on_first(lambda: _begin(home, loop, config, origin))
     if beginning is None:
         return None
     path, is_new, restart = beginning
@@ -72,19 +72,19 @@ def fit(
     make_repeatable(config["trainer"]["accelerator"])
     loop.observers, loop.spending = run_observers.observers, restart.spending
     loop.ends_early = run_observers.ends_early
-    loop.info = partial(describe_run, composition, loop, network, sweep, path, restart)
+    loop.make_run_info = partial(describe_run, composition, loop, network, sweep, path, restart)
     loop.folder, loop.new_folder = path, is_new
-    loop.lay_out(network)
-    to_file = nullcontext() if home is None else messages.to_file(path)
-    loop.owners = _owners(composition, loop, network)
-    ending = _report_ending(path, _resume_command(composition, sweep), loop.owners)
+    loop.choose_memory_layout(network)
+    to_file = nullcontext() if home is None else messages.log_to_file(path)
+    loop.component_by_module = _owners(composition, loop, network)
+    ending = _report_ending(path, _resume_command(composition, sweep), loop.component_by_module)
     with to_file, _threads(config["trainer"]["threads"]), ending:
         if not is_new:
             where = f"after round {done}" if done else "from the start: no round was saved"
             log.info("resuming %s %s", path, where)
-        training = trainer.Training(config, path, loop, run_observers.callbacks, processes, origin)
-        lightnings = training.trainer(fresh=not done)
-        interrupts.enter(Phase.FORKED)  # `GracefulStop` reverts this in the process that trains
+        training = trainer.TrainingRun(config, path, loop, run_observers.callbacks, processes, origin)
+        lightnings = training.make_trainer(is_new_run=not done)
+        interrupts.enter_phase(RunPhase.FORKED)  # `GracefulStop` reverts this in the process that trains
         training.fit(lightnings, network, path / folder.LAST_CKPT if done else None)
         if home is not None:
             manifest.write_manifest(path, folder.MANIFEST_FILES)
@@ -97,7 +97,7 @@ def _owners(composition: Composed, loop: FederatedLoop, network: torch.nn.Module
     objects: dict[str, Iterable[object]] = {**components, "model": list(network.modules())}
     targets = {group: composition.config[group]["_target_"] for group in objects}
     code = {f"{composition.option(group)} ({targets[group]})": items for group, items in objects.items()}
-    return owners_of(code, loop.components.needs())
+    return component_by_module(code, loop.components.needs())
 
 
 def _begin(
@@ -110,7 +110,7 @@ def _begin(
     done, rounds = restart.rounds, config["rounds"]
     if done > rounds:
         raise OptionError(f"rounds must be at least {done}, as many as {home.path} has already, got {rounds}")
-    loop.settings.budget.check(restart.spending, home.path)
+    loop.settings.budget.check_not_exceeded(restart.spending, home.path)
     manifest.remove_manifest(home.path)  # the files change from here on
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
     start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
@@ -141,25 +141,25 @@ def _report_ending(path: Path, resume_command: str, owners: Mapping[str, str]) -
     try:
         yield
     except BaseException as error:
-        if explained := trainer.refusal(error) or find_faulty_component(error, owners):
+        if explained := trainer.find_rejection(error) or find_faulty_component(error, owners):
             raise explained from error
-        rank_died = trainer.is_death(error)
+        rank_died = trainer.is_process_death(error)
         stopped = rank_died or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
-        if rank_died and not interrupts.code:
-            raise FedcohortError(trainer.death_of_a_rank(error)) from error
-        if not interrupts.code or not stopped:
+        if rank_died and not interrupts.exit_code:
+            raise FedcohortError(trainer.describe_rank_death(error)) from error
+        if not interrupts.exit_code or not stopped:
             raise
     finally:
-        interrupts.enter(Phase.START)
-        interrupts.listen()
-    if interrupts.code:
+        interrupts.enter_phase(RunPhase.START)
+        interrupts.begin_listening()
+    if interrupts.exit_code:
         status = folder.status_of(path)
         done = status.get("rounds_done")
         if done and status["status"] != "finished":
             log.warning("stopped after round %d; resume with: %s", done, resume_command)
-        elif not done and interrupts.code != CLOSED_PIPE_CODE:
+        elif not done and interrupts.exit_code != CLOSED_PIPE_CODE:
             log.warning("%s", STOPPED_BEFORE_TRAINING)
-        raise Stopped(interrupts.code, path) if done else SystemExit(interrupts.code)
+        raise StoppedRun(interrupts.exit_code, path) if done else SystemExit(interrupts.exit_code)
 
 
 def _resume_command(composition: Composed, sweep: str | None) -> str:

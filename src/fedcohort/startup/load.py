@@ -72,7 +72,7 @@ def load(composition: Composed, objects: Mapping[str, Any], components: "Compone
     federation = load_federation(composition, objects)
     largest = int(federation.n_train.argmax())
     most_samples = int(federation.n_train[largest])
-    if components.samples.foreseen:
+    if components.samples.is_foreseeable:
         rows = foresee_samples(components.samples, largest, most_samples, Draws(0, federation.n_clients))
         most_samples = most_samples if rows is None else len(rows)
     facts = Facts(components, composition.config, federation, most_samples)

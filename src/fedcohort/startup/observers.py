@@ -78,10 +78,10 @@ def _check_monitors(callbacks: Mapping[str, Any]) -> None:
     if not all(type(callback).__module__.startswith("lightning.") for callback in callbacks.values()):
         return
     for where, callback in callbacks.items():
-        from fedcohort.lightning.module import MONITORED  # noqa: PLC0415 - imports Lightning
+        from fedcohort.lightning.module import MONITORED_METRICS  # noqa: PLC0415 - imports Lightning
 
         monitor = getattr(callback, "monitor", None)
-        allowed = (*MONITORED, "epoch", "step") if hasattr(callback, "save_top_k") else MONITORED
+        allowed = (*MONITORED_METRICS, "epoch", "step") if hasattr(callback, "save_top_k") else MONITORED_METRICS
         if monitor is not None and monitor not in allowed:
             reason = " (nothing may select on the test set)" if str(monitor).startswith("test/") else ""
             raise OptionError(f"{where}.monitor must be one of {', '.join(allowed)}, got {monitor!r}{reason}")

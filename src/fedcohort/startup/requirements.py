@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, Component, Facts, Requirement
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.round.components import Populations
-from fedcohort.round.guard import name_part_in_errors
-from fedcohort.signal.base import find, unknowable_signals
+from fedcohort.round.guard import name_component_of_errors
+from fedcohort.signal.base import find_signal, unknowable_signals
 
 if TYPE_CHECKING:
     from torch import nn
@@ -39,12 +39,12 @@ def check(choices: Mapping[str, str], facts: Facts) -> None:
     required: list[tuple[str, Requirement]] = []
     for group in GROUPS_WITH_REQUIREMENTS:
         component = getattr(facts.components, group)
-        with name_part_in_errors(component):
+        with name_component_of_errors(component):
             required += [(group, item) for item in sort_requirements(component.requirements, choices[group])]
     for group in SIGNAL_READERS:
         component = getattr(facts.components, group)
-        with name_part_in_errors(component):
-            signals = [find(name) for name in sorted(component.needs)]
+        with name_component_of_errors(component):
+            signals = [find_signal(name) for name in sorted(component.needs)]
         required += [(group, signal.requirement) for signal in signals if signal.requirement is not None]
     for group, requirement in required:
         if requirement.holds(facts) is False:
@@ -191,8 +191,8 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
         )
     elif components.deadline.partial_work and units == 1:
         lines.append(f"deadline.partial_work=true has no effect with client.{name}=1, which can't be done in part")
-    if components.attack.about and not components.attack.about & components.needs():
-        signals = ", ".join(sorted(components.attack.about))
+    if components.attack.falsified_signals and not components.attack.falsified_signals & components.needs():
+        signals = ", ".join(sorted(components.attack.falsified_signals))
         lines.append(
             f"attack={choices['attack']} has no effect: neither the selector nor the aggregator reads {signals}"
         )

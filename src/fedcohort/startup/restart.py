@@ -72,7 +72,7 @@ def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: pro
             ) from error
         log.warning("%s; resuming from the previous checkpoint, of round %d", error, done)
         payload, path = previous, paths[1]
-    differences = provenance.list_differences(payload[checkpoint.ENTRY], now)
+    differences = provenance.list_differences(payload[checkpoint.CHECKPOINT_ENTRY], now)
     if differences and resume != FORCE:
         raise CheckpointError(
             f"{path} was written under other conditions, so that the run would not resume to the same bits: "
@@ -96,5 +96,5 @@ def load_usable(path: Path, config_hash: str) -> dict[str, Any]:
     payload = checkpoint.load_checkpoint(path, config_hash)
     for state in payload["callbacks"].values():
         if "clients" in state:
-            store.check(path.parent, state["clients"])
+            store.check_stored_vectors(path.parent, state["clients"])
     return payload

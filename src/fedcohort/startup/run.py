@@ -35,14 +35,14 @@ def run(composition: Composed, job: SweepJob | None = None, *, last: bool = Fals
 
     Raises:
         FedcohortError: if the run is rejected or fails.
-        SystemExit: with the code of the signal that stopped it; `interrupt.Stop` before training has begun.
+        SystemExit: with the code of the signal that stopped it; `interrupt.StopSignal` before training has begun.
     """
     with interrupts.handle_signals():
         try:
             return _run(composition, job)
         finally:
             if not last:
-                memory.end_run()  # a process may execute hundreds of runs
+                memory.collect_after_run()  # a process may execute hundreds of runs
 
 
 def _run(composition: Composed, job: SweepJob | None) -> Path:
@@ -64,14 +64,14 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     build.probe(composition, objects["model"], network, facts)
     loop = build.build_loop(composition, facts, network)
     # Step 5: fit, in the folder of the run
-    from fedcohort.lightning.tasks import Tasks
+    from fedcohort.lightning.tasks import ProgramTasks
     from fedcohort.startup.fit import fit
 
     memory.end_imports()
-    tasks, logs = Tasks(num_nodes), Path(config["paths"]["logs"])
+    tasks, logs = ProgramTasks(num_nodes), Path(config["paths"]["logs"])
     restarted = slurm.find_restarted_job()
-    if tasks.follows:
-        with tasks.together():
+    if tasks.is_following:
+        with tasks.run_together():
             return fit(composition, loop, network, run_observers, tasks, sweep, None) or logs
     if restarted:
         log.info("SLURM has restarted job %s: it resumes its run, as with resume=true", restarted)
@@ -79,7 +79,7 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     digest, budget = folder.config_hash(config), Budget.from_config(config)
     request = claim.Request(digest, config["seed"], budget, run_observers.ends_early, restarted, siblings)
     resume = bool(config["resume"]) or restarted is not None
-    with tasks.together(), _claim(logs.absolute(), _name(composition), request, resume) as home:
+    with tasks.run_together(), _claim(logs.absolute(), _name(composition), request, resume) as home:
         if home.finished:
             _reuse(home.path, budget, run_observers, job)
             return home.path
@@ -117,11 +117,11 @@ def _reuse(path: Path, budget: Budget, run_observers: RunObservers, job: SweepJo
 @contextmanager
 def _claim(logs: Path, name: str, request: claim.Request, resume: bool) -> Iterator[folder.RunFolder]:
     """Lock the run's folder until the end of the context. A new folder is removed where nothing is written into it."""
-    interrupts.check()
+    interrupts.raise_if_interrupted()
     with interrupts.delay_signals(), disk.disk_errors_in_one_line(logs):
         home = claim.claim_folder(logs, name, request, resume)
     try:
-        interrupts.check()
+        interrupts.raise_if_interrupted()
         with disk.disk_errors_in_one_line(home.path):
             yield home
     except BaseException as error:

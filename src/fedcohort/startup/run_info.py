@@ -81,7 +81,7 @@ def _list_tags(loop: "FederatedLoop") -> dict[str, str]:
     federation = loop.federation
     tags = {
         "tracking": "".join([observer.opening_line() for observer in loop.observers]),
-        "engine": loop.reason,
+        "engine": loop.engine_reason,
         "data": federation.checksum,
         "hub": federation.revision,
         "inputs": federation.inputs,

@@ -79,8 +79,8 @@ def build(raw: Raw, options: SplitOptions) -> Federation:
         group_counts=_group_counts(raw, train, seen_train),
         server_test_attribute=raw.test_attribute,
         checksum=checksum,
-        feature_noise=None if disturbed is None else disturbed.levels,
-        undisturbed=None if disturbed is None else disturbed.before,
+        feature_noise=None if disturbed is None else disturbed.noise_levels,
+        undisturbed=None if disturbed is None else disturbed.clean_row_hashes,
         client_map=assigned.hash,
         client_names=np.array(raw.owner_names)[assigned.owners] if has_names else None,
     )

@@ -15,7 +15,7 @@ from fedcohort.results.compare_cost import measure_costs
 from fedcohort.results.frame import COSTS, read_curve
 from fedcohort.results.run import Evaluations, measure_run
 from fedcohort.results.target import Cost, Target
-from fedcohort.round.score_correlation import split_name
+from fedcohort.round.score_correlation import split_metric_name
 from fedcohort.study.result_files import Row
 
 ROUNDS = 8  # whose behaviour is compared by `compare_code.py`
@@ -78,7 +78,7 @@ def mean_correlations(history: History) -> dict[str, float]:
 
     They are those of `round/score_correlation.py`; a selector without scores has none.
     """
-    names = {str(name): split_name(str(name)) for name in history.metrics}
+    names = {str(name): split_metric_name(str(name)) for name in history.metrics}
     means = {"_".join(pair): float(history.metrics[name].mean()) for name, pair in names.items() if pair is not None}
     return {name: round(rho, 4) for name, rho in means.items() if math.isfinite(rho)}
 

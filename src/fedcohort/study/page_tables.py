@@ -8,7 +8,7 @@ from fedcohort import units
 from fedcohort.report.comparison.tables import show_p
 from fedcohort.report.table import EMPTY, Table
 from fedcohort.results.verdict import judge_difference, sign_of
-from fedcohort.round.score_correlation import FACTS
+from fedcohort.round.score_correlation import CLIENT_FACTS
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, ORACLE, Study
 from fedcohort.study.formats import SIGNS, Format, join_first, write_rank, write_share
 from fedcohort.study.ranking import Ranks, group_runs
@@ -214,7 +214,9 @@ def correlation_table(study: Study, results: Results) -> dict[str, Table]:
         if runs := [run for run in runs if any(name.startswith("reward_") for name in run)]:
             means[pair] = pd.DataFrame(runs).mean()
     measured = {name for mean in means.values() for name in mean.index}
-    names = {f"{part}_{fact}": f"{SCORE_NAMES[part]}: {FACT_NAMES[fact]}" for part in SCORE_NAMES for fact in FACTS}
+    names = {
+        f"{part}_{fact}": f"{SCORE_NAMES[part]}: {FACT_NAMES[fact]}" for part in SCORE_NAMES for fact in CLIENT_FACTS
+    }
     columns = {name: title for name, title in names.items() if name in measured}
     lines = []
     for (setting, method), mean in means.items():

@@ -28,13 +28,13 @@ def lock_study(logs: Path, print_line: Callable[[str], None]) -> Iterator[None]:
             yield
         except (KeyboardInterrupt, SystemExit):
             print_line("stopped; the same command continues")
-            raise SystemExit(interrupts.code or 1) from None
+            raise SystemExit(interrupts.exit_code or 1) from None
 
 
 @contextmanager
 def print_warnings_once() -> Iterator[None]:
     """Print each warning once, since hundreds of runs have the same warnings, and no other message."""
-    terminal, printed = messages.to_terminal(), set[str]()
+    terminal, printed = messages.log_to_terminal(), set[str]()
 
     def is_new_warning(record: logging.LogRecord) -> bool:
         text = record.getMessage()

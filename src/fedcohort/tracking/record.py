@@ -31,7 +31,7 @@ def tags(info: RunInfo, status: str) -> dict[str, str]:
 
     The budget and the completed rounds are those of the newest start, because tags can change and parameters cannot.
     """
-    ends = {name: text(value) for name, value in zip(BUDGET, info.budget.ends, strict=True)}
+    ends = {name: text(value) for name, value in zip(BUDGET, info.budget.limits, strict=True)}
     values = {
         **_choices(info),
         **{key: str(value) for key, value in info.tags.items() if key not in NOT_SENT},

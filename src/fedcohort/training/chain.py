@@ -24,11 +24,11 @@ from fedcohort.hook import Correction
 from fedcohort.objective.base import Objective
 from fedcohort.training.step import ParameterStep
 
-Piece = tuple[int, int]
+BatchRange = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Layer:
+class DenseLayer:
     """A layer as views into the flat model: weight [out, in], its transpose, bias [out], and the gradients of both."""
 
     weight: Tensor
@@ -50,7 +50,7 @@ class ChainedNetwork:
 
     front: nn.Sequential | None
     tensors: list[Tensor]
-    layers: list[Layer]
+    layers: list[DenseLayer]
 
     @property
     def is_linear(self) -> bool:
@@ -68,76 +68,84 @@ def find_chain(model: FlatModel, pixels: PixelScale | None = None) -> ChainedNet
         pixels: scale of the inputs if they are bytes; the front then converts them, like the network.
     """
     modules = list(model.network) if type(model.network) is nn.Sequential else [model.network]
-    flattens = [i for i, m in enumerate(modules) if type(m) is nn.Flatten and (m.start_dim, m.end_dim) == (1, -1)]
-    start = flattens[-1] + 1 if flattens else 0
-    linear, between = modules[start::2], modules[start + 1 :: 2]
+    flatten_positions = [
+        i for i, m in enumerate(modules) if type(m) is nn.Flatten and (m.start_dim, m.end_dim) == (1, -1)
+    ]
+    first_linear = flatten_positions[-1] + 1 if flatten_positions else 0
+    linear_modules, layers_between = modules[first_linear::2], modules[first_linear + 1 :: 2]
     is_chain = (
-        len(linear) == len(between) + 1
-        and all(type(m) is nn.Linear and m.bias is not None for m in linear)
-        and all(type(m) is nn.ReLU for m in between)
+        len(linear_modules) == len(layers_between) + 1
+        and all(type(m) is nn.Linear and m.bias is not None for m in linear_modules)
+        and all(type(m) is nn.ReLU for m in layers_between)
         and all(p.requires_grad for p in model.network.parameters())
-        and not any(is_hooked(m) for m in (model.network, *modules[start:]))
+        and not any(is_hooked(m) for m in (model.network, *modules[first_linear:]))
     )
     if not is_chain:
         return None
-    front = nn.Sequential(*modules[:start]) if start > 1 else None
+    front = nn.Sequential(*modules[:first_linear]) if first_linear > 1 else None
     if pixels is not None:
         if front is None:
             return None
         pixels.attach(front)
     tensors: list[Tensor] = [] if front is None else list(front.parameters())
-    return ChainedNetwork(front, tensors, [layer_of(m) for m in linear if isinstance(m, nn.Linear)])
+    return ChainedNetwork(front, tensors, [dense_layer_of(m) for m in linear_modules if isinstance(m, nn.Linear)])
 
 
 def is_hooked(module: nn.Module) -> bool:
     """Return whether a module has hooks other than the conversion of bytes, which the front does as well."""
-    hooks = (*module._forward_pre_hooks.values(), *module._forward_hooks.values())
-    return any(not isinstance(hook, Conversion) for hook in hooks)
+    forward_hooks = (*module._forward_pre_hooks.values(), *module._forward_hooks.values())
+    return any(not isinstance(hook, Conversion) for hook in forward_hooks)
 
 
-def layer_of(module: nn.Linear) -> Layer:
+def dense_layer_of(module: nn.Linear) -> DenseLayer:
     weight, bias = module.weight, module.bias
     if weight.grad is None or bias.grad is None:
         raise ValueError("the layer's parameters have no gradient buffers: the network was not made into a flat model")
-    return Layer(weight.data, weight.data.t(), bias.data, weight.grad, bias.grad)
+    return DenseLayer(weight.data, weight.data.t(), bias.data, weight.grad, bias.grad)
 
 
-def onehot(labels: Int64[Tensor, "*n"], n_classes: int, dtype: torch.dtype) -> Tensor:
+def one_hot(labels: Int64[Tensor, "*n"], n_classes: int, dtype: torch.dtype) -> Tensor:
     """Return a row for each label, [*n, n_classes], with 1 at the index of its class and 0 elsewhere."""
-    rows = torch.zeros((*labels.shape, n_classes), dtype=dtype, device=labels.device)
-    return rows.scatter_(-1, labels[..., None], 1)
+    one_hot_rows = torch.zeros((*labels.shape, n_classes), dtype=dtype, device=labels.device)
+    return one_hot_rows.scatter_(-1, labels[..., None], 1)
 
 
-def differentiate(
+def output_gradient_and_losses(
     objective: Objective,
     logits: Float[Tensor, "k b c"],
-    y: Int64[Tensor, "k b"],
-    reference: Float[Tensor, "k b c"] | None,
-    share: Float[Tensor, "k b"],
+    labels_by_client: Int64[Tensor, "k b"],
+    reference_probs: Float[Tensor, "k b c"] | None,
+    sample_shares: Float[Tensor, "k b"],
 ) -> tuple[Float[Tensor, "k b c"], Float[Tensor, "k b"]]:
     """Return dL/dlogits of k clients' mini-batches, and the samples' cross-entropies.
 
     Args:
         objective: the clients' objective.
         logits: logits of the mini-batches.
-        y: labels.
-        reference: probabilities of w_t, None if the objective does not use them.
-        share: 1 over the size of the client's mini-batch, 0 for padding.
+        labels_by_client: labels.
+        reference_probs: probabilities of w_t, None if the objective does not use them.
+        sample_shares: 1 over the size of the client's mini-batch, 0 for padding.
     """
-    labels = y.flatten()
+    labels = labels_by_client.flatten()
     if objective.plain:
-        logp = logits.log_softmax(2)
-        gradient = logp.exp().sub_(onehot(y, logits.shape[2], logits.dtype)).mul_(share[:, :, None])
-        return gradient, F.nll_loss(logp.flatten(0, 1), labels, reduction="none").view(y.shape)
+        log_probs = logits.log_softmax(2)
+        gradient = (
+            log_probs.exp()
+            .sub_(one_hot(labels_by_client, logits.shape[2], logits.dtype))
+            .mul_(sample_shares[:, :, None])
+        )
+        return gradient, F.nll_loss(log_probs.flatten(0, 1), labels, reduction="none").view(labels_by_client.shape)
     with torch.enable_grad():
-        leaf = logits.flatten(0, 1).requires_grad_()
-        value, plain = objective.per_sample(leaf, labels, None if reference is None else reference.flatten(0, 1))
-        means = (value.view_as(share) * share).sum(1)
-        (gradient,) = torch.autograd.grad(objective.outer(means).sum(), leaf)
-    return gradient.view_as(logits), plain.detach().view(y.shape)
+        flat_logits = logits.flatten(0, 1).requires_grad_()
+        sample_objectives, cross_entropies = objective.per_sample(
+            flat_logits, labels, None if reference_probs is None else reference_probs.flatten(0, 1)
+        )
+        client_means = (sample_objectives.view_as(sample_shares) * sample_shares).sum(1)
+        (gradient,) = torch.autograd.grad(objective.transform_mean(client_means).sum(), flat_logits)
+    return gradient.view_as(logits), cross_entropies.detach().view(labels_by_client.shape)
 
 
-class Chain:
+class ChainPass:
     """Passes over the samples of a chained network; under plain SGD without hooks gradients are never stored."""
 
     def __init__(
@@ -151,30 +159,33 @@ class Chain:
     ) -> None:
         self.front, self.tensors, self.layers = network.front, network.tensors, network.layers
         self.objective, self.corrections, self.lr = objective, corrections, lr
-        self.move = None if client.plain and not corrections else ParameterStep(model, client, lr)
-        self.simple = objective.plain
+        self.apply_step = None if client.plain and not corrections else ParameterStep(model, client, lr)
+        self.is_cross_entropy = objective.plain
         self.w = model.w
 
     @torch.no_grad()
-    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[Piece]) -> Tensor:
-        """See `step.Pass`."""
-        stop, sizes = pieces[-1][1], [b - a for a, b in pieces]
-        xs = torch.split(x[:stop].flatten(1) if self.front is None else x[:stop], sizes)
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, batch_ranges: Sequence[BatchRange]) -> Tensor:
+        """See `step.TrainingPass`."""
+        stop, sizes = batch_ranges[-1][1], [end - start for start, end in batch_ranges]
+        input_batches = torch.split(x[:stop].flatten(1) if self.front is None else x[:stop], sizes)
         ones = self.w.new_ones(max(sizes))
-        if not self.simple:
+        if not self.is_cross_entropy:
             return torch.cat(
-                [self._step_by_autograd(h, y[a:b], reference, a, b) for h, (a, b) in zip(xs, pieces, strict=True)]
+                [
+                    self._step_by_autograd(h, y[start:end], reference, start, end)
+                    for h, (start, end) in zip(input_batches, batch_ranges, strict=True)
+                ]
             )
         labels = y[:stop]
-        logp = self.w.new_empty((stop, len(self.layers[-1].bias)))
-        targets = onehot(labels, logp.shape[1], logp.dtype)
-        for h, out, target, (a, b) in zip(
-            xs, torch.split(logp, sizes), torch.split(targets, sizes), pieces, strict=True
+        log_probs = self.w.new_empty((stop, len(self.layers[-1].bias)))
+        one_hot_labels = one_hot(labels, log_probs.shape[1], log_probs.dtype)
+        for h, out, target, (start, end) in zip(
+            input_batches, torch.split(log_probs, sizes), torch.split(one_hot_labels, sizes), batch_ranges, strict=True
         ):
             features, inputs, logits = self._forward(h)
             torch.log_softmax(logits, 1, out=out)
-            self._backward(features, inputs, out.exp().sub_(target), 1.0 / (b - a), ones[: b - a])
-        return F.nll_loss(logp, labels, reduction="none")
+            self._backward(features, inputs, out.exp().sub_(target), 1.0 / (end - start), ones[: end - start])
+        return F.nll_loss(log_probs, labels, reduction="none")
 
     def _step_by_autograd(self, h: Tensor, y: Tensor, reference: Tensor | None, start: int, stop: int) -> Tensor:
         """Make a step for an objective other than cross-entropy, and return the samples' cross-entropies, [batch]."""
@@ -182,7 +193,7 @@ class Chain:
         with torch.enable_grad():
             leaf = logits.requires_grad_()
             value, plain = self.objective.per_sample(leaf, y, None if reference is None else reference[start:stop])
-            (delta,) = torch.autograd.grad(self.objective.outer(value.mean()), leaf)
+            (delta,) = torch.autograd.grad(self.objective.transform_mean(value.mean()), leaf)
         self._backward(features, inputs, delta, 1.0, self.w.new_ones(stop - start))
         return plain.detach()
 
@@ -203,29 +214,31 @@ class Chain:
             inputs.append(h)
         return features, inputs, torch.addmm(self.layers[-1].bias, h, self.layers[-1].transposed_weight)
 
-    def _backward(self, features: Tensor, inputs: list[Tensor], delta: Tensor, scale: float, ones: Tensor) -> None:
+    def _backward(
+        self, features: Tensor, inputs: list[Tensor], logit_gradient: Tensor, scale: float, ones: Tensor
+    ) -> None:
         """Make the step for dL/dlogits = scale * delta."""
-        step = -self.lr * scale
+        scaled_rate = -self.lr * scale
         for i in range(len(inputs) - 1, -1, -1):
-            layer, h, transposed = self.layers[i], inputs[i], delta.t()
+            layer, h, gradient_t = self.layers[i], inputs[i], logit_gradient.t()
             if i or self.tensors:
-                delta = delta @ layer.weight
+                logit_gradient = logit_gradient @ layer.weight
             if i:
-                delta = torch.ops.aten.threshold_backward(delta, h, 0)
-            if self.move is None:
-                layer.weight.addmm_(transposed, h, alpha=step)
-                layer.bias.addmv_(transposed, ones, alpha=step)
+                logit_gradient = torch.ops.aten.threshold_backward(logit_gradient, h, 0)
+            if self.apply_step is None:
+                layer.weight.addmm_(gradient_t, h, alpha=scaled_rate)
+                layer.bias.addmv_(gradient_t, ones, alpha=scaled_rate)
             else:
-                torch.addmm(layer.weight_gradient, transposed, h, beta=0, alpha=scale, out=layer.weight_gradient)
-                torch.addmv(layer.bias_gradient, transposed, ones, beta=0, alpha=scale, out=layer.bias_gradient)
+                torch.addmm(layer.weight_gradient, gradient_t, h, beta=0, alpha=scale, out=layer.weight_gradient)
+                torch.addmv(layer.bias_gradient, gradient_t, ones, beta=0, alpha=scale, out=layer.bias_gradient)
         if self.tensors:
-            self._move_front(torch.autograd.grad(features, self.tensors, delta), step, scale)
-        if self.move is not None:
-            self.move(self.corrections)
+            self._move_front(torch.autograd.grad(features, self.tensors, logit_gradient), scaled_rate, scale)
+        if self.apply_step is not None:
+            self.apply_step(self.corrections)
 
     def _move_front(self, grads: Sequence[Tensor], step: float, scale: float) -> None:
         """Make the front's step, or store its gradient, times `scale`, for `move`."""
-        if self.move is None:
+        if self.apply_step is None:
             torch._foreach_add_(self.tensors, list(grads), alpha=step)
             return
         for parameter, grad in zip(self.tensors, grads, strict=True):

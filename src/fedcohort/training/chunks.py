@@ -8,42 +8,46 @@ from torch import Tensor, nn
 
 INPUT_BYTES = 2**26  # limit of the inputs of one forward pass
 LAYER_BYTES = 2**29  # limit of the widest layer's output
-LEAST = 256  # samples, whatever memory they take
+MIN_SAMPLES_AT_ONCE = 256  # samples, whatever memory they take
 
-_widest: "WeakKeyDictionary[nn.Module, dict[torch.Size, int]]" = WeakKeyDictionary()  # measured once for each network
+_widest_output_by_network: "WeakKeyDictionary[nn.Module, dict[torch.Size, int]]" = (
+    WeakKeyDictionary()
+)  # measured once for each network
 
 
 def count_at_once(network: nn.Module, x: Tensor) -> int:
-    """Return the number of samples of a forward pass, at least `LEAST`; x: inputs of the shape of the samples.
+    """Return the number of samples of a forward pass, at least `MIN_SAMPLES_AT_ONCE`; x: the inputs of the samples.
 
     The widest output of the network is measured once for each shape, by a forward pass of one sample in eval mode.
     """
-    widest_output_by_shape, shape = _widest.setdefault(network, {}), x.shape[1:]
-    if len(x) and shape not in widest_output_by_shape:
-        widest_output_by_shape[shape] = _measure(network, x[:1])
+    widest_output_by_shape, sample_shape = _widest_output_by_network.setdefault(network, {}), x.shape[1:]
+    if len(x) and sample_shape not in widest_output_by_shape:
+        widest_output_by_shape[sample_shape] = _widest_output(network, x[:1])
     inputs, outputs = (
-        INPUT_BYTES // (4 * max(1, shape.numel())),
-        LAYER_BYTES // (4 * widest_output_by_shape.get(shape, 1)),
+        INPUT_BYTES // (4 * max(1, sample_shape.numel())),
+        LAYER_BYTES // (4 * widest_output_by_shape.get(sample_shape, 1)),
     )
-    return max(LEAST, min(inputs, outputs))
+    return max(MIN_SAMPLES_AT_ONCE, min(inputs, outputs))
 
 
 @torch.no_grad()
-def _measure(network: nn.Module, sample: Tensor) -> int:
+def _widest_output(network: nn.Module, sample: Tensor) -> int:
     """Return the numbers in the widest output of any module of the network, for one sample."""
-    sizes = [1]
+    output_sizes = [1]
 
-    def note(sizes: list[int], module: nn.Module, inputs: object, output: object) -> None:
-        first = output[0] if isinstance(output, tuple) else output  # a recurrent layer returns its states, too
-        if isinstance(first, Tensor):
-            sizes.append(first.numel())
+    def note_output_size(output_sizes: list[int], module: nn.Module, inputs: object, output: object) -> None:
+        first_output = output[0] if isinstance(output, tuple) else output  # a recurrent layer returns its states, too
+        if isinstance(first_output, Tensor):
+            output_sizes.append(first_output.numel())
 
-    handles = [module.register_forward_hook(partial(note, sizes)) for module in network.modules()]
-    training = network.training
+    hook_handles = [
+        module.register_forward_hook(partial(note_output_size, output_sizes)) for module in network.modules()
+    ]
+    was_training = network.training
     try:
         network.eval()(sample)
     finally:
-        network.train(training)
-        for handle in handles:
-            handle.remove()
-    return max(sizes)
+        network.train(was_training)
+        for hook_handle in hook_handles:
+            hook_handle.remove()
+    return max(output_sizes)

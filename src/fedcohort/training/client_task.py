@@ -8,7 +8,7 @@ from torch import Tensor
 from fedcohort.training.upload import TensorMask
 from fedcohort.types import Ids, Values
 
-Remember = Callable[[Values], tuple[Mapping[str, Tensor], Mapping[str, float]]]
+RememberLosses = Callable[[Values], tuple[Mapping[str, Tensor], Mapping[str, float]]]
 
 
 @dataclass(frozen=True)
@@ -42,4 +42,4 @@ class ClientTask:
     plain: bool = False
     tensor_mask: TensorMask | None = None
     loss_after: bool = False
-    remember: Remember | None = None
+    remember: RememberLosses | None = None

@@ -9,17 +9,17 @@ from torch import Tensor
 from fedcohort.errors import ClientError
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
-from fedcohort.training.step import Step
+from fedcohort.training.step import TrainingStep
 from fedcohort.types import ClientUpdate
 
 
-class Debug:
+class DebugEngine:
     """The sequential engine with autograd's anomaly checks and without hand-written gradients."""
 
     def __init__(self, trainer: LocalTrainer) -> None:
         self.trainer = trainer
         trainer.chain = None
-        trainer.watch = self._watch
+        trainer.wrap_step = self._watch_step
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield groups of one task."""
@@ -36,29 +36,29 @@ class Debug:
                 with torch.autograd.set_detect_anomaly(True, check_nan=True):
                     update = self.trainer.train(task, down)
                 self.stage = "after the last step"
-                self._finite("the update", update.delta)
+                self._check_finite("the update", update.delta)
                 for name, vector in update.uploads.items():
-                    self._finite(name, vector)
+                    self._check_finite(name, vector)
             except Exception as error:
-                where = f"round {task.round + 1}, client {task.client}, {self.stage}"
-                raise ClientError(f"{where}: {error}") from error
+                location = f"round {task.round + 1}, client {task.client}, {self.stage}"
+                raise ClientError(f"{location}: {error}") from error
             yield replace(update)
 
-    def _watch(self, step: Step) -> Step:
-        count = 0
+    def _watch_step(self, step: TrainingStep) -> TrainingStep:
+        n_steps = 0
 
         def check(x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
-            nonlocal count
-            count += 1
-            self.stage = f"step {count}"
-            self._finite("an input", x)
+            nonlocal n_steps
+            n_steps += 1
+            self.stage = f"step {n_steps}"
+            self._check_finite("an input", x)
             loss = step(x, y, reference)
-            self._finite("the loss", loss)
-            self._finite("the model after it", self.trainer.worker.w)
+            self._check_finite("the loss", loss)
+            self._check_finite("the model after it", self.trainer.worker.w)
             return loss
 
         return check
 
-    def _finite(self, name: str, tensor: Tensor) -> None:
+    def _check_finite(self, name: str, tensor: Tensor) -> None:
         if not bool(torch.isfinite(tensor).all()):
             raise ValueError(f"{name} is not finite")

@@ -19,16 +19,16 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from fedcohort.training.chain import differentiate
+from fedcohort.training.chain import output_gradient_and_losses
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
-from fedcohort.training.passes import Passes
+from fedcohort.training.passes import PassOrders
 from fedcohort.training.transfer import Results, finish_in_blocks, to_device
 from fedcohort.types import ClientUpdate, UpdateGroup
 
-RATE = 5e10  # FLOPs per second of a small matrix product; RATE and STEP_S only decide between dual and plain steps
-STEP_S = 6e-5  # seconds of a mini-batch step apart from its matrix products
-ENTRIES = 2**20  # largest number of entries of all Gram matrices in memory
+# Of small matrix products, and of a mini-batch step apart from them; they only decide between dual and plain steps.
+FLOPS_PER_SECOND, STEP_OVERHEAD_S = 5e10, 6e-5
+MAX_GRAM_ENTRIES = 2**20  # largest number of entries of all Gram matrices in memory
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ class GroupShape:
 
     Attributes:
         steps: number of steps of one pass.
-        width: number of samples of a step, with padding.
-        units: epochs or steps of the job.
+        batch_width: number of samples of a step, with padding.
+        n_passes: epochs or steps of the job.
     """
 
     steps: int
-    width: int
-    units: int
+    batch_width: int
+    n_passes: int
 
     @property
-    def rows(self) -> int:
-        return self.steps * self.width
+    def n_rows(self) -> int:
+        return self.steps * self.batch_width
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class GroupPlan:
 
     tasks: Sequence[ClientTask]
     shape: GroupShape
-    passes: Sequence[Passes]
+    passes: Sequence[PassOrders]
     arrays: Sequence[np.ndarray]
 
 
@@ -72,26 +72,23 @@ class PaddedClients:
 
     Attributes:
         logits: X W_t' + b_t of each client.
-        gram: X X' + 1 of each client.
+        gram_matrices: X X' + 1 of each client.
         y: labels.
-        share: 1 over the size of the mini-batch at this row, 0 for padding.
+        sample_shares: 1 over the size of the mini-batch at this row, 0 for padding.
     """
 
     logits: Float[Tensor, "k rows c"]
-    gram: Float[Tensor, "k rows rows"]
+    gram_matrices: Float[Tensor, "k rows rows"]
     y: Int64[Tensor, "k rows"]
-    share: Float[Tensor, "k rows"]
+    sample_shares: Float[Tensor, "k rows"]
 
     def reorder(self, order: Int64[Tensor, "k rows"]) -> "PaddedClients":
         """Return the samples in another order, with the same mini-batches of rows."""
-        down, across = order[:, :, None], order[:, None, :]
-        gram = self.gram.gather(1, down.expand_as(self.gram))
-        return PaddedClients(
-            self.logits.gather(1, down.expand_as(self.logits)),
-            gram.gather(2, across.expand_as(gram)),
-            self.y.gather(1, order),
-            self.share,
-        )
+        row_index, column_index = order[:, :, None], order[:, None, :]
+        gram = self.gram_matrices.gather(1, row_index.expand_as(self.gram_matrices))
+        gram = gram.gather(2, column_index.expand_as(gram))
+        logits = self.logits.gather(1, row_index.expand_as(self.logits))
+        return PaddedClients(logits, gram, self.y.gather(1, order), self.sample_shares)
 
 
 class Dual:
@@ -103,10 +100,9 @@ class Dual:
         self.trainer, self.chunk, self.layer = trainer, chunk, trainer.chain.layers[0]
 
     @staticmethod
-    def fits(trainer: LocalTrainer) -> bool:
+    def supports(trainer: LocalTrainer) -> bool:
         """Return whether the model is a single Linear layer and clients train by plain SGD without hooks."""
-        linear = trainer.chain is not None and trainer.chain.is_linear
-        return linear and trainer.client.plain and not trainer.hooks
+        return trainer.chain is not None and trainer.chain.is_linear and trainer.client.plain and not trainer.hooks
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield groups of consecutive tasks of one shape; a client's update does not depend on its group."""
@@ -115,11 +111,11 @@ class Dual:
 
     def _shaped_groups(self, tasks: Sequence[ClientTask]) -> Iterator[tuple[GroupShape | None, Sequence[ClientTask]]]:
         """Yield groups of consecutive tasks with their shape, which is None for clients that are trained one by one."""
-        for shape, neighbours in itertools.groupby(tasks, self._shape):
-            same_shape = list(neighbours)
-            size = len(same_shape) if shape is None else min(self.chunk, ENTRIES // shape.rows**2)
-            for start in range(0, len(same_shape), size):
-                yield shape, same_shape[start : start + size]
+        for shape, adjacent_tasks in itertools.groupby(tasks, self._shape_of_task):
+            same_shape = list(adjacent_tasks)
+            group_size = len(same_shape) if shape is None else min(self.chunk, MAX_GRAM_ENTRIES // shape.n_rows**2)
+            for first_task in range(0, len(same_shape), group_size):
+                yield shape, same_shape[first_task : first_task + group_size]
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train the clients, and yield their updates in the order of the tasks."""
@@ -127,7 +123,7 @@ class Dual:
 
     def _train_groups(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[Results]:
         groups = list(self._shaped_groups(tasks))
-        plans = [None if shape is None else self._plan(group, shape) for shape, group in groups]
+        plans = [None if shape is None else self._plan_group(group, shape) for shape, group in groups]
         arrays = [array for plan in plans if plan is not None for array in plan.arrays]
         tensors = to_device(arrays, self.layer.weight.device)
         for (_, group), plan in zip(groups, plans, strict=True):
@@ -136,29 +132,29 @@ class Dual:
             else:
                 yield self._train_group(plan, *(next(tensors) for _ in plan.arrays))
 
-    def _shape(self, task: ClientTask) -> GroupShape | None:
+    def _shape_of_task(self, task: ClientTask) -> GroupShape | None:
         """Return the shape of a task; None if plain steps are faster because the client has too many samples."""
         trainer = self.trainer
-        n, batch = trainer.count(task), trainer.client.batch
-        steps = -(-n // (batch or n))
-        width = batch if batch is not None and steps > 1 else -(-n // 8) * 8
+        n_samples, batch = trainer.count_samples(task), trainer.client.batch
+        steps = -(-n_samples // (batch or n_samples))
+        width = batch if batch is not None and steps > 1 else -(-n_samples // 8) * 8
         passes = task.units if trainer.client.steps is None else task.units / steps
-        classes, inputs = self.layer.weight.shape
-        multiplications = 4.0 * n * inputs * classes
-        plain_s = passes * (multiplications / RATE + steps * STEP_S)
-        dual_s = (multiplications + 2.0 * n * n * (inputs + passes * classes)) / RATE
+        n_classes, n_inputs = self.layer.weight.shape
+        n_products = 4.0 * n_samples * n_inputs * n_classes
+        plain_s = passes * (n_products / FLOPS_PER_SECOND + steps * STEP_OVERHEAD_S)
+        dual_s = (n_products + 2.0 * n_samples * n_samples * (n_inputs + passes * n_classes)) / FLOPS_PER_SECOND
         shape = GroupShape(steps, width, task.units)
-        return shape if dual_s < plain_s and shape.rows**2 <= ENTRIES and task.units else None
+        return shape if dual_s < plain_s and shape.n_rows**2 <= MAX_GRAM_ENTRIES and task.units else None
 
-    def _plan(self, tasks: Sequence[ClientTask], shape: GroupShape) -> GroupPlan:
+    def _plan_group(self, tasks: Sequence[ClientTask], shape: GroupShape) -> GroupPlan:
         all_passes = [self.trainer.passes(task) for task in tasks]
-        orders = np.tile(np.arange(shape.rows), (len(all_passes[0]), len(tasks), 1))
-        for k, passes in enumerate(all_passes):
-            for p, (order, _) in enumerate(passes):
-                orders[p, k, : len(order)] = order
-        counts = np.array([self.trainer.count(task) for task in tasks])
-        chosen = [task.rows for task in tasks if task.rows is not None]
-        return GroupPlan(tasks, shape, all_passes, [orders, counts, *chosen])
+        row_orders = np.tile(np.arange(shape.n_rows), (len(all_passes[0]), len(tasks), 1))
+        for client_row, passes in enumerate(all_passes):
+            for pass_row, (order, _) in enumerate(passes):
+                row_orders[pass_row, client_row, : len(order)] = order
+        sample_counts = np.array([self.trainer.count_samples(task) for task in tasks])
+        chosen_rows = [task.rows for task in tasks if task.rows is not None]
+        return GroupPlan(tasks, shape, all_passes, [row_orders, sample_counts, *chosen_rows])
 
     @torch.no_grad()
     def _train_group(self, plan: GroupPlan, orders: Tensor, counts: Tensor, *chosen: Tensor) -> Results:
@@ -167,19 +163,20 @@ class Dual:
         trainer.worker.load(trainer.server)
         samples = [trainer.samples(task, None if task.rows is None else next(rows)) for task in plan.tasks]
         samples = [(x.flatten(1), y) for x, y in samples]
-        inputs, group = [x for x, _ in samples], self._gather(samples, plan.shape, counts)
+        inputs, group = [x for x, _ in samples], self._pad_clients(samples, plan.shape, counts)
         a, tables = torch.zeros_like(group.logits), []
         for p, order in enumerate(orders.long()):
             # Rows are brought into the order of the pass, so that its mini-batches are slices; A returns to its order.
             a_indices = order[:, :, None].expand_as(a)
             a_in_order = a.gather(1, a_indices)
             steps = len(plan.passes[0][p][1])
-            tables.append(self._pass(group.reorder(order), a_in_order, plan.shape.width, steps, plan.tasks[0].lr))
+            width, lr = plan.shape.batch_width, plan.tasks[0].lr
+            tables.append(self._train_pass(group.reorder(order), a_in_order, width, steps, lr))
             a.scatter_(1, a_indices, a_in_order)
-        update_group = self._group_updates(plan.tasks, group.gram, a, inputs)
+        update_group = self._group_updates(plan.tasks, group.gram_matrices, a, inputs)
         results = []
         for k, (task, x, passes) in enumerate(zip(plan.tasks, inputs, plan.passes, strict=True)):
-            make = partial(self._primal, a[k, : len(x)], x, task.lr)
+            make = partial(self._primal_update, a[k, : len(x)], x, task.lr)
             delta = make() if task.loss_after or update_group is None else make
             if isinstance(delta, Tensor):
                 torch.add(trainer.server.w, delta, out=trainer.worker.w)
@@ -202,17 +199,19 @@ class Dual:
         squares = (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)
 
         def total(weights: Mapping[int, float]) -> Tensor:
-            out = torch.zeros_like(self.trainer.worker.w)
+            update_sum = torch.zeros_like(self.trainer.worker.w)
             for client, share in weights.items():
                 x = inputs[place[client]]
-                self._add_primal(out, a[place[client], : len(x)], x, share * lr)
-            return out
+                self._add_primal(update_sum, a[place[client], : len(x)], x, share * lr)
+            return update_sum
 
         return UpdateGroup(len(tasks), total), lr * squares.clamp(min=0).sqrt()
 
-    def _gather(self, samples: Sequence[tuple[Tensor, Tensor]], shape: GroupShape, counts: Tensor) -> PaddedClients:
+    def _pad_clients(
+        self, samples: Sequence[tuple[Tensor, Tensor]], shape: GroupShape, counts: Tensor
+    ) -> PaddedClients:
         """Compute the logits and the Gram matrix of each client's samples, with padding; counts: samples of each."""
-        weight, bias, rows, k = self.layer.weight, self.layer.bias, shape.rows, len(samples)
+        weight, bias, rows, k = self.layer.weight, self.layer.bias, shape.n_rows, len(samples)
         logits, gram = weight.new_zeros(k, rows, len(bias)), weight.new_zeros(k, rows, rows)
         y = torch.zeros(k, rows, dtype=torch.int64, device=weight.device)
         for i, (x, client_labels) in enumerate(samples):
@@ -220,24 +219,25 @@ class Dual:
             torch.addmm(bias, x, self.layer.transposed_weight, out=logits[i, :n])
             torch.mm(x, x.t(), out=gram[i, :n, :n])
             y[i, :n] = client_labels
-        last, row = (shape.steps - 1) * shape.width, torch.arange(rows, device=weight.device)
-        share = torch.where(row < last, 1.0 / shape.width, 1.0 / (counts[:, None] - last).double())
+        last_row, row = (shape.steps - 1) * shape.batch_width, torch.arange(rows, device=weight.device)
+        share = torch.where(row < last_row, 1.0 / shape.batch_width, 1.0 / (counts[:, None] - last_row).double())
         return PaddedClients(logits, gram.add_(1.0), y, (share * (row < counts[:, None])).to(weight))
 
-    def _pass(self, group: PaddedClients, a: Tensor, width: int, steps: int, lr: float) -> Float[Tensor, "k s"]:
+    def _train_pass(self, group: PaddedClients, a: Tensor, width: int, steps: int, lr: float) -> Float[Tensor, "k s"]:
         """Make one pass in the order of the rows, which changes `a`; return cross-entropies, [k, steps * width]."""
-        objective, entropies = self.trainer.objective, []
-        reference = group.logits.softmax(2) if objective.uses_reference else group.logits
-        tensors = (group.logits, group.gram, a, group.share, reference, group.y)
-        parts = zip(*(torch.split(tensor, width, 1) for tensor in tensors), strict=True)
-        for logits, gram, a_batch, share, z, y in itertools.islice(parts, steps):
-            now = torch.baddbmm(logits, gram, a, alpha=-lr)
-            gradient, entropy = differentiate(objective, now, y, z if objective.uses_reference else None, share)
+        objective, losses_by_step = self.trainer.objective, []
+        reference_probs = group.logits.softmax(2) if objective.uses_reference else group.logits
+        tensors = (group.logits, group.gram_matrices, a, group.sample_shares, reference_probs, group.y)
+        batch_parts = zip(*(torch.split(tensor, width, 1) for tensor in tensors), strict=True)
+        for logits, gram, a_batch, share, z, y in itertools.islice(batch_parts, steps):
+            logits_now = torch.baddbmm(logits, gram, a, alpha=-lr)
+            reference = z if objective.uses_reference else None
+            gradient, cross_entropies = output_gradient_and_losses(objective, logits_now, y, reference, share)
             a_batch.add_(gradient)
-            entropies.append(entropy)
-        return torch.cat(entropies, 1)
+            losses_by_step.append(cross_entropies)
+        return torch.cat(losses_by_step, 1)
 
-    def _primal(self, a: Tensor, x: Tensor, lr: float) -> Tensor:
+    def _primal_update(self, a: Tensor, x: Tensor, lr: float) -> Tensor:
         """Return the update of the flat model, [P]."""
         return self._add_primal(torch.zeros_like(self.trainer.worker.w), a, x, lr)
 

@@ -6,13 +6,13 @@ from typing import Protocol
 from torch import Tensor
 
 from fedcohort.training.client_task import ClientTask
-from fedcohort.training.debug import Debug
+from fedcohort.training.debug import DebugEngine
 from fedcohort.training.dual import Dual
 from fedcohort.training.local import LocalTrainer
-from fedcohort.training.vectorised import Vectorised
+from fedcohort.training.vectorised import VectorisedEngine
 from fedcohort.types import ClientUpdate
 
-SMALL = 2_000_000  # parameters up to which one client at a time does not use a GPU fully
+MAX_SMALL_PARAMETERS = 2_000_000  # parameters up to which one client at a time does not use a GPU fully
 
 
 class Engine(Protocol):
@@ -25,35 +25,46 @@ class Engine(Protocol):
         ...
 
 
-def choose(kind: str, trainer: LocalTrainer, chunk: int) -> tuple[Engine, str]:
+def choose_engine(engine_kind: str, trainer: LocalTrainer, clients_at_once: int) -> tuple[Engine, str]:
     """Return the engine of the option `engine.kind`, with a description and its reason.
 
     kind=auto means vectorised for linear models, and for small models on a GPU; else sequential.
     """
     worker = trainer.worker
-    if kind == "debug":
-        return Debug(trainer), "debug, as requested"
-    if trainer.weighs:
+    if engine_kind == "debug":
+        return DebugEngine(trainer), "debug, as requested"
+    if trainer.weighs_samples:
         return trainer, "sequential: the aggregator weighs samples step by step, one client at a time through autograd"
     if trainer.augmentation is not None:
         return trainer, "sequential: the augmentation changes samples in every pass, one client at a time"
-    mixes = "batch norm" if worker.has_batch_norm else "dropout" if worker.has_dropout else ""
-    mixes = "recurrent layers" if worker.has_recurrence else mixes
-    if kind == "vectorised" and mixes:
-        return trainer, f"sequential: the vectorised engine does not support {mixes}"
-    if kind != "sequential" and Dual.fits(trainer):
-        return Dual(trainer, chunk), f"vectorised: a linear model in its dual, up to {chunk} clients at a time"
-    if kind == "vectorised":
-        return Vectorised(trainer, chunk), f"vectorised, as requested: {chunk} clients at a time"
-    if kind == "auto" and worker.w.device.type == "cuda" and not mixes and worker.layout.n_params <= SMALL:
-        return Vectorised(trainer, chunk), f"vectorised: a small model on a GPU, {chunk} clients at a time"
-    return trainer, f"sequential: {_gradients(trainer)}, one client at a time" + (
-        "" if kind == "auto" else ", as requested"
+    mixing_layer = "batch norm" if worker.has_batch_norm else "dropout" if worker.has_dropout else ""
+    mixing_layer = "recurrent layers" if worker.has_recurrence else mixing_layer
+    if engine_kind == "vectorised" and mixing_layer:
+        return trainer, f"sequential: the vectorised engine does not support {mixing_layer}"
+    if engine_kind != "sequential" and Dual.supports(trainer):
+        return Dual(
+            trainer, clients_at_once
+        ), f"vectorised: a linear model in its dual, up to {clients_at_once} clients at a time"
+    if engine_kind == "vectorised":
+        return VectorisedEngine(
+            trainer, clients_at_once
+        ), f"vectorised, as requested: {clients_at_once} clients at a time"
+    if (
+        engine_kind == "auto"
+        and worker.w.device.type == "cuda"
+        and not mixing_layer
+        and worker.layout.n_params <= MAX_SMALL_PARAMETERS
+    ):
+        return VectorisedEngine(
+            trainer, clients_at_once
+        ), f"vectorised: a small model on a GPU, {clients_at_once} clients at a time"
+    return trainer, f"sequential: {_describe_gradients(trainer)}, one client at a time" + (
+        "" if engine_kind == "auto" else ", as requested"
     )
 
 
-def _gradients(trainer: LocalTrainer) -> str:
+def _describe_gradients(trainer: LocalTrainer) -> str:
     if trainer.chain is None:
         return "autograd on flat views"
-    scope = "" if trainer.chain.front is None else " of the dense layers, autograd before them"
-    return f"hand-written gradients{scope}"
+    scope_text = "" if trainer.chain.front is None else " of the dense layers, autograd before them"
+    return f"hand-written gradients{scope_text}"

@@ -15,21 +15,21 @@ from fedcohort.flat import FlatModel, has_batch_norm, keeps_statistics
 from fedcohort.ranks import count_processes, positions_of_rank, rank_of_process, reduce_sum
 from fedcohort.rng import new_generator
 from fedcohort.training.chunks import count_at_once
-from fedcohort.training.memory_layout import gather
+from fedcohort.training.memory_layout import gather_rows
 from fedcohort.types import ClientUpdate, Ids, Values
 
-PerSample = Callable[[Tensor, Tensor], Tensor]
+SampleFunction = Callable[[Tensor, Tensor], Tensor]
 GRADIENT_BATCH = 256  # samples of a backward pass of `SignalMeasurer.gradient`
 
 
-def rows_of(offsets: Ids, clients: Ids) -> Ids:
+def sample_rows(offsets: Ids, clients: Ids) -> Ids:
     """Return the row numbers of the clients' samples, client by client."""
     return np.concatenate([np.arange(offsets[k], offsets[k + 1]) for k in clients] or [np.empty(0, np.int64)])
 
 
 @torch.no_grad()
 def mean_over_samples(
-    network: nn.Module, shard: Shard, clients: Ids, functions: Sequence[PerSample]
+    network: nn.Module, shard: Shard, clients: Ids, functions: Sequence[SampleFunction]
 ) -> list[Float64[np.ndarray, "n"]]:
     """Return for each function its mean over each client's samples, [n]; NaN for a client without samples.
 
@@ -43,35 +43,35 @@ def mean_over_samples(
     was_training = network.training
     network.eval()
     all_clients = np.array_equal(clients, np.arange(len(shard.offsets) - 1))
-    rows = None if all_clients else torch.from_numpy(rows_of(shard.offsets, clients)).to(shard.y.device)
-    counts = np.diff(shard.offsets)[clients]
-    parts: list[list[Tensor]] = [[] for _ in functions]
-    for start, stop in pairwise(_cuts(network, shard, counts)):
-        x, y = _piece(shard, rows, start, stop)
-        logp = F.log_softmax(network(x), -1)
-        for part, function in zip(parts, functions, strict=True):
-            part.append(shard.targets.per_sample(function)(logp, y).double())
+    rows = None if all_clients else torch.from_numpy(sample_rows(shard.offsets, clients)).to(shard.y.device)
+    sample_counts = np.diff(shard.offsets)[clients]
+    values_by_function: list[list[Tensor]] = [[] for _ in functions]
+    for start, stop in pairwise(_batch_bounds(network, shard, sample_counts)):
+        x, y = _samples_between(shard, rows, start, stop)
+        log_probs = F.log_softmax(network(x), -1)
+        for function_values, function in zip(values_by_function, functions, strict=True):
+            function_values.append(shard.targets.per_sample(function)(log_probs, y).double())
     network.train(was_training)
-    segment = np.repeat(np.arange(len(clients)), counts)
-    return [_segment_mean(part, segment, counts) for part in parts]
+    client_of_sample = np.repeat(np.arange(len(clients)), sample_counts)
+    return [_segment_mean(function_values, client_of_sample, sample_counts) for function_values in values_by_function]
 
 
-def _cuts(network: nn.Module, shard: Shard, counts: Ids) -> Sequence[int]:
-    """Return the bounds of forward passes over the rows of clients, which have `counts` rows each.
+def _batch_bounds(network: nn.Module, client_samples: Shard, sample_counts: Ids) -> Sequence[int]:
+    """Return the bounds of forward passes over the rows of clients, which have `sample_counts` rows each.
 
     A network with batch norm without running statistics gets each client's rows in a separate pass, so that a
     client's result does not depend on other clients.
     """
-    n_rows = int(counts.sum())
+    n_rows = int(sample_counts.sum())
     if has_batch_norm(network) and not keeps_statistics(network):
-        return [0, *np.cumsum(counts[counts > 0]).tolist()]
-    return [*range(0, n_rows, count_at_once(network, shard.x)), n_rows]
+        return [0, *np.cumsum(sample_counts[sample_counts > 0]).tolist()]
+    return [*range(0, n_rows, count_at_once(network, client_samples.x)), n_rows]
 
 
-def _piece(shard: Shard, rows: Tensor | None, start: int, stop: int) -> tuple[Tensor, Tensor]:
+def _samples_between(client_samples: Shard, rows: Tensor | None, start: int, stop: int) -> tuple[Tensor, Tensor]:
     if rows is None:
-        return shard.x[start:stop], shard.y[start:stop]
-    return gather(shard.x, rows[start:stop]), shard.y[rows[start:stop]]
+        return client_samples.x[start:stop], client_samples.y[start:stop]
+    return gather_rows(client_samples.x, rows[start:stop]), client_samples.y[rows[start:stop]]
 
 
 def _segment_mean(part: list[Tensor], segment: Ids, counts: Ids) -> Values:
@@ -81,20 +81,20 @@ def _segment_mean(part: list[Tensor], segment: Ids, counts: Ids) -> Values:
     return mean
 
 
-def over_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shard, PerSample]) -> list[Values]:
+def over_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shard, SampleFunction]) -> list[Values]:
     """Return `mean_over_samples` of each pair (shard, function), where each rank evaluates its share of the clients.
 
     All ranks get all results, by one exchange.
     """
-    table = torch.zeros((len(evaluations), len(clients)), dtype=torch.float64)
-    for row, (shard, function) in zip(table, evaluations, strict=True):
+    value_table = torch.zeros((len(evaluations), len(clients)), dtype=torch.float64)
+    for row, (shard, function) in zip(value_table, evaluations, strict=True):
         share = positions_of_rank(
             rank_of_process(), count_processes(), clients, np.diff(shard.offsets)[clients].astype(np.float64)
         )
-        indices = np.sort(np.array(share, dtype=np.int64))
-        (values,) = mean_over_samples(network, shard, clients[indices], [function])
-        row[torch.from_numpy(indices)] = torch.from_numpy(values)
-    return list(reduce_sum(table).numpy())
+        client_rows = np.sort(np.array(share, dtype=np.int64))
+        (values,) = mean_over_samples(network, shard, clients[client_rows], [function])
+        row[torch.from_numpy(client_rows)] = torch.from_numpy(values)
+    return list(reduce_sum(value_table).numpy())
 
 
 class SignalMeasurer:
@@ -113,7 +113,7 @@ class SignalMeasurer:
         self.server, self.worker, self.federation, self.train = server, worker, federation, train
         self.targets = federation.targets
 
-    def mean_over_samples(self, split: str, clients: Ids, per_sample: PerSample) -> Values:
+    def mean_over_samples(self, split: str, clients: Ids, per_sample: SampleFunction) -> Values:
         shard = self.federation.train if split == "train" else self.federation.val
         return over_ranks(self.server.network, clients, (shard, per_sample))[0]
 
@@ -133,10 +133,10 @@ class SignalMeasurer:
     def copy(self) -> nn.Module:
         """Return a copy of the global network whose tensors are not views into the flat model."""
         self.worker.load(self.server)
-        copied = copy.deepcopy(self.worker.network)
-        for parameter in copied.parameters():
+        network_copy = copy.deepcopy(self.worker.network)
+        for parameter in network_copy.parameters():
             parameter.data, parameter.grad = parameter.data.clone(), None
-        return copied
+        return network_copy
 
     def gradient(self, client: int) -> Tensor:
         """Return the gradient of the client's mean loss in eval mode, [P], accumulated over parts of its samples."""
@@ -151,7 +151,7 @@ class SignalMeasurer:
         return self.worker.g.clone()
 
     def losses_after(self, update: Tensor, clients: Ids) -> Values:
-        return over_ranks(self._move(update), clients, (self.federation.train, cross_entropy))[0]
+        return over_ranks(self._network_after(update), clients, (self.federation.train, cross_entropy))[0]
 
     @torch.no_grad()
     def server_loss(self) -> float:
@@ -163,27 +163,27 @@ class SignalMeasurer:
 
     @torch.no_grad()
     def server_loss_after(self, update: Tensor) -> float:
-        network, data = self._move(update), self.federation.server_val
+        network, data = self._network_after(update), self.federation.server_val
         network.eval()
         return float(self.targets.loss(network(data.x), data.y))
 
     @torch.no_grad()
-    def _move(self, update: Tensor) -> nn.Module:
+    def _network_after(self, model_update: Tensor) -> nn.Module:
         self.worker.load(self.server)
-        self.worker.w += update.to(self.worker.w)
+        self.worker.w += model_update.to(self.worker.w)
         return self.worker.network
 
 
 @torch.no_grad()
-def worst_group(network: nn.Module, rows: Rows, attribute: Ids) -> float:
+def worst_group_accuracy(network: nn.Module, rows: Rows, attribute: Ids) -> float:
     """Return the smallest accuracy over the groups (class, attribute) of `rows` (FedDiverse, Sec. V-B)."""
     network.eval()
-    chunk = count_at_once(network, rows.x)
-    right = torch.cat([network(x).argmax(1) for x in torch.split(rows.x, chunk)]) == rows.y
-    group = rows.y.cpu().numpy() * (int(attribute.max()) + 1) + attribute
-    sizes = np.bincount(group)
-    hits = np.bincount(group, weights=right.cpu().numpy(), minlength=len(sizes))
-    return float((hits[sizes > 0] / sizes[sizes > 0]).min())
+    samples_at_once = count_at_once(network, rows.x)
+    is_correct = torch.cat([network(x).argmax(1) for x in torch.split(rows.x, samples_at_once)]) == rows.y
+    group_of_sample = rows.y.cpu().numpy() * (int(attribute.max()) + 1) + attribute
+    group_sizes = np.bincount(group_of_sample)
+    correct_counts = np.bincount(group_of_sample, weights=is_correct.cpu().numpy(), minlength=len(group_sizes))
+    return float((correct_counts[group_sizes > 0] / group_sizes[group_sizes > 0]).min())
 
 
 def cross_entropy(logp: Tensor, y: Tensor) -> Tensor:
@@ -191,29 +191,29 @@ def cross_entropy(logp: Tensor, y: Tensor) -> Tensor:
     return -logp.gather(1, y[:, None])[:, 0]
 
 
-def mean_of_extremes(values: Values, share: float = 0.05) -> tuple[float, float]:
+def mean_of_extremes(values: Values, extreme_share: float = 0.05) -> tuple[float, float]:
     """Return the mean of the ceil(share K) smallest values, and the mean of as many largest values."""
-    count = max(1, int(np.ceil(share * len(values) - 1e-9)))
-    ordered = np.sort(values)
-    return float(ordered[:count].mean()), float(ordered[-count:].mean())
+    n_extreme = max(1, int(np.ceil(extreme_share * len(values) - 1e-9)))
+    sorted_values = np.sort(values)
+    return float(sorted_values[:n_extreme].mean()), float(sorted_values[-n_extreme:].mean())
 
 
-def jain(losses: Values) -> float:
+def jain_index(losses: Values) -> float:
     """Return Jain's fairness index (UCB-CS Eq. 3): (sum F)^2 / (K sum F^2), which is 1 if all losses are equal.
 
     NaN if a loss is not finite, as for a diverged model.
     """
     if not np.isfinite(losses).all():
         return float("nan")
-    square = float((losses**2).sum())
-    return float(losses.sum() ** 2 / (len(losses) * square)) if square > 0 else 1.0
+    sum_of_squares = float((losses**2).sum())
+    return float(losses.sum() ** 2 / (len(losses) * sum_of_squares)) if sum_of_squares > 0 else 1.0
 
 
-def choose_evaluated_clients(n_clients: int, sample: int | None, seed: int) -> Ids:
-    """Return the sorted ids of the clients that are evaluated: all, or `sample` of them, drawn once per seed."""
-    if sample is None or sample >= n_clients:
+def choose_evaluated_clients(n_clients: int, n_evaluated: int | None, seed: int) -> Ids:
+    """Return the sorted ids of the clients that are evaluated: all, or `n_evaluated` of them, drawn once per seed."""
+    if n_evaluated is None or n_evaluated >= n_clients:
         return np.arange(n_clients)
-    return np.sort(new_generator(seed, "scored_clients").choice(n_clients, sample, replace=False))
+    return np.sort(new_generator(seed, "scored_clients").choice(n_clients, n_evaluated, replace=False))
 
 
 def client_metrics(
@@ -225,20 +225,23 @@ def client_metrics(
     """
     evaluations = ((federation.test, federation.targets.hits), (federation.train, cross_entropy))
     accuracy, loss = over_ranks(network, clients, *evaluations)
-    has_test = accuracy[~np.isnan(accuracy)]
-    metrics = {"clients/jain": jain(loss), "clients/loss_mean": float(loss.mean())}
-    if len(has_test):
-        worst, best = mean_of_extremes(has_test)
+    known_accuracy = accuracy[~np.isnan(accuracy)]
+    metrics = {"clients/jain": jain_index(loss), "clients/loss_mean": float(loss.mean())}
+    if len(known_accuracy):
+        worst_mean, best_mean = mean_of_extremes(known_accuracy)
         metrics |= {
-            "clients/acc_mean": float(has_test.mean()),
-            "clients/acc_var": float(np.var(100 * has_test)),
-            "clients/acc_worst5": worst,
-            "clients/acc_best5": best,
+            "clients/acc_mean": float(known_accuracy.mean()),
+            "clients/acc_var": float(np.var(100 * known_accuracy)),
+            "clients/acc_worst5": worst_mean,
+            "clients/acc_best5": best_mean,
         }
-    return metrics, {"test_acc": _column(clients, accuracy, federation), "loss": _column(clients, loss, federation)}
+    return metrics, {
+        "test_acc": _client_column(clients, accuracy, federation),
+        "loss": _client_column(clients, loss, federation),
+    }
 
 
-def _column(clients: Ids, values: Values, federation: Federation) -> Values:
+def _client_column(clients: Ids, values: Values, federation: Federation) -> Values:
     column = np.full(federation.n_clients, np.nan)
     column[clients] = values
     return column

@@ -13,10 +13,10 @@ from torch.utils import flop_counter
 from fedcohort.data.federation import Federation
 from fedcohort.training.recurrent import spelled_out
 
-aten = torch.ops.aten
+aten_ops = torch.ops.aten
 
 
-class _Counting(flop_counter._FlopCounterMode):
+class _PassCountingMode(flop_counter._FlopCounterMode):
     """The dispatch mode of torch's counter, without the import of `torch._dynamo`, which takes 1.7 s.
 
     torch excludes the method below from compilation by a wrapper, whose first call imports the compiler. Nothing is
@@ -38,21 +38,21 @@ def forward_flops(network: nn.Module, federation: Federation) -> float:
     `torch.utils.flop_counter` counts them. torch does not count products with vectors and fused attention, which are
     added here.
     """
-    sample = torch.zeros_like(federation.server_test.x[:1])
-    training = network.training
+    zero_sample = torch.zeros_like(federation.server_test.x[:1])
+    was_training = network.training
     counter = flop_counter.FlopCounterMode(display=False, custom_mapping=_PRODUCTS_WITH_VECTORS)
     network.eval()
-    with spelled_out(network), _attention_spelled_out(), _Counting(counter), torch.no_grad():
-        network(sample)
-    network.train(training)
+    with spelled_out(network), _attention_spelled_out(), _PassCountingMode(counter), torch.no_grad():
+        network(zero_sample)
+    network.train(was_training)
     return float(counter.get_total_flops())
 
 
 _PRODUCTS_WITH_VECTORS = {  # FLOPs from the shapes of the operands
-    aten.mv: lambda matrix, vector, **_: 2 * prod(matrix),
-    aten.addmv: lambda bias, matrix, vector, **_: 2 * prod(matrix),
-    aten.dot: lambda a, b, **_: 2 * prod(a),
-    aten._trilinear: lambda a, weight, b, *_, **__: 2 * a[0] * prod(weight),  # of nn.Bilinear
+    aten_ops.mv: lambda matrix, vector, **_: 2 * prod(matrix),
+    aten_ops.addmv: lambda bias, matrix, vector, **_: 2 * prod(matrix),
+    aten_ops.dot: lambda a, b, **_: 2 * prod(a),
+    aten_ops._trilinear: lambda a, weight, b, *_, **__: 2 * a[0] * prod(weight),  # of nn.Bilinear
 }
 
 
@@ -60,10 +60,10 @@ _PRODUCTS_WITH_VECTORS = {  # FLOPs from the shapes of the operands
 def _attention_spelled_out() -> Iterator[None]:
     """Compute attention by matrix products in the block, as torch does not count its fused kernels."""
     backend = torch.backends.mha
-    before = backend.get_fastpath_enabled()
+    was_enabled = backend.get_fastpath_enabled()
     backend.set_fastpath_enabled(False)
     try:
         with sdpa_kernel(SDPBackend.MATH):
             yield
     finally:
-        backend.set_fastpath_enabled(before)
+        backend.set_fastpath_enabled(was_enabled)

@@ -17,21 +17,22 @@ from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
 from fedcohort.hook import ClientContext, Correction, begin_all, find_weigher, finish_all
 from fedcohort.rng import RekeyedGenerator, new_generator, seeded_torch
-from fedcohort.training.chain import Chain, find_chain
+from fedcohort.training.chain import ChainPass, find_chain
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.evaluate import cross_entropy, mean_over_samples
 from fedcohort.training.local_method import LocalMethod
-from fedcohort.training.memory_layout import gather
-from fedcohort.training.passes import Passes, Pieces, cut_into_batches, draw_passes
+from fedcohort.training.memory_layout import gather_rows
+from fedcohort.training.passes import BatchRanges, PassOrders, cut_into_batches, draw_passes
 from fedcohort.training.positions import adapt_objective
-from fedcohort.training.response import Response
-from fedcohort.training.step import Corrected, Pass, Plain, Step, Stepwise
+from fedcohort.training.response import OptimizerResponse
+from fedcohort.training.step import CorrectedStep, PlainSgdStep, StepwisePass, TrainingPass, TrainingStep
 from fedcohort.training.transfer import TrainingResult, finish_in_blocks, to_device
-from fedcohort.training.upload import transmit
-from fedcohort.training.weighted import Weighted, validation_batches
+from fedcohort.training.upload import transmit_update
+from fedcohort.training.weighted import WeightedStep, validation_batches
 from fedcohort.types import ClientUpdate, Ids, UpdateGroup
 
 Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
+OrderedPass = tuple[Tensor, BatchRanges]  # order of the samples, on their device, and mini-batches of a pass
 
 
 class LocalTrainer:
@@ -39,7 +40,7 @@ class LocalTrainer:
 
     Attributes:
         chain: the network's chain of layers with hand-written gradients, None to use autograd.
-        watch: wraps the steps, for debugging.
+        wrap_step: wraps the steps, for debugging.
     """
 
     def __init__(
@@ -54,14 +55,14 @@ class LocalTrainer:
         self.server, self.worker, self.federation = server, worker, federation
         self.objective, self.client = adapt_objective(federation.targets, method.objective), method.client
         self.codec, self.hooks, self.seed = method.codec, method.hooks, seed
-        self.weighs = find_weigher(method.hooks) is not None
+        self.weighs_samples = find_weigher(method.hooks) is not None
         augmentation = method.augmentation
         self.augmentation = None if augmentation is None or augmentation.identity else augmentation
-        closed_form &= federation.targets.single and not (federation.is_symbolic or worker.bf16 or self.weighs)
+        closed_form &= federation.targets.single and not (federation.is_symbolic or worker.bf16 or self.weighs_samples)
         self.chain = find_chain(worker, federation.scale) if closed_form else None
-        self.response = Response(method.client, method.regularisers)
+        self.response = OptimizerResponse(method.client, method.regularisers)
         self.rng = RekeyedGenerator()
-        self.watch: Callable[[Step], Step] = lambda step: step
+        self.wrap_step: Callable[[TrainingStep], TrainingStep] = lambda step: step
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield groups of one task."""
@@ -88,13 +89,13 @@ class LocalTrainer:
             self.worker.load(self.server)
             x, y = self.samples(task, rows)
             reference = self.reference(x) if self.objective.uses_reference else None
-            corrections = self.begin(task, down)
+            corrections = self.begin_hooks(task, down)
             # The generator is set for every network, as a user's module may draw random numbers.
             with seeded_torch(self.seed, "dropout", task.round, task.client):
-                losses = self._fit(task, (x, y, reference), corrections, [(next(indices), p) for _, p in passes])
+                losses = self._run_passes(task, (x, y, reference), corrections, [(next(indices), p) for _, p in passes])
             yield [self.result(task, self.worker.w - self.server.w, passes, losses, corrections)]
 
-    def begin(self, task: ClientTask, down: Mapping[str, Tensor]) -> list[Correction]:
+    def begin_hooks(self, task: ClientTask, down: Mapping[str, Tensor]) -> list[Correction]:
         """Start the hooks of one client's training, and return their corrections of the gradient."""
         rng = partial(self._rng_of, task)
         ctx = ClientContext(task.round, task.client, self.server.layout, rng, int(self.federation.n_train[task.client]))
@@ -115,7 +116,7 @@ class LocalTrainer:
     def samples(self, task: ClientTask, rows: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return inputs and labels of the samples that the client trains on; rows: `task.rows` on their device."""
         x, y = self.federation.train.samples_of(task.client)
-        return (x, y) if rows is None else (gather(x, rows), y.index_select(0, rows))
+        return (x, y) if rows is None else (gather_rows(x, rows), y.index_select(0, rows))
 
     @torch.no_grad()
     def reference(self, x: Tensor) -> Tensor:
@@ -123,61 +124,58 @@ class LocalTrainer:
         self.worker.network.eval()
         return F.softmax(self.worker.network(x), -1)
 
-    def count(self, task: ClientTask) -> int:
+    def count_samples(self, task: ClientTask) -> int:
         """Return the number of samples that the client trains on."""
         offsets = self.federation.train.offsets
         return int(offsets[task.client + 1] - offsets[task.client]) if task.rows is None else len(task.rows)
 
-    def passes(self, task: ClientTask) -> Passes:
+    def passes(self, task: ClientTask) -> PassOrders:
         """Return the passes over the client's samples; their order depends on the seed, the round and the client."""
-        n = self.count(task)
+        n_samples = self.count_samples(task)
         rng = self.rng.rekey(self.seed, "batches", task.round, task.client)
-        pieces = cut_into_batches(n, self.client.batch or n, self.worker.has_batch_norm)
-        steps = task.units if self.client.steps is not None else task.units * len(pieces)
-        return draw_passes(rng, n, pieces, steps)
+        batch_ranges = cut_into_batches(n_samples, self.client.batch or n_samples, self.worker.has_batch_norm)
+        steps = task.units if self.client.steps is not None else task.units * len(batch_ranges)
+        return draw_passes(rng, n_samples, batch_ranges, steps)
 
-    def _fit(
-        self, task: ClientTask, data: Data, corrections: Sequence[Correction], passes: Sequence[tuple[Tensor, Pieces]]
+    def _run_passes(
+        self, task: ClientTask, data: Data, corrections: Sequence[Correction], orders: Sequence[OrderedPass]
     ) -> Tensor:
-        """Train `worker` on the task, and return the samples' losses before each step, [samples of all steps].
-
-        passes: order of the samples, on their device, and mini-batches of each pass.
-        """
-        x, y, z = data
+        """Train `worker` on the task, and return the samples' losses before each step, [samples of all steps]."""
+        x, y, reference_probs = data
         use_eval = self.worker.has_batch_norm and len(y) == 1  # batch statistics of a single sample are undefined
         if self.worker.network.training == use_eval:
             self.worker.network.train(not use_eval)
-        run, losses = self._pass(task, corrections), [self.worker.w.new_empty(0)]
-        draws = self._rng_of(task, "augmentation") if self.augmentation is not None else None
-        for rows, pieces in passes:
+        run_pass, losses = self._make_pass(task, corrections), [self.worker.w.new_empty(0)]
+        change_rng = self._rng_of(task, "augmentation") if self.augmentation is not None else None
+        for rows, pieces in orders:
             # A pass gathers its samples once; its mini-batches are views of them.
-            reference = None if z is None else z.index_select(0, rows)
-            inputs = self._augment(gather(x, rows), draws)
-            losses.append(run(inputs, y.index_select(0, rows), reference, pieces))
+            reference = None if reference_probs is None else reference_probs.index_select(0, rows)
+            inputs = self._augment_inputs(gather_rows(x, rows), change_rng)
+            losses.append(run_pass(inputs, y.index_select(0, rows), reference, pieces))
         return torch.cat(losses)
 
-    def _augment(self, x: Tensor, draws: np.random.Generator | None) -> Tensor:
+    def _augment_inputs(self, x: Tensor, augmentation_rng: np.random.Generator | None) -> Tensor:
         """Return the augmented samples of one pass; pixels stored as bytes become floats first, whose padding is 0."""
-        if self.augmentation is None or draws is None:
+        if self.augmentation is None or augmentation_rng is None:
             return x
         scale = self.federation.scale
-        return self.augmentation.change(x if scale is None else scale.numbers(x), draws)
+        return self.augmentation.change(x if scale is None else scale.numbers(x), augmentation_rng)
 
-    def _pass(self, task: ClientTask, corrections: Sequence[Correction]) -> Pass:
+    def _make_pass(self, task: ClientTask, corrections: Sequence[Correction]) -> TrainingPass:
         """Return the fastest kind of pass that supports the components of local training."""
         lr = task.lr
-        if self.weighs and not task.plain:
-            setup = (self.worker, self.objective, self.client, lr, corrections)
+        if self.weighs_samples and not task.plain:
+            pass_arguments = (self.worker, self.objective, self.client, lr, corrections)
             x, y = self.federation.val.samples_of(task.client)
             validation = validation_batches(x, y, self.client.batch, self._rng_of(task, "validation"))
-            return Stepwise(self.watch(Weighted(*setup, self._positions(task), validation)))
+            return StepwisePass(self.wrap_step(WeightedStep(*pass_arguments, self._batch_positions(task), validation)))
         if self.chain is not None:
-            return Chain(self.worker, self.chain, self.objective, self.client, lr, corrections)
+            return ChainPass(self.worker, self.chain, self.objective, self.client, lr, corrections)
         if self.client.plain and not corrections:
-            return Stepwise(self.watch(Plain(self.worker, self.objective, lr)))
-        return Stepwise(self.watch(Corrected(self.worker, self.objective, self.client, lr, corrections)))
+            return StepwisePass(self.wrap_step(PlainSgdStep(self.worker, self.objective, lr)))
+        return StepwisePass(self.wrap_step(CorrectedStep(self.worker, self.objective, self.client, lr, corrections)))
 
-    def _positions(self, task: ClientTask) -> Iterator[Tensor]:
+    def _batch_positions(self, task: ClientTask) -> Iterator[Tensor]:
         """Yield the positions in T_k of each mini-batch's samples."""
         for order, pieces in self.passes(task):
             positions = torch.from_numpy(order if task.rows is None else task.rows[order]).to(self.worker.w.device)
@@ -188,7 +186,7 @@ class LocalTrainer:
         self,
         task: ClientTask,
         delta: Tensor | Callable[[], Tensor],
-        passes: Passes,
+        passes: PassOrders,
         losses: Tensor,
         corrections: Sequence[Correction],
         group: tuple[UpdateGroup, Tensor] | None = None,
@@ -206,15 +204,14 @@ class LocalTrainer:
             group: sum of the updates of clients that were trained at once and the norm of `delta`; None to compute it.
         """
         worker, steps = self.worker, sum(len(pieces) for _, pieces in passes)
-        hooks = self.codec.hooks if task.plain else self.hooks
-        results = finish_all(hooks, corrections, worker.w, steps, task.lr)
+        results = finish_all(self.codec.hooks if task.plain else self.hooks, corrections, worker.w, steps, task.lr)
         if not self.sends_all(task):
-            draws = partial(self._rng_of, task, "codec")
-            delta = transmit(self.codec, worker.layout, task.tensor_mask, delta() if callable(delta) else delta, draws)
+            update, draws = delta() if callable(delta) else delta, partial(self._rng_of, task, "codec")
+            delta = transmit_update(self.codec, worker.layout, task.tensor_mask, update, draws)
         buffers = worker.buffers.clone() if len(worker.buffers) else worker.buffers
         uploads = {name: upload for part in results for name, upload in part.uploads.items()}
         vectors = [*uploads.values(), *([buffers] if len(buffers) else [])]
-        norm = torch.linalg.vector_norm(delta() if callable(delta) else delta) if group is None else group[1]
+        update_norm = torch.linalg.vector_norm(delta() if callable(delta) else delta) if group is None else group[1]
         make_update = partial(
             ClientUpdate,
             client=task.client,
@@ -232,10 +229,11 @@ class LocalTrainer:
             loss_after=self._loss_after(task),
             group=None if group is None else group[0],
         )
-        norms = [norm, *map(torch.linalg.vector_norm, vectors)]
+        norms = [update_norm, *map(torch.linalg.vector_norm, vectors)]
         stored = {name: vector for part in results for name, vector in part.stored.items()}
         n_bytes = worker.w.nbytes * (1 + len(uploads))
-        return TrainingResult(self.count(task), passes, losses, norms, stored, task.remember, n_bytes, make_update)
+        n_used = self.count_samples(task)
+        return TrainingResult(n_used, passes, losses, norms, stored, task.remember, n_bytes, make_update)
 
     def _loss_after(self, task: ClientTask) -> float:
         """Return the mean cross-entropy of `worker` on all of T_k, in nats; NaN if the task does not ask for it."""

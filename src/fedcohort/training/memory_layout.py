@@ -12,18 +12,18 @@ from fedcohort.ranges import range_error
 SAFE_CHANNELS = 8  # input channels from which on a strided 1x1 convolution is safe
 
 
-def wants_channels_last(choice: str, network: nn.Module) -> bool:
+def wants_channels_last(layout_choice: str, network: nn.Module) -> bool:
     """Return whether images are in the channels-last layout.
 
-    choice: the option `engine.channels_last`; auto means yes for a network with convolutions that torch trains without
-        a fault.
+    layout_choice: the option `engine.channels_last`; auto means yes for a network with convolutions that torch trains
+        without a fault.
     """
-    if choice == "auto":
-        return any(isinstance(module, nn.Conv2d) for module in network.modules()) and find_faulty(network) is None
-    return choice == "yes"
+    if layout_choice == "auto":
+        return any(isinstance(module, nn.Conv2d) for module in network.modules()) and find_faulty_layer(network) is None
+    return layout_choice == "yes"
 
 
-def find_faulty(network: nn.Module) -> str | None:
+def find_faulty_layer(network: nn.Module) -> str | None:
     """Return a description of the first convolution that torch can't train channels-last on a CPU; None if all work.
 
     torch 2.13 writes out of bounds in a 1x1 convolution with a stride and few input channels (output channels if it is
@@ -39,24 +39,24 @@ def find_faulty(network: nn.Module) -> str | None:
     return None
 
 
-def check(choice: str, network: nn.Module, accelerator: str) -> None:
+def check_channels_last(layout_choice: str, network: nn.Module, accelerator: str) -> None:
     """Raise `OptionError` if `engine.channels_last=yes` would make torch write out of bounds; choice: the option."""
-    if choice == "yes" and accelerator == "cpu" and (faulty := find_faulty(network)) is not None:
-        allowed = f"auto or no for this network, as torch writes out of bounds on CPUs in {faulty}"
-        raise range_error("engine.channels_last", allowed, choice)
+    if layout_choice == "yes" and accelerator == "cpu" and (faulty_layer := find_faulty_layer(network)) is not None:
+        allowed_text = f"auto or no for this network, as torch writes out of bounds on CPUs in {faulty_layer}"
+        raise range_error("engine.channels_last", allowed_text, layout_choice)
 
 
-def lay_out(federation: Federation) -> None:
+def to_channels_last(federation: Federation) -> None:
     """Convert the federation's images to channels last in place, so that memory does not hold them twice."""
-    parts: tuple[Shard | Rows, ...] = (federation.train, federation.val, federation.test)
-    inputs = [part.x for part in (*parts, federation.server_val, federation.server_test)]
+    sample_sets: tuple[Shard | Rows, ...] = (federation.train, federation.val, federation.test)
+    inputs = [sample_set.x for sample_set in (*sample_sets, federation.server_val, federation.server_test)]
     for x in [*inputs, *([] if federation.proxy is None else [federation.proxy])]:
         if x.dim() == 4:
             x.data = x.contiguous(memory_format=torch.channels_last)
 
 
-def gather(x: Tensor, rows: Tensor) -> Tensor:
+def gather_rows(inputs: Tensor, rows: Tensor) -> Tensor:
     """Return x[rows] in the memory layout of x; `index_select` alone returns the default layout."""
-    if x.dim() == 4 and x.stride(1) == 1:
-        return x.permute(0, 2, 3, 1).index_select(0, rows).permute(0, 3, 1, 2)
-    return x.index_select(0, rows)
+    if inputs.dim() == 4 and inputs.stride(1) == 1:
+        return inputs.permute(0, 2, 3, 1).index_select(0, rows).permute(0, 3, 1, 2)
+    return inputs.index_select(0, rows)

@@ -29,22 +29,27 @@ class PerPosition(Objective):
         return self.base.uses_reference
 
     @property
-    def averages(self) -> bool:
-        return self.base.averages
+    def minimises_mean(self) -> bool:
+        return self.base.minimises_mean
 
     @property
-    def reach(self) -> float:
-        return self.base.reach
+    def max_bounded_loss(self) -> float:
+        return self.base.max_bounded_loss
 
     def per_sample(
-        self, logits: Float[Tensor, "b t c"], y: Int64[Tensor, "b t"], reference: Float[Tensor, "b t c"] | None
+        self,
+        logits: Float[Tensor, "b t c"],
+        labels: Int64[Tensor, "b t"],
+        reference_probs: Float[Tensor, "b t c"] | None,
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
-        flat = None if reference is None else reference.flatten(0, 1)
-        value, plain = self.base.per_sample(logits.flatten(0, 1), self.targets.flat(y), flat)
-        return self.targets.mean(value, y), self.targets.mean(plain, y)
+        flat_reference = None if reference_probs is None else reference_probs.flatten(0, 1)
+        position_objectives, cross_entropies = self.base.per_sample(
+            logits.flatten(0, 1), self.targets.flat(labels), flat_reference
+        )
+        return self.targets.mean(position_objectives, labels), self.targets.mean(cross_entropies, labels)
 
-    def outer(self, mean: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
-        return self.base.outer(mean)
+    def transform_mean(self, mean_loss: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
+        return self.base.transform_mean(mean_loss)
 
 
 def adapt_objective(targets: Targets, objective: Objective) -> Objective:

@@ -29,43 +29,47 @@ def probe_network(network: nn.Module, federation: Federation) -> Tensor:
     """
     _check_parameters(network)
     with _restore_generators():
-        copied = copy.deepcopy(network)
-        _logits(copied.eval(), federation)
-        logits = _logits(copied.train(), federation)
+        network_copy = copy.deepcopy(network)
+        _probe_logits(network_copy.eval(), federation)
+        logits = _probe_logits(network_copy.train(), federation)
     if not logits.requires_grad:
         raise ComponentError("forward must return logits with a gradient to the parameters, got detached ones")
     return logits
 
 
 def _check_parameters(network: nn.Module) -> None:
-    lazy = [name for name, p in network.named_parameters() if nn.parameter.is_lazy(p)]
-    if lazy:
-        raise ComponentError(f"the network must have no lazy layer, got the parameter {lazy[0]!r} without a shape")
-    trained = [(name, p) for name, p in network.named_parameters() if p.requires_grad]
-    if not trained:
+    lazy_names = [name for name, p in network.named_parameters() if nn.parameter.is_lazy(p)]
+    if lazy_names:
+        raise ComponentError(
+            f"the network must have no lazy layer, got the parameter {lazy_names[0]!r} without a shape"
+        )
+    trained_parameters = [(name, p) for name, p in network.named_parameters() if p.requires_grad]
+    if not trained_parameters:
         raise ComponentError("the network must have at least one trainable parameter, got none")
-    for name, p in trained:
-        if p.dtype not in (torch.float32, torch.float64) or p.dtype != trained[0][1].dtype:
+    for name, p in trained_parameters:
+        if p.dtype not in (torch.float32, torch.float64) or p.dtype != trained_parameters[0][1].dtype:
             raise contract_error(f"the parameter {name!r}", "a float32 tensor as all others", p)
 
 
-def _logits(network: nn.Module, federation: Federation) -> Tensor:
+def _probe_logits(network: nn.Module, federation: Federation) -> Tensor:
     """Return the logits of two samples, and check their shape and that the samples are unchanged."""
-    data, mode = federation.server_test, "train" if network.training else "eval"
+    data, mode_name = federation.server_test, "train" if network.training else "eval"
     x = _two_rows(data.x)
-    before = x.clone()
+    unchanged_inputs = x.clone()
     logits: object = network(x)
-    if not torch.equal(x, before):
+    if not torch.equal(x, unchanged_inputs):
         raise ComponentError(
-            f"forward in {mode} mode must not change its inputs in place: write `x = x - 0.5` instead of `x -= 0.5`"
+            f"forward in {mode_name} mode must not change its inputs in place: write `x = x - 0.5` instead of `x -= "
+            "0.5`"
         )
     if isinstance(logits, list | tuple | dict):
-        heads = ", ".join(map(str, logits if isinstance(logits, dict) else range(len(logits))))
+        head_names = ", ".join(map(str, logits if isinstance(logits, dict) else range(len(logits))))
         raise ComponentError(
-            f"forward in {mode} mode must return a tensor of logits, got a {type(logits).__name__} with {heads}: "
+            f"forward in {mode_name} mode must return a tensor of logits, got a {type(logits).__name__} with "
+            f"{head_names}: "
             "model=module selects one of them by model.head"
         )
-    check_tensor(f"the logits in {mode} mode", logits, (*_two_rows(data.y).shape, federation.n_classes))
+    check_tensor(f"the logits in {mode_name} mode", logits, (*_two_rows(data.y).shape, federation.n_classes))
     if not isinstance(logits, Tensor):
         raise contract_error("the logits", "a tensor", logits)
     return logits
@@ -79,19 +83,19 @@ def probe_objective(objective: Objective, logits: Tensor, federation: Federation
     """
     y = _two_rows(federation.server_test.y)
     reference = logits.detach().softmax(-1) if objective.uses_reference else None
-    before = logits.detach().clone(), y.clone()
+    unchanged_tensors = logits.detach().clone(), y.clone()
     with _restore_generators():
         result: object = adapt_objective(federation.targets, objective).per_sample(logits, y, reference)
         if not isinstance(result, tuple) or len(result) != 2:
             raise contract_error("the result of per_sample", "a pair (objective, cross-entropy)", result)
         for name, values in zip(("objective", "cross-entropy"), result, strict=True):
             check_tensor(f"the {name} of per_sample", values, (2,))
-        minimised: object = objective.outer(result[0].mean())
-    check_tensor("the result of outer", minimised, ())
-    if not (torch.equal(logits.detach(), before[0]) and torch.equal(y, before[1])):
+        mini_batch_loss: object = objective.transform_mean(result[0].mean())
+    check_tensor("the result of transform_mean", mini_batch_loss, ())
+    if not (torch.equal(logits.detach(), unchanged_tensors[0]) and torch.equal(y, unchanged_tensors[1])):
         raise ComponentError("per_sample must not change logits and labels in place")
-    if not isinstance(minimised, Tensor) or not minimised.requires_grad:
-        raise ComponentError("per_sample and outer must keep the gradient to the logits, got detached values")
+    if not isinstance(mini_batch_loss, Tensor) or not mini_batch_loss.requires_grad:
+        raise ComponentError("per_sample and transform_mean must keep the gradient to the logits, got detached values")
 
 
 def _two_rows(rows: Tensor) -> Tensor:
@@ -102,10 +106,10 @@ def _two_rows(rows: Tensor) -> Tensor:
 @contextmanager
 def _restore_generators() -> Iterator[None]:
     """Restore the global generators of Python, numpy and torch at the end."""
-    saved = random.getstate(), np.random.get_state()  # noqa: NPY002
+    saved_states = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
         with seeded_torch(0, "probe"):
             yield
     finally:
-        random.setstate(saved[0])
-        np.random.set_state(saved[1])  # noqa: NPY002
+        random.setstate(saved_states[0])
+        np.random.set_state(saved_states[1])  # noqa: NPY002

@@ -17,10 +17,10 @@ from fedcohort.flat import Block, Layout
 from fedcohort.hook import ClientContext, ClientHook
 from fedcohort.rng import new_generator
 
-SCALAR = Layout((Block("x", (1,), 0),), (), ())
+ONE_PARAMETER_LAYOUT = Layout((Block("x", (1,), 0),), (), ())
 
 
-class Response:
+class OptimizerResponse:
     """Computes a_K for any number of steps K.
 
     Attributes:
@@ -31,19 +31,19 @@ class Response:
     def __init__(self, client: Client, hooks: Sequence[ClientHook]) -> None:
         self.client, self.hooks = client, hooks
         self._lr = float("nan")
-        self._norms: list[float] = []
-        self._further: Iterator[float] = iter(())
+        self._known_norms: list[float] = []
+        self._next_norms: Iterator[float] = iter(())
 
     def __call__(self, steps: int, lr: float) -> float:
         """Return a_K after `steps` steps at `lr`; the number of steps if the optimizer is not linear."""
         if not self.client.linear or (self.client.plain and not self.hooks):
             return float(steps)
         if lr != self._lr:
-            self._lr, self._norms, self._further = lr, [0.0], self._follow(lr)
-        self._norms += islice(self._further, max(0, steps + 1 - len(self._norms)))
-        return self._norms[steps]
+            self._lr, self._known_norms, self._next_norms = lr, [0.0], self._yield_norms(lr)
+        self._known_norms += islice(self._next_norms, max(0, steps + 1 - len(self._known_norms)))
+        return self._known_norms[steps]
 
-    def _follow(self, lr: float) -> Iterator[float]:
+    def _yield_norms(self, lr: float) -> Iterator[float]:
         """Yield a_1, a_2, ... for the learning rate `lr`."""
         x = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
         g = torch.ones_like(x.data)
@@ -51,7 +51,7 @@ class Response:
         optimizer = self.client.optimizer(x, lr)
         for group in optimizer.param_groups:
             group["weight_decay"] = 0.0
-        ctx = ClientContext(0, 0, SCALAR, lambda purpose: new_generator(0, purpose))
+        ctx = ClientContext(0, 0, ONE_PARAMETER_LAYOUT, lambda purpose: new_generator(0, purpose))
         corrections = [hook.begin(torch.zeros_like(g), {}, {}, ctx) for hook in self.hooks]
         while True:
             g.fill_(1.0)

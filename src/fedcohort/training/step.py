@@ -19,14 +19,16 @@ from fedcohort.hook import Correction
 from fedcohort.objective.base import Objective
 
 
-class Step(Protocol):
+class TrainingStep(Protocol):
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
         """Train on one mini-batch, and return its samples' cross-entropies before the step, [batch], detached."""
         ...
 
 
-class Pass(Protocol):
-    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[tuple[int, int]]) -> Tensor:
+class TrainingPass(Protocol):
+    def __call__(
+        self, x: Tensor, y: Tensor, reference: Tensor | None, batch_ranges: Sequence[tuple[int, int]]
+    ) -> Tensor:
         """Make one step for each mini-batch [start, stop) of the samples; the mini-batches are contiguous from 0.
 
         Returns:
@@ -35,25 +37,32 @@ class Pass(Protocol):
         ...
 
 
-class Stepwise:
+class StepwisePass:
     """A pass that makes one step after the other."""
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: TrainingStep) -> None:
         self.step = step
 
-    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, pieces: Sequence[tuple[int, int]]) -> Tensor:
-        return torch.cat([self.step(x[a:b], y[a:b], None if reference is None else reference[a:b]) for a, b in pieces])
+    def __call__(
+        self, x: Tensor, y: Tensor, reference: Tensor | None, batch_ranges: Sequence[tuple[int, int]]
+    ) -> Tensor:
+        return torch.cat(
+            [
+                self.step(x[start:end], y[start:end], None if reference is None else reference[start:end])
+                for start, end in batch_ranges
+            ]
+        )
 
 
 def objective_and_losses(
-    model: FlatModel, objective: Objective, x: Tensor, y: Tensor, z: Tensor | None
+    model: FlatModel, objective: Objective, x: Tensor, y: Tensor, reference_probs: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Return the mini-batch's objective, with its graph, and its samples' cross-entropies [batch], detached."""
-    value, ce = objective.per_sample(model.logits(x), y, z)
-    return objective.outer(value.mean()), ce.detach()
+    sample_objectives, cross_entropies = objective.per_sample(model.logits(x), y, reference_probs)
+    return objective.transform_mean(sample_objectives.mean()), cross_entropies.detach()
 
 
-class Plain:
+class PlainSgdStep:
     """A step of plain SGD without hooks."""
 
     def __init__(self, model: FlatModel, objective: Objective, lr: float) -> None:
@@ -67,20 +76,20 @@ class Plain:
         return ce
 
 
-class Corrected:
+class CorrectedStep:
     """A step whose gradient hooks may change, with any optimizer."""
 
     def __init__(
         self, model: FlatModel, objective: Objective, client: Client, lr: float, corrections: Sequence[Correction]
     ) -> None:
         self.model, self.objective, self.corrections = model, objective, corrections
-        self.move = ParameterStep(model, client, lr)
+        self.apply_step = ParameterStep(model, client, lr)
 
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
         loss, ce = objective_and_losses(self.model, self.objective, x, y, reference)
         self.model.g.zero_()
         loss.backward()
-        self.move(self.corrections)
+        self.apply_step(self.corrections)
         return ce
 
 
@@ -91,9 +100,9 @@ class ParameterStep:
         self.model, self.clip, self.lr = model, client.clip, lr
         self.optimizer = None
         if not client.plain:
-            flat = torch.nn.Parameter(model.w)
-            flat.grad = model.g
-            self.optimizer = client.optimizer(flat, lr)
+            flat_parameter = torch.nn.Parameter(model.w)
+            flat_parameter.grad = model.g
+            self.optimizer = client.optimizer(flat_parameter, lr)
 
     @torch.no_grad()
     def __call__(self, corrections: Sequence[Correction]) -> None:

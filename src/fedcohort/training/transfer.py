@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedcohort.training.client_task import Remember
-from fedcohort.training.passes import Passes, summarise_losses
+from fedcohort.training.client_task import RememberLosses
+from fedcohort.training.passes import PassOrders, summarise_losses
 from fedcohort.types import ClientUpdate, Values
 
 HELD_BYTES = {"cpu": 0, "cuda": 2**28}  # updates that wait for the copy of their losses and norms, by kind of device
@@ -16,9 +16,9 @@ HELD_BYTES = {"cpu": 0, "cuda": 2**28}  # updates that wait for the copy of thei
 
 def to_device(arrays: Sequence[np.ndarray], device: torch.device) -> Iterator[Tensor]:
     """Copy arrays of indices or counts to a device at once, and return them in their shapes as int32 tensors."""
-    flat = np.concatenate([np.empty(0, np.int32), *(array.astype(np.int32).ravel() for array in arrays)])
-    parts = torch.from_numpy(flat).to(device).split([array.size for array in arrays])
-    return (part.view(array.shape) for part, array in zip(parts, arrays, strict=True))
+    flat_array = np.concatenate([np.empty(0, np.int32), *(array.astype(np.int32).ravel() for array in arrays)])
+    flat_parts = torch.from_numpy(flat_array).to(device).split([array.size for array in arrays])
+    return (part.view(array.shape) for part, array in zip(flat_parts, arrays, strict=True))
 
 
 @dataclass(frozen=True)
@@ -37,26 +37,26 @@ class TrainingResult:
     """
 
     n_used: int
-    passes: Passes
+    passes: PassOrders
     losses: Tensor
     norms: Sequence[Tensor]
     stored: Mapping[str, Tensor]
-    remember: Remember | None
+    remember: RememberLosses | None
     n_bytes: int
     make_update: Callable[..., ClientUpdate]
 
     def finish(self, losses: Values, norms: Values) -> ClientUpdate:
         """Return the client's update; losses, norms: the values of these attributes on the host."""
-        batch_loss, batch_size, first = summarise_losses(self.n_used, self.passes, losses)
-        remembered, report = ({}, {}) if self.remember is None else self.remember(first)
+        batch_loss, batch_size, first_losses = summarise_losses(self.n_used, self.passes, losses)
+        remembered_vectors, loss_report = ({}, {}) if self.remember is None else self.remember(first_losses)
         return self.make_update(
             n_used=self.n_used,
-            stored={**remembered, **self.stored},
+            stored={**remembered_vectors, **self.stored},
             batch_loss=batch_loss,
             batch_size=batch_size,
-            sample_loss=first,
+            sample_loss=first_losses,
             norms=norms.tolist(),
-            loss_report=report,
+            loss_report=loss_report,
         )
 
 
@@ -69,20 +69,20 @@ def finish_in_blocks(groups: Iterable[Results], device: torch.device) -> Iterato
     On a GPU, results wait until they hold `HELD_BYTES`, and their losses and norms are then copied at once. On a CPU,
     each group is finished immediately, so that its updates are added up while they are in the processor's cache.
     """
-    waiting: list[TrainingResult] = []
+    held_results: list[TrainingResult] = []
     for group in groups:
-        waiting += group
-        if sum(result.n_bytes for result in waiting) >= HELD_BYTES[device.type]:
-            yield from _finish(waiting)
-            waiting = []
-    yield from _finish(waiting)
+        held_results += group
+        if sum(result.n_bytes for result in held_results) >= HELD_BYTES[device.type]:
+            yield from _finish_results(held_results)
+            held_results = []
+    yield from _finish_results(held_results)
 
 
-def _finish(results: Results) -> Iterator[ClientUpdate]:
+def _finish_results(results: Results) -> Iterator[ClientUpdate]:
     """Copy the losses and norms of all results to the host at once, and yield the updates."""
     if not results:
         return
     parts = [part for result in results for part in (result.losses, torch.stack(list(result.norms)))]
-    values = np.split(torch.cat(parts).double().cpu().numpy(), np.cumsum([len(part) for part in parts])[:-1])
-    for result, losses, norms in zip(results, values[::2], values[1::2], strict=True):
+    values_by_tensor = np.split(torch.cat(parts).double().cpu().numpy(), np.cumsum([len(part) for part in parts])[:-1])
+    for result, losses, norms in zip(results, values_by_tensor[::2], values_by_tensor[1::2], strict=True):
         yield result.finish(losses, norms)

@@ -16,11 +16,11 @@ from torch import Tensor
 from torch.func import functional_call, grad_and_value, vmap
 
 from fedcohort.hook import Correction
-from fedcohort.training.chain import differentiate
+from fedcohort.training.chain import output_gradient_and_losses
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
-from fedcohort.training.memory_layout import gather
-from fedcohort.training.passes import Passes, flatten_passes
+from fedcohort.training.memory_layout import gather_rows
+from fedcohort.training.passes import PassOrders, flatten_passes
 from fedcohort.training.transfer import Results, finish_in_blocks, to_device
 from fedcohort.types import ClientUpdate, Ids
 
@@ -32,16 +32,16 @@ class GroupPlan:
     Attributes:
         tasks: their tasks.
         passes: passes of each client.
-        columns: column of each client in the arrays; clients with more steps come first.
-        counts: samples of each mini-batch, [steps, columns]; 0 after a client's last step.
-        arrays: row of each sample among all clients' samples [steps, columns, batch], `counts`, and the positions of
-            the samples in the flattened first array, client by client.
+        row_of_client: column of each client in the arrays; clients with more steps come first.
+        batch_sizes: samples of each mini-batch, [steps, columns]; 0 after a client's last step.
+        arrays: row of each sample among all clients' samples [steps, columns, batch], `batch_sizes`, and the positions
+            of the samples in the flattened first array, client by client.
     """
 
     tasks: Sequence[ClientTask]
-    passes: Sequence[Passes]
-    columns: Ids
-    counts: np.ndarray
+    passes: Sequence[PassOrders]
+    row_of_client: Ids
+    batch_sizes: np.ndarray
     arrays: Sequence[np.ndarray]
 
 
@@ -77,75 +77,77 @@ class StackedModels:
         self.w = trainer.server.w.repeat(len(corrections), 1)
         self.is_chain = trainer.chain is not None and trainer.chain.front is None
         self.is_plain = self.is_chain and trainer.client.plain and not corrections[0]
-        self.parts = self._views(self.w)
+        self.tensor_views = self._view_tensors(self.w)
         if self.is_plain:  # steps go straight into the weights, which are faster as contiguous tensors
-            self.parts = self.targets = [part.contiguous() for part in self.parts]
+            self.tensor_views = self.written_tensors = [part.contiguous() for part in self.tensor_views]
             return
         self.g = torch.zeros_like(self.w)
-        self.targets = self._views(self.g)
+        self.written_tensors = self._view_tensors(self.g)
         parameter = torch.nn.Parameter(self.w)
         parameter.grad = self.g
         self.optimizer = None if trainer.client.plain else trainer.client.optimizer(parameter, lr)
         in_dims = (0, 0, 0, 0 if trainer.objective.uses_reference else None, 0)
-        self.differentiate = vmap(grad_and_value(self._loss, has_aux=True), in_dims)
+        self.gradient_and_loss = vmap(grad_and_value(self._client_loss, has_aux=True), in_dims)
 
-    def _views(self, rows: Tensor) -> list[Tensor]:
+    def _view_tensors(self, rows: Tensor) -> list[Tensor]:
         """Return the tensors of the network as views of [clients, P]."""
         blocks = self.trainer.worker.layout.parameters
         return [rows[:, block.offset : block.offset + block.size].unflatten(1, block.shape) for block in blocks]
 
     def deltas(self) -> Float[Tensor, "k p"]:
         """Return the updates of all clients."""
-        w = torch.cat([part.flatten(1) for part in self.parts], 1) if self.is_plain else self.w
+        w = torch.cat([part.flatten(1) for part in self.tensor_views], 1) if self.is_plain else self.w
         return w - self.trainer.server.w
 
-    def step(self, x: Tensor, y: Tensor, reference: Tensor | None, share: Tensor) -> Float[Tensor, "k b"]:
+    def train_step(self, x: Tensor, y: Tensor, reference: Tensor | None, sample_shares: Tensor) -> Float[Tensor, "k b"]:
         """Make a step of the first k clients, and return the samples' cross-entropies before it.
 
         Args:
             x: inputs, [k, batch, ...].
             y: labels, [k, batch, ...].
             reference: probabilities of w_t, None if the objective does not use them.
-            share: 1 over the size of the client's mini-batch, 0 for padding, [k, batch].
+            sample_shares: 1 over the size of the client's mini-batch, 0 for padding, [k, batch].
         """
         if self.is_plain:
-            return self._step_chain(-self.lr, x, y, reference, share)
+            return self._step_chain(-self.lr, x, y, reference, sample_shares)
         self.g.zero_()
         if self.is_chain:
-            losses = self._step_chain(1.0, x, y, reference, share)
+            losses = self._step_chain(1.0, x, y, reference, sample_shares)
         else:
-            self.g[: len(x)], (_, losses) = self.differentiate(self.w[: len(x)], x, y, reference, share)
-        self._move(len(x))
+            self.g[: len(x)], (_, losses) = self.gradient_and_loss(self.w[: len(x)], x, y, reference, sample_shares)
+        self._apply_gradients(len(x))
         return losses
 
     def _step_chain(self, scale: float, x: Tensor, y: Tensor, reference: Tensor | None, share: Tensor) -> Tensor:
         """Add `scale` times the gradients to `targets`, and return the cross-entropies; see `step`."""
         k, h = len(x), x.flatten(2)
-        weights, biases = [w[:k] for w in self.parts[::2]], [b[:k, None] for b in self.parts[1::2]]
+        weights, biases = [w[:k] for w in self.tensor_views[::2]], [b[:k, None] for b in self.tensor_views[1::2]]
         inputs = [h]
         for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
             h = torch.baddbmm(bias, h, weight.transpose(1, 2)).relu_()
             inputs.append(h)
         logits = torch.baddbmm(biases[-1], h, weights[-1].transpose(1, 2))
-        delta, losses = differentiate(self.trainer.objective, logits, y, reference, share)
+        delta, losses = output_gradient_and_losses(self.trainer.objective, logits, y, reference, share)
         for i in range(len(weights) - 1, -1, -1):
             output_gradient = delta
             if i:
                 delta = torch.ops.aten.threshold_backward(torch.bmm(delta, weights[i]), inputs[i], 0)
-            self.targets[2 * i][:k].baddbmm_(output_gradient.transpose(1, 2), inputs[i], alpha=scale)
-            self.targets[2 * i + 1][:k].add_(output_gradient.sum(1), alpha=scale)
+            self.written_tensors[2 * i][:k].baddbmm_(output_gradient.transpose(1, 2), inputs[i], alpha=scale)
+            self.written_tensors[2 * i + 1][:k].add_(output_gradient.sum(1), alpha=scale)
         return losses
 
-    def _loss(self, w: Tensor, x: Tensor, y: Tensor, reference: Tensor | None, share: Tensor) -> tuple[Tensor, Tensor]:
+    def _client_loss(
+        self, w: Tensor, x: Tensor, y: Tensor, reference: Tensor | None, sample_shares: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Return one client's objective on a mini-batch, and the samples' cross-entropies."""
         worker, objective = self.trainer.worker, self.trainer.objective
         views = {block.name: block.of(w) for block in worker.layout.parameters}
         with torch.autocast(x.device.type, torch.bfloat16, enabled=worker.bf16):
             logits = functional_call(worker.network, views, (x,)).to(w.dtype)
-        value, losses = objective.per_sample(logits, y, reference)
-        return objective.outer((value * share).sum()), losses.detach()
+        sample_objectives, losses = objective.per_sample(logits, y, reference)
+        return objective.transform_mean((sample_objectives * sample_shares).sum()), losses.detach()
 
-    def _move(self, k: int) -> None:
+    def _apply_gradients(self, k: int) -> None:
         """Apply hooks, clipping and the optimizer to the first k clients, in this order."""
         g, w, clip = self.g[:k], self.w[:k], self.trainer.client.clip
         for correct in self.corrections:
@@ -155,12 +157,12 @@ class StackedModels:
         if self.optimizer is None:
             w.add_(g, alpha=-self.lr)
             return
-        finished = self.w[k:].clone()
+        finished_models = self.w[k:].clone()
         self.optimizer.step()
-        self.w[k:] = finished
+        self.w[k:] = finished_models
 
 
-class Vectorised:
+class VectorisedEngine:
     """Trains `chunk` clients at a time; it does not support batch norm, dropout and recurrent layers."""
 
     def __init__(self, trainer: LocalTrainer, chunk: int) -> None:
@@ -175,28 +177,28 @@ class Vectorised:
         return finish_in_blocks(self._train_groups(tasks, down), self.trainer.server.w.device)
 
     def _train_groups(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[Results]:
-        plans = [self._plan(group) for group in self.group_tasks(tasks)]
+        plans = [self._plan_group(group) for group in self.group_tasks(tasks)]
         tensors = to_device([array for plan in plans for array in plan.arrays], self.trainer.server.w.device)
         for plan in plans:
             yield self._train_group(plan, down, *(next(tensors) for _ in plan.arrays))
 
-    def _plan(self, tasks: Sequence[ClientTask]) -> GroupPlan:
+    def _plan_group(self, tasks: Sequence[ClientTask]) -> GroupPlan:
         trainer = self.trainer
         all_passes = [trainer.passes(task) for task in tasks]
-        samples, sizes = zip(*map(flatten_passes, all_passes), strict=True)
-        columns = np.argsort(np.argsort([-len(size) for size in sizes], kind="stable"))
-        counts = np.zeros((max(map(len, sizes)), len(tasks)), dtype=np.int64)
-        for k, size in zip(columns, sizes, strict=True):
+        samples, batch_sizes = zip(*map(flatten_passes, all_passes), strict=True)
+        columns = np.argsort(np.argsort([-len(size) for size in batch_sizes], kind="stable"))
+        counts = np.zeros((max(map(len, batch_sizes)), len(tasks)), dtype=np.int64)
+        for k, size in zip(columns, batch_sizes, strict=True):
             counts[: len(size), k] = size
         is_sample = np.arange(counts.max(initial=0)) < counts[:, :, None]
-        positions, used = np.arange(is_sample.size).reshape(is_sample.shape), []
+        positions, chosen_rows = np.arange(is_sample.size).reshape(is_sample.shape), []
         rows = np.zeros_like(positions)
         for k, task, indices in zip(columns, tasks, samples, strict=True):
-            first = trainer.federation.train.offsets[task.client]
-            rows[:, k] = first  # padding repeats a sample, with weight 0
-            rows[:, k][is_sample[:, k]] = first + (indices if task.rows is None else task.rows[indices])
-            used.append(positions[:, k][is_sample[:, k]])
-        return GroupPlan(tasks, all_passes, columns, counts, [rows, counts, np.concatenate(used)])
+            first_sample = trainer.federation.train.offsets[task.client]
+            rows[:, k] = first_sample  # padding repeats a sample, with weight 0
+            rows[:, k][is_sample[:, k]] = first_sample + (indices if task.rows is None else task.rows[indices])
+            chosen_rows.append(positions[:, k][is_sample[:, k]])
+        return GroupPlan(tasks, all_passes, columns, counts, [rows, counts, np.concatenate(chosen_rows)])
 
     @torch.no_grad()
     def _train_group(
@@ -205,23 +207,23 @@ class Vectorised:
         """Train the clients of a plan; the last three arguments are its arrays on the device."""
         trainer, data = self.trainer, self.trainer.federation.train
         trainer.worker.load(trainer.server)
-        corrections = [trainer.begin(task, down) for task in plan.tasks]
-        models = StackedModels(trainer, [corrections[i] for i in np.argsort(plan.columns)], plan.tasks[0].lr)
+        corrections = [trainer.begin_hooks(task, down) for task in plan.tasks]
+        models = StackedModels(trainer, [corrections[i] for i in np.argsort(plan.row_of_client)], plan.tasks[0].lr)
         is_sample = torch.arange(rows.shape[2], device=rows.device) < counts[:, :, None]
         shares = is_sample / counts[:, :, None].clamp(min=1).to(models.w)
         losses = torch.zeros_like(shares)
-        for step, k in enumerate((plan.counts > 0).sum(1).tolist()):
+        for step, k in enumerate((plan.batch_sizes > 0).sum(1).tolist()):
             index = rows[step, :k].flatten()
-            x, y, reference = gather(data.x, index), data.y.index_select(0, index), None
+            x, y, reference = gather_rows(data.x, index), data.y.index_select(0, index), None
             if trainer.objective.uses_reference:
                 reference = trainer.reference(x).unflatten(0, (k, -1))
             trainer.worker.network.train()
             x, y = x.unflatten(0, (k, -1)), y.unflatten(0, (k, -1))
-            losses[step, :k] = models.step(x, y, reference, shares[step, :k])
-        deltas, by_client = models.deltas(), plan.counts.sum(0)[plan.columns].tolist()
+            losses[step, :k] = models.train_step(x, y, reference, shares[step, :k])
+        deltas, by_client = models.deltas(), plan.batch_sizes.sum(0)[plan.row_of_client].tolist()
         results = []
         for i, used_losses in enumerate(losses.flatten().index_select(0, used).split(by_client)):
-            delta = deltas[plan.columns[i]]
+            delta = deltas[plan.row_of_client[i]]
             torch.add(trainer.server.w, delta, out=trainer.worker.w)
             results.append(trainer.result(plan.tasks[i], delta, plan.passes[i], used_losses, corrections[i]))
         return results

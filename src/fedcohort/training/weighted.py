@@ -1,8 +1,8 @@
 """A mini-batch step with weights of samples (`hook.Weigher`), by autograd.
 
 The step minimises outer(mean over j in B of weights_j l_j(y)). l_j is the loss of sample j of the mini-batch B, and
-outer the objective's function of the mean (`Objective.outer`). The weights are a function of the model y, of B and of
-the client's validation set.
+outer the objective's function of the mean (`Objective.transform_mean`). The weights are a function of the model y, of B
+and of the client's validation set.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,12 +20,12 @@ from fedcohort.client.base import Client
 from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction, Weighing
 from fedcohort.objective.base import Objective
-from fedcohort.training.memory_layout import gather
+from fedcohort.training.memory_layout import gather_rows
 from fedcohort.training.passes import endless_batches
 from fedcohort.training.recurrent import spelled_out
 from fedcohort.training.step import ParameterStep
 
-Batch = tuple[Tensor, Tensor]  # inputs, labels
+LabelledBatch = tuple[Tensor, Tensor]  # inputs, labels
 
 
 @contextmanager
@@ -37,15 +37,15 @@ def eval_mode(network: nn.Module) -> Iterator[None]:
     network.train(training)
 
 
-def validation_batches(x: Tensor, y: Tensor, batch: int | None, rng: np.random.Generator) -> Iterator[Batch]:
+def validation_batches(x: Tensor, y: Tensor, batch: int | None, rng: np.random.Generator) -> Iterator[LabelledBatch]:
     """Yield mini-batches of a client's validation samples without end; batch: None for all samples at once."""
-    for order in endless_batches(rng, len(y), batch or len(y)):
-        rows = torch.from_numpy(order).to(y.device)
-        yield gather(x, rows), y.index_select(0, rows)
+    for batch_order in endless_batches(rng, len(y), batch or len(y)):
+        rows = torch.from_numpy(batch_order).to(y.device)
+        yield gather_rows(x, rows), y.index_select(0, rows)
 
 
-def _dual(value: Tensor, slope: Tensor) -> Tensor:
-    dual: Tensor = forward_ad.make_dual(value.contiguous(), slope.contiguous())
+def _dual_tensor(value: Tensor, tangent: Tensor) -> Tensor:
+    dual: Tensor = forward_ad.make_dual(value.contiguous(), tangent.contiguous())
     return dual
 
 
@@ -63,7 +63,7 @@ class MiniBatchView:
         objective: Objective,
         batch: tuple[Tensor, Tensor, Tensor | None],
         positions: Int64[Tensor, "b"],
-        validation: Callable[[], Batch],
+        validation: Callable[[], LabelledBatch],
     ) -> None:
         self.model, self.objective, self.validation = model, objective, validation
         self.x, self.y, self.reference = batch
@@ -82,17 +82,17 @@ class MiniBatchView:
         """
         network, blocks = self.model.network, self.model.layout.parameters
         with eval_mode(network), spelled_out(network), torch.no_grad(), forward_ad.dual_level():
-            duals = {block.name: _dual(block.of(self.model.w), block.of(u)) for block in blocks}
-            logits = functional_call(network, duals, (self.x.contiguous(),))
+            dual_by_name = {block.name: _dual_tensor(block.of(self.model.w), block.of(u)) for block in blocks}
+            logits = functional_call(network, dual_by_name, (self.x.contiguous(),))
             objective, _ = self.objective.per_sample(logits, self.y, self.reference)
-            slopes: Tensor | None = forward_ad.unpack_dual(objective).tangent
-        return torch.zeros_like(objective) if slopes is None else slopes
+            derivatives: Tensor | None = forward_ad.unpack_dual(objective).tangent
+        return torch.zeros_like(objective) if derivatives is None else derivatives
 
     def curvature(self, u: Float[Tensor, "p"], weights: Float[Tensor, "b"]) -> Float[Tensor, "p"]:
         """Return H u, [P], as the gradient of <gradient, u>."""
         with eval_mode(self.model.network):
-            values, _ = self.objective.per_sample(self.model.network(self.x), self.y, self.reference)
-            loss = self.objective.outer((weights * values).mean())
+            sample_objectives, _ = self.objective.per_sample(self.model.network(self.x), self.y, self.reference)
+            loss = self.objective.transform_mean((weights * sample_objectives).mean())
             gradients = torch.autograd.grad(loss, self.model.tensors, create_graph=True)
             parts = zip(gradients, self.model.layout.parameters, strict=True)
             return self._gradient(torch.stack([(g * block.of(u)).sum() for g, block in parts]).sum())
@@ -103,7 +103,7 @@ class MiniBatchView:
         return self.model.g.clone()
 
 
-class Weighted:
+class WeightedStep:
     """A step on a mini-batch whose samples have weights.
 
     Attributes:
@@ -119,19 +119,19 @@ class Weighted:
         lr: float,
         corrections: Sequence[Correction],
         positions: Iterator[Tensor],
-        validation: Iterator[Batch],
+        validation: Iterator[LabelledBatch],
     ) -> None:
         self.model, self.objective, self.corrections = model, objective, corrections
-        self.weighing = next(hook for hook in corrections if isinstance(hook, Weighing))
+        self.sample_weigher = next(hook for hook in corrections if isinstance(hook, Weighing))
         self.positions, self.validation = positions, validation
-        self.move = ParameterStep(model, client, lr)
+        self.apply_step = ParameterStep(model, client, lr)
 
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
         positions = next(self.positions)
-        view = MiniBatchView(self.model, self.objective, (x, y, reference), positions, self.validation.__next__)
-        weights = self.weighing.weigh(view)
-        values, plain = self.objective.per_sample(self.model.logits(x), y, reference)
+        batch_view = MiniBatchView(self.model, self.objective, (x, y, reference), positions, self.validation.__next__)
+        weights = self.sample_weigher.weigh(batch_view)
+        sample_objectives, cross_entropies = self.objective.per_sample(self.model.logits(x), y, reference)
         self.model.g.zero_()
-        torch.autograd.backward(self.objective.outer((weights * values).mean()))
-        self.move(self.corrections)
-        return plain.detach()
+        torch.autograd.backward(self.objective.transform_mean((weights * sample_objectives).mean()))
+        self.apply_step(self.corrections)
+        return cross_entropies.detach()

@@ -13,7 +13,7 @@ from fedcohort.record import population
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import style
-from fedcohort.round.score_correlation import split_name
+from fedcohort.round.score_correlation import split_metric_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,7 +68,7 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
 
 def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
     """Return the figure; None if the run has no correlations."""
-    pairs = [pair for metric in history.metrics if (pair := split_name(str(metric))) is not None]
+    pairs = [pair for metric in history.metrics if (pair := split_metric_name(str(metric))) is not None]
     parts = list(dict.fromkeys(part for part, _ in pairs))[:MAX_SCORES]
     facts = list_facts(info)
     if not parts or not facts:
