@@ -293,7 +293,7 @@ def test_a_trial_is_measured_up_to_the_horizon_and_repeated_for_another_one(
         changes = {"common": [*TINY["common"], "rounds=6"], **({} if horizon is None else {"horizon": horizon})}
         study = write_study(tmp_path, tune={**TUNE, "trials": 1}, **changes)
         assert study.search_space is not None
-        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", [].append).run(["ucb_cs"])
+        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", list[str]().append).run(["ucb_cs"])
         assert len(played_tasks) == 2, "a trial that was measured otherwise does not count"
         values[horizon] = load(tmp_path).tuned["ucb_cs_tuned"].value
     assert values == {None: pytest.approx(0.9), 3: pytest.approx(0.3)}
