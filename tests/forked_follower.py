@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from contextlib import suppress
 
@@ -13,22 +14,16 @@ from fedcohort.tracking import follow, tracker
 class ForkedProcess:
     """Stands in for `subprocess.Popen` of a follower."""
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        (read, to), (source, write) = os.pipe(), os.pipe()
+    def __init__(self, *args: object, stdin: int, **kwargs: object) -> None:
         self.returncode: int | None = None
         self.pid = os.fork()
         if self.pid == 0:
             os.setsid()
-            os.dup2(read, 0)
-            os.dup2(write, 1)
-            for descriptor in (read, write, to, source):
-                os.close(descriptor)
+            os.dup2(stdin, 0)
+            sys._getframe(1).f_locals["self"].connection.close()  # the parent's end, which a started program lacks
             follow.log.handlers.clear()
             follow.main()
             os._exit(0)
-        os.close(read)
-        os.close(write)
-        self.stdin, self.stdout = os.fdopen(to, "wb", 0), os.fdopen(source, "rb", 0)
 
     def wait(self) -> int | None:
         while self.returncode is None:
@@ -46,7 +41,7 @@ class ForkedProcess:
 class Subprocess:
     """Stands in for the module `subprocess` in the tracker."""
 
-    Popen, PIPE, DEVNULL = ForkedProcess, -1, -3
+    Popen, DEVNULL = ForkedProcess, -3
 
 
 def fork_followers(monkeypatch: pytest.MonkeyPatch) -> None:

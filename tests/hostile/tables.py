@@ -128,20 +128,24 @@ def label_tables() -> list[Case]:
         table(
             "train lacks a class that test has", {"label": [k % 2 for k in range(N)]}, "no training row has: 2", test={}
         ),
-        table("test has texts", {}, "holds texts, and that of", test={"label": words}),
-        table("labels are lists", {"label": [[k] for k in LABELS]}, "must hold labels"),
-        table("labels are structs", {"label": [{"a": k} for k in LABELS]}, "must hold labels"),
-        table("labels are dates", {"label": dates}, "must hold labels"),
-        table("labels are bytes", {"label": [b"cat"] * N}, "must hold labels"),
-        table("labels are durations", {"label": pa.array(range(N), pa.duration("s"))}, "must hold labels"),
-        table("labels are times", {"label": pa.array(range(N), pa.time32("s"))}, "must hold labels"),
+        table("test has texts", {}, "mixes texts and numbers with that of", test={"label": words}),
+        table("labels are lists", {"label": [[k] for k in LABELS]}, "labels are texts, or whole numbers"),
+        table("labels are structs", {"label": [{"a": k} for k in LABELS]}, "labels are texts, or whole numbers"),
+        table("labels are dates", {"label": dates}, "labels are texts, or whole numbers"),
+        table("labels are bytes", {"label": [b"cat"] * N}, "labels are texts, or whole numbers"),
+        table(
+            "labels are durations",
+            {"label": pa.array(range(N), pa.duration("s"))},
+            "labels are texts, or whole numbers",
+        ),
+        table("labels are times", {"label": pa.array(range(N), pa.time32("s"))}, "labels are texts, or whole numbers"),
         table("n_classes too small", {}, "at most 1", words="dataset.n_classes=2"),
         table("n_classes too small for texts", {"label": words}, "3 different labels", words="dataset.n_classes=2"),
         table("n_classes beyond the limit", {}, "n_classes must be", words="dataset.n_classes=100001"),
         table("n_classes a text", {}, "n_classes must be", words="dataset.n_classes=many"),
         table("the label is the feature", {}, "must be two columns", words="dataset.features=label"),
         table("the label is the client", {}, "must be two columns", words="dataset.client=label"),
-        table("the label left out", {}, "leave_out must be", words="dataset.leave_out=[label]"),
+        table("the label left out", {}, "leave_out and label must be", words="dataset.leave_out=[label]"),
     ]
 
 
@@ -280,7 +284,10 @@ def client_tables() -> list[Case]:
         clients("negative ids", [-(k // 10) for k in range(N)], "1: x", accepted=True),
         clients("ids in Unicode", [f"Ü{k // 10} ☃" for k in range(N)], "1: x", accepted=True),
         clients(
-            "the client column is an input", names, "another column", words="dataset.client=who dataset.features=who"
+            "the client column is an input",
+            names,
+            "must be two columns",
+            words="dataset.client=who dataset.features=who",
         ),
     ]
 

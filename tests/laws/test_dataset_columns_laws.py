@@ -181,7 +181,7 @@ def test_named_sequences_are_read_even_if_lines_exist(tmp_path: Path) -> None:
     ("layout", "part", "name", "message"),
     [
         ("uci_har", "test", "subject", r"row 0 is of subject 1, which "),
-        ("uci_har", "train", "label", r"has label 6; labels must be whole, at least 0 and at most 5"),
+        ("uci_har", "train", "label", r"row 5 has label 6; labels must be whole, at least 0 and at most 5"),
         ("reddit", "train", "y", r"row 0 is not 'their x' shifted by one"),
         ("reddit", "test", "x", r"row \d+ holds nothing but <PAD>"),
     ],

@@ -86,7 +86,7 @@ def test_an_error_names_file_column_and_row(word: str, tmp_path: Path) -> None:
         ({image: cut}, rf"test.parquet: column '{image}', row 5 can't be read as an image"),
         ({image: [*good[image][:5], None, *good[image][6:]]}, rf"'{image}', row 5 is empty"),
         ({label: [0] * 9 + [top + 1] * 15}, rf"'{label}', row 9 has label {top + 1}; .* at most {top}"),
-        ({label: [0.0] * 9 + [0.5] * 15}, rf"'{label}', row 9 has label 0.5; labels must be whole"),
+        ({label: [0.0] * 9 + [0.5] * 15}, rf"'{label}', row 9 has label 0.5; labels are texts, or whole numbers"),
         ({label: [0, None] * 12}, rf"'{label}', row 1 is empty"),
     ]
     if not pictures.image_format.resize:

@@ -82,10 +82,10 @@ def _row(path: Path, group: str) -> str:
     yamls = [yaml for name in names if (yaml := path.with_name(f"{name}.yaml")).is_file()]
     base = next((yaml for yaml in yamls if "_target_" in _options(yaml, group)), None)
     if base is None:
-        return f"| `{path.stem}` | {_comment(path)} | |"
+        return f"| `{path.stem}` | {read_comment(path)} | |"
     needs = _needs({**_options(base, group), **node}, group, path.stem)
     is_equal = needs == _needs(_options(base, group), group, base.stem)
-    return f"| `{path.stem}` | {_comment(path)} | {f'as `{base.stem}`' if is_equal else _spell(needs)} |"
+    return f"| `{path.stem}` | {read_comment(path)} | {f'as `{base.stem}`' if is_equal else _spell(needs)} |"
 
 
 def _options(path: Path, group: str) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _spell(needs: Sequence[str]) -> str:
     return ", ".join(signals) or "nothing"
 
 
-def _comment(path: Path) -> str:
+def read_comment(path: Path) -> str:
     """Return the first paragraph of the comment at the top of a yaml; a bare # ends it."""
     text = re.sub(r"^# @package .*\n", "", path.read_text())
     lines = itertools.takewhile(lambda line: line.startswith("# "), text.splitlines())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fedcohort.command.methods import read_comment
 from fedcohort.data import skew
 from fedcohort.data.federation import Federation
 from fedcohort.host import disk
@@ -53,13 +54,14 @@ def write_page(
     folder.mkdir(parents=True, exist_ok=True)
     dataset, *options = info.name.split()
     column_heads: Sequence[str] = ("client", "samples", "training", f"of {federation.n_classes} classes", "most of")
+    preset = configs / "heterogeneity" / f"{info.choices.get('heterogeneity')}.yaml"
     counts = federation.group_counts
     if counts is not None:
         column_heads, clients = _count_by_attribute(counts.reshape(federation.n_clients, federation.n_classes, -1))
     text = render(
         "scenario.md.j2",
         title=" ".join(argument for argument in (dataset, *options) if argument.split("=")[0] not in MACHINE_OPTIONS),
-        about=read_preset_comment(configs / "heterogeneity" / f"{info.choices.get('heterogeneity')}.yaml"),
+        about=read_comment(preset) if preset.is_file() else "",
         command=f"fedcohort data {dataset.removeprefix('dataset=')} {' '.join(options)}".rstrip(),
         facts=[("client map", f"`{federation.client_map}`"), *facts],
         metrics=list(metrics(info.skew)),
@@ -71,12 +73,6 @@ def write_page(
     )
     write_atomically(folder / PAGE, text)  # first: `check_outputs` recognises the picture by it
     style.save(partition.draw(info), folder / PICTURE)
-
-
-def read_preset_comment(preset: Path) -> str:
-    """Return the comment of a preset's yaml in one line; "" if there is none."""
-    lines = preset.read_text().splitlines() if preset.is_file() else []
-    return " ".join(line.lstrip("# ") for line in lines if line.startswith("#") and "@package" not in line)
 
 
 def metrics(values: Mapping[str, float]) -> Iterator[tuple[str, str, str]]:

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 
 from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.base import Raw
 from fedcohort.dataset.image_dataset import ImageLayout
 from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.people_images import PeopleImages
@@ -53,7 +52,3 @@ class Celeba(PeopleImages):
     def __post_init__(self) -> None:
         super().__post_init__()
         ranges.text("attribute", self.attribute, allow_null=True)
-
-    def load(self, seed: int) -> Raw:
-        """Return images [N, 3, 84, 84], 2 classes, natural clients; the test part is drawn. Raises `DataError`."""
-        return self.load_pool(seed, self.attribute)

@@ -54,13 +54,12 @@ def load_splits(name: str, required: Sequence[str], optional: Sequence[str] = ()
     if missing := [split for split in required if split not in splits]:
         raise DataError(f"dataset.hub={name} has no split {missing[0]!r}; it has {', '.join(splits)}")
     present = [*required, *(split for split in optional if split in splits)]
-    return [_make_frame(name, split, splits[split]) for split in present]
-
-
-def _make_frame(name: str, part: str, split: Any) -> Frame:  # noqa: ANN401  datasets has no types
-    """Return the split `part` of the dataset `name` as a table."""
-    revision = f"{name.partition('@')[0]}@{find_commit(split) or name.partition('@')[2] or 'unknown'}"
-    return Frame(f"{name} ({part})", split.with_format("arrow")[:], "dataset.hub", revision=revision)
+    frames = []
+    for part in present:
+        revision = f"{name.partition('@')[0]}@{find_commit(splits[part]) or name.partition('@')[2] or 'unknown'}"
+        table = splits[part].with_format("arrow")[:]
+        frames.append(Frame(f"{name} ({part})", table, "dataset.hub", revision=revision))
+    return frames
 
 
 def find_commit(split: Any) -> str:  # noqa: ANN401  datasets has no types

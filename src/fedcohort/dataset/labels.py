@@ -68,12 +68,12 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
     are_texts = [values.dtype.kind == "U" for values in columns]
     if (all(are_texts) and _are_class_numbers(np.concatenate(columns), n_classes)) or len(set(are_texts)) > 1:
         columns = [_parse_numbers(values) for values in columns]
-    kinds = ["texts" if values.dtype.kind == "U" else "whole numbers" for values in columns]
-    for frame, kind in zip(frames, kinds, strict=True):
-        if kind != kinds[0]:
-            what = f": column {name!r} holds {kind}, and that of {frames[0].where} {kinds[0]}"
+    are_texts = [values.dtype.kind == "U" for values in columns]
+    for frame, is_text in zip(frames, are_texts, strict=True):
+        if is_text != are_texts[0]:
+            what = f": column {name!r} mixes texts and numbers with that of {frames[0].where}"
             raise frame.column_error(name, what)
-    labels = _number_texts if kinds[0] == "texts" else _check_numbers
+    labels = _number_texts if are_texts[0] else _check_numbers
     return labels(frames, name, columns, n_classes)
 
 
@@ -132,8 +132,7 @@ def _check_classes(frames: Sequence[Frame], name: str, parts: Sequence[Ids], nam
 
 def _read_column(frame: Frame, name: str) -> np.ndarray:
     """Return the column's integers, or texts where there are any (dtype U)."""
-    frame.require_full(name)
-    column = pa.chunked_array(list(name_chunks(frame, name, "label")))
+    column = _read_names(frame, name)
     if not arrow_columns.is_text(column.type):
         return np.asarray(column).astype(np.int64)
     is_whole = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER))
@@ -170,20 +169,22 @@ def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     Raises:
         DataError: a label is no class; the message names the row.
     """
-    column = frame.require_full(name)
+    column = _read_names(frame, name)
     if arrow_columns.is_text(column.type):
         numbers = pc.index_in(column, value_set=pa.array(classes, column.type))
-        allowed = f"labels are {list_names(classes)}, or their numbers"
-        unknown = np.asarray(numbers.is_null())
+        unknown, allowed = np.asarray(numbers.is_null()), f"labels are {list_names(classes)}, or their numbers"
         frame.check_cells(name, unknown, lambda row: f"has label {column[row].as_py()!r}; {allowed}")
         return np.asarray(numbers, dtype=np.int64)
-    if not arrow_columns.is_number(column.type):
-        raise frame.column_error(name, f": column {name!r} must hold labels, numbers or texts, it holds {column.type}")
-    values = arrow_columns.numbers(column)
-    wrong = ~np.isfinite(values) | (values != np.floor(values)) | (values < 0) | (values >= len(classes))
-    allowed = f"labels must be whole, at least 0 and at most {len(classes) - 1}"
-    frame.check_cells(name, wrong, lambda row: f"has label {column[row].as_py()}; {allowed}")
-    return _map_numbers(frame, name, classes)[values.astype(np.int64)]
+    values = np.asarray(column).astype(np.int64)
+    wrong, allowed = (values < 0) | (values >= len(classes)), f"at least 0 and at most {len(classes) - 1}"
+    frame.check_cells(name, wrong, lambda row: f"has label {values[row]}; labels must be whole, {allowed}")
+    return _map_numbers(frame, name, classes)[values]
+
+
+def _read_names(frame: Frame, name: str) -> pa.ChunkedArray:
+    """Return a column of texts, whole numbers or booleans. Raises `DataError` for other cells, by row."""
+    frame.require_full(name)
+    return pa.chunked_array(list(name_chunks(frame, name, "label")))
 
 
 def _map_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:

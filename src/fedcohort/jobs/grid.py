@@ -22,10 +22,10 @@ from fedcohort.errors import OptionError
 from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import gpus, status, sweep
 from fedcohort.jobs.launch import LOCAL, SLURM, Launch, Local, Slurm
-from fedcohort.jobs.rejected import Rejection, leave_out_rejected, list_rejected
+from fedcohort.jobs.rejected import Rejection, list_rejected, plan_sweep
 from fedcohort.jobs.sweep import GRID, combine, split_jobs
 from fedcohort.record import sweep_folder
-from fedcohort.record.sweep_folder import Plan, save_plan
+from fedcohort.record.sweep_folder import save_plan
 from fedcohort.startup import compat, options
 from fedcohort.startup.compose import Composed, find_configs, initialised_hydra
 from fedcohort.startup.compose_jobs import JobComposer, compose_job
@@ -60,18 +60,16 @@ class Grid(Sweeper):
         jobs = split_jobs(self.typed)
         if not jobs:
             raise OptionError("the sweep has no jobs: a range such as range(0) is empty")
-        rejected = self.list_rejected(jobs)
-        started = leave_out_rejected(rejected, jobs, skip=skip)
+        plan = plan_sweep(self.list_rejected(jobs), jobs, str(self.typed.hydra.launcher._target_), skip=skip)
         if self.on_gpus:
             gpus.limit_jobs_to_gpus(self.launcher)
         folder = Path(self.typed.hydra.sweep.dir).absolute()
-        reasons = [(rejection.words, rejection.reason) for rejection in rejected]
-        sweep.SWEEP.begin(folder, Plan(started, reasons, str(self.typed.hydra.launcher._target_)))
+        sweep.SWEEP.begin(folder, plan)
         OmegaConf.save(self.typed, folder / "multirun.yaml")  # as Hydra's own sweeper does
         results: list[Any] = []
-        size = self.max_batch_size or len(started)
-        for first in range(0, len(started), size):
-            done = self.launcher.launch(started[first : first + size], initial_job_idx=first)
+        size = self.max_batch_size or len(plan.jobs)
+        for first in range(0, len(plan.jobs), size):
+            done = self.launcher.launch(plan.jobs[first : first + size], initial_job_idx=first)
             results += [job.return_value for job in done]  # which raises what the job raised
         return results
 
@@ -105,9 +103,9 @@ def begin_grid(words: Sequence[str], configs: Path, launcher: str) -> Path:
     if not config["sweep"]["wait"]:
         raise OptionError("sweep.wait=false is for `python train.py -m`: a sweep from Python waits for its jobs")
     rejected = list(list_rejected(jobs, lambda job: compose_job(job, configs), configs))
-    started = leave_out_rejected(rejected, jobs, skip=config["sweep"]["skip_refused"])
+    plan = plan_sweep(rejected, jobs, launcher, skip=config["sweep"]["skip_refused"])
     folder = Path(config["paths"]["logs"]).absolute() / "sweeps" / f"{datetime.now():%Y-%m-%d_%H-%M-%S_%f}"
-    save_plan(folder, Plan(started, [(rejection.words, rejection.reason) for rejection in rejected], launcher))
+    save_plan(folder, plan)
     return folder
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.jobs.job import check_objective
 from fedcohort.jobs.status import varying_overrides
+from fedcohort.record.sweep_folder import Plan
 from fedcohort.startup.check import check_before_data
 from fedcohort.startup.compose import Composed
 from fedcohort.startup.hydra_errors import explain
@@ -44,32 +45,25 @@ def list_rejected(
             yield Rejection(number, words, reason, type(error).__name__)
 
 
-def leave_out_rejected(
-    rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], *, skip: bool
-) -> list[Sequence[str]]:
-    """Return the jobs that would not be rejected, and print those that would.
+def plan_sweep(rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], launcher: str, *, skip: bool) -> Plan:
+    """Return the plan of a sweep without the jobs that would be rejected, and print these.
 
     Args:
         rejected: the jobs that would be rejected.
         jobs: all jobs of the sweep.
+        launcher: the class that starts the jobs.
         skip: whether the others start without them (`sweep.skip_refused`).
 
     Raises:
         IncompatibleConfig: with the rejected jobs, where nothing starts because of them.
     """
+    lines = [f"  job {job.number + 1} ({varying_overrides(jobs, job.words)}): {job.reason}" for job in rejected]
     if rejected and (not skip or len(rejected) == len(jobs)):
         hint = "; the others run with sweep.skip_refused=true" if len(rejected) < len(jobs) else ""
-        raise IncompatibleConfig(_describe(rejected, jobs, f"would be rejected, and none was started{hint}"))
+        how = f"jobs would be rejected, and none was started{hint}:"
+        raise IncompatibleConfig("\n".join([f"{len(rejected)} of {len(jobs)} {how}", *lines]))
     if rejected:
-        log.warning("%s", _describe(rejected, jobs, "left out"))
-    numbers = {rejection.number for rejection in rejected}
-    return [words for number, words in enumerate(jobs) if number not in numbers]
-
-
-def _describe(rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], how: str) -> str:
-    """Return a line for each job that would be rejected, with the overrides that not all jobs have."""
-    lines = [
-        f"  job {rejection.number + 1} ({varying_overrides(jobs, rejection.words)}): {rejection.reason}"
-        for rejection in rejected
-    ]
-    return "\n".join([f"{len(rejected)} of {len(jobs)} jobs {how}:", *lines])
+        log.warning("%s", "\n".join([f"{len(rejected)} of {len(jobs)} jobs left out:", *lines]))
+    numbers = {job.number for job in rejected}
+    started = [words for number, words in enumerate(jobs) if number not in numbers]
+    return Plan(started, [(job.words, job.reason) for job in rejected], launcher)

@@ -137,12 +137,12 @@ def find_signal_columns(names: Sequence[str]) -> dict[str, str | list[str]]:
     """Return the column of each signal in the per-client table, or its columns if the signal is a vector."""
     columns: dict[str, str | list[str]] = {}
     for name in (name for name in names if name.startswith("signal_")):
-        signal, dot, _ = name.removeprefix("signal_").partition(".")
-        if dot:
-            width = sum(column.startswith(f"signal_{signal}.") for column in names)
+        signal, _, index = name.removeprefix("signal_").rpartition(".")
+        if signal and index.isdecimal():
+            width = sum(column.rpartition(".")[0] == f"signal_{signal}" for column in names)
             columns[signal] = [f"signal_{signal}.{i}" for i in range(width)]
         else:
-            columns[signal] = name
+            columns[name.removeprefix("signal_")] = name
     return columns
 
 

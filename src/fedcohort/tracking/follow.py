@@ -165,7 +165,7 @@ class _Relay(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send a message."""
-        with suppress(BrokenPipeError):  # the run has ended
+        with suppress(OSError):  # the run has ended
             self._writer.send({"level": record.levelno, "text": record.getMessage()})
 
 
@@ -202,7 +202,7 @@ def serve(reader: Connection, writer: Connection) -> None:
                 "MLflow did not get the rest of this run (%s: %s); `%s` sends what is missing",
                 *(type(error).__name__, error, command_to_send(folder)),
             )
-        with suppress(BrokenPipeError):
+        with suppress(OSError):
             writer.send({"done": str(folder), "error": error_text})
 
 
@@ -220,16 +220,15 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)  # the run decides when it ends
     os.nice(NICE)
-    reader, writer = Connection(0, writable=False), Connection(os.dup(1), readable=False)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # libraries may print, which must not mix with messages
-    log.addHandler(_Relay(writer))
+    connection = Connection(0)
+    log.addHandler(_Relay(connection))
     log.setLevel(logging.INFO)
     log.propagate = False
     threading.Thread(target=_exit_after_parent, args=(0,), daemon=True).start()
     gc.disable()
     server.import_mlflow()
     memory.end_imports()
-    serve(reader, writer)
+    serve(connection, connection)
     os._exit(0)  # the interpreter's exit takes longer than the end of the run
 
 

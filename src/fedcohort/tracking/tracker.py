@@ -1,12 +1,11 @@
 """The observer of `logger=mlflow`: it starts the process that sends the run's journal to MLflow."""
 
 import logging
-import os
 import shlex
 import subprocess
 import sys
 import time
-from multiprocessing.connection import Connection
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import ClassVar
 
@@ -26,26 +25,22 @@ QUIET_S = 10.0  # seconds of waiting after which a message names the server
 
 
 class Follower:
-    """The child process that sends journals (`tracking/follow.py`), with a pipe in each direction.
+    """The child process that sends journals (`tracking/follow.py`), which gets its end of the connection as its input.
 
     Forked processes may use the follower of their parent.
     """
 
     def __init__(self) -> None:
         """Start the process. Raises `OSError` if the system has no processes or memory left."""
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "fedcohort.tracking.follow"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C ends the run, which then ends the follower
-        )
-        source, target = self.process.stdout, self.process.stdin
-        if source is None or target is None:
-            raise RuntimeError("the follower has no pipes")
-        with source, target:
-            self.reader = Connection(os.dup(source.fileno()), writable=False)
-            self.writer = Connection(os.dup(target.fileno()), readable=False)
+        self.connection, end_of_child = Pipe()
+        with end_of_child:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "fedcohort.tracking.follow"],
+                stdin=end_of_child.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C ends the run, which then ends the follower
+            )
 
     def end(self) -> None:
         """Kill the process, which may wait for a server that does not answer."""
@@ -155,9 +150,9 @@ class MlflowTracker(Observer):
         """Return whether the message could be sent to the follower."""
         try:
             if MlflowTracker._follower is not None:
-                MlflowTracker._follower.writer.send(message)
+                MlflowTracker._follower.connection.send(message)
             return MlflowTracker._follower is not None
-        except BrokenPipeError:
+        except OSError:
             MlflowTracker._follower = None
             return False
 
@@ -166,10 +161,10 @@ class MlflowTracker(Observer):
         deadline = time.monotonic() + timeout_s
         try:
             while MlflowTracker._follower is not None:
-                reader = MlflowTracker._follower.reader
-                if not reader.poll(max(0.0, deadline - time.monotonic())):
+                connection = MlflowTracker._follower.connection
+                if not connection.poll(max(0.0, deadline - time.monotonic())):
                     return False
-                message = reader.recv()
+                message = connection.recv()
                 if "text" in message:
                     log.log(message["level"], "%s", message["text"])
                 elif message["done"] == str(self._folder):  # a shared pipe may have those of a killed process

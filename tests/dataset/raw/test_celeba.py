@@ -32,9 +32,8 @@ def test_from_lists_to_clients(tmp_path: Path) -> None:
         ("list_attr_celeba.txt", "000017.jpg 1 0", r"list_attr_celeba.txt, line 19: expected 2 values of 1 or -1"),
         ("list_attr_celeba.txt", "000017.jpg 1", r"list_attr_celeba.txt, line 19: expected 2 values"),
         ("list_attr_celeba.txt", "000017.jpg 1 1", r"line 19: 000017.jpg is in no list of identities"),
-        ("identity_CelebA.txt", "000001.jpg", r"identity_CelebA.txt, line 17: an image's name and a number"),
-        ("identity_CelebA.txt", "000001.jpg 7", r"identity_CelebA.txt, line 17: 000001.jpg is listed twice"),
-        ("list_eval_partition.txt", "000001.jpg 4", r"line 17: 000001.jpg is listed twice"),
+        ("identity_CelebA.txt", "000001.jpg 7", r"identity_CelebA.txt, line 17: line 1 names 000001.jpg, too"),
+        ("list_eval_partition.txt", "000001.jpg 4", r"line 17: line 1 names 000001.jpg, too"),
     ],
 )
 def test_what_is_wrong_is_named_by_line(tmp_path: Path, file: str, line: str, refusal: str) -> None:
