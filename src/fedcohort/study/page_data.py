@@ -195,8 +195,8 @@ def find_changed(study: Study, results: Results) -> dict[str, dict[str, Any]]:
         settings.setdefault(method, {})[setting] = None
     for method, names in settings.items():
         methods.setdefault(_name_settings(study, method, list(names)), []).append(display_name(method))
-    own = [method for method in settings if study.is_user_method(method) and method not in study.overrides]
-    return {study.name: {"runs": len(results.changed), "methods": methods, "own": own}} if settings else {}
+    own_methods = [method for method in settings if study.is_user_method(method) and method not in study.overrides]
+    return {study.name: {"runs": len(results.changed), "methods": methods, "own": own_methods}} if settings else {}
 
 
 def list_rejected(study: Study, results: Results) -> list[tuple[str, Iterable[str]]]:

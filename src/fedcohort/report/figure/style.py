@@ -159,9 +159,9 @@ def draw_heat_map(
     rows, columns = values.shape
     image = axes.imshow(values, aspect="auto", interpolation="nearest", extent=extent, **look)
     if rows <= COUNTABLE and columns <= COUNTABLE:
-        left, right, lower, upper = image.get_extent()
-        axes.hlines(np.linspace(lower, upper, rows + 1)[1:-1], left, right, color="white", linewidth=0.6)
-        axes.vlines(np.linspace(left, right, columns + 1)[1:-1], lower, upper, color="white", linewidth=0.6)
+        x_min, x_max, lower, upper = image.get_extent()
+        axes.hlines(np.linspace(lower, upper, rows + 1)[1:-1], x_min, x_max, color="white", linewidth=0.6)
+        axes.vlines(np.linspace(x_min, x_max, columns + 1)[1:-1], lower, upper, color="white", linewidth=0.6)
     format_axes(axes, "")
     return image
 
