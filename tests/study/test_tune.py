@@ -16,7 +16,7 @@ from fedcohort.study.checks import read_rules
 from fedcohort.study.definition_file import load
 from fedcohort.study.result_files import DONE, FAILED
 from fedcohort.study.tasks import Outcome, Task
-from study.tiny import TUNE, make_curve, make_results, write_study
+from study.tiny import TINY, TUNE, make_curve, make_results, write_study
 from yaml_words import CONFIGS
 
 FIRST = ["selector.discount=0.7", "selector.tie=random"]  # ucb_cs as it is
@@ -39,6 +39,11 @@ class Player:
         value = 1 - (float(words["selector.discount"]) - 0.2) ** 2 - 0.1 * (task.seed == 8)
         curve = make_curve([0, 1, 2], [0.1, value, value], [0, 1, 2], [0, 1, 2])
         return Outcome(DONE, "", {}, curve)
+
+
+def rise_late(task: Task) -> Outcome:
+    """Return a run of six rounds whose accuracy is .3 from round 1, and .9 from round 4."""
+    return Outcome(DONE, "", {}, make_curve(range(7), [0.1, 0.3, 0.3, 0.3, 0.9, 0.9, 0.9], range(7), range(7)))
 
 
 def forbid(task: Task) -> Outcome:
@@ -273,3 +278,22 @@ def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, mo
 
 def test_the_rules_of_a_verdict_have_defaults() -> None:
     assert read_rules({}) == Rules(alpha=0.05, least=0.005, margin=0.01, seeds=3, worth=0.01)
+
+
+def test_a_trial_is_measured_up_to_the_horizon_and_repeated_for_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
+    values = {}
+    for horizon in (None, 3, None):
+        played_tasks: list[Task] = []
+        monkeypatch.setattr(
+            tune, "run_tasks", played(lambda task, to=played_tasks: (to.append(task), rise_late(task))[1])
+        )
+        changes = {"common": [*TINY["common"], "rounds=6"], **({} if horizon is None else {"horizon": horizon})}
+        study = write_study(tmp_path, tune={**TUNE, "trials": 1}, **changes)
+        assert study.search_space is not None
+        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", list[str]().append).run(["ucb_cs"])
+        assert len(played_tasks) == 2, "a trial that was measured otherwise does not count"
+        values[horizon] = load(tmp_path).tuned["ucb_cs_tuned"].value
+    assert values == {None: pytest.approx(0.9), 3: pytest.approx(0.3)}

@@ -1,8 +1,8 @@
 """Run metadata: `info.json` and `info.npz` store the RunInfo of a run, which figures and MLflow read later.
 
-The arrays, one number or more per client, are in `info.npz`, compressed; `info.json` has their types. `info.json` also
-has the start time of each process of the run, because the wall time of a resumed run leaves out the gaps between
-processes.
+The arrays, one number or more per client, are in `info.npz`. Integers are stored as int32 if they fit, and `info.json`
+has their types. `info.json` also has the start time of each process of the run, because the wall time of a resumed run
+leaves out the gaps between processes.
 """
 
 import dataclasses
@@ -48,11 +48,19 @@ def _write(info: RunInfo, starts: list[int]) -> None:
     values = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     npz_bytes = io.BytesIO()
-    np.savez_compressed(npz_bytes, allow_pickle=False, **arrays)
+    np.savez(npz_bytes, allow_pickle=False, **{name: _shrink_integers(value) for name, value in arrays.items()})
     facts = {name: _encode(value) for name, value in values.items()}
     del facts["folder"]  # a folder may be copied to another machine
     text = digest.append_digest(json.dumps({"starts_ms": starts, "info": facts}, default=str)) + "\n"
     manifest.replace_files(info.folder, {ARRAYS_FILE: npz_bytes.getbuffer(), INFO_FILE: text.encode()})
+
+
+def _shrink_integers(values: np.ndarray) -> np.ndarray:
+    """Return integers as int32 if they fit, other values unchanged; sums of smaller types would overflow."""
+    bounds = np.iinfo(np.int32)
+    if values.dtype.kind not in "iu" or not values.size or values.min() < bounds.min or values.max() > bounds.max:
+        return values
+    return values.astype(np.int32)
 
 
 def load_info(folder: Path) -> RunInfo:

@@ -145,7 +145,10 @@ class Tuning:
         runs = self._tasks(method, ())
         options = {name: asdict(option) for name, option in self.space.methods[method].items()}
         share = [SHARE] if any(clock_limit(run.overrides) for run in runs) else []
-        text = json.dumps([[[run.overrides, run.seed] for run in runs], options, self.space.metric, None, *share])
+        measure = {"result": self.study.result, "horizon": self.study.horizon}
+        changed = [measure] if measure != {"result": "late", "horizon": None} else []
+        facts = [[[run.overrides, run.seed] for run in runs], options, self.space.metric, None, *share, *changed]
+        text = json.dumps(facts)
         return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
     def _write(self, method: str, stamp: str, tried: Trials, trials: Trials) -> None:
