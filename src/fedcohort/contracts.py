@@ -24,7 +24,13 @@ DTYPE_KIND_NAMES = {
     "b": "a bool",
     "if": "a numeric",
 }  # by the letters of numpy's dtype kinds
-NEW_NAMES_OF_ARGUMENTS = {"parts": "score_terms"}  # old names of arguments of records, for one release
+NEW_NAMES_OF_ARGUMENTS = {  # old names of arguments of records, for one release
+    "parts": "score_terms",
+    "down": "down_s",
+    "infer": "infer_s",
+    "unit": "unit_s",
+    "up": "up_s",
+}
 MAX_VALUE_CHARACTERS = 60  # of a value in a message
 
 

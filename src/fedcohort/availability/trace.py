@@ -39,10 +39,8 @@ from fedcohort.types import Ids, Values
 if TYPE_CHECKING:
     from fedcohort.dataset.table import Frame
 
-CELL_SECONDS_RANGE, MAX_END_S = (
-    "[0, 1e11]",
-    1e9,
-)  # range of a table's cells, and of the seconds after its first interval begins
+CELL_SECONDS_RANGE = "[0, 1e11]"  # of a table's cells
+MAX_END_S = 1e9  # latest end of an interval, in seconds after the first interval of the table begins
 MIN_UNIX_S = 1e8  # a table whose first interval begins later counts from another origin, as UNIX time does
 MIN_INTERVAL_S = 1e-6  # shortest interval
 SECONDS_HINT = "seconds (divide milliseconds by 1000)"
@@ -119,11 +117,9 @@ class Trace(Availability):
         row_device = np.repeat(np.arange(len(rows_per_device)), rows_per_device)
         self._check_order(row_order, row_device, start_s, end_s)
         periods_s = self._read_periods(table, row_order, row_device, end_s)
-        is_ready = (
-            np.ones(len(row_order), dtype=bool)
-            if self.state is None
-            else trace_table.read_flags(table, self.state)[row_order]
-        )
+        is_ready = np.ones(len(row_order), dtype=bool)
+        if self.state is not None:
+            is_ready = trace_table.read_flags(table, self.state)[row_order]
         if not is_ready.any():
             raise DataError(
                 f"availability.path: {self.path} has no client that is ever available: check start and end of intervals"
@@ -185,11 +181,9 @@ class Trace(Availability):
         """
         if (is_too_short := end_s - start_s < MIN_INTERVAL_S).any():
             position = int(np.flatnonzero(is_too_short)[row_order[is_too_short].argmin()])
-            problem = (
-                f"begins at {start_s[position]:g} and ends at {end_s[position]:g}: an interval must be at least "
-                "a microsecond long"
-            )
-            raise self._row_error("start", int(row_order[position]), problem)
+            problem = f"begins at {start_s[position]:g} and ends at {end_s[position]:g}"
+            remedy = "an interval must be at least a microsecond long"
+            raise self._row_error("start", int(row_order[position]), f"{problem}: {remedy}")
         if (is_overlap := (row_device[1:] == row_device[:-1]) & (start_s[1:] < end_s[:-1])).any():
             position = int(is_overlap.argmax())
             problem = (
@@ -205,15 +199,11 @@ class Trace(Availability):
         Raises:
             DataError: a device has two periods, or an interval ends after its period.
         """
-        option, periods_s = (
-            "period_s",
-            np.full(len(row_order), end_s.max() if self.period_s is None else float(self.period_s)),
-        )
-        if self.period is not None:
-            option, periods_s = (
-                "period",
-                trace_table.read_numbers(table, self.period, "[1e-3, 1e9]", "seconds")[row_order],
-            )
+        option = "period_s" if self.period is None else "period"
+        if self.period is None:
+            periods_s = np.full(len(row_order), end_s.max() if self.period_s is None else float(self.period_s))
+        else:
+            periods_s = trace_table.read_numbers(table, self.period, "[1e-3, 1e9]", "seconds")[row_order]
         if (differs_from_previous := (row_device[1:] == row_device[:-1]) & (periods_s[1:] != periods_s[:-1])).any():
             position = int(differs_from_previous.argmax())
             problem = (

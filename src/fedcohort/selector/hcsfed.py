@@ -184,11 +184,11 @@ class HcsFed(Selector[State]):
         """Return the cohort, drawn stratum by stratum; `draws_per_stratum` gives their numbers."""
         available, stratum = ctx.available, state.stratum
         m, H = min(ctx.cohort, len(available)), int(stratum.max(initial=UNCLUSTERED)) + 1
-        others = available[stratum[available] == UNCLUSTERED]
+        unclustered_ids = available[stratum[available] == UNCLUSTERED]
         norm = np.linalg.norm(state.X, axis=1) if state.X.shape[1] else np.full(ctx.n_clients, np.nan)
-        n_others = self._unclustered_draws(others, m, ctx)
+        n_unclustered = self._unclustered_draws(unclustered_ids, m, ctx)
         available_members = np.array([(stratum[available] == h).sum() for h in range(H)], dtype=np.int64)
-        draws = self.draws_per_stratum(state, H, available_members, m - n_others)
+        draws = self.draws_per_stratum(state, H, available_members, m - n_unclustered)
         probability, clients = np.zeros(ctx.n_clients), np.empty(0, np.int64)
         for h in range(H):
             members = available[stratum[available] == h]
@@ -197,8 +197,8 @@ class HcsFed(Selector[State]):
             if draws[h]:
                 probability[members] = draws[h] / m * weight[members] / weight[members].sum()
         if m > len(clients):
-            probability[others] = (m - len(clients)) / m / len(others)
-            clients = np.append(clients, draw(np.ones(ctx.n_clients), others, m - len(clients), ctx.rng))
+            probability[unclustered_ids] = (m - len(clients)) / m / len(unclustered_ids)
+            clients = np.append(clients, draw(np.ones(ctx.n_clients), unclustered_ids, m - len(clients), ctx.rng))
         stratum_or_nan = np.where(stratum == UNCLUSTERED, np.nan, stratum.astype(np.float64))
         return Selection(np.sort(clients), probability, {"stratum": stratum_or_nan, "norm": norm}, probability)
 
