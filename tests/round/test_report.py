@@ -20,7 +20,7 @@ def ids(*clients: int) -> np.ndarray:
 
 def collected(**changes: Any) -> Any:
     """Clients 1 and 4 of five arrived, with weights of 1/4 and 3/4."""
-    facts = {"clients": ids(1, 4), "weights": np.array([0.25, 0.75]), "reports": {}, "derived": {}}
+    facts = {"clients": ids(1, 4), "weights": np.array([0.25, 0.75]), "reports": {}, "derived_signals": {}}
     return SimpleNamespace(**{**facts, **changes})
 
 
@@ -38,7 +38,7 @@ def finished() -> Any:
 def test_there_is_a_column_for_each_known_fact() -> None:
     reports = {"train_loss": np.array([0.7, 0.9]), "duration": np.array([3.0, 7.0])}
     signals = {"update_gram": np.array([[1.0, 2.0], [3.0, 4.0]]), "server_loss": lambda: 0.0}  # a function is no column
-    table = client_columns(finished(), collected(reports=reports, derived=signals), 5)
+    table = client_columns(finished(), collected(reports=reports, derived_signals=signals), 5)
     expected: dict[str, list[Any]] = {
         "available": [True, True, True, False, True],
         "queried": [True, True, True, False, False],
