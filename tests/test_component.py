@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.component import NEW_NAMES_OF_DECLARATIONS, Facts, Requirement
 from fedcohort.errors import ComponentError
 from fedcohort.round.guard import guard
@@ -21,7 +22,7 @@ def test_importing_from_the_former_module_names_the_new_one() -> None:
         from fedcohort.part import Want  # noqa: F401, PLC0415
 
 
-@pytest.mark.parametrize(("old", "new"), NEW_NAMES_OF_DECLARATIONS.items())
+@for_all("old, new", NEW_NAMES_OF_DECLARATIONS.items())
 def test_a_former_declaration_names_the_new_one(old: str, new: str) -> None:
     Former = type("Former", (Random,), {old: frozenset()})
     with pytest.raises(ComponentError, match=f"selector=former .*Former.: {old} is called {new} now: rename it in"):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from cases import for_all
 from fedcohort import contracts
 from fedcohort.errors import ComponentError
 
@@ -28,8 +29,8 @@ def test_valid_values_are_accepted() -> None:
     assert contracts.check_result_and_state((None, 3), int, 2, allow_none=True) == (None, 3)
 
 
-@pytest.mark.parametrize(
-    ("check", "message"),
+@for_all(
+    "check, message",
     [
         (
             lambda: contracts.check_array("x", [1.0], (1,), "f"),

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from cases import for_all
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 
 
-@pytest.mark.parametrize(
-    ("check", "message"),
+@for_all(
+    "check, message",
     [
         (lambda: ranges.number("discount", 1.2, "(0, 1]"), "discount must be a number in (0, 1], got 1.2"),
         (lambda: ranges.number("lr", float("nan"), "(0, inf)"), "lr must be a number in (0, inf), got nan"),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import for_all
 from compare_toy import make_run
 from fedcohort.record import folder
 from fedcohort.results.matching.run import result_options
@@ -47,7 +48,7 @@ def of_groups() -> list[str]:
     return list(found)
 
 
-@pytest.mark.parametrize("option", own())
+@for_all("option", own())
 def test_an_option_without_a_group_has_one_row(option: str) -> None:
     assert len(matching_table_rows(option)) == 1
 
@@ -104,7 +105,7 @@ def test_a_new_group_does_not_change_the_hash_of_older_runs(group: str) -> None:
     assert folder.config_hash({**now, group: {"_target_": "another"}}) != folder.config_hash(before)
 
 
-@pytest.mark.parametrize("option", NEUTRAL_VALUE_BY_LATER_OPTION)
+@for_all("option", NEUTRAL_VALUE_BY_LATER_OPTION)
 def test_a_new_option_does_not_change_the_hash_of_older_runs(option: str) -> None:
     """With the value that does nothing the hash is that of a config without it; with another it isn't."""
     group, _, name = option.partition(".")

@@ -1,12 +1,11 @@
 """Numbers as people read them: what is rounded never shows as 60 of something."""
 
-import pytest
-
+from cases import for_all
 from fedcohort import units
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
+@for_all(
+    "seconds, text",
     [
         (0.1234, "0.123 s"),
         (119.4, "119 s"),

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from agg_harness import collect_updates, make_arrived, make_update
+from cases import for_all
 from fair_toy import LR, aggregate_losses, loss_weights
 from fedcohort.agg import losses
 from fedcohort.agg.base import Arrived
@@ -38,8 +39,8 @@ def arrived_with(values: list[float], advice: list[float] | None = None) -> Arri
     return arrived if advice is None else replace(arrived, weights=np.array(advice))
 
 
-@pytest.mark.parametrize("loss", losses.LOSS_SIGNALS)
-@pytest.mark.parametrize("agg", ["fedmaba", "afl", "term"])
+@for_all("loss", losses.LOSS_SIGNALS)
+@for_all("agg", ["fedmaba", "afl", "term"])
 def test_aggregators_use_the_configured_loss(agg: str, loss: str) -> None:
     """Reading an undeclared signal would raise an error; weights do not depend on the name of the loss signal."""
     configured, usual = make("agg", agg, loss=loss, **STEEP[agg]), make("agg", agg, **STEEP[agg])

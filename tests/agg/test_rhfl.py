@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from agg_harness import Score, collect_updates, make_arrived, make_population, make_round_models, make_update
+from cases import for_all
 from fedcohort.agg.base import Direction
 from fedcohort.agg.rhfl import SAME_PARTICIPATION, State, client_confidence, mixture_of_others
 from fedcohort.errors import IncompatibleConfig
@@ -22,8 +23,8 @@ from yaml_words import make
 NEVER = math.nan
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "omega"),
+@for_all(
+    "before, now, omega",
     [
         # F = (1, 1/3, 1/19), shares of their sum 1.38596; W = 1/2 + shares / 2 = (.8607595, .6202532, .5189873)
         ([2, 2, 2], [1, 1.5, 1.9], [0.4005223, 0.3149025, 0.2845751]),

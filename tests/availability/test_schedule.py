@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.availability.schedule import ReadySchedule
 
 TWO = ReadySchedule.from_intervals([[(10, 20), (40, 50)], [], [(0, 60)]], 60)
 
 
-@pytest.mark.parametrize(
-    ("now", "seconds", "end"),
+@for_all(
+    "now, seconds, end",
     [
         (15, 8, 43),  # 5 seconds until 20, and 3 after 40
         (45, 8, 73),  # 5 until 50, and 3 after 60 + 10
@@ -34,9 +35,7 @@ def test_always_available_clients_need_the_works_time_and_unavailable_ones_never
     assert TWO.completion_time(clients[:0], 30, seconds[:0]).tolist() == []
 
 
-@pytest.mark.parametrize(
-    ("now", "waits"), [(0, 10), (10, 0), (19.5, 0), (20, 20), (40, 0), (50, 20), (59, 11), (609, 1), (610, 0)]
-)
+@for_all("now, waits", [(0, 10), (10, 0), (19.5, 0), (20, 20), (40, 0), (50, 20), (59, 11), (609, 1), (610, 0)])
 def test_seconds_until_a_client_is_ready(now: float, waits: float) -> None:
     assert TWO.seconds_until_ready(now).tolist() == [waits, np.inf, 0]
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from cases import for_all
 from codec_harness import draw_normal, make_generator_factory, make_layout
 from fedcohort.codec.quant import dequantise, hadamard_transform, pack_bits, quantise, unpack_bits
 from yaml_words import make
@@ -60,7 +61,7 @@ def test_each_tensor_has_its_own_range() -> None:
     assert make("codec", "quant", bits=1).transmit(delta, layout, make_generator_factory()).tolist() == [0, 1, 0, 1000]
 
 
-@pytest.mark.parametrize("bits", range(1, 17))
+@for_all("bits", range(1, 17))
 def test_packing_is_lossless(bits: int) -> None:
     codes = np.random.default_rng(bits).integers(0, 2**bits, 37).astype(np.uint16)
     string = pack_bits(codes, bits)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import for_all
 from fedcohort.command import study
 from fedcohort.errors import OptionError
 from fedcohort.record import manifest
@@ -16,8 +17,8 @@ from yaml_words import CONFIGS
 CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
+@for_all(
+    "words, message",
     [
         ([], "type fedcohort study VERB NAME, where VERB is one of run, status, check, tune, report"),
         (["walk", "tiny"], "type fedcohort study VERB NAME"),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.data.skew import metrics, triplet
 
 # H(.9, .1) = .325083 nats: 1 - .325083 / ln 2 = .531004.
@@ -21,12 +22,12 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("N", "expected"), CASES)
+@for_all("N, expected", CASES)
 def test_the_triplet_by_hand(N: list[list[int]], expected: tuple[float, ...]) -> None:
     assert triplet(np.array(N)).tolist() == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("N", [N for N, _ in CASES])
+@for_all("N", [N for N, _ in CASES])
 def test_the_triplet_is_invariant_to_order_and_scale(N: list[list[int]]) -> None:
     M = np.array(N)
     for other in (M[:, ::-1], M[::-1], 7 * M):

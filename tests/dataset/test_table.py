@@ -7,6 +7,7 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
+from cases import for_all
 from fedcohort.dataset.arrow_columns import is_row_number
 from fedcohort.dataset.files import read, read_part
 from fedcohort.dataset.table import Frame
@@ -67,8 +68,8 @@ def test_lists_of_lists() -> None:
     np.testing.assert_array_equal(frame(x=rows).arrays("x"), rows)
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
+@for_all(
+    "rows, message",
     [
         ([[1, 2], [3]], "row 1 has a list of another length than the first"),
         ([[1.0, 2.0], [3.0, float("nan")]], "row 1 has a value that is missing, NaN or infinite"),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.deadline.base import compute_outcome
 from fedcohort.device.base import Timing
 
@@ -79,9 +80,7 @@ def pause(seconds: np.ndarray) -> np.ndarray:
     return paused
 
 
-@pytest.mark.parametrize(
-    ("close", "units"), [(9.0, 0), (10.0, 1), (20.0, 1), (113.9, 1), (114.0, 2), (118.0, 3), (126, 5)]
-)
+@for_all("close, units", [(9.0, 0), (10.0, 1), (20.0, 1), (113.9, 1), (114.0, 2), (118.0, 3), (126, 5)])
 def test_units_that_fit_take_unavailability_into_account(close: float, units: int) -> None:
     """Travel and inference are 6 s, a unit 4: 10 s of work end at 10, 14 at 114, 26 at 126."""
     closing = compute_outcome(timing(4.0), 5, close, True, wall_time=pause)

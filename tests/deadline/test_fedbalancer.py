@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.deadline.base import PaceContext, compute_outcome
 from fedcohort.deadline.fedbalancer import DEVICE_SECONDS, FedBalancer, State, most_efficient_deadline
 from fedcohort.device.base import Timing
@@ -174,8 +175,8 @@ def test_warm_up_as_released_until_more_than_half_are_known() -> None:
     assert part.announce(state, context()) == pytest.approx(11.0)
 
 
-@pytest.mark.parametrize(
-    ("n_clients", "n_known", "warm"),
+@for_all(
+    "n_clients, n_known, warm",
     [
         (4, 2, True),
         (4, 3, False),

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.deadline.base import DeadlineOutcome, PaceContext, compute_outcome
 from fedcohort.deadline.over_commit import OverCommit
 from fedcohort.device.base import Timing
@@ -25,8 +26,8 @@ def played(factor: float, requested: int, finish: np.ndarray) -> DeadlineOutcome
     return compute_outcome(timing(finish), 4, deadline.close(state, finish, math.inf), deadline.partial_work)
 
 
-@pytest.mark.parametrize(
-    ("factor", "requested", "selected"),
+@for_all(
+    "factor, requested, selected",
     [(1.3, 10, 13), (1.3, 1, 2), (1.3, 3, 4), (1.1, 30, 33), (1.0, 7, 7), (2.0, 7, 14), (1.3, 100, 130), (1.5, 5, 8)],
 )
 def test_the_cohort_arrives_out_of_the_larger_selection(factor: float, requested: int, selected: int) -> None:

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.deadline.base import DeadlineOutcome, PaceContext, compute_outcome
 from fedcohort.deadline.smartpc_quorum import SmartpcQuorum
 from fedcohort.deadline.wait_for_all import WaitForAll
@@ -31,8 +32,8 @@ def test_the_example_of_the_specification(order: list[int]) -> None:
     assert closing.units_done.tolist() == [4 if finish <= 4 else 0 for finish in T[order]]  # whole epochs, or none
 
 
-@pytest.mark.parametrize(
-    ("share", "m", "k"),
+@for_all(
+    "share, m, k",
     [(0.8, 1, 1), (0.8, 2, 1), (0.8, 3, 2), (0.8, 5, 4), (0.8, 10, 8), (0.05, 10, 1), (0.29, 100, 29), (1.0, 7, 7)],
 )
 def test_the_number_is_rounded_down_but_at_least_one(share: float, m: int, k: int) -> None:

@@ -7,13 +7,14 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from cases import for_all
 from fedcohort.device.base import Workload
 from fedcohort.device.measured import PAIRS_PER_BLOCK, DeviceSpeeds, LinkSpeeds, bounded_normal_moment
 from fedcohort.rng import Draws
 
 
-@pytest.mark.parametrize("least", [0.0, 0.1, 0.9])
-@pytest.mark.parametrize("deviation", [1e-3, 0.3, 1.0, 3.0])
+@for_all("least", [0.0, 0.1, 0.9])
+@for_all("deviation", [1e-3, 0.3, 1.0, 3.0])
 def test_the_mean_of_a_truncated_normal(deviation: float, least: float) -> None:
     """With a = (1 - l) / d: E max(l, 1 + d Z) = l + E (1 - l + d Z)^+ = l + (1 - l) Phi(a) + d phi(a)."""
     a = (1 - least) / deviation

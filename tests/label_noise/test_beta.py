@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.label_noise.beta import Beta
 from fedcohort.rng import Draws
 
 K = 20_000
 
 
-@pytest.mark.parametrize("concentration", [100, 10, 2])
-@pytest.mark.parametrize("a", [5, 15, 25])
+@for_all("concentration", [100, 10, 2])
+@for_all("a", [5, 15, 25])
 def test_moments_of_the_beta_distribution(a: float, concentration: float) -> None:
     """Beta(p, q) with p + q = c has the variance m (1 - m) / (c + 1); the sample's own differs by some per cent."""
     rates = Beta(a, concentration).rates(Draws(2, K))

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from cases import for_all
 from codec_harness import BYTES_PER_S, begin_round, draw_normal, make_generator_factory, make_layout
 from engine_toy import SEED, federation_of, network_of, task_of
 from fedcohort.flat import FlatModel, Layout
@@ -61,12 +62,11 @@ def confining(request: pytest.FixtureRequest) -> Any:
     return make("codec", word, **changes)
 
 
-@pytest.fixture(params=LAYOUTS)
-def layout(request: pytest.FixtureRequest) -> Layout:
-    return LAYOUTS[request.param]
+every_layout = for_all("layout", LAYOUTS.values(), LAYOUTS)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@every_layout
+@for_all("dtype", [torch.float32, torch.float64])
 @remedy("Return a tensor of the update's shape and dtype, and leave the update as it was.")
 def test_shape_and_dtype_are_unchanged(codec: Any, layout: Layout, dtype: torch.dtype) -> None:
     delta = draw_normal(layout.n_params, dtype=dtype)
@@ -77,6 +77,7 @@ def test_shape_and_dtype_are_unchanged(codec: Any, layout: Layout, dtype: torch.
     assert torch.equal(delta, before)
 
 
+@every_layout
 @remedy("Compute in one precision whatever the update's dtype is.")
 def test_both_precisions_arrive_equally(codec: Any, layout: Layout) -> None:
     delta = draw_normal(layout.n_params)
@@ -87,12 +88,14 @@ def test_both_precisions_arrive_equally(codec: Any, layout: Layout) -> None:
     assert torch.equal(a.double(), b)
 
 
+@every_layout
 @remedy("Encode an update of zeros as zeros.")
 def test_a_zero_update_stays_zero(codec: Any, layout: Layout) -> None:
     assert not codec.transmit(torch.zeros(layout.n_params), layout, make_generator_factory()).any()
 
 
-@pytest.mark.parametrize("value", [math.nan, -math.inf])
+@every_layout
+@for_all("value", [math.nan, -math.inf])
 @remedy("Keep NaN and infinity in the result: the server drops such an update.")
 def test_a_non_finite_update_raises_nothing_and_stays_non_finite(codec: Any, layout: Layout, value: float) -> None:
     update = draw_normal(layout.n_params)
@@ -126,6 +129,7 @@ def test_hooks_are_keyed_by_round_and_client(confining: Any) -> None:
     assert not torch.equal(g[0], g[2])
 
 
+@every_layout
 def test_a_corrected_gradient_is_sent_without_loss(confining: Any, layout: Layout) -> None:
     # what a hook lets through can be sent: the same draws are made in `begin` and in `transmit`
     g = draw_normal(layout.n_params)
@@ -155,6 +159,7 @@ def test_the_memory_layout_is_irrelevant(codec: Any) -> None:
         torch.testing.assert_close(relaid_out, relaid(g))
 
 
+@every_layout
 @remedy("Charge the bytes of what `encode` returns.")
 def test_the_transmitted_bytes_are_the_charged_bytes(codec: Any, layout: Layout) -> None:
     delta = draw_normal(layout.n_params)
@@ -170,6 +175,7 @@ def test_the_transmitted_bytes_are_the_charged_bytes(codec: Any, layout: Layout)
     assert codec.decode(wire, layout).tolist() == came.tolist()
 
 
+@every_layout
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 def test_a_gpu_gives_the_same_result_as_the_cpu(codec: Any, layout: Layout) -> None:
     delta = draw_normal(layout.n_params)

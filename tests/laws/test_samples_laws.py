@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from agg_harness import make_update
+from cases import for_all
 from fedcohort.component import LOSS_LISTS, Facts
 from fedcohort.rng import Draws
 from fedcohort.round.sampling import foresee_samples
@@ -48,8 +49,8 @@ def request(n: int, deadline_s: float, seed: int = 0) -> SampleRequest:
     )
 
 
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("deadline_s", [0.001, 40.0, np.inf])
+@for_all("n", SIZES)
+@for_all("deadline_s", [0.001, 40.0, np.inf])
 @remedy("Return sorted, distinct int64 positions, at least one.")
 def test_sorted_distinct_positions_at_least_one(samples: Any, n: int, deadline_s: float) -> None:
     chosen = samples.choose(samples.init(population()), request(n, deadline_s))

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-import pytest
 
+from cases import for_all
 from fedcohort.types import Ids
 from remedies import remedy
 from selector_harness import Step, World, play
@@ -41,7 +41,7 @@ def play_with_absent(choice: str, cohort: int, factor: float) -> list[Step]:
 
 
 @every_choice
-@pytest.mark.parametrize(("cohort", "factor"), [(3, 10.0), (5, 1.0)])
+@for_all("cohort, factor", [(3, 10.0), (5, 1.0)])
 @remedy("Set `backs_off = True`, or lower the score of clients in `outcome.failed`.")
 def test_clients_that_never_arrive_are_selected_less_often(choice: str, cohort: int, factor: float) -> None:
     """They have at most 1.2 times their share of places in the last 30 of 50 rounds, and the run does not stall."""

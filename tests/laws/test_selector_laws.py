@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from cases import for_all
 from fedcohort.state import pack_state
 from known import known
 from relabelling import check_relabelling
@@ -20,7 +21,7 @@ from selector_worlds import ROUNDS, WORLDS, bits, cached_selector, equal_states,
 
 
 @every_choice
-@pytest.mark.parametrize("world", WORLDS)
+@for_all("world", list(WORLDS))
 @remedy(
     "Choose min(cohort, available) distinct clients of `ctx.available`, sorted: `top` and `draw` do it. Set "
     "`may_choose_fewer = True` if the size of a cohort is a result of the method."
@@ -31,7 +32,7 @@ def test_a_cohort_is_available_distinct_and_complete(choice: str, world: str) ->
 
 
 @every_choice
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 0.0, 1.0, 1e300, -1.0])
+@for_all("value", [float("nan"), float("inf"), -float("inf"), 0.0, 1.0, 1e300, -1.0])
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @remedy("Signals may be NaN, infinite, 0, negative or huge: check them before you divide, sort or take roots.")
 def test_no_signal_makes_it_raise_or_warn(choice: str, value: float) -> None:
@@ -151,7 +152,7 @@ def test_states_are_never_modified(choice: str) -> None:
 
 
 @every_choice
-@pytest.mark.parametrize("stop", [1, 4])
+@for_all("stop", [1, 4])
 @remedy("Keep everything that changes between rounds in the State: a resumed run has nothing else.")
 def test_a_resumed_selector_continues_identically(choice: str, stop: int) -> None:
     complete = played_rounds(choice, "coming and going")

@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import brentq, minimize
 from scipy.special import entr, rel_entr, softmax
 
+from cases import for_all
 from fedcohort.maths.kl_ball import tilt_within_kl_ball
 
 
@@ -108,7 +109,7 @@ def test_rows_are_independent_and_lambda_is_scipys_root() -> None:
         assert float(multiplier[i, 0]) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@for_all("seed", range(8))
 def test_the_solution_maximises_the_objective(seed: int) -> None:
     """max <p, log q> + H(p) over the simplex and the ball, by SLSQP from equal weights."""
     rng = np.random.default_rng(seed)

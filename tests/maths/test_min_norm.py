@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 
+from cases import for_all
 from fedcohort.maths.min_norm import min_norm_weights, project_onto_box_simplex
 
 Row = np.ndarray
@@ -33,7 +34,7 @@ def test_the_projection_by_hand() -> None:
     )
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_all("seed", range(20))
 def test_the_projection_has_the_right_sum(seed: int) -> None:
     rng = np.random.default_rng(seed)
     start = rng.dirichlet(np.ones(rng.integers(2, 12)))
@@ -50,7 +51,7 @@ def test_a_box_that_is_a_point() -> None:
     np.testing.assert_array_equal(min_norm_weights(np.eye(3), start, 0.0), start)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_all("seed", range(30))
 def test_the_shortest_mixture_agrees_with_scipy(seed: int) -> None:
     G, start, epsilon = case(seed)
     Q, (low, high) = G @ G.T, box(start, epsilon)
@@ -70,7 +71,7 @@ def test_the_shortest_mixture_agrees_with_scipy(seed: int) -> None:
     assert (w <= high + 1e-15).all()
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_all("seed", range(30))
 def test_no_feasible_direction_decreases_the_norm(seed: int) -> None:
     """grad . (w - q) <= 0 for the q of the box that the gradient likes best: least entries filled first."""
     G, start, epsilon = case(100 + seed)

@@ -1,13 +1,13 @@
 """The n-th smallest is that of a whole sort, whatever the values and wherever they stand."""
 
 import numpy as np
-import pytest
 
+from cases import for_all
 from fedcohort.maths.order import nth_smallest
 
 
-@pytest.mark.parametrize("n", [1, 7, 100, 4_999, 20_000])
-@pytest.mark.parametrize("kind", ["random", "sorted", "reversed", "ties", "periodic", "with inf and NaN"])
+@for_all("n", [1, 7, 100, 4_999, 20_000])
+@for_all("kind", ["random", "sorted", "reversed", "ties", "periodic", "with inf and NaN"])
 def test_the_result_equals_that_of_a_sort(n: int, kind: str) -> None:
     values = np.random.default_rng(0).standard_exponential(20_000)
     if kind in ("sorted", "reversed"):

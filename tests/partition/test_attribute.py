@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.data import skew
 from fedcohort.errors import DataError, OptionError
 from fedcohort.partition.attribute import Attribute
@@ -56,8 +57,8 @@ def test_the_three_kinds_of_clients_by_hand() -> None:
     assert {kind: found.count(kind) for kind in set(found)} == {((90, 10), (10, 90)): 6, ((10, 90), (90, 10)): 6}
 
 
-@pytest.mark.parametrize("left", ["ci", "ai", "sc"])
-@pytest.mark.parametrize(("classes", "attributes"), [(2, 2), (4, 2), (6, 3)])
+@for_all("left", ["ci", "ai", "sc"])
+@for_all("classes, attributes", [(2, 2), (4, 2), (6, 3)])
 def test_the_pooled_data_have_only_the_remaining_skew(left: str, classes: int, attributes: int) -> None:
     """Of 36 clients 12 are of each kind, and 12 is a multiple of 2, 3, 4 and 6: all kinds are equally frequent."""
     counts = dealt(rule(ci=1 / 3, ai=1 / 3, left=left), np.full((classes, attributes), 3000), 36)
@@ -164,8 +165,8 @@ def test_the_kinds_of_clients_are_drawn() -> None:
     assert sorted(first.tolist()) == sorted(other.tolist())
 
 
-@pytest.mark.parametrize(
-    ("partition", "pools", "clients", "message"),
+@for_all(
+    "partition, pools, clients, message",
     [
         (rule(counts=[[[1, 1], [1, 1]]] * 3), EVEN, 4, r"clients=4, but partition.counts has tables for 3 clients"),
         (rule(counts=[[[1, 1]]]), EVEN, 1, "tables of 1 classes and 2 attributes, but the data have 2 classes and 2"),

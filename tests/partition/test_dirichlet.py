@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Stock
 from fedcohort.partition.dirichlet import Dirichlet, dirichlet, enlarge_small_parts
@@ -18,8 +19,8 @@ def skew(parts: list[np.ndarray]) -> float:
     return float(np.mean([np.bincount(LABELS[part]).max() / len(part) for part in parts]))
 
 
-@pytest.mark.parametrize("alpha", [1e-300, 1e-3, 0.1, 1.0, 1e6])
-@pytest.mark.parametrize(("clients", "least"), [(10, 10), (1000, 5), (1000, 6), (6000, 1), (1, 6000)])
+@for_all("alpha", [1e-300, 1e-3, 0.1, 1.0, 1e6])
+@for_all("clients, least", [(10, 10), (1000, 5), (1000, 6), (6000, 1), (1, 6000)])
 def test_partitions_are_disjoint_complete_and_above_the_minimum(alpha: float, clients: int, least: int) -> None:
     """Drawing again until all clients have enough samples would never end in most of these cases."""
     parts = split(alpha, least, clients)

@@ -3,6 +3,7 @@ import re
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Stock
 from fedcohort.partition.dominant_class import UNIFORM, DominantClass, SplitPlan, share_out_evenly
@@ -26,8 +27,8 @@ def balanced(n: int) -> np.ndarray:
     return np.random.default_rng(5).permutation(np.arange(n) % C)
 
 
-@pytest.mark.parametrize("clients", [10, 20, 50, 73])
-@pytest.mark.parametrize(("fraction", "share"), [(0.3, 0.8), (0.1, 0.95), (0.5, 0.6)])
+@for_all("clients", [10, 20, 50, 73])
+@for_all("fraction, share", [(0.3, 0.8), (0.1, 0.95), (0.5, 0.6)])
 def test_exactly_the_fraction_of_the_clients_has_exactly_the_share(clients: int, fraction: float, share: float) -> None:
     labels = balanced(6013)
     parts = split(fraction, share, clients, labels)

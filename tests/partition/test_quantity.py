@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.errors import OptionError
 from fedcohort.partition.attribute import Attribute
 from fedcohort.partition.base import Stock
@@ -34,8 +35,8 @@ def sizes(parts: list[np.ndarray]) -> list[int]:
     return [len(part) for part in parts]
 
 
-@pytest.mark.parametrize("base", BASES, ids=NAMES)
-@pytest.mark.parametrize(("law", "spread"), [("lognormal", 0.7), ("power_law", 0.5), ("lognormal", 0.0)])
+@for_all("base", BASES)
+@for_all("law, spread", [("lognormal", 0.7), ("power_law", 0.5), ("lognormal", 0.0)])
 def test_samples_are_used_once_and_sizes_are_those_drawn(base: Any, law: str, spread: float) -> None:
     quantity = Quantity(base, law, spread, 25)
     parts = split(quantity)
@@ -62,9 +63,9 @@ def test_the_lognormals_logarithms_have_the_spread(spread: float) -> None:
     assert logs.max() == 0
 
 
-@pytest.mark.parametrize("law", ["lognormal", "power_law"])
-@pytest.mark.parametrize("spread", [0.0, 20.0])
-@pytest.mark.parametrize(("clients", "least"), [(1, 6000), (600, 10), (6000, 1), (7, 3)])
+@for_all("law", ["lognormal", "power_law"])
+@for_all("spread", [0.0, 20.0])
+@for_all("clients, least", [(1, 6000), (600, 10), (6000, 1), (7, 3)])
 def test_extreme_spreads_give_valid_sizes(law: str, spread: float, clients: int, least: int) -> None:
     """At spread 0 sizes differ by at most one; at a large spread nearly all clients have the smallest size."""
     found = sizes(split(Quantity(Iid(), law, spread, least), clients=clients))

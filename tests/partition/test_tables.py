@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.partition.sizes import equal_sizes
 from fedcohort.partition.tables import apportion_counts, round_to_margins, scale_to_margins, spread_evenly
 
@@ -39,8 +40,8 @@ def draw(seed: int, clients: int, kinds: int, alpha: float) -> tuple[np.ndarray,
     return log_weights, sizes, pools
 
 
-@pytest.mark.parametrize("alpha", [0.01, 0.1, 1.0, 100.0])
-@pytest.mark.parametrize(("clients", "kinds"), [(1, 4), (3, 1), (7, 10), (60, 10)])
+@for_all("alpha", [0.01, 0.1, 1.0, 100.0])
+@for_all("clients, kinds", [(1, 4), (3, 1), (7, 10), (60, 10)])
 def test_integer_tables_have_both_margins_exactly(clients: int, kinds: int, alpha: float) -> None:
     for seed in range(5):
         log_weights, sizes, pools = draw(seed, clients, kinds, alpha)

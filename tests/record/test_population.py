@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort import units
 from fedcohort.record import population
 
 
-@pytest.mark.parametrize("size", [20, 60, 2000])
-@pytest.mark.parametrize("classes", [2, 10, 62])
+@for_all("size", [20, 60, 2000])
+@for_all("classes", [2, 10, 62])
 def test_clients_with_random_samples_are_not_skewed(size: int, classes: int) -> None:
     rng = np.random.default_rng(0)
     counts = rng.multinomial(size, rng.dirichlet(np.full(classes, 20.0)), 500)
@@ -47,8 +48,8 @@ def test_the_largest_shares_and_their_classes() -> None:
     assert all(np.isnan(population.min_median_max(np.array([]))))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@for_all(
+    "text, expected",
     [
         (units.bytes_(0), "0 B"),
         (units.bytes_(999.6), "1 kB"),

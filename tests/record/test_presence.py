@@ -1,11 +1,11 @@
 import numpy as np
-import pytest
 
+from cases import for_all
 from fedcohort.record.presence import decode_available, encode_available
 
 
-@pytest.mark.parametrize("count", [1, 7, 8, 9, 1000])
-@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@for_all("count", [1, 7, 8, 9, 1000])
+@for_all("share", [0.0, 0.3, 1.0])
 def test_availability_survives_a_round_trip(count: int, share: float) -> None:
     available = np.random.default_rng(count).random(count) < share
     np.testing.assert_array_equal(decode_available(encode_available(np.flatnonzero(available), count)), available)

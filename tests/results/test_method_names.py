@@ -3,15 +3,15 @@
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
+from cases import for_all
 from fedcohort.results.method_names import GROUPS, NAMES, describe_method, name_method
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(
-    ("method", "name", "group"),
+@for_all(
+    "method, name, group",
     [
         ("powd", "pow-d", "published"),  # from the docstring of its module
         ("fedcbs", "Fed-CBS", "published"),

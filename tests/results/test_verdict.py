@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
-import pytest
 
+from cases import for_all
 from fedcohort.results.difference import paired_difference
 from fedcohort.results.verdict import (
     BETTER,
@@ -33,8 +33,8 @@ def test_the_verdict_of_a_case_by_hand() -> None:
     assert (p < 0.05) is expected["equivalent"]
 
 
-@pytest.mark.parametrize(
-    ("mean", "p", "p_equivalent", "n", "verdict"),
+@for_all(
+    "mean, p, p_equivalent, n, verdict",
     [
         (0.02, 0.01, 0.9, 5, BETTER),
         (-0.02, 0.01, 0.9, 5, WORSE),

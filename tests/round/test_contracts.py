@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.device.base import Timing, Workload
 from fedcohort.errors import ComponentError
 from fedcohort.rng import Draws
@@ -16,7 +17,7 @@ CTX = RoundContext(0, 2, 4, np.arange(4), {}, np.random.default_rng(0))
 OUTCOME = RoundOutcome(0, Selection(np.arange(2)), np.arange(2), np.empty(0, np.int64), {}, {}, 1.0)
 
 
-@pytest.mark.parametrize("group", sorted(contracts.CHECKS_BY_GROUP))
+@for_all("group", sorted(contracts.CHECKS_BY_GROUP))
 def test_checks_stand_for_methods_of_the_contract(group: str) -> None:
     assert set(contracts.CHECKS_BY_GROUP[group]) <= set(dir(protocol_of(group)))
 

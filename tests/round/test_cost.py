@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import for_all
 from cost_toy import CODECS, DRAWS, FIXED, MODEL, VECTOR, Link, N, cost_model, ids, make_shard
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.round.clock import Clock
@@ -43,8 +44,8 @@ def test_the_training_samples_are_counted() -> None:
     assert cost_model(steps=5, batch=None).count_processed(10_000 * N, 1).tolist() == (10_000 * N).tolist()
 
 
-@pytest.mark.parametrize(
-    ("samples", "deadline", "options", "numbers"),
+@for_all(
+    "samples, deadline, options, numbers",
     [
         ("all", "wait_for_all", {}, 0),
         ("all", "fixed", {}, 0),  # who is late is left out, and needn't know when

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws
@@ -43,8 +44,8 @@ def test_valid_requests_are_accepted() -> None:
     check("mask", 1, 4, upload=np.array([0.5, 1.0, 0.5, 0.5, 1.0]))
 
 
-@pytest.mark.parametrize(
-    ("clients", "asks", "message"),
+@for_all(
+    "clients, asks, message",
     [
         ((1, 3), {}, "not all of them are available"),  # one of them is
         ((0, 3), {}, "not all of them are available"),
@@ -126,7 +127,7 @@ def test_an_empty_answer_has_no_bytes() -> None:
     assert assigned.bytes_up.tolist() == [5.0] * 40
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_all("seed", range(20))
 def test_among_agrees_with_a_comparison_of_all_ids(seed: int) -> None:
     rng = np.random.default_rng(seed)
     available = np.flatnonzero(rng.random(12) < rng.choice([0.0, 0.5, 1.0]))

@@ -1,6 +1,6 @@
 import numpy as np
-import pytest
 
+from cases import for_all
 from fedcohort.samples.base import SampleRequest
 from fedcohort.samples.random import Random
 
@@ -9,8 +9,8 @@ def request(n: int, seed: int = 0) -> SampleRequest:
     return SampleRequest(0, n, np.inf, 0.0, 1.0, 5, 10, np.empty(0), lambda purpose: np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize(
-    ("fraction", "n", "used"),
+@for_all(
+    "fraction, n, used",
     [(0.5, 10, 5), (0.5, 11, 6), (0.07, 100, 7), (0.001, 30, 1), (1.0, 7, 7), (0.1, 1, 1), (0.3, 10, 3)],
 )
 def test_the_number_is_the_ceiling_of_the_fraction(fraction: float, n: int, used: int) -> None:

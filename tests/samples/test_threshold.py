@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.errors import OptionError
 from fedcohort.rng import new_generator
 from fedcohort.samples.base import SampleRequest
@@ -151,8 +152,8 @@ def test_invalid_reports_are_ignored() -> None:
     assert samples.observe(samples.init(POPULATION), outcome((np.nan,), (np.nan,))).threshold == 0
 
 
-@pytest.mark.parametrize(
-    ("over", "count", "p", "drawn"),
+@for_all(
+    "over, count, p, drawn",
     [
         (5, 5, 1.0, (5, 0)),
         (5, 5, 0.75, (4, 1)),  # floor(1.25) from below

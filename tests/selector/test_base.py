@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.selector.base import draw_successively, find_answers, top
 from fedcohort.types import ProbeResult
 
@@ -43,8 +44,8 @@ def test_top_equals_the_start_of_the_full_order(make: Callable[[int], np.random.
         assert selections.tolist() == in_full(weights, available, count, make(seed))
 
 
-@pytest.mark.parametrize(
-    ("scores", "tied"),
+@for_all(
+    "scores, tied",
     [
         ([0.0, 0.9e-9], True),
         ([0.0, 1.1e-9], False),  # 1e-9 of max(1, |a|, |b|), which is 1

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.selector.base import draw
 from fedcohort.selector.feddiverse import (
     FedDiverse,
@@ -138,7 +139,7 @@ def test_the_rotation_restarts_unless_it_persists() -> None:
         np.testing.assert_array_equal(selector.select(after, ctx, {})[0].scores, DELTA[:, column])
 
 
-@pytest.mark.parametrize("turn", range(8))
+@for_all("turn", range(8))
 def test_the_rotation_has_three_turns(turn: int) -> None:
     """SC, CI, AI, and SC again at the fourth turn: half of the running sums of .8, .1 .8, and .1 .3 1.12."""
     column, first = (2, 0, 1)[turn % 3], (0, 1, 2)[turn % 3]

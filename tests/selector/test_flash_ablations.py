@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hydra import compose, initialize_config_dir
 
+from cases import for_all
 from fedcohort.bandit import neural, ridge
 from fedcohort.bandit.neural import NetworkBelief
 from fedcohort.bandit.restless import HiddenMarkov
@@ -30,7 +31,7 @@ def small(bandit: str, **changes: Any) -> Any:
     return flash(bandit=bandit, pairs=4, fit_steps=5, **changes)
 
 
-@pytest.mark.parametrize("kept_features", [k for n in (1, 2, 3) for k in combinations(FEATURE_NAMES, n)], ids="+".join)
+@for_all("kept_features", [k for n in (1, 2, 3) for k in combinations(FEATURE_NAMES, n)])
 def test_excluded_features_are_excluded_columns(kept_features: tuple[str, ...]) -> None:
     """The story of flash_toy with some columns: theta is ridge regression on what is left, and rewards are the same."""
     columns = [FEATURE_NAMES.index(name) for name in kept_features]

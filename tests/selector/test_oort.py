@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from agg_harness import make_update
+from cases import for_all
 from fedcohort.errors import OptionError
 from fedcohort.selector.oort import Oort
 from fedcohort.selector.ranking import (
@@ -125,8 +126,8 @@ def test_exploration_decays() -> None:
     assert eps[74] == eps[75] == 0.2
 
 
-@pytest.mark.parametrize(
-    ("m", "eps", "new", "n_known", "expected"),
+@for_all(
+    "m, eps, new, n_known, expected",
     [
         (10, 0.882, 30, 20, (8, 2)),
         (10, 0.882, 5, 20, (5, 5)),  # nobody is left to explore
@@ -206,8 +207,8 @@ def paced(sums: list[float], **changes: Any) -> tuple[float, list[float]]:
     return state.preferred, state.sums.tolist()
 
 
-@pytest.mark.parametrize(
-    ("pacer", "sums", "T"),
+@for_all(
+    "pacer, sums, T",
     [
         ("paper", [5.0] * 4 + [4.0] * 4, 35),
         ("paper", [5.0] * 4 + [4.0] * 3, 30),  # not yet

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.errors import OptionError
 from fedcohort.selector.base import Stateless, draw
 from fedcohort.selector.powd import PowD
@@ -47,8 +48,8 @@ def test_equal_losses_at_the_cut_are_equally_likely() -> None:
     assert 0.45 < ones / 1600 < 0.55
 
 
-@pytest.mark.parametrize(
-    ("candidates", "cohort", "available", "polled"),
+@for_all(
+    "candidates, cohort, available, polled",
     [(None, 2, 12, 4), (None, 8, 12, 12), (5, 2, 12, 5), (3, 3, 12, 3), (12, 3, 12, 12), (5, 3, 4, 4), (5, 3, 2, 2)],
 )
 def test_number_of_candidates(candidates: int | None, cohort: int, available: int, polled: int) -> None:

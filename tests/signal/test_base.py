@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from agg_harness import make_update
+from cases import for_all
 from fedcohort.errors import IncompatibleConfig, UndeclaredSignal
 from fedcohort.signal.base import find_signal, list_signals
 from fedcohort.types import Signals
@@ -13,7 +14,7 @@ from signal_kinds import find_measured, find_reported
 WORDS = list_signals()
 
 
-@pytest.mark.parametrize("word", WORDS)
+@for_all("word", WORDS)
 def test_a_signal_declares_its_cost_and_what_it_reveals(word: str) -> None:
     signal = find_signal(word)
     assert signal.reveals

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hydra.errors import MissingConfigException
 
+from cases import for_all
 from fedcohort.errors import OptionError
 from fedcohort.startup.command_line import check_arguments, check_sweep, run_with_one_line_errors
 from fedcohort.startup.hydra_errors import LOST_JOB_ERRORS, explain
@@ -13,8 +14,8 @@ from yaml_words import CONFIGS
 WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
 
 
-@pytest.mark.parametrize(
-    ("typed", "line"),
+@for_all(
+    "typed, line",
     [
         ("selector=../agg/fedavg", f"selector must be one of {', '.join(WORDS)}, got '../agg/fedavg'"),
         ("selector=/etc/passwd", "selector must be one of"),
@@ -35,8 +36,8 @@ def test_arguments_that_hydra_reads_as_paths_are_rejected(typed: str, line: str)
     assert line in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
+@for_all(
+    "words, line",
     [
         (["--selector", "flash"], "--selector: options have no dashes, type selector=flash"),
         (["--selector=flash"], "--selector=flash: options have no dashes, type selector=flash"),

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from cases import for_all
 from fedcohort.errors import OptionError
 from fedcohort.startup.command_line import check_hydra_options as check
 from fedcohort.startup.command_line import is_inside
 
 
-@pytest.mark.parametrize(
-    ("typed", "message"),
+@for_all(
+    "typed, message",
     [
         ("hydra.run.dir=/elsewhere", "set paths.logs=FOLDER, or name=TEXT"),
         ("++hydra.run={dir:/elsewhere}", "set paths.logs=FOLDER"),

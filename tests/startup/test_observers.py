@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from cases import for_all
 from fedcohort.errors import OptionError
 from fedcohort.startup.observers import make_observers
 from run_harness import compose_words
@@ -47,7 +48,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("words", "message"), MISTAKES, ids=[message[:60] for _, message in MISTAKES])
+@for_all("words, message", MISTAKES)
 def test_an_invalid_observer_is_rejected_in_one_line(words: tuple[str, ...], message: str) -> None:
     with pytest.raises(OptionError, match=re.escape(message)) as caught:
         make_observers(compose_words("logger=none", *words))

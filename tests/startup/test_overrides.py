@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from torch import nn
 
+from cases import for_all
 from fedcohort.errors import OptionError
 from fedcohort.startup.compose import compose_with_hydra
 from fedcohort.startup.overrides import list_overrides
@@ -17,8 +18,8 @@ class Net(nn.Module):
     """A network at the top of a module."""
 
 
-@pytest.mark.parametrize(
-    ("options", "overrides"),
+@for_all(
+    "options, overrides",
     [
         ({"selector": "flash", "rounds": 20}, ["selector=flash", "rounds=20"]),
         ({"client": {"lr": 0.05, "momentum": None}}, ["client.lr=0.05", "client.momentum=null"]),
@@ -36,29 +37,19 @@ def test_options_have_the_command_lines_syntax(options: dict[str, Any], override
     assert list_overrides(options) == overrides
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "a b",
-        "null",
-        "True",
-        "",
-        "it's",
-        "a,b",
-        "a=b",
-        "{x}",
-        "back\\",
-        "1e3",
-        "~/data",
-        "-1",
-        "größe",
-        "ärzte",
-        "a(b)[c]",
-    ],
-)
-def test_strings_stay_strings(value: str) -> None:
-    (override,) = list_overrides({"dataset.path": value})
-    assert compose_with_hydra(["dataset=folder", override], CONFIGS)["dataset"]["path"] == value
+FIRST_TEXTS = ("a b", "null", "True", "", "it's", "a,b", "a=b", "{x}")
+MORE_TEXTS = ("back\\", "1e3", "~/data", "-1", "größe", "ärzte", "a(b)[c]")
+
+
+def test_strings_stay_strings() -> None:
+    texts = (*FIRST_TEXTS, *MORE_TEXTS)
+    overrides = [
+        f"+text{n}={list_overrides({'dataset.path': text})[0].partition('=')[2]}" for n, text in enumerate(texts)
+    ]
+    config = compose_with_hydra(overrides, CONFIGS)
+    assert [config[f"text{n}"] for n in range(len(texts))] == list(texts)
+    (override,) = list_overrides({"dataset.path": "a b"})
+    assert compose_with_hydra(["dataset=folder", override], CONFIGS)["dataset"]["path"] == "a b"
 
 
 def test_values_of_a_sweep_are_formatted() -> None:

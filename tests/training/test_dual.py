@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from cases import for_all
 from engine_toy import SEED, federation_of, task_of, trainer_of
 from fedcohort.rng import seeded_torch
 from fedcohort.round.collect import CollectOptions, Collector
@@ -172,8 +173,8 @@ def test_many_samples_go_the_plain_way() -> None:
     assert Dual(local_trainer, 4)._shape_of_task(task_of(0, units=1)) is not None
 
 
-@pytest.mark.parametrize(
-    ("client", "units", "size", "max_samples"),
+@for_all(
+    "client, units, size, max_samples",
     [
         # one step at once: 6e-5 s are 3e6 FLOPs, and n x n products of 784 + 10 numbers make 3e6 / 1588 = 43.5^2
         ({"batch": None}, 1, (784, 10), 43),

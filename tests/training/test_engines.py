@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
 from torch import nn
 
+from cases import for_all
 from fedcohort.training.chain import ChainedNetwork
 from fedcohort.training.debug import DebugEngine
 from fedcohort.training.dual import Dual
@@ -48,8 +48,8 @@ CHANGED = "sequential: the augmentation changes samples in every pass, one clien
 GPU = "vectorised: a small model on a GPU, 7 clients at a time"
 
 
-@pytest.mark.parametrize(
-    ("kind", "options", "engine", "reason"),
+@for_all(
+    "kind, options, engine, reason",
     [
         ("auto", {}, ONE_BY_ONE, SEQUENTIAL),
         ("sequential", {}, ONE_BY_ONE, f"{SEQUENTIAL}, as requested"),

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from cases import for_all
 from cost_toy import make_federation
 from fedcohort.training.flops import forward_flops
 from fedcohort.training.recurrent import spelled_out
@@ -73,8 +74,8 @@ def test_a_forward_pass_multiplies_and_adds(training: bool) -> None:
     assert int(known(norm.num_batches_tracked)) == 0
 
 
-@pytest.mark.parametrize(
-    ("network", "shape", "flops"),
+@for_all(
+    "network, shape, flops",
     [
         # 4 filters of 3 x 3 x 3 weights at 6 x 6 places; two groups have half of the weights
         (nn.Conv2d(3, 4, 3), (3, 8, 8), 2 * 4 * 27 * 36),

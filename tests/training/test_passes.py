@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from cases import for_all
 from fedcohort.rng import new_generator
 from fedcohort.training.passes import count_batches, count_processed, cut_into_batches, draw_passes, endless_batches
 
@@ -24,8 +25,8 @@ def test_passes_end_where_the_steps_do(steps: int, lengths: list[int]) -> None:
     assert len({tuple(order) for order, _ in passes}) == len(passes)
 
 
-@pytest.mark.parametrize("merge_last", [False, True])
-@pytest.mark.parametrize("batch", [1, 2, 3, 10, None])
+@for_all("merge_last", [False, True])
+@for_all("batch", [1, 2, 3, 10, None])
 def test_what_is_counted_is_what_is_dealt(batch: int | None, merge_last: bool) -> None:
     n = np.arange(1, 14)
     cuts = [cut_into_batches(size, batch or size, merge_last) for size in n.tolist()]

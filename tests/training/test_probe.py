@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from cases import for_all
 from fedcohort.errors import ComponentError
 from fedcohort.objective.ce import CrossEntropy
 from fedcohort.training.probe import _two_rows, probe_network, probe_objective
@@ -47,8 +48,8 @@ def test_the_probe_moves_neither_statistics_nor_generators() -> None:
     assert torch.equal(rows, FEDERATION.server_test.x)
 
 
-@pytest.mark.parametrize(
-    ("network", "message"),
+@for_all(
+    "network, message",
     [
         (Net(lambda net, x: x.sub_(0.5)), "eval mode must not change its inputs"),
         (Net(lambda net, x: x.sub_(0.5) if net.training else x), "train mode must not change its inputs"),

@@ -5,8 +5,8 @@ import re
 from functools import cache
 
 import numpy as np
-import pytest
 
+from cases import for_all
 from whole import claims
 from whole.claims import ROOT
 
@@ -117,7 +117,7 @@ def list_computed_texts() -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("text", list_computed_texts())
+@for_all("text", list_computed_texts())
 def test_each_number_in_the_readme_follows_from_the_results(text: str) -> None:
     assert text in FLAT
 
@@ -144,7 +144,7 @@ def test_the_readme_section_has_no_unchecked_number() -> None:
     assert re.findall(r"\S*\d\S*", remaining) == []
 
 
-@pytest.mark.parametrize("setting", claims.DOCS_ROWS, ids=lambda setting: f"{setting[1]}-{setting[2]}")
+@for_all("setting", claims.DOCS_ROWS)
 def test_each_row_of_the_docs_table_matches_its_study(setting: tuple[str, str, str]) -> None:
     assert claims.format_docs_row(*setting) in (ROOT / "docs" / "where_selection_pays.md").read_text().splitlines()
 

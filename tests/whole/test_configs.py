@@ -13,6 +13,7 @@ import pytest
 from hydra.utils import get_class
 from omegaconf import OmegaConf
 
+from cases import for_all
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import check, components, compose, options
 from fedcohort.startup.compose_jobs import DATA_GROUPS
@@ -55,7 +56,7 @@ def test_every_config_composes(typed: tuple[str, ...]) -> None:
         check.check_before_data(composed)  # what goes with what: a preset is never refused
 
 
-@pytest.mark.parametrize(("group", "word"), PARTS)
+@for_all("group, word", PARTS)
 def test_yaml_keys_are_the_constructors_parameters(group: str, word: str) -> None:
     target = node(group, word)["_target_"]
     signature = inspect.signature(get_class(target))
@@ -64,7 +65,7 @@ def test_yaml_keys_are_the_constructors_parameters(group: str, word: str) -> Non
     assert not with_default, "defaults live in yaml, once"
 
 
-@pytest.mark.parametrize(("group", "word"), PARTS)
+@for_all("group, word", PARTS)
 def test_an_option_has_the_same_name_in_config_source_and_test(group: str, word: str) -> None:
     target = node(group, word)["_target_"]
     assert target.rpartition(".")[0] == f"fedcohort.{group}.{word}"
@@ -149,7 +150,7 @@ def test_every_range_comment_is_understood(tmp_path: Path) -> None:
     assert line.endswith("/mine.yaml:3: a range comment that nobody understands: 'between 1 and 3'")
 
 
-@pytest.mark.parametrize(("group", "word"), RANGED)
+@for_all("group, word", RANGED)
 def test_every_option_states_its_range(group: str, word: str) -> None:
     stated = {name.split(".")[-1] for name in _stated(_file(group, word))}
     assert set(node(group, word)) - {"_target_", *_parts_inside(group, word)} <= stated
@@ -192,7 +193,7 @@ OF_NO_PART = {
 }
 
 
-@pytest.mark.parametrize(("option", "text"), sorted(OF_NO_PART))
+@for_all("option, text", sorted(OF_NO_PART))
 def test_a_value_out_of_range_is_rejected_by_name_outside_of_the_groups(option: str, text: str) -> None:
     where, _, last = option.rpartition(".")
     for value in _outside(text):
@@ -202,7 +203,7 @@ def test_a_value_out_of_range_is_rejected_by_name_outside_of_the_groups(option: 
         assert re.search(rf"^{re.escape(option)} must be .*got", message), f"{value!r}: {message}"
 
 
-@pytest.mark.parametrize(("group", "word"), RANGED)
+@for_all("group, word", RANGED)
 def test_a_value_out_of_range_is_rejected_by_name(group: str, word: str) -> None:
     of_word = node(group, word)
     for name, text in _stated(_file(group, word)).items():
@@ -262,7 +263,7 @@ def test_every_component_can_be_constructed() -> None:
         assert make(group, word) is not None
 
 
-@pytest.mark.parametrize("word", EXPERIMENTS)
+@for_all("word", EXPERIMENTS)
 def test_an_experiment_changes_every_value_that_it_states(word: str) -> None:
     """Options without a group too: they stand in train.yaml, which must not come after it."""
     composed = composed_by_hydra((f"experiment={word}",))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import for_all
 from fedcohort.command.line import COMMANDS
 from fedcohort.startup.check import check_before_data
 from run_harness import compose_words
@@ -82,7 +83,7 @@ VERB = [
 ]
 
 
-@pytest.mark.parametrize("words", [words for _, words in VERB], ids=[name for name, _ in VERB])
+@for_all("words", [words for _, words in VERB])
 def test_documented_options_of_a_command_are_in_its_help(words: list[str]) -> None:
     """Words of train.py, which some verbs take, are groups and options; all others stand in the verb's own text."""
     verb, *options = words[words.index("fedcohort") + 1 :]

@@ -4,8 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
+from cases import for_all
 from fedcohort.command.line import COMMANDS
 from yaml_words import CONFIGS, ROOT
 
@@ -13,7 +12,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs
 USER_NAMES = ("mine", "my_", "results.md", "stale_loss")  # what a reader makes
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@for_all("path", DOCUMENTS)
 def test_documented_paths_commands_and_options_exist(path: Path) -> None:
     text = path.read_text()
     files = re.findall(r"(?<![\w/.])((?:src|tests|configs|docs|benchmarks)/[\w/.]*\w)", text)

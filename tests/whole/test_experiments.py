@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from cases import for_all
 from engine_toy import flat, task_of, trainer_of
 from fedcohort.data.targets import Positions
 from fedcohort.dataset.base import Raw
@@ -39,7 +40,7 @@ FEW = (
 )
 
 
-@pytest.mark.parametrize("word", SMALL)
+@for_all("word", SMALL)
 def test_a_reduced_experiment_lists_its_reductions_and_keeps_the_methods(word: str) -> None:
     """It is laid over the paper's, whose page names it: both have the same federation and methods."""
     large = word.removesuffix("_cpu")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from cases import for_all
 from fedcohort.study import definition_file, result_files, results, tasks
 from fedcohort.study.config_digests import ConfigDigests
 from fedcohort.study.definition import Condition, list_conditions
@@ -60,7 +61,7 @@ def test_committed_rows_match_todays_configs(folder: Path, tmp_path: Path) -> No
         assert tasks.identity_of(place.overrides, ROOT / "configs") == stored, place
 
 
-@pytest.mark.parametrize("folder", STUDIES, ids=lambda folder: folder.name)
+@for_all("folder", STUDIES)
 def test_committed_summaries_follow_from_the_curves(folder: Path) -> None:
     """A table that older rules computed would mislead its readers."""
     key, names = ["cell", "selector", "seed"], ["late", "rounds_to_target", "virtual_s_to_target", "bytes_to_target"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from cases import for_all
 from fedcohort.command.figures import main
 from fedcohort.errors import OptionError
 from fedcohort.record.history import read
@@ -69,8 +70,8 @@ def test_rows_are_the_best_and_all_selected_clients() -> None:
     assert len(choose_rows(round_of([0.0] * 100, [TOO_LATE] * 100))) == MAX_ROWS
 
 
-@pytest.mark.parametrize(
-    ("score", "parts", "stacked"),
+@for_all(
+    "score, parts, stacked",
     [
         ([3.0, 1.0], {"a": [1.0, 2.0], "b": [2.0, -1.0]}, True),
         ([3.0, NAN], {"a": [1.0, NAN], "b": [2.0, -1.0]}, True),

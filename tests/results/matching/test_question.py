@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-import pytest
-
+from cases import for_all
 from compare_toy import ACC, compare_runs, make_run
 from fedcohort.report.comparison.verdicts import list_verdicts
 from fedcohort.results.matching.match import match
@@ -53,8 +52,8 @@ def test_many_options_are_counted() -> None:
     assert line.endswith("Other options differ as well: rounds, client.batch, client.lr, cohort and 2 more.")
 
 
-@pytest.mark.parametrize(
-    ("rows", "first", "second", "expected"),
+@for_all(
+    "rows, first, second, expected",
     [
         ("selector", {"selector.d": "5"}, {"selector.d": "10"}, ()),  # options of what is compared
         ("selector", {"deadline": "fixed", "deadline.k": "1"}, {"deadline": "none"}, ("deadline",)),
