@@ -5,7 +5,7 @@ from fedcohort.partition.base import Stock
 
 def test_the_servers_samples_are_not_partitioned() -> None:
     whole = np.arange(6)
-    stock = Stock(whole % 3, 3, whole // 2, whole % 2, 2, held=np.array([1, 4]))
+    stock = Stock(whole % 3, 3, whole // 2, whole % 2, 2, server_positions=np.array([1, 4]))
     assert len(stock) == 4
     assert stock.labels.tolist() == [0, 2, 0, 2]
     assert stock.owner is not None

@@ -27,7 +27,7 @@ class Stock(ReadOnly):
         all_owners: natural client of each sample, or None if the dataset has no natural clients.
         all_attributes: second category of each sample, in [0, n_attributes), or None if the dataset has none.
         n_attributes: number of attributes; 0 without attributes.
-        held: sorted positions of the samples that are not distributed (the server holds them).
+        server_positions: sorted positions of the samples that are not distributed (the server holds them).
     """
 
     all_labels: Ids
@@ -35,11 +35,11 @@ class Stock(ReadOnly):
     all_owners: Ids | None = None
     all_attributes: Ids | None = None
     n_attributes: int = 0
-    held: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    server_positions: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __len__(self) -> int:
         """Return N, the number of samples that the partition distributes."""
-        return len(self.all_labels) - len(self.held)
+        return len(self.all_labels) - len(self.server_positions)
 
     @cached_property
     def labels(self) -> Ids:
@@ -57,7 +57,7 @@ class Stock(ReadOnly):
         return None if self.all_attributes is None else self._select(self.all_attributes)
 
     def _select(self, values: Ids) -> Ids:
-        selected: Ids = read_only(np.delete(values, self.held) if len(self.held) else values)
+        selected: Ids = read_only(np.delete(values, self.server_positions) if len(self.server_positions) else values)
         return selected
 
 
