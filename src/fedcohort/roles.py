@@ -10,7 +10,7 @@ from typing import Any
 
 
 class OptionEffect(enum.Enum):
-    """What a change of the option's value changes."""
+    """Whether another value of an option changes no result of a run, only its last bits, or its results."""
 
     NOTHING = "nothing"
     LAST_BITS = "last bits"  # sums in another order: results to rounding, until a choice flips

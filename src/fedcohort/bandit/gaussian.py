@@ -189,7 +189,7 @@ def weighted_mean(Y: ObservationMatrix, weights: Float64[np.ndarray, "n"]) -> Fl
 def fit_features(
     kernel: Kernel, X: FeatureMatrix, f: float, observations: Observations, n_steps: int
 ) -> tuple[FeatureMatrix, float]:
-    """Return X and f after `n_steps` steps of Adam on the kernel's loss.
+    """Return the clients' features X and the scale f after `n_steps` steps of Adam on the loss of the kernel's fit.
 
     Both are unchanged where there are no observations, or where the result is not finite.
     """

@@ -113,25 +113,29 @@ class TensorSketch:
         n_numbers: numbers of the tensor.
         rotated_length: numbers after the rotation, with padding.
         random_signs: random signs, [length], None for no rotation.
-        sent_pos: positions of the rotated numbers that are sent, None for all.
+        sent_positions: positions of the rotated numbers that are sent, None for all.
     """
 
     n_numbers: int
     rotated_length: int
     random_signs: Reals | None
-    sent_pos: np.ndarray | None
+    sent_positions: np.ndarray | None
 
     def encode_linear(self, h: Reals) -> Reals:
         """Return the rotated and subsampled numbers of a tensor h [n], which are quantised next."""
         if self.random_signs is not None:
             h = hadamard_transform(self.random_signs * np.pad(h, (0, self.rotated_length - self.n_numbers)))
-        return h if self.sent_pos is None else h[self.sent_pos] * (self.rotated_length / len(self.sent_pos))
+        return (
+            h
+            if self.sent_positions is None
+            else h[self.sent_positions] * (self.rotated_length / len(self.sent_positions))
+        )
 
     def decode_linear(self, x: Reals) -> Reals:
         """Return the tensor [n] from its rotated and subsampled numbers x: the inverse of `encode_linear`."""
-        if self.sent_pos is not None:
+        if self.sent_positions is not None:
             values, x = x, np.zeros(self.rotated_length)
-            x[self.sent_pos] = values
+            x[self.sent_positions] = values
         return x if self.random_signs is None else (self.random_signs * hadamard_transform(x))[: self.n_numbers]
 
 

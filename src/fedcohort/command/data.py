@@ -144,13 +144,13 @@ def list_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str
     """Yield the facts on the dataset that are shown above the table of clients, each with its label."""
     rows = dict(list_run_facts(info))
     train, val = len(federation.train.y), len(federation.val.y)
-    of_clients = f"{len(federation.test.y):,} of them clients' own"
+    clients_own_samples = f"{len(federation.test.y):,} of them clients' own"
     yield "data", f"{info.name}  (checksum {federation.checksum}, seed {info.seed})"
     yield (
         "samples",
         f"{train:,} for training, {val:,} for clients' validation, {len(federation.server_val.y):,} the server's",
     )
-    yield "test", f"{len(federation.server_test.y):,} samples, {of_clients}"
+    yield "test", f"{len(federation.server_test.y):,} samples, {clients_own_samples}"
     shape = " x ".join(str(length) for length in federation.server_test.x.shape[1:])
     yield "a sample", f"{shape}, {str(federation.server_test.x.dtype).removeprefix('torch.')}"
     labels, n_classes = federation.targets.strata(federation.server_test.y.numpy(), federation.n_classes)

@@ -212,8 +212,8 @@ def _map_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
         c = different[0]
         raise frame.column_error(
             name,
-            f": column {name!r} names its class {c} {file_classes[c]!r}, which is class {numbers[c]} here; labels may "
-            "be the classes' names",
+            f": column {name!r} numbers the classes differently from the dataset: its class {c}, {file_classes[c]!r}, "
+            f"is class {numbers[c]} of the dataset. Write the names of the classes as labels, or renumber them",
         )
     return np.array(numbers, dtype=np.int64)
 

@@ -91,7 +91,7 @@ class _LoadedModuleLoader(Loader):
         return self.module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the module its own spec again."""
+        """Give the module the spec again that it had before; its code has run already."""
         module.__spec__ = self.module_spec
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from fedcohort.types import Values
 
 SUBSAMPLE_STRIDE = 64  # one in this many values is in the subsample
-RANK_MARGIN = 8  # ranks added to twice the expected rank of the n-th smallest value in the subsample
+BOUND_RANK_MARGIN = 8  # ranks added to twice the expected rank of the n-th smallest value in the subsample
 
 
 def nth_smallest(values: Values, n: int) -> float:
@@ -15,7 +15,7 @@ def nth_smallest(values: Values, n: int) -> float:
     which are partitioned instead. If fewer than n values are below the bound, all values are partitioned.
     """
     subsample = values[::SUBSAMPLE_STRIDE]
-    bound_rank = 2 * n // SUBSAMPLE_STRIDE + RANK_MARGIN
+    bound_rank = 2 * n // SUBSAMPLE_STRIDE + BOUND_RANK_MARGIN
     if bound_rank < len(subsample) // 2:
         smallest_values = values[values <= np.partition(subsample, bound_rank)[bound_rank]]
         values = smallest_values if len(smallest_values) >= n else values

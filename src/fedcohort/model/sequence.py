@@ -26,7 +26,10 @@ class TokenLstm(nn.Module):
 
 
 class NextTokenLstm(TokenLstm):
-    """Logits [B, symbols] after the last step; TensorFlow's weights."""
+    """An LSTM that predicts the next symbol: logits [B, symbols] after the last step of [B, steps] symbols.
+
+    The initial weights are drawn as TensorFlow draws them.
+    """
 
     def __init__(self, n_tokens: int, embedding: int, hidden: int, layers: int) -> None:
         super().__init__(n_tokens, embedding, hidden, layers)

@@ -157,13 +157,15 @@ class Attribute(Partition):
 
     def _check_counts(self) -> None:
         """Raise `OptionError` for tables of different shapes, or entries that are not numbers of samples."""
-        allowed = "a list of tables, one a client, each a list of rows by class of whole numbers, as [[[9,1],[5,5]]]"
+        allowed_form = (
+            "a list of tables, one a client, each a list of rows by class of whole numbers, as [[[9,1],[5,5]]]"
+        )
         try:
             table = np.array(self.counts)
         except ValueError as error:
-            raise ranges.range_error("counts", allowed, self.counts) from error
+            raise ranges.range_error("counts", allowed_form, self.counts) from error
         if table.ndim != 3 or table.dtype.kind != "i" or (table < 0).any():
-            raise ranges.range_error("counts", allowed, self.counts)
+            raise ranges.range_error("counts", allowed_form, self.counts)
 
 
 def _pairs(stock: Stock) -> tuple[Ids, Pools]:

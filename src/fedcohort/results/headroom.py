@@ -65,12 +65,14 @@ def share_closed(
 
 @dataclass(frozen=True)
 class Winner:
-    """The best of several methods.
+    """The best of several methods, and what cross-fitting says of that choice.
+
+    In each fold one seed is left out, and the method that is best on the other seeds is chosen.
 
     Attributes:
-        index: row of the method.
-        left_out: difference of the chosen method on each seed that was left out; None for fewer than five seeds.
-        picked: share of the folds that chose the named method; NaN for fewer than five seeds.
+        index: row of the method that is best on all seeds.
+        left_out: difference to the baseline, on each seed, of the method chosen without it; None below five seeds.
+        picked: share of the folds that chose the method `index`; NaN below five seeds.
     """
 
     index: int

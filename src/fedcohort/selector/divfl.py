@@ -1,7 +1,7 @@
 """DivFL: clients whose last updates represent those of all clients, by facility location (Balakrishnan et al. 2022).
 
 R. Balakrishnan et al., "Diverse Client Selection for Federated Learning via Submodular
-Maximization", ICLR 2022, OpenReview nwKXyFvaUm; it has neither a DOI nor an arXiv number that we know.
+Maximization", ICLR 2022, OpenReview nwKXyFvaUm. No DOI or arXiv number was found.
 
     objective:  min_S sum_i min_{j in S} ||U_i - U_j||,  U_i the last update of client i
     greedy:  S <- S + argmin_j of the objective of S + j, from the empty set to m clients

@@ -69,8 +69,8 @@ def inclusion_probabilities(scores: Values, available: np.ndarray, pool_size: in
     pool_size = min(pool_size, len(available))
     available_scores = np.where(np.isnan(scores[available]), -np.inf, scores[available])
     edge_score = np.sort(available_scores)[::-1][pool_size - 1]
-    is_above_edge, is_at_edge = available_scores > edge_score, available_scores == edge_score
+    is_above_edge_score, has_edge_score = available_scores > edge_score, available_scores == edge_score
     probabilities[available] = (
-        is_above_edge + is_at_edge * (pool_size - is_above_edge.sum()) / is_at_edge.sum()
+        is_above_edge_score + has_edge_score * (pool_size - is_above_edge_score.sum()) / has_edge_score.sum()
     ) * min(1.0, cohort / pool_size)
     return probabilities

@@ -142,9 +142,9 @@ class TiFl(Selector[State]):
     def tier_probabilities(self, accuracy: Values, credits: Ids) -> Values:
         """Return p_j, the largest for the least accurate tier, [T]; remaining: credits of each tier."""
         live_tiers = np.flatnonzero(credits > 0)
-        rank_shift = int(self.rank_sum == "minus" and len(live_tiers) > 1)
+        rank_offset = int(self.rank_sum == "minus" and len(live_tiers) > 1)
         p = np.zeros(self.tiers)
-        p[live_tiers[np.argsort(accuracy[live_tiers], kind="stable")]] = np.arange(len(live_tiers), 0, -1) - rank_shift
+        p[live_tiers[np.argsort(accuracy[live_tiers], kind="stable")]] = np.arange(len(live_tiers), 0, -1) - rank_offset
         return np.asarray(p / max(float(p.sum()), 1.0))
 
 

@@ -85,7 +85,7 @@ def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: pro
     if path != home.checkpoint:
         os.replace(path, home.checkpoint)
     for difference in differences:
-        log.warning("resume=force: %s", difference)
+        log.warning("resume=force continues in spite of a difference: %s", difference)
     packed = [state["spending"] for state in states if "spending" in state]  # older versions saved none
     spending = Spending.unpack(packed[0]) if packed else Spending(Spent(done))
     return ResumePoint(done, differences if resume == FORCE else None, spending)

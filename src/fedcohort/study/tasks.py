@@ -164,9 +164,9 @@ def read_outcome(record: JobRecord | None, task: Task) -> Outcome:
         reason = "its process was ended by a signal"
     if record.how == "stopped" or record.kind == WORKER_DIED:
         reason += "; the same command resumes the run"
-    variable = re.search(r"\$\{oc\.env:(\w+)", " ".join(task.overrides))
-    if record.kind == "DataError" and variable:
-        reason += f" (here by the environment: {variable[1]}=folder fedcohort study run ...)"
+    env_variable = re.search(r"\$\{oc\.env:(\w+)", " ".join(task.overrides))
+    if record.kind == "DataError" and env_variable:
+        reason += f" (here by the environment: {env_variable[1]}=folder fedcohort study run ...)"
     return Outcome(FAILED, f"{reason}{separator}{log}")
 
 

@@ -96,8 +96,8 @@ def find_or_create_run(client: "MlflowClient", info: RunInfo, where: Place) -> s
         identity = _find_or_add_entry(info.folder, where)
         run = _find_recorded(client, identity)
         if run is None:
-            orphans = client.search_runs([experiment], f"tags.`{KEY_TAG}` = '{identity.key}'", max_results=1)
-            run = orphans[0] if orphans else _create(client, info, identity, experiment)
+            runs_with_key = client.search_runs([experiment], f"tags.`{KEY_TAG}` = '{identity.key}'", max_results=1)
+            run = runs_with_key[0] if runs_with_key else _create(client, info, identity, experiment)
         _write(
             info.folder, replace(identity, experiment_id=run.info.experiment_id, run_id=run.info.run_id, complete=False)
         )

@@ -23,7 +23,7 @@ from fedcohort.errors import DataError
 
 AUTO = "auto"
 MAX_LEVELS = 1000  # of a category: a column of more is an id
-MAX_NAMES = 12  # columns that a message names
+MAX_LISTED_COLUMNS = 12  # columns that a message names
 EXAMPLE_LENGTH = 20  # characters of a cell in a message
 
 
@@ -99,7 +99,7 @@ def _no_inputs(frame: Frame, kinds: Mapping[str, str]) -> DataError:
         advice.append("dataset.categories=auto encodes texts of few values")
     if not advice:
         advice.append("turn texts into numbers, or columns of lists of numbers, and write them as Parquet")
-    columns = ", ".join(f"{name} ({kind})" for name, kind in list(kinds.items())[:MAX_NAMES])
+    columns = ", ".join(f"{name} ({kind})" for name, kind in list(kinds.items())[:MAX_LISTED_COLUMNS])
     return DataError(
         f"dataset.features: {frame.where} has no column of numbers besides the label. Its other columns: "
         f"{columns or 'none'}; {'; '.join(advice)}"

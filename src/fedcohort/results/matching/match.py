@@ -100,7 +100,7 @@ class _Matcher:
         return [f"left out: {', '.join(runs)}: {why}" for why, runs in self.left_out.items()] + self.differences
 
     def assign(self, runs: Iterable[Run]) -> dict[tuple[str, str], list[Run]]:
-        """Return the usable runs by row and column, and note the runs that are left out."""
+        """Return the usable runs by the row and column of the table, and record the reason for each other run."""
         cells: dict[tuple[str, str], list[Run]] = {}
         for run in runs:
             row, column = run.fact(self.rows), "" if self.cols is None else run.fact(self.cols)
