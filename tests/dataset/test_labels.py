@@ -56,7 +56,7 @@ def test_letters_are_told_apart_by_case() -> None:
 
 
 def test_names_of_other_classes_are_refused() -> None:
-    with pytest.raises(DataError, match=r"^dataset.hub: a/b \(train\): column 'label' names its class 1 'Cat', which"):
+    with pytest.raises(DataError, match=r"^dataset.hub: a/b \(train\): column 'label' numbers the classes differently"):
         read_classes(frame(["eel", "Cat", "Dog"], [0, 1, 2]), "label", CLASSES)
 
 

@@ -171,6 +171,8 @@ CASES: Mapping[tuple[str, str], Case] = {
     ("client", "optimizer"): Case((VECTOR, 0.1), torch.optim.SGD([nn.Parameter(VECTOR)], lr=0.1), {"Optimizer": 0.1}),
     ("attack", "attacker_ids"): Case((2, None), IDS, {"in \\[0, 1\\]": np.array([2])}),
     ("attack", "falsify"): Case(("loss", TWO), NAN, {"array \\[2\\]": THREE}),
+    ("attack", "send"): Case((VECTOR, None, None), VECTOR, {"a tensor \\[4\\]": torch.zeros(5)}),
+    ("attack", "relabel"): Case((IDS, 2, None), IDS, {"in \\[0, 1\\]": IDS + 1}),
     ("partition", "split"): SPLIT,
     ("partition", "deal"): SPLIT,
     ("label_noise", "rates"): Case((DRAWS,), TWO, {"in \\[0, 1\\]": 2 * TWO}),

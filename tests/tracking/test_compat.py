@@ -19,8 +19,8 @@ def test_a_locked_database_is_recognised_by_its_message(tmp_path: Path) -> None:
         second.execute("begin exclusive")
     first.close()
     second.close()
-    assert compat.is_locked(caught.value), f"SQLite {sqlite3.sqlite_version} says it otherwise: {caught.value}"
-    assert not compat.is_locked(ValueError("no such table"))
+    assert compat.is_conflict(caught.value), f"SQLite {sqlite3.sqlite_version} says it otherwise: {caught.value}"
+    assert not compat.is_conflict(ValueError("no such table"))
 
 
 def test_histories_are_read_at_once(tmp_path: Path) -> None:

@@ -163,13 +163,27 @@ def test_a_locked_database_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> No
             raise errors.pop()
         return "done"
 
-    assert server.retry_while_locked(action) == "done"
+    assert server.retry_after_conflicts(action) == "done"
     errors += [MlflowException("no such table")]
     with pytest.raises(MlflowException, match="no such table"):
-        server.retry_while_locked(action)
+        server.retry_after_conflicts(action)
     errors += [MlflowException("database is locked")] * 5
     with pytest.raises(MlflowException, match="locked"):
-        server.retry_while_locked(action)
+        server.retry_after_conflicts(action)
+
+
+def test_rounds_that_another_follower_is_sending_are_sent_again(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent, conflicts = upload.log_batch, [MlflowException("UNIQUE constraint failed: metrics.key, metrics.timestamp")]
+
+    def collide_once(client: Any, run_id: str, batch: list[history.Line]) -> None:
+        if batch[-1].step == 6 and conflicts:
+            raise conflicts.pop()
+        sent(client, run_id, batch)
+
+    monkeypatch.setattr(upload, "log_batch", collide_once)
+    play([Journal(), logs.tracker(every_s=3600)], run_info(logs))  # all rounds are sent at the end
+    assert not conflicts
+    check(logs, 6)
 
 
 def test_rounds_wait_for_each_other(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def test_active_intervals_repeat_with_the_clients_period(converter: ModuleType, 
     assert converter.main([str(source), str(target)]) == 0
     trace = make("availability", "trace", path=str(target), state="state", period="period_s")
     schedule = trace.schedule(Draws(0, 3))
-    assert schedule.period.tolist() == [100, 50, 80]
+    assert schedule.period_s.tolist() == [100, 50, 80]
     for now in np.arange(0.5, 400):
         expected = [
             any(

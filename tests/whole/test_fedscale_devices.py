@@ -49,9 +49,9 @@ def test_converts_inference_times_and_link_speeds(converter: ModuleType, tmp_pat
     device = make("device", "trace", path=str(target), unit="kbit/s")
     ones = np.ones(2)
     timing = device.expect(np.arange(2), Workload(ones, ones, 1, 1e6 * ones, 5e5 * ones), Draws(0, 2))
-    assert timing.unit == pytest.approx([0.3, 0.12])  # clients are sorted: client 2 before client 7
-    assert timing.down == pytest.approx([2, 1])
-    assert timing.up == pytest.approx([1, 0.5])
+    assert timing.unit_s == pytest.approx([0.3, 0.12])  # clients are sorted: client 2 before client 7
+    assert timing.down_s == pytest.approx([2, 1])
+    assert timing.up_s == pytest.approx([1, 0.5])
 
 
 def test_device_fedscale_computes_fedscales_round_times(converter: ModuleType, tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_device_fedscale_computes_fedscales_round_times(converter: ModuleType, t
     ones = np.ones(400)
     seconds = device.expect(
         np.arange(400), Workload(20 * ones, 0 * ones, 1, 1e6 * ones, 5e5 * ones), Draws(0, 400)
-    ).finish(1)
+    ).finish_s(1)
     assert set(seconds.round(9).tolist()) == {9.0, 3.9}
     assert abs((seconds > 5).sum() - 200) < 5 * np.sqrt(400 / 4)  # each device is drawn for about half of the clients
 

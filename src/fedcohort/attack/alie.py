@@ -37,7 +37,7 @@ class Alie(ShareOfClients):
     Attributes:
         z: number of standard deviations; None for the formula. A negative one shifts the other way.
         form: "honest" or "all", the updates whose share the formula counts.
-        knows: "honest" or "own", see `Attack`.
+        knows: "honest" or "own", see `Attack.known_updates`.
     """
 
     z: float | None
@@ -51,6 +51,10 @@ class Alie(ShareOfClients):
         ranges.number("z", self.z, "(-inf, inf)", allow_null=True)
         ranges.choice("form", self.form, "honest", "all")
         ranges.choice("knows", self.knows, "honest", "own")
+
+    @property
+    def known_updates(self) -> str:
+        return self.knows
 
     def send(self, update: Float[Tensor, "p"], crowd: Crowd, rng: np.random.Generator) -> Float[Tensor, "p"]:
         if crowd.mean is None or crowd.std is None:

@@ -46,13 +46,18 @@ class Attack(Component, Protocol):
     Attributes:
         falsifies_updates: whether attackers send other updates than they trained.
         falsifies_labels: whether attackers train on other labels than they have.
-        knows: updates whose mean and deviation the attackers know: "nothing", "own" for those that the attackers of the
-            round trained, or "honest" for those of all others.
     """
 
     falsifies_updates: ClassVar[bool] = False
     falsifies_labels: ClassVar[bool] = False
-    knows: str = "nothing"
+
+    @property
+    def known_updates(self) -> str:
+        """Return the updates whose mean and deviation the attackers know.
+
+        "nothing", "own" for those that the attackers of the round trained, or "honest" for those of all others.
+        """
+        return "nothing"
 
     @property
     def falsified_signals(self) -> frozenset[str]:

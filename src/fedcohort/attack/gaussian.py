@@ -27,7 +27,7 @@ class Gaussian(ShareOfClients):
     Attributes:
         mode: "replace" or "add".
         sigma: standard deviation of each parameter; None for the size of an honest step.
-        knows: "honest" or "own", see `Attack`.
+        knows: "honest" or "own", see `Attack.known_updates`.
     """
 
     mode: str
@@ -41,6 +41,10 @@ class Gaussian(ShareOfClients):
         ranges.choice("mode", self.mode, "replace", "add")
         ranges.number("sigma", self.sigma, "[0, inf)", allow_null=True)
         ranges.choice("knows", self.knows, "honest", "own")
+
+    @property
+    def known_updates(self) -> str:
+        return self.knows
 
     def send(self, update: Float[Tensor, "p"], crowd: Crowd, rng: np.random.Generator) -> Float[Tensor, "p"]:
         sigma = self.sigma

@@ -31,7 +31,7 @@ class Ipm(ShareOfClients):
 
     Attributes:
         epsilon: factor of the opposite mean.
-        knows: "honest" or "own", see `Attack`.
+        knows: "honest" or "own", see `Attack.known_updates`.
     """
 
     epsilon: float
@@ -43,6 +43,10 @@ class Ipm(ShareOfClients):
         super().__post_init__()
         ranges.number("epsilon", self.epsilon, "[0, inf)")
         ranges.choice("knows", self.knows, "honest", "own")
+
+    @property
+    def known_updates(self) -> str:
+        return self.knows
 
     def send(self, update: Float[Tensor, "p"], crowd: Crowd, rng: np.random.Generator) -> Float[Tensor, "p"]:
         return update if crowd.mean is None else -self.epsilon * crowd.mean

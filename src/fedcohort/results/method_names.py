@@ -27,6 +27,7 @@ NAMES = {  # option, or method of a study: name and group
     "flash_literal": ("FLASH, as printed", PUBLISHED),
     "flash_robust": ("FLASH, robust loss", PUBLISHED),
     "full": ("Full participation", REFERENCES),
+    "multi_krum": ("Multi-Krum", PUBLISHED),
     "neural_bandit": ("NeuralUCB", STAND_INS),
     "oracle_cleanest": ("Cleanest oracle", ORACLES),
     "oracle_fastest": ("Fastest oracle", ORACLES),

@@ -62,13 +62,13 @@ class AttackedCollector(Collector):
         self.counts = torch.zeros(
             3, dtype=torch.float64, device=self.update_sum.device
         )  # honest, attackers, known updates
-        n_known = len(self.update_sum) if self.attack.knows != "nothing" else 0
+        n_known = len(self.update_sum) if self.attack.known_updates != "nothing" else 0
         self.moments = self.update_sum.new_zeros((2, n_known))  # sums of the known updates and of their squares
 
     def add(self, update: ClientUpdate) -> None:
         is_attacker = update.client in self.attackers
         self.counts[int(is_attacker)] += 1
-        if self.attack.knows == ("own" if is_attacker else "honest") and self._is_sound(update):
+        if self.attack.known_updates == ("own" if is_attacker else "honest") and self._is_sound(update):
             delta = update.delta.double()
             self.moments += torch.stack([delta, delta.square()])
             self.counts[2] += 1

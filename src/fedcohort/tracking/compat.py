@@ -43,6 +43,10 @@ def read_value(value: float) -> float:
     return math.copysign(math.inf, value) if abs(value) == sys.float_info.max else value
 
 
-def is_locked(error: BaseException) -> bool:
-    """Return whether another process had locked the database, by the text of SQLite's error, which MLflow wraps."""
-    return "database is locked" in str(error)
+def is_conflict(error: BaseException) -> bool:
+    """Return whether another process had locked the database, or was writing the same metrics.
+
+    MLflow wraps the errors of SQLite, of which only the text is left. The follower of a killed run may still send
+    rounds when that of the resumed run sends them as well.
+    """
+    return any(text in str(error) for text in ("database is locked", "UNIQUE constraint failed: metrics."))

@@ -97,7 +97,7 @@ class Sender:
         began = time.monotonic()
         try:
             with time_limit(self.wait_s, "sending (logger.wait_s)"):
-                action()
+                server.retry_after_conflicts(action)
             self._failures = 0
         except server.expected_errors() as error:
             if not self._failures:  # one message for each outage

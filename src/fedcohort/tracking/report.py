@@ -17,7 +17,7 @@ from fedcohort.record.tags import SWEEPS
 from fedcohort.roles import RunIdentity, role_of
 from fedcohort.tracking import server, sweep_tags, view
 from fedcohort.tracking.record import LONGEST_TAG, REPORT
-from fedcohort.tracking.server import Place, connect, retry_while_locked
+from fedcohort.tracking.server import Place, connect, retry_after_conflicts
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -51,7 +51,7 @@ def publish(report: Report, where: Place) -> str:
     Raises the exceptions of `server.expected_errors`.
     """
     # a second attempt finds the report of the first one
-    return retry_while_locked(lambda: _publish(connect(where), report, where))
+    return retry_after_conflicts(lambda: _publish(connect(where), report, where))
 
 
 def _publish(client: "MlflowClient", report: Report, where: Place) -> str:

@@ -144,7 +144,7 @@ def read_curves(client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[s
 
     costs = [name for axis in AXES for name in COSTS[axis]]
     names = [*dict.fromkeys([*metrics, *costs])]
-    readings = server.retry_while_locked(lambda: compat.read_histories(client, [run.id for run in runs], names))
+    readings = server.retry_after_conflicts(lambda: compat.read_histories(client, [run.id for run in runs], names))
     if readings is None:
         readings = _request(client, runs, names)
     rows = pd.DataFrame(readings, columns=["run", "name", "round", "value"])
@@ -162,7 +162,7 @@ def _request(client: "MlflowClient", runs: Sequence[Run], names: Sequence[str]) 
     """Request the histories from a server, a few at a time."""
 
     def history(run: Run, name: str) -> list[compat.Reading]:
-        values = server.retry_while_locked(lambda: client.get_metric_history(run.id, name))
+        values = server.retry_after_conflicts(lambda: client.get_metric_history(run.id, name))
         return [(run.id, name, metric.step, compat.read_value(metric.value)) for metric in values]
 
     pairs = [(run, name) for run in runs for name in names if name in run.metrics]

@@ -20,7 +20,7 @@ from fedcohort.host.lock import exclusive_lock
 from fedcohort.host.secrets import has_password, password_error
 from fedcohort.ranges import range_error
 from fedcohort.tracking import view
-from fedcohort.tracking.compat import is_locked
+from fedcohort.tracking.compat import is_conflict
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -169,13 +169,13 @@ def _create_experiment(client: "MlflowClient", where: Place) -> str:
     return experiment_id
 
 
-def retry_while_locked(action: Callable[[], T]) -> T:
-    """Return the result of the action, which is repeated while another process has locked the database."""
+def retry_after_conflicts(action: Callable[[], T]) -> T:
+    """Return the result of the action, which is repeated while it conflicts with another process (`is_conflict`)."""
     for attempt in range(ATTEMPTS):
         try:
             return action()
         except expected_errors() as error:
-            if not is_locked(error) or attempt == ATTEMPTS - 1:
+            if not is_conflict(error) or attempt == ATTEMPTS - 1:
                 raise
             time.sleep(0.1 * 2**attempt * (1 + random.random()))
     raise AssertionError("unreachable")
@@ -188,7 +188,7 @@ def _try_to_open(database: Path) -> None:
             connection.execute("PRAGMA schema_version")
     except sqlite3.Error as error:
         what = "a folder" if database.is_dir() else "no database that can be opened"
-        raise OSError(str(error) if is_locked(error) else f"{database} is {what} ({error})") from error
+        raise OSError(str(error) if is_conflict(error) else f"{database} is {what} ({error})") from error
 
 
 def _make_tables(database: Path) -> None:

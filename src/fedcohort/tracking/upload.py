@@ -14,7 +14,7 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.record.summary import read_summary
 from fedcohort.record.tags import DONE, ENDED_BY
 from fedcohort.tracking import identity, record
-from fedcohort.tracking.server import Place, connect, retry_while_locked
+from fedcohort.tracking.server import Place, connect, retry_after_conflicts
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -87,7 +87,7 @@ def open_upload(info: RunInfo, where: Place, *, running: bool = True) -> RunUplo
             client.update_run(run_id, STATUS["running"])
         return RunUpload(client, run_id, info.folder)
 
-    return retry_while_locked(attempt)
+    return retry_after_conflicts(attempt)
 
 
 def log_batch(client: "MlflowClient", run_id: str, batch: Sequence[Line]) -> None:
