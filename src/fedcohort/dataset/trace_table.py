@@ -57,9 +57,9 @@ def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, st
     """Sort the rows by the names in a column, integers by value and texts alphabetically.
 
     Returns:
-        The row numbers in that order, in which rows with the same name keep their order; the number of rows per name;
-        and, of clients that are numbered from 0 or 1, the count before the first missing number (inf if none is
-        missing) with the message for runs that need more clients than that.
+        The row numbers in that order, in which rows with the same name keep their order. The number of rows per name.
+        Of clients that are numbered from 0 or 1, the count before the first missing number, inf if none is missing,
+        with the message for runs that need more clients.
 
     Raises:
         DataError: a cell is neither an integer nor a text; the message shows the first such cell.
