@@ -17,7 +17,7 @@ from fedcohort.types import Ids, Values
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "uci_har"
 LOGS = SHARED.parents[1] / "papers" / "tables" / "fedbalancer_har_rounds.csv.gz"
-PARTS = ("down", "infer", "unit", "up")
+PARTS = ("down_s", "infer_s", "unit_s", "up_s")
 COUNTS = (18820.0, 16428.0, 159.0)
 NEXUS, REDMI, PIXEL = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 E = 5

@@ -76,3 +76,9 @@ def test_a_run_with_a_proxy_folder_completes(tmp_path: Path) -> None:
     assert go(tmp_path / "logs", *words, "rounds=1").info.choices["proxy"] == "folder"
     with pytest.raises(OptionError, match=r"^proxy\.scale must be a number in \(0, inf\), got 0$"):
         go(tmp_path / "none", *words, "proxy.scale=0")
+
+
+def test_a_file_that_is_no_table_is_named_by_the_option_of_the_proxy(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("a,b\n1,2\n3\n")
+    with pytest.raises(DataError, match=r"^proxy.path: .*train.csv can't be read"):
+        Folder(str(tmp_path), None, [], 1.0, None).inputs(federation_of(), 0)

@@ -18,43 +18,33 @@ Departures from the paper:
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.attack.base import Crowd, ShareOfClients
+from fedcohort.attack.base import Colluding, Crowd
 
 MAJORITY_QUANTILE = 0.99
 
 
 @dataclass(frozen=True)
-class Alie(ShareOfClients):
+class Alie(Colluding):
     """A Little Is Enough, an attack on updates.
 
     Attributes:
         z: number of standard deviations; None for the formula. A negative one shifts the other way.
         form: "honest" or "all", the updates whose share the formula counts.
-        knows: "honest" or "own", see `Attack.known_updates`.
     """
 
     z: float | None
     form: str
-    knows: str
-
-    falsifies_updates: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         ranges.number("z", self.z, "(-inf, inf)", allow_null=True)
         ranges.choice("form", self.form, "honest", "all")
-        ranges.choice("knows", self.knows, "honest", "own")
-
-    @property
-    def known_updates(self) -> str:
-        return self.knows
 
     def send(self, update: Float[Tensor, "p"], crowd: Crowd, rng: np.random.Generator) -> Float[Tensor, "p"]:
         if crowd.mean is None or crowd.std is None:

@@ -118,3 +118,24 @@ class ShareOfClients(Attack):
     def attacker_ids(self, n_clients: int, rng: np.random.Generator) -> Ids:
         count = int(np.ceil(self.fraction * n_clients - 1e-9))
         return np.sort(rng.choice(n_clients, count, replace=False))
+
+
+@dataclass(frozen=True)
+class Colluding(ShareOfClients):
+    """An attack on updates whose attackers know updates of the round.
+
+    Attributes:
+        knows: "honest" or "own", see `Attack.known_updates`.
+    """
+
+    knows: str
+
+    falsifies_updates: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ranges.choice("knows", self.knows, "honest", "own")
+
+    @property
+    def known_updates(self) -> str:
+        return self.knows

@@ -9,7 +9,6 @@ about as long as an honest step. Attackers that know no update then send the upd
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -17,34 +16,25 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.attack.base import Crowd, ShareOfClients
+from fedcohort.attack.base import Colluding, Crowd
 
 
 @dataclass(frozen=True)
-class Gaussian(ShareOfClients):
+class Gaussian(Colluding):
     """Gaussian noise, an attack on updates.
 
     Attributes:
         mode: "replace" or "add".
         sigma: standard deviation of each parameter; None for the size of an honest step.
-        knows: "honest" or "own", see `Attack.known_updates`.
     """
 
     mode: str
     sigma: float | None
-    knows: str
-
-    falsifies_updates: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         ranges.choice("mode", self.mode, "replace", "add")
         ranges.number("sigma", self.sigma, "[0, inf)", allow_null=True)
-        ranges.choice("knows", self.knows, "honest", "own")
-
-    @property
-    def known_updates(self) -> str:
-        return self.knows
 
     def send(self, update: Float[Tensor, "p"], crowd: Crowd, rng: np.random.Generator) -> Float[Tensor, "p"]:
         sigma = self.sigma

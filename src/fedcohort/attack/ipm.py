@@ -15,38 +15,28 @@ Departures from the paper:
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.attack.base import Crowd, ShareOfClients
+from fedcohort.attack.base import Colluding, Crowd
 
 
 @dataclass(frozen=True)
-class Ipm(ShareOfClients):
+class Ipm(Colluding):
     """Inner product manipulation, an attack on updates.
 
     Attributes:
         epsilon: factor of the opposite mean.
-        knows: "honest" or "own", see `Attack.known_updates`.
     """
 
     epsilon: float
-    knows: str
-
-    falsifies_updates: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         ranges.number("epsilon", self.epsilon, "[0, inf)")
-        ranges.choice("knows", self.knows, "honest", "own")
-
-    @property
-    def known_updates(self) -> str:
-        return self.knows
 
     def send(self, update: Float[Tensor, "p"], crowd: Crowd, rng: np.random.Generator) -> Float[Tensor, "p"]:
         return update if crowd.mean is None else -self.epsilon * crowd.mean

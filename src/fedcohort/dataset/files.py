@@ -2,6 +2,7 @@
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,11 +19,24 @@ from fedcohort.paths import expand_home
 SUFFIXES = (".parquet", ".csv")
 
 
-def read(file: Path, decimal: str = "auto") -> Frame:
+def read(file: Path, decimal: str = "auto", option: str = "dataset.path") -> Frame:
     """Read one Parquet or CSV file, or a folder of Parquet files.
 
-    decimal: decimal mark of CSV files, see `csv_file.read_csv`. Raises `DataError`.
+    Args:
+        file: the file or folder.
+        decimal: decimal mark of CSV files, see `csv_file.read_csv`.
+        option: the option that names the file, for messages.
+
+    Raises:
+        DataError: the file is not a table with at least one row.
     """
+    try:
+        return replace(_read(file, decimal), option=option)
+    except DataError as error:  # the readers of files name the option of most files
+        raise DataError(str(error).replace("dataset.path", option, 1)) from error
+
+
+def _read(file: Path, decimal: str) -> Frame:
     is_parquet = file.suffix == ".parquet" or file.is_dir()
     table, notes = (StoredTable(file), []) if is_parquet else read_csv(file, decimal)
     names = list(table.column_names)
@@ -65,7 +79,7 @@ def read_part(path: str, part: str, option: str = "dataset.path") -> Frame:
         raise DataError(
             f"{option}={path} needs {part}.parquet or {part}.csv; it holds {list_folder(expand_home(path))}"
         )
-    return read(file)
+    return read(file, option=option)
 
 
 def list_folder(folder: Path) -> str:

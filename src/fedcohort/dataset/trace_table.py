@@ -45,12 +45,9 @@ def read_table(group: str, path: str, columns: Mapping[str, str | None]) -> "Fra
             f"{group}.path={path}: there is no such file (from {Path.cwd()}); fedcohort contains none, and "
             f"the columns that your table needs are listed in the yaml files of configs/{group}/"
         )
-    try:
-        frame = files.read(file)
-    except DataError as error:
-        raise DataError(str(error).replace("dataset.path", f"{group}.path")) from error
+    frame = files.read(file, option=f"{group}.path")
     options = {column: f"{group}.{option}" for option, column in columns.items() if column is not None}
-    return replace(frame, where=path, option=f"{group}.path", column_options=options)
+    return replace(frame, where=path, column_options=options)
 
 
 def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, str]]:

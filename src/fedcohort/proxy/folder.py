@@ -56,7 +56,7 @@ class Folder(Proxy):
         ranges.integer("n", self.n, "[1, inf)", allow_null=True)
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
-        table = replace(read_part(self.path, "train", "proxy.path"), option="proxy.path")
+        table = read_part(self.path, "train", "proxy.path")
         if federation.scale is not None:
             inputs = self._read_pixels(table, federation)
         elif federation.converted is not None:
