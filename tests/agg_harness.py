@@ -114,12 +114,12 @@ def make_arrived(
     needs: frozenset[str] = frozenset(),
     bench: RoundModels | None = None,
 ) -> Arrived:
-    nobody = np.empty(0, dtype=np.int64)
+    no_clients = np.empty(0, dtype=np.int64)
     outcome = RoundOutcome(
         round=0,
         selection=Selection(collected.clients),
         clients=collected.clients,
-        failed=nobody,
+        failed=no_clients,
         signals=Signals(signals or {}, needs, "the aggregator"),
         probes={},
         round_s=1.0,

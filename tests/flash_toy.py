@@ -20,9 +20,9 @@ def flash(**changes: Any) -> Flash:
 
 
 def make_probe_results(robust_loss: Sequence[float], val_loss: Sequence[float]) -> Mapping[str, ProbeResult]:
-    everybody = np.arange(len(robust_loss))
+    all_clients = np.arange(len(robust_loss))
     values = {"robust_loss": robust_loss, "val_loss": val_loss}
-    return {word: ProbeResult(everybody, np.array(column, float)) for word, column in values.items()}
+    return {word: ProbeResult(all_clients, np.array(column, float)) for word, column in values.items()}
 
 
 def play_rounds(

@@ -145,8 +145,8 @@ def test_a_loss_that_is_not_finite_leaves_its_client_out(mode: str) -> None:
     assert known(direction.weights).sum() == pytest.approx(1, abs=1e-12)
     assert direction.displacement.tolist() == pytest.approx([1.0], abs=1e-9)
     assert after.before.tolist() == [1.0, 2.0, 1.5]
-    nobody, unchanged = step(agg, state, {0: [1.0], 1: [3.0]}, [math.inf, math.nan])
-    assert nobody.displacement.tolist() == [2.0]
+    no_clients, unchanged = step(agg, state, {0: [1.0], 1: [3.0]}, [math.inf, math.nan])
+    assert no_clients.displacement.tolist() == [2.0]
     assert unchanged.before.tolist() == [2.0, 2.0, 2.0]
 
 

@@ -146,12 +146,12 @@ def test_the_attackers_weight_is_relative_to_the_sum(tmp_path: Path) -> None:
 
 def test_the_attackers_do_not_depend_on_the_selector(tmp_path: Path) -> None:
     lies = (*LIES, "attack.factor=1e6", "agg=fedavg", "rounds=3")
-    everybody = liars(go(tmp_path, *lies, "selector=full"))
-    assert len(everybody) == 3
+    all_clients = liars(go(tmp_path, *lies, "selector=full"))
+    assert len(all_clients) == 3
     for selector in ("random", "ucb_cs"):
         ran = go(tmp_path, *lies, f"selector={selector}", "seed=0")
-        assert liars(ran) == everybody & arrivals(ran)
-    assert liars(go(tmp_path, *lies, "selector=full", "seed=1")) != everybody
+        assert liars(ran) == all_clients & arrivals(ran)
+    assert liars(go(tmp_path, *lies, "selector=full", "seed=1")) != all_clients
 
 
 def test_a_selector_that_uses_losses_selects_attackers(tmp_path: Path) -> None:

@@ -198,8 +198,8 @@ def test_the_end_of_the_warm_up(n_clients: int, n_known: int, warm: bool) -> Non
 
 @pytest.mark.filterwarnings("error")
 def test_an_empty_cohort_still_gets_a_deadline() -> None:
-    nobody = Timing(*(np.empty(0) for _ in range(4)))
-    ctx = replace(context(infer=1.0), selected_ids=np.empty(0, dtype=np.int64), expected=nobody)
+    no_clients = Timing(*(np.empty(0) for _ in range(4)))
+    ctx = replace(context(infer=1.0), selected_ids=np.empty(0, dtype=np.int64), expected=no_clients)
     part = fedbalancer(warmup=True)
     assert part.announce(part.init(population()), ctx) == pytest.approx(58 / 3)
 

@@ -196,14 +196,14 @@ def test_rounds_last_as_long_as_in_the_authors_logs(seed: int, nexus: int) -> No
     """
     subjects = pq.read_table(SHARED / "train.parquet", columns=["subject"]).column("subject").to_numpy()
     work = job(np.unique(subjects, return_counts=True)[1], 6_410_008.0)  # bytes of their model
-    everybody, rng = np.arange(21), np.random.default_rng(seed)
+    all_clients, rng = np.arange(21), np.random.default_rng(seed)
     deadline = logged("fedavg_1T", seed, "ddl")[0]
     T, wait_for_all, arrived, partial = (np.empty(100) for _ in range(4))
     for t in range(100):
-        slow, chosen = np.isin(everybody, rng.permutation(21)[:nexus]), np.sort(rng.permutation(21)[:5])
+        slow, chosen = np.isin(all_clients, rng.permutation(21)[:nexus]), np.sort(rng.permutation(21)[:5])
 
         def mixed(how: str, t: int = t, slow: np.ndarray = slow) -> Timing:
-            two = [getattr(phones(kind, "har"), how)(everybody, work, Draws(t, 21, t)) for kind in (NEXUS, REDMI)]
+            two = [getattr(phones(kind, "har"), how)(all_clients, work, Draws(t, 21, t)) for kind in (NEXUS, REDMI)]
             return Timing(*(np.where(slow, *(getattr(of, part) for of in two)) for part in PARTS))
 
         T[t] = mixed("expect").finish_s(E).mean()

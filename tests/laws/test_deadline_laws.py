@@ -114,9 +114,9 @@ def test_scaling_all_times_scales_the_deadline(deadline: Any) -> None:
 def test_a_first_round_without_arrivals_changes_nothing(deadline: Any) -> None:
     state, ctx = deadline.init(POPULATION), context()
     before = deadline.announce(state, ctx)
-    nobody = np.empty(0, dtype=np.int64)
+    no_clients = np.empty(0, dtype=np.int64)
     signals = {word: np.empty(0) for word in deadline.needs}
-    outcome = RoundOutcome(1, Selection(ctx.selected_ids), nobody, ctx.selected_ids, signals, {}, 9.0)
+    outcome = RoundOutcome(1, Selection(ctx.selected_ids), no_clients, ctx.selected_ids, signals, {}, 9.0)
     assert deadline.announce(deadline.observe(state, outcome), ctx) == before
 
 
@@ -170,8 +170,8 @@ def test_a_notice_appears_if_no_client_can_be_late(deadline: Any) -> None:
 def test_a_restored_state_continues_identically(deadline: Any) -> None:
     ctx = context()
     signals = {word: np.linspace(1.0, 2.0, COHORT) for word in deadline.needs}
-    nobody = np.empty(0, dtype=np.int64)
-    outcome = RoundOutcome(1, Selection(ctx.selected_ids), ctx.selected_ids, nobody, signals, {}, 9.0)
+    no_clients = np.empty(0, dtype=np.int64)
+    outcome = RoundOutcome(1, Selection(ctx.selected_ids), ctx.selected_ids, no_clients, signals, {}, 9.0)
     state = deadline.observe(deadline.init(POPULATION), outcome)
     assert deadline.announce(restore(state), ctx) == deadline.announce(state, ctx)
 

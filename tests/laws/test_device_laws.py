@@ -64,10 +64,10 @@ def test_deterministic_without_global_generators(device: Any) -> None:
 @pytest.mark.parametrize("ids", [[7], [3, 7, 20], [0, 7, 8, 39], list(range(K))])
 @remedy("Draw for each client from its own generator.")
 def test_a_latency_does_not_depend_on_the_other_clients(device: Any, ids: list[int]) -> None:
-    everybody, subset = np.arange(K), np.array(ids)
+    all_clients, subset = np.arange(K), np.array(ids)
     for method in (device.sample, device.expect):
         timing_of_all, part = (
-            method(everybody, work(everybody), Draws(0, K, 3)),
+            method(all_clients, work(all_clients), Draws(0, K, 3)),
             method(subset, work(subset), Draws(0, K, 3)),
         )
         for phase in PHASES:

@@ -39,8 +39,8 @@ def test_largest_first_to_the_least_loaded() -> None:
 
 
 def test_nobody_is_shared_as_nobody() -> None:
-    nobody = np.empty(0, dtype=np.int64)
-    assert positions_of_rank(0, 2, nobody, np.empty(0)) == []
+    no_clients = np.empty(0, dtype=np.int64)
+    assert positions_of_rank(0, 2, no_clients, np.empty(0)) == []
 
 
 def listening() -> set[str]:

@@ -15,10 +15,10 @@ from fedcohort.round.client_facts import FLAG_NAMES
 def put_into_old_form(folder: Path) -> None:
     """The old form: all clients have rows in every step, the journal has no `present`, `info.json` holds the arrays."""
     past, info = history.read(folder), metadata.load_info(folder)
-    everybody = np.arange(len(info.n_train))
+    all_clients = np.arange(len(info.n_train))
     pieces = []
     for step, rows in past.clients().drop(columns="queried").groupby("step"):
-        whole = rows.set_index("client").reindex(everybody).rename_axis("client").reset_index()
+        whole = rows.set_index("client").reindex(all_clients).rename_axis("client").reset_index()
         whole["step"] = step
         flags = [flag for flag in FLAG_NAMES if flag != "queried"]
         whole[flags] = whole[flags].astype("boolean").fillna(False).astype(bool)

@@ -47,9 +47,9 @@ def test_clients_are_sorted_by_a_property_that_selection_is_correlated_with(
     """Client k has k % wrong labels; the round selects the four with the fewest, so that counts follow it backwards."""
     facts, writer = info(tmp_path / "run", noise_rate=np.arange(12) / 100), Journal()
     writer.start(facts)
-    few, everybody = np.arange(12) < 4, np.ones(12, dtype=bool)
+    few, all_clients = np.arange(12) < 4, np.ones(12, dtype=bool)
     for step in range(1, 4):
-        flags = {"available": everybody, "selected": few, "arrived": few}
+        flags = {"available": all_clients, "selected": few, "arrived": few}
         writer.observe(dataclasses.replace(report(step), clients={**report(step).clients, **flags}))
     drawn["selection.png"] = known(selection.draw(facts, read(facts.folder)))
     figure = drawn["selection.png"]

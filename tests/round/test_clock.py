@@ -85,9 +85,9 @@ def test_without_a_clock_an_empty_round_takes_no_time() -> None:
         clock = Clock(make("availability", "bernoulli", p=1e-9), Draws(0, 12), window)
         who, waited = clock.find_ready(Draws(0, 12, 0), 5.0)
         assert (len(who), waited) == (0, 0)
-    everybody, waited = Clock(make("availability", "always"), Draws(0, 3), 20.0).find_ready(Draws(0, 3, 0), 5.0)
-    assert (everybody.tolist(), waited) == ([0, 1, 2], 0)
-    assert not everybody.flags.writeable
+    all_clients, waited = Clock(make("availability", "always"), Draws(0, 3), 20.0).find_ready(Draws(0, 3, 0), 5.0)
+    assert (all_clients.tolist(), waited) == ([0, 1, 2], 0)
+    assert not all_clients.flags.writeable
 
 
 def test_a_trace_with_full_availability_equals_always_bit_for_bit(tmp_path: Path) -> None:

@@ -183,12 +183,12 @@ def test_a_client_that_leaves_in_the_second_phase_is_lost() -> None:
     """All train nothing but client 0; then each tries the model of its update, for which client 2 doesn't stay."""
     costs = cost_model((), "fedavg", Link())
     query_work = costs.query_work((Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)}),), DRAWS)
-    full_s, nobody = costs.time_queries(query_work, DRAWS, 0.0, Clock(make("availability", "always"), DRAWS, 0.0))
+    full_s, no_clients = costs.time_queries(query_work, DRAWS, 0.0, Clock(make("availability", "always"), DRAWS, 0.0))
     hours = (((0.0, 2 * full_s),), ((0.0, 2 * full_s),), ((0.0, full_s - 1),))
     seconds, left_clients = costs.time_queries(query_work, DRAWS, 0.0, Clock(Listed(hours, 2 * full_s), DRAWS, 0.0))
     assert seconds == full_s
     assert left_clients.tolist() == [False, False, True]
-    assert not nobody.any()
+    assert not no_clients.any()
 
 
 @pytest.mark.parametrize(("codec", "options", "sent"), CODECS)

@@ -51,15 +51,15 @@ def test_the_reference_cohort_of_a_round_by_hand() -> None:
 
 
 def test_rounds_without_a_cohort_do_not_count() -> None:
-    nobody = np.empty(0, dtype=np.int64)
+    no_clients = np.empty(0, dtype=np.int64)
     assert (
         UniformReference.before_first_round(3)
-        .with_round(nobody, np.arange(3), nobody)
+        .with_round(no_clients, np.arange(3), no_clients)
         .metrics(np.zeros(3, dtype=np.int64))
         == {}
     )
     reference = UniformReference.before_first_round(3).with_round(np.array([2]), np.arange(3), np.array([2]))
-    metrics = reference.with_round(nobody, nobody, nobody).metrics(np.array([0, 0, 1]))
+    metrics = reference.with_round(no_clients, no_clients, no_clients).metrics(np.array([0, 0, 1]))
     assert "select/uniform_overlap" not in metrics
     assert metrics["select/uniform_overlap_mean"] == 1.0
 

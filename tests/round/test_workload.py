@@ -110,13 +110,13 @@ def test_units_are_shared_or_per_client() -> None:
 
 def test_the_size_of_an_answer_is_what_is_sent() -> None:
     """A weight of 6 numbers and a bias of 2, 4 bytes each, and 5 further bytes whatever is left out."""
-    codec, draws, everybody = make("codec", "none"), Draws(0, 40, 0), np.arange(40)
+    codec, draws, all_clients = make("codec", "none"), Draws(0, 40, 0), np.arange(40)
     half = np.full(40, 0.5)
-    assigned = assign_work(Selection(everybody, upload=half), 1, LAYOUT, codec, 5, draws)
-    sent = [np.ones(2, bool) if mask is None else mask for mask in draw_tensor_masks(half, everybody, LAYOUT, draws)]
+    assigned = assign_work(Selection(all_clients, upload=half), 1, LAYOUT, codec, 5, draws)
+    sent = [np.ones(2, bool) if mask is None else mask for mask in draw_tensor_masks(half, all_clients, LAYOUT, draws)]
     assert assigned.bytes_up.tolist() == [5 + 4 * (6 * w + 2 * b) for w, b in sent]
     assert set(assigned.bytes_up.tolist()) == {5, 5 + 8, 5 + 24, 5 + 32}
-    complete = assign_work(Selection(everybody), 1, LAYOUT, codec, 5, draws)
+    complete = assign_work(Selection(all_clients), 1, LAYOUT, codec, 5, draws)
     assert complete.bytes_up.tolist() == [5 + 32] * 40
 
 

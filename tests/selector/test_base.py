@@ -76,6 +76,6 @@ def test_clients_above_a_tie_are_selected_first() -> None:
 
 
 def test_without_a_probe_there_are_no_answers() -> None:
-    nobody, heard = find_answers({}, "loss"), ProbeResult(np.arange(2), np.ones(2))
-    assert (nobody.clients.shape, nobody.values.shape) == ((0,), (0,))
+    no_clients, heard = find_answers({}, "loss"), ProbeResult(np.arange(2), np.ones(2))
+    assert (no_clients.clients.shape, no_clients.values.shape) == ((0,), (0,))
     assert find_answers({"loss": heard}, "loss") is heard

@@ -147,8 +147,8 @@ def test_draws_are_the_weights_of_arrivals() -> None:
     assert known(known(advice).weights).tolist() == [2, 1]
     assert not known(advice).absolute
     assert after is state
-    nobody = clustered().observe(State(np.zeros(4, np.int64), state.updates, state.angles), outcome(0, [0, 2]))[0]
-    assert nobody is None
+    no_clients = clustered().observe(State(np.zeros(4, np.int64), state.updates, state.angles), outcome(0, [0, 2]))[0]
+    assert no_clients is None
 
 
 def test_all_available_clients_train_where_they_are_at_most_m() -> None:

@@ -119,10 +119,10 @@ def test_a_long_cohort_does_not_overflow() -> None:
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_clients_without_samples_have_the_largest_imbalance() -> None:
     """As one-sided as can be: 1 - 1/6."""
-    nobody = np.zeros((3, 6), np.int64)
-    np.testing.assert_allclose(class_imbalances(nobody.astype(float)), 5 / 6)
+    no_clients = np.zeros((3, 6), np.int64)
+    np.testing.assert_allclose(class_imbalances(no_clients.astype(float)), 5 / 6)
     assert len(
-        cbs().select(State(np.ones(3, np.int64)), context(0, 2, 3, signals={"label_counts": nobody}), {})[0].clients
+        cbs().select(State(np.ones(3, np.int64)), context(0, 2, 3, signals={"label_counts": no_clients}), {})[0].clients
     )
 
 

@@ -240,17 +240,17 @@ def test_the_shadow_model_is_the_mean_of_its_trainers() -> None:
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
     lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
-    n, everybody = federation.n_train, np.arange(federation.n_clients)
+    n, all_clients = federation.n_train, np.arange(federation.n_clients)
     deltas = {k: trainer.update_of(4, k).delta.double() for k in (0, 2)}
     mean = sum(n[k] * delta for k, delta in deltas.items()) / (n[0] + n[2])
     w = trainer.server.w.clone()
-    losses = find_computed("shadow_loss").compute(lab, 4, everybody, {"trainers": (0, 2)})
-    np.testing.assert_allclose(losses, lab.losses_after(mean, everybody), rtol=1e-6)
+    losses = find_computed("shadow_loss").compute(lab, 4, all_clients, {"trainers": (0, 2)})
+    np.testing.assert_allclose(losses, lab.losses_after(mean, all_clients), rtol=1e-6)
     assert torch.equal(trainer.server.w, w), "w_t is as it was"
-    before = lab.losses_after(0 * mean, everybody)
+    before = lab.losses_after(0 * mean, all_clients)
     assert np.abs(losses - before).max() > 1e-6
     lost = replace_trained(lab)
-    assert np.isnan(find_computed("shadow_loss").compute(lost, 4, everybody, {"trainers": (0, 2)})).all()
+    assert np.isnan(find_computed("shadow_loss").compute(lost, 4, all_clients, {"trainers": (0, 2)})).all()
 
 
 def replace_trained(lab: SignalMeasurer) -> SignalMeasurer:

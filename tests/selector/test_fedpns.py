@@ -211,22 +211,22 @@ def checked(losses: dict[tuple[int, ...], float], keep: float = 0.4) -> tuple[An
 
 def test_the_loss_check_by_hand() -> None:
     """E(all) = 0; without 4 it is 4 / 4, then without 3 it is 9 / 3. Who lowers the loss is labelled, and stays."""
-    everybody, four, three = (0, 1, 2, 3, 4), (0, 1, 2, 3), (0, 1, 2)
-    advice, state = checked({everybody: 3.0, four: 2.0, three: 1.0})
+    all_clients, four, three = (0, 1, 2, 3, 4), (0, 1, 2, 3), (0, 1, 2)
+    advice, state = checked({all_clients: 3.0, four: 2.0, three: 1.0})
     assert known(known(advice).keep).tolist() == [True, True, True, False, False]
     assert state.labelled.tolist() == [0, 0, 0, 1, 1]
-    advice, state = checked({everybody: 3.0, four: 2.0, three: 2.5})
+    advice, state = checked({all_clients: 3.0, four: 2.0, three: 2.5})
     assert known(known(advice).keep).tolist() == [True, True, True, True, False]
     assert state.labelled.tolist() == [0, 0, 0, 1, 1], "labelled all the same"
     assert state.prob[3] == pytest.approx(1e-8, rel=1e-3)
-    advice, state = checked({everybody: 1.0, four: 2.0})
+    advice, state = checked({all_clients: 1.0, four: 2.0})
     assert advice is None
     assert state.labelled.tolist() == [0, 0, 0, 0, 1]
-    assert checked({everybody: 2.0, four: 2.0, three: 2.0})[0].keep.sum() == 3, (
+    assert checked({all_clients: 2.0, four: 2.0, three: 2.0})[0].keep.sum() == 3, (
         "equal losses leave it out, as in the code"
     )
-    assert checked({everybody: 2.0, four: NAN})[0] is None, "no loss is as bad as none"
-    assert checked({everybody: NAN, four: 2.0, three: 1.0})[0].keep.sum() == 3
+    assert checked({all_clients: 2.0, four: NAN})[0] is None, "no loss is as bad as none"
+    assert checked({all_clients: NAN, four: 2.0, three: 1.0})[0].keep.sum() == 3
 
 
 def test_the_loss_check_uses_the_updated_model() -> None:

@@ -132,9 +132,9 @@ def test_strata_are_formed_again_periodically() -> None:
     """recluster=3: all clients are queried in rounds 0, 3 and 6, and absent ones when they return."""
     world = World(available=lambda t: range(6) if t == 3 else range(12))
     steps = play(hcs(recluster=3), world, 8)
-    everybody, first = list(range(12)), list(range(6))
+    all_clients, first = list(range(12)), list(range(6))
     assert [[probe.clients.tolist() for probe in step.probes] for step in steps] == [
-        [everybody], [], [], [first], [list(range(6, 12))], [], [everybody], []
+        [all_clients], [], [], [first], [list(range(6, 12))], [], [all_clients], []
     ]  # fmt: skip
     for t in (0, 6):
         np.testing.assert_array_equal(steps[t].chosen.X, world.values("compressed_gradient", t))

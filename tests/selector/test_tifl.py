@@ -145,8 +145,8 @@ def test_a_tier_without_a_valid_answer_keeps_its_accuracy() -> None:
     answers = {"val_accuracy": ProbeResult(ids(1, 3, 7, 9, 10), np.array([0.25, 0.75, NAN, 2.0, 0.5]))}
     after = tifl().observe(state, outcome(10, [0], answers))[1]
     np.testing.assert_allclose(after.accuracy, [0.5, 0.4, 0.5, 0.7, 0.75], rtol=1e-14)
-    nobody = {"val_accuracy": ProbeResult(ids(), np.empty(0))}
-    assert tifl().observe(state, outcome(10, [0], nobody))[1] is state
+    no_clients = {"val_accuracy": ProbeResult(ids(), np.empty(0))}
+    assert tifl().observe(state, outcome(10, [0], no_clients))[1] is state
     assert tifl().observe(state, outcome(11, [0]))[1] is state
 
 

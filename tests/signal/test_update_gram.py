@@ -50,10 +50,10 @@ def test_computing_in_slices_gives_the_same_matrix(P: int) -> None:
 
 def test_it_is_float64_and_copies_no_updates() -> None:
     """The square of 1e30 is no float32."""
-    nobody: Any = None
+    no_clients: Any = None
     U = 1e30 * make_updates(3, 4 * COLUMNS_PER_SLICE, torch.float32)
     with Largest() as largest:
-        matrix = inner_products(nobody, U)
+        matrix = inner_products(no_clients, U)
     assert matrix.dtype == np.float64
     np.testing.assert_allclose(matrix, U.double().numpy() @ U.double().numpy().T, rtol=1e-9)
     assert largest.found == 3 * COLUMNS_PER_SLICE

@@ -32,7 +32,7 @@ def test_femnist_as_leaf_writes_it(tmp_path: Path) -> None:
 
 def test_texts_and_one_part(tmp_path: Path) -> None:
     raw_leaf(tmp_path / "raw", "b.json", mac=(["abc", "bcd"], ["d", "e"]))
-    raw_leaf(tmp_path / "raw", "a.json", lear=(["xyz"], ["!"]), nobody=([], []))
+    raw_leaf(tmp_path / "raw", "a.json", lear=(["xyz"], ["!"]), no_clients=([], []))
     assert prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made") == {"train": 3}
     table = pq.read_table(tmp_path / "made" / "train.parquet")
     assert table.to_pydict() == {"client": ["lear", "mac", "mac"], "x": ["xyz", "abc", "bcd"], "y": ["!", "d", "e"]}

@@ -106,8 +106,8 @@ def test_the_last_round_that_chose_by_a_score_is_explained(
     tmp_path: Path,
     drawn: dict[str, Figure],  # noqa: F811
 ) -> None:
-    nothing, nobody = {"score": None}, dict.fromkeys(("selected", "arrived"), np.zeros(12, dtype=bool))
-    facts = written(tmp_path / "run", {}, {}, nothing, nobody)
+    nothing, no_clients = {"score": None}, dict.fromkeys(("selected", "arrived"), np.zeros(12, dtype=bool))
+    facts = written(tmp_path / "run", {}, {}, nothing, no_clients)
     history = read(facts.folder)
     assert list_scored_rounds(history) == [1, 2]
     drawn["round.png"] = known(one_round.draw(facts, history))
