@@ -55,7 +55,7 @@ def test_the_cohort_shares_the_probability_that_it_had() -> None:
     np.testing.assert_array_equal(selector.observe(state, outcome(0, [0, 2], same))[1].probability, state.probability)
     by_update = make("selector", "delta", gradient="update")
     answers = {"gradient_std": ProbeResult(ids(0, 2), SIGMA[[0, 2]])}
-    _, after = by_update.observe(state, outcome(0, [0, 2], answers, update=G[[0, 2]]))
+    _, after = by_update.observe(state, outcome(0, [0, 2], answers, update=G[[0, 2]].tolist()))
     np.testing.assert_allclose(after.probability, [0.22075922, 0.5, 0.27924078], atol=1e-8)
 
 

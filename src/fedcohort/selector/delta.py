@@ -108,8 +108,9 @@ class Delta(Selector[State]):
 
     @property
     def needs(self) -> frozenset[str]:
-        signals = {"n_train", self.query, "update" if self.gradient == "update" else None}
-        return frozenset(signals | {"train_loss" if self.score == "released" else None}) - {None}
+        signals = {"n_train"} | ({self.query} if self.query else set())
+        signals |= {"update"} if self.gradient == "update" else set()
+        return frozenset(signals | ({"train_loss"} if self.score == "released" else set()))
 
     def init(self, population: Population) -> State:
         K = population.n_clients
