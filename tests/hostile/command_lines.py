@@ -284,7 +284,7 @@ SWEEPS = [
     ("-m seed=range(0)", "the sweep has no jobs"),
     ("-m seed=0,1 rounds=0", "rounds"),
     ("-m hydra/launcher=nope seed=0,1", "hydra/launcher"),
-    ("-m hydra/launcher=slurm seed=0,1", "hydra/launcher=slurm needs"),
+    ("-m hydra/launcher=slurm seed=0,1", "sbatch"),  # is missing here, or has no cluster
     ("-m hydra/launcher=local hydra.launcher.n_jobs=0 seed=0,1", "launcher"),
     ("-m hydra/launcher=local hydra.launcher.n_jobs=x seed=0,1", "launcher"),
     ("-m hydra/sweeper=nope seed=0,1", "hydra/sweeper"),
@@ -368,7 +368,7 @@ VERBS = [
     ("study run x nope", "can't read 'nope'"),
     ("study status x n_jobs=2", "fedcohort study status takes"),
     ("study report x seeds=1", "fedcohort study report takes"),
-    ("study tune x", "says nothing of `tune`"),
+    ("study tune x", "has no option `tune`"),
     ("methods nope", "a group must be one of"),
     ("methods ../src", "a group must be one of"),
     ("methods selector=flash", "a group must be one of"),
@@ -403,8 +403,8 @@ VERBS = [
     ("sweep", "type fedcohort sweep status ID"),
     ("sweep status", "type fedcohort sweep status ID"),
     ("sweep stop x", "type fedcohort sweep status ID"),
-    ("sweep status nope", "ID must be one of those"),
-    ("sweep cancel ../../x", "ID must be one of those"),
+    ("sweep status nope", "ID must be last, or one of those"),
+    ("sweep cancel ../../x", "ID must be last, or one of those"),
     ("sweep status x log=y", "there is no option 'log'"),
     ("new", "type fedcohort new"),
     ("new selector", "type fedcohort new"),
@@ -586,7 +586,7 @@ STUDIES: list[tuple[str, dict[str, object], str]] = [
     ("a program in a cell", {"cells": {"a": {"words": ["selector._target_=os.system"]}}}, "names code"),
     ("a folder for Hydra", {"common": [*BASE[:4], "hydra.run.dir=out"]}, "hydra.run.dir"),
     ("a path for a word", {"common": [*BASE[:4], "dataset=../model/mlp"]}, "dataset must be one of"),
-    ("logs elsewhere", {"common": ["paths.logs=out"]}, "paths.logs is the study's own"),
+    ("logs elsewhere", {"common": ["paths.logs=out"]}, "paths.logs is set by the study itself"),
     ("a study above", {"of": {"../x": "x"}}, "of: the name must be letters"),
 ]
 

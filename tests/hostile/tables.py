@@ -39,7 +39,9 @@ IMAGES = [encode(image) for image in noise(N, (1, 8, 8))]
 LISTS = [[float(k), float(k % 7)] for k in range(N)]
 
 
-def load(folder: Path, build: Callable[[Path], object], words: Sequence[str]) -> Answer:
+def load(
+    folder: Path, build: Callable[[Path], object], words: Sequence[str], memory_bytes: int | None = None
+) -> Answer:
     """Build the tables in `folder`/data, load them with the options `words`, and train for a round."""
     data = folder / "data"
     data.mkdir()
@@ -49,7 +51,7 @@ def load(folder: Path, build: Callable[[Path], object], words: Sequence[str]) ->
     path = () if "dataset.path" in chosen else (f"dataset.path={data}",)
     base = (*(word for word in SMALL if word.split("=")[0] not in chosen), "dataset=folder", *path, *words)
     act = partial(run, folder / "logs", base)
-    return fork(lambda: run_with_one_line_errors(act, base, CONFIGS), LIMIT_S)
+    return fork(lambda: run_with_one_line_errors(act, base, CONFIGS), LIMIT_S, memory_bytes)
 
 
 def run(logs: Path, words: Sequence[str]) -> None:
@@ -68,8 +70,15 @@ def warm_up() -> None:
             run(Path(name) / "logs", (*SMALL, "dataset=folder", f"dataset.path={name}"))
 
 
-def case(name: str, build: Callable[[Path], object], *expected: str, accepted: bool = False, words: str = "") -> Case:
-    return Case(name, lambda folder: load(folder, build, words.split()), expected, accepted)
+def case(
+    name: str,
+    build: Callable[[Path], object],
+    *expected: str,
+    accepted: bool = False,
+    words: str = "",
+    memory_bytes: int | None = None,
+) -> Case:
+    return Case(name, lambda folder: load(folder, build, words.split(), memory_bytes), expected, accepted)
 
 
 # Parquet
@@ -335,7 +344,12 @@ def image_tables() -> list[Case]:
             "test images of another size", IMAGES, "a sample has the shape [1, 9, 8]", test={"x": None, "image": wide}
         ),
         images("test images are lists", IMAGES, "a sample has the shape", test={"x": None, "image": LISTS}),
-        images("images of 80 megapixels", [bitmap(9000, 8900)] * N, "images of", "GB are available", "size=64"),
+        images(
+            "images of 80 megapixels in 4 GB",
+            [bitmap(9000, 8900)] * N,
+            *("images of", "GB are available", "size=64"),
+            memory_bytes=4 * 2**30,
+        ),
         images(
             "an image of 2 gigapixels",
             at(
