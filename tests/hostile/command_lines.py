@@ -5,7 +5,7 @@ The commands are children of one process that has imported what they need.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -302,16 +302,8 @@ SWEEPS = [
 VERBS = [
     ("", "Usage: fedcohort"),
     ("stdy", "there is no command 'stdy': did you mean study?"),
-    ("replya x", "did you mean replay?"),
+    ("figurse x", "did you mean figures?"),
     ("--nope", "No such option: --nope"),
-    ("replay", "can't read"),
-    ("replay nope", "is not the folder of a run"),
-    ("replay plain", "is not the folder of a run"),
-    ("replay file", "file"),
-    ("replay run=", "can't read"),
-    ("replay plain plain", "can't read"),
-    ("replay plain client.lr=3", "can't read 'client.lr=3'"),
-    ("replay plain selector=nope", "plain"),
     ("figures", "type the folder of a run"),
     ("figures nope", "is not the folder of a run"),
     ("figures plain", "is not the folder of a run"),
@@ -483,7 +475,7 @@ def cases() -> list[Case]:
     found += [_train(f"{option}={value}", option) for option, values in RANGES.items() for value in values]
     found += [_verb(words, text) for words, text in VERBS]
     found += [replace(_train(words, text), accepted=True, check=lambda folder: "") for words, text in NOTICED]
-    return [*found, *_malicious(), *_foreign(), *_studies()]
+    return [*found, *_malicious(), *_studies()]
 
 
 def _train(words: str, text: str, *more: str) -> Case:
@@ -538,40 +530,6 @@ def _malicious() -> Iterator[Case]:
 
 def _run_train(words: list[str], folder: Path) -> Answer:
     return forked.train(_prepare(folder), words)
-
-
-def _foreign() -> Iterator[Case]:
-    """Yield run folders that name a program, as an attacker could send them, for the commands that read them."""
-    nodes = {f"{group}={target}": (group, target) for group in ("selector", "deadline") for target in TARGETS}
-    nodes |= {"selector=os.system": ("selector", "os.system"), "selector=antigravity.x": ("selector", "antigravity.x")}
-    nodes |= {"selector=mine.Selector": ("selector", "mine.Selector")}
-    for name, (group, target) in nodes.items():
-        run = partial(_replay, group, {"_target_": target, "args": ["touch", TOUCHED]})
-        yield Case(f"fedcohort replay of a folder with {name}", run, (group,), check=_damage)
-    inner: dict[str, object] = {"_target_": PROGRAM, "args": ["touch", TOUCHED]}
-    node = {"_target_": "fedcohort.selector.random.Random", "weights": inner}
-    yield Case(
-        "fedcohort replay of a folder with a program in an option", partial(_replay, "selector", node), ("weights",)
-    )
-
-
-def _replay(group: str, node: Mapping[str, object], folder: Path) -> Answer:
-    """Train a small run, put `node` into its folder, and replay it."""
-    words = [*BASE[:-1], "rounds=2", "callback.figures=null", "callback.progress=null", "callback.summary=null"]
-    trained = forked.train(_prepare(folder), words)
-    if trained.code:
-        raise RuntimeError(trained.text)
-    (run,) = (folder / "logs" / "runs").iterdir()
-    run.rename(folder / "received")
-    card = json.loads((folder / "received" / "info.json").read_text())
-    card["info"]["config"][group] = node
-    del card["digest"]  # a stranger can leave out what tells that the folder was changed
-    (folder / "received" / "manifest.json").unlink()
-    (folder / "received" / "info.json").write_text(json.dumps(card))
-    (folder / "mine.py").write_text(f"import pathlib\npathlib.Path({TOUCHED!r}).touch()\n")
-    answer = forked.fedcohort(folder, ["replay", "received"])
-    (folder / "mine.py").unlink()
-    return answer
 
 
 STUDIES: list[tuple[str, dict[str, object], str]] = [
