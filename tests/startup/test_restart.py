@@ -268,3 +268,9 @@ def test_stored_client_values_can_move_to_memory_and_back(whole: FinishedRun, lo
     found = resumed(logs)
     assert found.reports[0].step == 5
     assert same_bits(whole, found)
+
+
+def test_a_resume_without_a_run_starts_a_new_one(logs: Path, said: pytest.LogCaptureFixture) -> None:
+    go(logs, *WORDS, "rounds=1", "client.lr=0.2", "resume=true")
+    expected = "nothing to resume for this config and seed; starting a new run"
+    assert expected in [entry.getMessage() for entry in said.records]

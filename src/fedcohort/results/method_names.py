@@ -41,6 +41,7 @@ NAMES = {  # option, or method of a study: name and group
     "random_robust": ("random, robust loss", REFERENCES),
     "restless_bandit": ("Markov bandit", STAND_INS),
     "round_robin": ("Round robin", REFERENCES),
+    "s_fedavg": ("S-FedAvg", PUBLISHED),
     "spc": ("FedAvg+SPC", PUBLISHED),
     "wfa": ("FedAvg+WFA", PUBLISHED),
     "worst": ("Worst case", REFERENCES),
