@@ -1,7 +1,7 @@
 """Tables and options of availability=trace that are rejected, each with file, row and reason."""
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -25,8 +25,10 @@ from hostile.kills import differences
 WAIT_S = 600.0  # on a busy machine
 POLL_S = 0.02
 ROUNDS = 300
-RUN = ("clients=12", "cohort=4", f"rounds={ROUNDS}", "model=logreg", "client.epochs=1", "checkpoint.every=20")
-RUN += ("checkpoint.every_s=0",)
+RUN = (
+    *("clients=12", "cohort=4", f"rounds={ROUNDS}", "model=logreg", "client.epochs=1"),
+    *("checkpoint.every=20", "checkpoint.every_s=0"),
+)
 QUIET = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null", "logger=none")
 LOCAL = ("hydra/launcher=local", "hydra.launcher.n_jobs=2")
 STUDY = {
