@@ -14,6 +14,7 @@ GROUPS = ("published", "ours", "tuned", "stand-ins", "oracles", "for reference")
 PUBLISHED, OURS, TUNED, STAND_INS, ORACLES, REFERENCES = GROUPS
 FOLDERS = ("selector", "agg")  # config groups whose options are methods
 NAMES = {  # option, or method of a study: name and group
+    "aocs": ("AOCS", PUBLISHED),
     "avg_1t": ("FedAvg+1T", PUBLISHED),
     "ccr": ("FedAvg, CCR weights", OURS),
     "fedavgm": ("FedAvgM", PUBLISHED),
