@@ -1,21 +1,13 @@
-"""Bad command lines of `train.py` and of every command of `fedcohort`, each rejected with the name of the fault.
+"""Bad options of `train.py`, each rejected with the name of the fault, or accepted with a notice.
 
-The faults are wrong names, types, ranges, combinations, paths, resumes, sweeps, and targets that would run a program.
-The commands are children of one process that has imported what they need.
+The faults are wrong names, types, ranges, combinations, paths, resumes and sweeps. `verbs.py` has the commands of
+`fedcohort`, `malicious_targets.py` targets that would run a program.
 """
 
-import json
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 
-from hostile import forked
-from hostile.harness import Answer, Case
-
-BASE = ("rounds=1", "clients=10", "cohort=2", "model=logreg", "logger=none", "callback=none")
-TOUCHED = "touched"  # the file that a malicious target would make
-FREE = ("configs", "train.py", "logs", "studies", "received", "src", "tests", "file", "plain", "sweeps", "out")
+from hostile.harness import Case
+from hostile.typed_commands import train
 
 # Wrong names: what is typed, and a text of the answer.
 NAMES = [
@@ -284,7 +276,7 @@ SWEEPS = [
     ("-m seed=range(0)", "the sweep has no jobs"),
     ("-m seed=0,1 rounds=0", "rounds"),
     ("-m hydra/launcher=nope seed=0,1", "hydra/launcher"),
-    ("-m hydra/launcher=slurm seed=0,1", "hydra/launcher=slurm needs"),
+    ("-m hydra/launcher=slurm seed=0,1", "sbatch"),  # is missing here, or has no cluster
     ("-m hydra/launcher=local hydra.launcher.n_jobs=0 seed=0,1", "launcher"),
     ("-m hydra/launcher=local hydra.launcher.n_jobs=x seed=0,1", "launcher"),
     ("-m hydra/sweeper=nope seed=0,1", "hydra/sweeper"),
@@ -298,270 +290,10 @@ SWEEPS = [
     ("-m +callback.x._target_=subprocess.Popen,subprocess.run seed=0", "callback.x._target_"),
 ]
 
-# Verbs of `fedcohort`; {run} is a folder that is no run, {file} a file.
-VERBS = [
-    ("", "Usage: fedcohort"),
-    ("stdy", "there is no command 'stdy': did you mean study?"),
-    ("figurse x", "did you mean figures?"),
-    ("--nope", "No such option: --nope"),
-    ("figures", "type the folder of a run"),
-    ("figures nope", "is not the folder of a run"),
-    ("figures plain", "is not the folder of a run"),
-    ("figures file", "file"),
-    ("figures plain round=0", "round must be an integer"),
-    ("figures plain round=x", "round must be an integer"),
-    ("figures plain rond=1", "there is no option 'rond'"),
-    ("figures round=1", "type the folder of a run"),
-    ("sync", "type the folder of a run"),
-    ("sync nope", "is not the folder of a run"),
-    ("sync plain", "is not the folder of a run"),
-    ("sync plain uri=x", "there is no option 'uri'"),
-    ("compare nope", "can't read 'nope'"),
-    ("compare nope=1", "there is no option 'nope'"),
-    ("compare rows=null", "rows must be"),
-    ("compare metric=", "metric must be"),
-    ("compare metric=a,a", "metric must be"),
-    ("compare metric=,", "metric must be"),
-    ("compare better=up", "better must be"),
-    ("compare curves=maybe", "curves must be"),
-    ("compare report=1", "report must be"),
-    ("compare axis=hours", "axis must be"),
-    ("compare cols=selector", "cols must be"),
-    ("compare target=x", "target"),
-    ("compare target=90", "target"),
-    ("compare target=best_of:", "target"),
-    ("compare out=/proc/x", "out must be a folder"),
-    ("compare out=file", "out"),
-    ("compare tracking_uri=sqlite:///nope.db", "tracking_uri must be a database that exists"),
-    ("compare tracking_uri=ftp://x", "MLflow at ftp://x"),
-    ("compare tracking_uri=http://u:p@x", "without a password"),
-    ("compare", "tracking_uri must be a database that exists"),
-    ("study", "type fedcohort study VERB NAME"),
-    ("study run", "type fedcohort study VERB NAME"),
-    ("study nope x", "type fedcohort study VERB NAME"),
-    ("study run nope", "there is no study 'nope'"),
-    ("study run ../../x", "the name of a study must be letters"),
-    ("study status /etc", "the name of a study must be letters"),
-    ("study report .", "the name of a study must be letters"),
-    ("study tune nope", "there is no study 'nope'"),
-    ("study run x seeds=a", "seeds must be"),
-    ("study run x seeds=-1", "seeds must be"),
-    ("study run x seeds=", "seeds must be"),
-    ("study run x seeds=0,0", "seeds"),
-    ("study run x cells=nope", "cells must be some of"),
-    ("study run x cells=", "cells"),
-    ("study run x selectors=nope", "selectors must be some of"),
-    ("study run x selectors=../x", "selectors must be some of"),
-    ("study run x n_jobs=0", "n_jobs must be"),
-    ("study run x n_jobs=x", "n_jobs must be"),
-    ("study run x keep_runs=1", "keep_runs must be"),
-    ("study run x again=null", "again must be"),
-    ("study run x nope=1", "there is no option 'nope'"),
-    ("study run x nope", "can't read 'nope'"),
-    ("study status x n_jobs=2", "fedcohort study status takes"),
-    ("study report x seeds=1", "fedcohort study report takes"),
-    ("study tune x", "says nothing of `tune`"),
-    ("methods nope", "a group must be one of"),
-    ("methods ../src", "a group must be one of"),
-    ("methods selector=flash", "a group must be one of"),
-    ("profile rounds=1", "rounds must be an integer in [2, inf)"),
-    ("profile nope", "can't read 'nope'"),
-    ("profile selector=nope", "selector must be one of"),
-    ("data", "name a dataset"),
-    ("data nope", "dataset must be one of"),
-    ("data ../model/mlp", "dataset must be one of"),
-    ("data seed=1", "name a dataset"),
-    ("data digits out=", "out must be"),
-    ("data digits out=/proc/x", "/proc/x"),
-    ("data digits out=file", "file"),
-    ("data digits nope=1", "nope"),
-    ("data digits clients=0", "clients must be"),
-    ("data digits partition._target_=subprocess.Popen", "partition._target_"),
-    ("data mnist", "mnist"),
-    ("data folder dataset.path=nope", "nope"),
-    ("prepare", "type fedcohort prepare"),
-    ("prepare nope plain out", "the kind must be one of"),
-    ("prepare leaf nope out", "nope"),
-    ("prepare leaf file out", "file"),
-    ("prepare leaf plain plain/out", "is inside SRC"),
-    ("prepare leaf plain out", "plain"),
-    ("prepare leaf plain out size=0", "size must be"),
-    ("prepare leaf plain out size=x", "size must be"),
-    ("prepare leaf plain out sise=3", "there is no option 'sise'"),
-    ("prepare celeba plain out", "plain"),
-    ("prepare imagefolder plain out", "plain"),
-    ("prepare waterbirds plain out", "plain"),
-    ("prepare spawrious plain out", "plain"),
-    ("sweep", "type fedcohort sweep status ID"),
-    ("sweep status", "type fedcohort sweep status ID"),
-    ("sweep stop x", "type fedcohort sweep status ID"),
-    ("sweep status nope", "ID must be one of those"),
-    ("sweep cancel ../../x", "ID must be one of those"),
-    ("sweep status x log=y", "there is no option 'log'"),
-    ("new", "type fedcohort new"),
-    ("new selector", "type fedcohort new"),
-    ("new nope x", "what is new must be one of"),
-    ("new selector ../x", "its name must be letters, digits and underscores"),
-    ("new selector 5x", "such as x5x"),
-    ("new selector My", "lower-case Python name"),
-    ("new selector class", "lower-case Python name"),
-    ("new dataset a-b", "such as a_b"),
-    ("new aggregator a.b", "such as a_b"),
-    ("new signal \u00fcber", "its name must be letters"),
-    ("new selector mine", "there is no folder"),
-    ("completion", "bash"),
-    ("completion tcsh", "bash"),
-    ("completion bash zsh", "bash"),
-    ("demo -m", "fedcohort demo rejects"),
-    ("demo paths.logs=out", "fedcohort demo rejects"),
-    ("run seed", "can't read 'seed'"),
-    ("run selector=flsh", "selector must be one of"),
-]
-
-PROGRAM = "subprocess.Popen"
-TARGETS = (PROGRAM, "webbrowser.subprocess.Popen", "fedcohort.record.provenance.subprocess.Popen")
-GROUPS = (
-    *("selector", "client", "deadline", "samples", "device", "availability", "attack", "partition", "label_noise"),
-    *(
-        "feature_noise",
-        "augmentation",
-        "dataset",
-        "model",
-        "objective",
-        "regulariser",
-        "codec",
-        "server",
-        "agg",
-        "proxy",
-    ),
-    "logger",
-)
-INSIDE = {
-    "objective.base": ("objective=propfair",),
-    "partition.base": ("heterogeneity=iid", "partition=quantity"),
-    "label_noise.base": ("heterogeneity=iid", "label_noise=asymmetric"),
-    "proxy.source": ("proxy=dataset",),
-}
-CALLS = [  # what is called in other ways
-    ("+callback.x._target_=os.system", "callback.x._target_ must be a class"),
-    ("+callback.x._target_=builtins.exec", "callback.x._target_ must be a class"),
-    ("+callback.x._target_=lightning.pytorch.Trainer", "callback.x._target_ must be an observer"),
-    ("+callback.x._target_=builtins.object", "callback.x._target_ must be an observer"),
-    ("+callback.x._target_=no.such.thing", "can't be used"),
-    ("+callback.x._target_=3", "callback.x"),
-    ("+callback.x._target_=[a]", "callback.x"),
-    ("+callback.x._target_=''", "callback.x"),
-    ("+callback.x._target_=subprocess:Popen", "callback.x"),
-    ("+callback.x._args_=[1]", "callback.x"),
-    ("callback=default +callback.figures._args_=[1]", "has no option '_args_'"),
-    ("callback=default +callback.figures._partial_=true", "has no option '_partial_'"),
-    ("callback=default +callback.figures._convert_=all", "has no option '_convert_'"),
-    ("+selector._recursive_=false", "has no option '_recursive_'"),
-    ("selector._target_=builtins.dict", "selector._target_ must be a class that inherits"),
-    ("selector._target_=fedcohort.agg.fedavg.FedAvg", "selector._target_ must be a class that inherits"),
-    ("selector._target_=fedcohort.selector.base.Selector", "selector"),
-    ("selector._target_=fedcohort.selector.nope.X", "can't be used"),
-    ("~selector._target_", "selector._target_ must be a class that inherits"),
-    ("+client.x._target_=subprocess.Popen +client.x.args=[touch,touched]", "client.x._target_"),
-    ("+callback.x.y._target_=subprocess.Popen +callback.x.y.args=[touch,touched]", "callback.x"),
-]
-
 
 def cases() -> list[Case]:
-    """Return all cases."""
-    found = []
-    for table in (NAMES, SYNTAX, COMPONENTS, COMBINATIONS, PATHS, SWEEPS, CALLS):
-        found += [_train(words, text) for words, text in table]
-    found += [_train(f"{option}={value}", option) for option, values in RANGES.items() for value in values]
-    found += [_verb(words, text) for words, text in VERBS]
-    found += [replace(_train(words, text), accepted=True, check=lambda folder: "") for words, text in NOTICED]
-    return [*found, *_malicious(), *_studies()]
-
-
-def _train(words: str, text: str, *more: str) -> Case:
-    sweep = words.startswith("-m")
-    split = [words] if " = " in words or "'a b'" in words else words.split(" ")
-    typed = [*(["-m"] if sweep else []), *BASE, *split[int(sweep) :], *more]
-    return Case(f"train.py {words!r}", lambda folder: forked.train(_prepare(folder), typed), (text,), check=_damage)
-
-
-def _verb(words: str, text: str) -> Case:
-    typed = words.split(" ") if words else []
-    return Case(f"fedcohort {words}", lambda f: forked.fedcohort(_prepare(f), typed), (text,), check=_damage)
-
-
-def _prepare(folder: Path) -> Path:
-    """Give the folder a file, an empty folder and a small study."""
-    (folder / "file").write_text("text\n")
-    (folder / "plain").mkdir()
-    _write_study(folder, "x")
-    return folder
-
-
-def _write_study(folder: Path, name: str, **changes: object) -> None:
-    study: dict[str, object] = {
-        "title": "t",
-        "question": "q",
-        "common": list(BASE[:4]),
-        "baseline": "random",
-        "selectors": ["round_robin"],
-        "cells": {"equal": {"words": ["heterogeneity=iid"]}},
-        "seeds": [0],
-    }
-    (folder / "studies" / name).mkdir(parents=True)
-    (folder / "studies" / name / "study.yaml").write_text(json.dumps({**study, **changes}))
-
-
-def _damage(folder: Path) -> str:
-    """Say what was written that a refused command doesn't write."""
-    strange = sorted(path.name for path in folder.iterdir() if path.name not in FREE)
-    runs = sorted(path.name for path in folder.glob("logs/runs/*"))
-    return f"it wrote {', '.join(strange + runs)}" if strange or runs else ""
-
-
-def _malicious() -> Iterator[Case]:
-    """Yield a program as the class of every group, inside other components and as a callback."""
-    for place in (*GROUPS, *INSIDE, "callback.x"):
-        for target in TARGETS if place in ("selector", "objective.base", "callback.x", "logger") else TARGETS[:1]:
-            words = [*INSIDE.get(place, ()), f"++{place}._target_={target}", f"++{place}.args=[touch,{TOUCHED}]"]
-            run = partial(_run_train, [*BASE, *words])
-            yield Case(f"train.py {' '.join(words)}", run, (f"{place}._target_",), check=_damage)
-
-
-def _run_train(words: list[str], folder: Path) -> Answer:
-    return forked.train(_prepare(folder), words)
-
-
-STUDIES: list[tuple[str, dict[str, object], str]] = [
-    ("a path for a cell", {"cells": {"../../x": {"words": []}}}, "cells: the name must be letters"),
-    ("a slash in a cell", {"cells": {"5/50": {"words": []}}}, "such as x5_50"),
-    ("a number for a cell", {"cells": {"5": {"words": []}}}, "such as x5"),
-    ("a path for a bound", {"cells": {"a": {"words": [], "bounds": {"../b": []}}}}, "bounds: the name must be letters"),
-    ("a path for a row", {"selectors": [{"../x": []}]}, "selectors: the name must be letters"),
-    ("a path for a baseline", {"baseline": "../x"}, "baseline: the name must be letters"),
-    ("a program in common", {"common": ["+callback.x._target_=subprocess.Popen"]}, "names code"),
-    ("a program in a mapping", {"common": ["+callback.x={_target_:subprocess.Popen}"]}, "names code"),
-    ("a program in a cell", {"cells": {"a": {"words": ["selector._target_=os.system"]}}}, "names code"),
-    ("a folder for Hydra", {"common": [*BASE[:4], "hydra.run.dir=out"]}, "hydra.run.dir"),
-    ("a path for a word", {"common": [*BASE[:4], "dataset=../model/mlp"]}, "dataset must be one of"),
-    ("logs elsewhere", {"common": ["paths.logs=out"]}, "paths.logs is the study's own"),
-    ("a study above", {"of": {"../x": "x"}}, "of: the name must be letters"),
-]
-
-
-def _studies() -> Iterator[Case]:
-    """Yield studies that a command refuses; the names in them become paths."""
-    for name, changes, text in STUDIES:
-        run: Callable[[Path], Answer] = partial(_run_study, changes)
-        yield Case(f"fedcohort study run with {name}", run, (text,), check=_damage)
-
-
-def _run_study(changes: dict[str, object], folder: Path) -> Answer:
-    _prepare(folder)
-    if "of" in changes:
-        (folder / "studies" / "bad").mkdir()
-        content = {"title": "t", "question": "q", **changes}
-        (folder / "studies" / "bad" / "study.yaml").write_text(json.dumps(content))
-        return forked.fedcohort(folder, ["study", "report", "bad"])
-    _write_study(folder, "bad", **changes)
-    return forked.fedcohort(folder, ["study", "run", "bad"])
+    """List the cases: those that are rejected, then those that run with a notice."""
+    rejected = (*NAMES, *SYNTAX, *COMPONENTS, *COMBINATIONS, *PATHS, *SWEEPS)
+    found = [train(words, text) for words, text in rejected]
+    found += [train(f"{option}={value}", option) for option, values in RANGES.items() for value in values]
+    return [*found, *(replace(train(words, text), accepted=True, check=lambda folder: "") for words, text in NOTICED)]

@@ -1,10 +1,8 @@
 """The state from which a run resumes: a damaged checkpoint is never used, and other code never silently."""
 
 import json
-import logging
 import pickle
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,18 +37,6 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def logs(three: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(three, tmp_path / "logs"))
-
-
-@pytest.fixture
-def said(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    """What the package's logger says."""
-    logger = logging.getLogger("fedcohort")
-    logger.addHandler(caplog.handler)
-    level = logger.level
-    logger.setLevel(logging.INFO)
-    yield caplog
-    logger.removeHandler(caplog.handler)
-    logger.setLevel(level)
 
 
 def home(logs: Path) -> Path:
