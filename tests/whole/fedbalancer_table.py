@@ -42,7 +42,7 @@ def read_evaluations() -> dict[str, dict[int, Evaluations]]:
     runs: dict[str, dict[int, Evaluations]] = {}
     for (method, seed), rows in curves.groupby(["selector", "seed"]):
         step, value, virtual_s = (rows[name].to_numpy(dtype=float) for name in ("step", "value", "virtual_s"))
-        runs.setdefault(method, {})[int(seed)] = Evaluations(step, value, {"virtual_s": virtual_s}, CLOCK_S)
+        runs.setdefault(str(method), {})[int(str(seed))] = Evaluations(step, value, {"virtual_s": virtual_s}, CLOCK_S)
     return runs
 
 
