@@ -36,7 +36,7 @@ def dispatched(timing: Timing) -> Dispatch:
     )
     losses = {int(client): np.ones(1) for client in CLIENTS}
     queried = QueriedClients((), {}, 0.5, 0.0, np.zeros(6, bool))
-    return Dispatch(0, CLIENTS, Selection(CLIENTS), None, queried, jobs, losses, 0.0, 0.25, NONE)
+    return Dispatch(0, CLIENTS, Selection(CLIENTS), None, queried, jobs, losses, 0.0, 0.25, 0.75, np.inf, NONE)
 
 
 def dispatcher(closes_s: float) -> Any:

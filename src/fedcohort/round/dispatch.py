@@ -67,6 +67,8 @@ class Dispatch:
         first_losses: losses of w_t on each sample of the clients that measure all their samples in this round, by id.
         waited_s: virtual seconds before the selection in which no client was ready.
         before_s: virtual seconds from the end of the round before to the first query.
+        start_s: virtual second at which the jobs begin.
+        announced_s: deadline that the clients received, in seconds after `start_s`; inf without one.
         uniform: sorted ids of a uniform reference cohort of the same size (`round/uniform.py`).
     """
 
@@ -79,6 +81,8 @@ class Dispatch:
     first_losses: Mapping[int, Values]
     waited_s: float
     before_s: float
+    start_s: float
+    announced_s: float
     uniform: Ids
 
 
@@ -109,26 +113,40 @@ class Dispatcher:
         return self.queries.client_reports
 
     def dispatch(self, round: int, state: ServerState) -> Dispatch:
-        """Return the decisions of round t: ready clients, queries with their answers, the cohort, and its jobs."""
+        """Return the decisions of round t: ready clients, queries with their answers, the cohort, and its jobs.
+
+        A client whose job is in flight is not ready: it can be neither queried nor selected.
+        """
         draws, selector = Draws(self.settings.seed, self.federation.n_clients, round), self.components.selector
-        ready, waited_s = self.clock.find_ready(draws, state.spent.virtual_s)
+        in_flight = state.in_flight.jobs
+        ready, waited_s = self.clock.find_ready(draws, state.spent.virtual_s, may_wait=not len(in_flight))
+        if len(in_flight):
+            ready = np.setdiff1d(ready, in_flight.client, assume_unique=True)
+        places = self.components.deadline.free_places(self.cohort, len(in_flight))
+        before_s = waited_s + self.clock.window_s
+        start_s = state.spent.virtual_s + before_s
         ctx = RoundContext(
             round=round,
-            cohort=self.cohort,
+            cohort=places,
             n_clients=self.federation.n_clients,
             available=ready,
             signals=self.populations.signals(self.queries.needs, "the selector", self.queries.measure_on_server()),
             rng=draws.generator("selector"),
             units=self.cost_model.units,
+            in_flight=in_flight.client,
+            in_flight_s=np.maximum(in_flight.expected_end_s - start_s, 0.0),
         )
         if selector.backs_off:
-            ctx = withhold(state.failures, ctx, selector.shortlist(self.cohort))
-        before_s = waited_s + self.clock.window_s
-        start_s = state.spent.virtual_s + before_s
-        queried = self._query(state.selector, ctx, draws, start_s)
-        selection, selector_state = selector.select(state.selector, ctx, queried.answers_to(concurrent=False))
+            ctx = withhold(state.failures, ctx, selector.shortlist(places))
+        if len(in_flight) and (places < 1 or not len(ctx.available)):  # this step only waits for jobs in flight
+            ctx = replace(ctx, available=ready[:0], backed_off=ready[:0])
+            queried = self._query(state.selector, ctx, draws, start_s)
+            selection, selector_state = Selection(ready[:0]), state.selector
+        else:
+            queried = self._query(state.selector, ctx, draws, start_s)
+            selection, selector_state = selector.select(state.selector, ctx, queried.answers_to(concurrent=False))
         with name_component_of_errors(selector):
-            verify_selection(selection, ctx.available, self.cohort, self.federation.n_clients, self.components.codec)
+            verify_selection(selection, ctx.available, places, self.federation.n_clients, self.components.codec)
         rates = self.cost_model.rates_of_round(selection.plain)
         jobs = assign_work(
             selection,
@@ -139,10 +157,21 @@ class Dispatcher:
             draws,
             start_s + queried.blocking_s,
         )
-        jobs, first_losses = self._schedule_jobs(jobs, rates, queried, state, draws)
+        jobs, announced_s, first_losses = self._schedule_jobs(jobs, rates, queried, state, draws)
         uniform_ids = draw_uniform(ready, len(selection.clients), draws)
         return Dispatch(
-            round, ready, selection, selector_state, queried, jobs, first_losses, waited_s, before_s, uniform_ids
+            round,
+            ready,
+            selection,
+            selector_state,
+            queried,
+            jobs,
+            first_losses,
+            waited_s,
+            before_s,
+            start_s + queried.blocking_s,
+            announced_s,
+            uniform_ids,
         )
 
     def _query(self, selector_state: object, ctx: RoundContext, draws: Draws, start_s: float) -> QueriedClients:
@@ -162,11 +191,11 @@ class Dispatcher:
 
     def _schedule_jobs(
         self, jobs: Jobs, rates: JobRates, queried: QueriedClients, state: ServerState, draws: Draws
-    ) -> tuple[Jobs, Mapping[int, Values]]:
+    ) -> tuple[Jobs, float, Mapping[int, Values]]:
         """Announce the deadline, have the samples chosen, and time the jobs.
 
         Returns:
-            The jobs, and the losses of the clients that first measure all of their samples, by id.
+            The jobs, the deadline in seconds, and the losses of the clients that first measure all of their samples.
         """
         components, cost_model, clients, n_train = (
             self.components,
@@ -190,7 +219,7 @@ class Dispatcher:
         work = cost_model.job_workload(n_used, forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
         timing = components.device.sample(clients, work, draws)
         duration_s = self.clock.wall_time(jobs.start_s)(clients, timing.finish_s(jobs.assigned))
-        return replace(jobs, timing=timing, duration_s=duration_s), first_losses
+        return replace(jobs, timing=timing, duration_s=duration_s), announced_s, first_losses
 
     def _expect_all(self, rates: JobRates) -> Timing:
         """Return the expected times of every client's whole job, computed once for each kind of round."""
