@@ -71,7 +71,7 @@ def test_the_times_of_a_round_are_reported() -> None:
     assert deadline_metrics(timing) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
     timing.closing = replace(timing.closing, announced_s=np.inf)
     assert deadline_metrics(timing) == {"round/closed_s": 8.0}
-    timing.selection = Selection(ids(), timing.selection.scores, {})
+    timing.selection, timing.arrived = Selection(ids(), timing.selection.scores, {}), []
     assert deadline_metrics(timing) == {}
 
 

@@ -70,7 +70,7 @@ class Arrived(ReadOnly):
         discounts: factor by which the deadline has lowered the weight of each client for the staleness of its update,
             [m]; None if all updates are of the current model.
         end_s: virtual second at which each update arrived, [m]; None if it is unknown.
-        sent_offset: returns the change from w_t to the model that the clients of an earlier round received, float64 [P].
+        sent_offset: returns the change from w_t to the model that clients of an earlier round received, float64 [P].
     """
 
     outcome: RoundOutcome

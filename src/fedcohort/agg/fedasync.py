@@ -10,6 +10,7 @@ step are mixed in one after the other, in the order of time and id. Its proximal
 rests on the abstract and on released code; the full text was not read.
 
 Departures from the paper:
+- A selector's weights have no effect, but a client of weight 0 counts as not arrived.
 - alpha does not decay over the rounds.
 - The default of alpha is .6, as in released code.
 """
@@ -21,7 +22,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction
-from fedcohort.component import LATE_UPDATES, Requirement
+from fedcohort.component import LATE_UPDATES, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Requirement
 from fedcohort.types import Ids, Population, Values
 
 
@@ -37,7 +38,8 @@ class FedAsync(Aggregator[None]):
 
     stacked: ClassVar[bool] = True
     own_length: ClassVar[bool] = True
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({LATE_UPDATES})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({RELATIVE_ADVICE})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({LATE_UPDATES, UNADVISED_WEIGHTS})
 
     def __post_init__(self) -> None:
         ranges.number("alpha", self.alpha, "(0, 1]")

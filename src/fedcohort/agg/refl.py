@@ -26,7 +26,7 @@ import torch
 
 from fedcohort import ranges
 from fedcohort.agg.base import Arrived, Direction, SampleWeighted
-from fedcohort.component import LATE_UPDATES, Requirement
+from fedcohort.component import LATE_UPDATES, RELATIVE_ADVICE, Requirement
 from fedcohort.types import Population, Values
 
 
@@ -41,6 +41,7 @@ class Refl(SampleWeighted[None]):
     b: float
 
     stacked: ClassVar[bool] = True
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({RELATIVE_ADVICE})
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({LATE_UPDATES})
 
     def __post_init__(self) -> None:

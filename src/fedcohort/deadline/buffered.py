@@ -28,8 +28,8 @@ from fedcohort.types import Population, Values
 
 TIMED_CLIENTS = Requirement(
     lambda run: run.timed,
-    "{option} lets clients work at their own speed, but with {device} work takes no time, so that every step waits for "
-    "all clients (choose device=shifted_exponential, or deadline=wait_for_all)",
+    "{option} lets late clients go on, and none is late with {device}, where work takes no time: every step waits for "
+    "all clients at work (choose device=shifted_exponential, or deadline=wait_for_all)",
 )
 DEFAULT_CONCURRENCY = 2  # clients at work, over the size of the buffer
 
