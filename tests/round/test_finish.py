@@ -50,6 +50,7 @@ def dispatcher(closes_s: float) -> Any:
         discount=lambda staleness: np.ones(len(staleness)),
         partial_work=False,
         carries=False,
+        arrival_limit=lambda state: None,
         max_staleness=None,
     )
     cost_model = SimpleNamespace(

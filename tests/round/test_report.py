@@ -31,7 +31,8 @@ def finished() -> Any:
     arrived = np.array([True, False, True])
     closing = DeadlineOutcome(ids(2, 0, 1), arrived, np.array([3.0, NAN, 7.0]), 8.0, phases, ids(2, 2, 2), 9.0)
     answers = {"loss": ProbeResult(ids(0, 1), np.array([2.0, 3.0]))}
-    dispatched = SimpleNamespace(ready=ids(0, 1, 2, 4), queried=SimpleNamespace(answers=answers))
+    jobs = SimpleNamespace(client=selection.clients)
+    dispatched = SimpleNamespace(ready=ids(0, 1, 2, 4), queried=SimpleNamespace(answers=answers), jobs=jobs)
     return SimpleNamespace(dispatched=dispatched, selection=selection, closing=closing, queried_ids=ids(0, 1, 2))
 
 

@@ -50,6 +50,7 @@ class Deadline(Component, Protocol[S]):
         announces: whether clients receive a deadline before they train.
         needs: names of the signals that `observe` reads.
         carries: whether late clients go on working and arrive in a later round, instead of being dropped.
+        refills: whether another client starts at each arrival, and not only when the server steps.
         max_staleness: largest number of server steps between the model that a client received and the step in which
             its update counts; older updates are dropped. None for no limit.
     """
@@ -71,6 +72,10 @@ class Deadline(Component, Protocol[S]):
 
     @property
     def carries(self) -> bool:
+        return False
+
+    @property
+    def refills(self) -> bool:
         return False
 
     @property
@@ -99,6 +104,10 @@ class Deadline(Component, Protocol[S]):
     def free_places(self, cohort_size: int, n_in_flight: int) -> int:
         """Return how many clients may be selected while the jobs of `n_in_flight` others are in flight."""
         return cohort_size
+
+    def arrival_limit(self, state: S) -> int | None:
+        """Return the number of arrivals after which the server steps, if that ends the round; None otherwise."""
+        return None
 
     def discount(self, staleness: Ids) -> Values:
         """Return the factor of the weight of each update, by the server steps since its client got its model, [m]."""

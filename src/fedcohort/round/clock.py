@@ -72,6 +72,17 @@ class Clock:
                 )
         return np.flatnonzero(wait_s <= shortest_wait_s), shortest_wait_s
 
+    def ready_at(self, ready_ids: Ids, now_s: float) -> Ids:
+        """Return the sorted ids of the clients that are ready at a second of a round.
+
+        Args:
+            ready_ids: clients that were ready when the round began.
+            now_s: virtual seconds since the run began.
+        """
+        if self.schedule is None:
+            return ready_ids
+        return np.flatnonzero(self.schedule.seconds_until_ready(now_s) <= 0)
+
     def wall_time(self, start_s: float | Values) -> WallTime:
         """Return the function from clients and seconds of work, begun at `start_s`, to seconds until it is done."""
         schedule = self.schedule

@@ -13,7 +13,7 @@ from fedcohort.ledger import Charge
 from fedcohort.rng import Draws
 from fedcohort.round.components import ServerState
 from fedcohort.round.dispatch import Dispatch, Dispatcher
-from fedcohort.round.in_flight import InFlight, find_ends
+from fedcohort.round.in_flight import InFlight, count_down
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.workload import list_queried
 from fedcohort.types import Ids, Selection, Values
@@ -76,19 +76,28 @@ def close_round(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState
     was sent, its upload in the round in which it arrives.
     """
     components, cost_model, n_train = dispatcher.components, dispatcher.cost_model, dispatcher.federation.n_train
-    jobs, selection, earlier = dispatched.jobs, dispatched.selection, state.in_flight
+    jobs, selection = dispatched.jobs, dispatched.selection
+    measure = partial(_measure_for_aggregator, dispatcher, selection.plain)
+    refilled = dispatched.refilled
+    earlier = state.in_flight.joined_with(refilled, measure(refilled.client)) if len(refilled) else state.in_flight
     wall = partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
-    is_usable = _mark_usable(earlier.jobs, dispatched.round, components.deadline.max_staleness)
-    remaining_s = find_ends(earlier.jobs, dispatched.start_s)
+    is_usable = mark_usable(earlier.jobs, dispatched.round, components.deadline.max_staleness)
+    remaining_s = count_down(earlier.jobs, dispatched.start_s)
     closes_s, closing = _find_closing(dispatched, components.deadline, state, remaining_s, is_usable, wall)
-    has_landed = remaining_s <= closing.train_s
+    closing, has_landed = _limit_arrivals(
+        closing,
+        jobs.client,
+        earlier.jobs.client,
+        remaining_s,
+        is_usable,
+        components.deadline.arrival_limit(state.deadline),
+    )
     goes_on = ~closing.is_in_time & np.isfinite(jobs.duration_s) & components.deadline.carries
     landed = earlier.select_jobs(has_landed & is_usable)
     ended_jobs = replace(jobs, units=closing.units_done, duration_s=closing.finish_s)
     in_time = ended_jobs.select_jobs(closing.is_in_time)
     arrived = in_time.joined_with(landed.jobs)
     n_used = cost_model.count_used(arrived.client, arrived.rows)
-    measure = partial(_measure_for_aggregator, dispatcher, selection.plain)
     queried_ids, charge = _charge_round(dispatched, dispatcher, closing, earlier.jobs.select_jobs(has_landed))
     ids_in_time = set(jobs.client[wall(jobs.timing.query_s()) <= closes_s].tolist())
     discounts = components.deadline.discount(dispatched.round - arrived.broadcast)
@@ -114,7 +123,7 @@ def close_round(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState
     )
 
 
-def _mark_usable(jobs: Jobs, round: int, max_staleness: int | None) -> Bool[np.ndarray, "_m"]:
+def mark_usable(jobs: Jobs, round: int, max_staleness: int | None) -> Bool[np.ndarray, "_m"]:
     """Return whether the update of each job in flight counts if it arrives in this round, bool [len(jobs)]."""
     return np.full(len(jobs), fill_value=True) if max_staleness is None else round - jobs.broadcast <= max_staleness
 
@@ -152,6 +161,32 @@ def _find_closing(
     return closes_s, closing
 
 
+def _limit_arrivals(
+    closing: DeadlineOutcome,
+    clients: Ids,
+    earlier_clients: Ids,
+    remaining_s: Values,
+    is_usable: Bool[np.ndarray, "_m"],
+    limit: int | None,
+) -> tuple[DeadlineOutcome, Bool[np.ndarray, "_m"]]:
+    """Return the end of the round and the jobs in flight that end in it, without arrivals after the `limit`-th one.
+
+    These arrive in the same second, so that they count in the next round. Arrivals are in the order of time and id.
+    """
+    has_landed = remaining_s <= closing.train_s
+    is_arrival = np.concatenate([closing.is_in_time, has_landed & is_usable])
+    if limit is None or is_arrival.sum() <= limit:
+        return closing, has_landed
+    ids, ends_s = np.concatenate([clients, earlier_clients]), np.concatenate([closing.finish_s, remaining_s])
+    order = np.lexsort((ids, ends_s))
+    too_late = order[is_arrival[order]][limit:]
+    is_postponed = np.zeros(len(ids), dtype=bool)
+    is_postponed[too_late] = True
+    is_in_time = closing.is_in_time & ~is_postponed[: len(clients)]
+    closing = replace(closing, is_in_time=is_in_time, units_done=np.where(is_in_time, closing.units_done, 0))
+    return closing, has_landed & ~is_postponed[len(clients) :]
+
+
 def _measure_for_aggregator(dispatcher: Dispatcher, plain: bool, clients: Ids) -> dict[str, Values]:
     """Return the answers to the aggregator's queries about the current model, by signal, each [len(clients)]."""
     signals = dispatcher.cost_model.rates_of_round(plain).queried_signals
@@ -167,7 +202,7 @@ def _charge_round(
         dispatched: decisions before the training.
         dispatcher: knows the cost model and the data.
         closing: end of the round.
-        landed: jobs of earlier rounds that end in it.
+        landed: jobs of earlier rounds, and of clients that started during the round, that end in it.
     """
     cost_model, jobs, queried = dispatcher.cost_model, dispatched.jobs, dispatched.queried
     selection, draws = (
@@ -176,6 +211,9 @@ def _charge_round(
     )
     # The charge includes first measurements of all samples, which the cost model's `round` does not know.
     charge = cost_model.charge_round(queried.probes, queried.answers, jobs, closing, selection.plain, draws)
+    if len(refilled := dispatched.refilled):
+        not_yet = compute_outcome(refilled.timing, refilled.assigned, -1.0, partial_work=False)
+        charge += cost_model.charge_round((), {}, refilled, not_yet, selection.plain, draws)
     measuring_ids = np.array(list(dispatched.first_losses), dtype=np.int64)
     charge += Charge(
         up_bytes=float(landed.bytes_up.sum()),

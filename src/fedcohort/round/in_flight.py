@@ -14,19 +14,8 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from fedcohort.flat import FlatModel
-from fedcohort.round.jobs import Jobs
+from fedcohort.round.jobs import NO_JOBS, Jobs
 from fedcohort.types import Ids, ReadOnly, Values
-
-NO_JOBS = Jobs(
-    client=np.empty(0, np.int64),
-    broadcast=np.empty(0, np.int64),
-    plain=np.empty(0, bool),
-    assigned=np.empty(0, np.int64),
-    units=np.empty(0, np.int64),
-    start_s=np.empty(0),
-    tensor_mask=[],
-    bytes_up=np.empty(0),
-)
 
 
 @dataclass(frozen=True)
@@ -102,7 +91,7 @@ class InFlight(ReadOnly):
         return replace(self, broadcasts={round: sent for round, sent in broadcasts.items() if round in rounds})
 
 
-def find_ends(jobs: Jobs, now_s: float) -> Values:
+def count_down(jobs: Jobs, now_s: float) -> Values:
     """Return the seconds from `now_s` until each job ends, [len(jobs)]; 0 for a job that has ended."""
     seconds: Values = np.maximum(jobs.end_s - now_s, 0.0)
     return seconds

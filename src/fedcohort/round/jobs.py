@@ -100,3 +100,15 @@ def _select_rows(column: Any, index: Ids) -> Any:  # noqa: ANN401  arrays, timin
     if isinstance(column, Timing):
         return Timing(*(getattr(column, f.name)[index] for f in fields(Timing)))
     return [column[i] for i in index.tolist()]
+
+
+NO_JOBS = Jobs(
+    client=np.empty(0, np.int64),
+    broadcast=np.empty(0, np.int64),
+    plain=np.empty(0, bool),
+    assigned=np.empty(0, np.int64),
+    units=np.empty(0, np.int64),
+    start_s=np.empty(0),
+    tensor_mask=[],
+    bytes_up=np.empty(0),
+)

@@ -17,7 +17,7 @@ def add_late_columns(table: Mapping[str, Column], finished: Finished) -> dict[st
         table: columns of the round's cohort, by name.
         finished: the round.
     """
-    landed = finished.arrived.select_jobs(finished.staleness > 0)
+    landed = finished.arrived.select_jobs(~np.isin(finished.arrived.client, finished.dispatched.jobs.client))
     late_values = {"units": landed.units, "units_asked": landed.assigned, "finish_s": landed.duration_s}
     columns = dict(table)
     for name, values in late_values.items():

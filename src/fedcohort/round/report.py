@@ -112,7 +112,7 @@ def client_columns(finished: Finished, collected: Collected, n_clients: int, car
         carries: whether late clients may arrive in a later round.
     """
     selection, arrived_ids = finished.selection, collected.clients
-    is_done = finished.closing.units_done > 0
+    started_ids, is_done = finished.dispatched.jobs.client, finished.closing.units_done > 0
     ids_by_flag = {
         "available": finished.dispatched.ready,
         "queried": finished.queried_ids,
@@ -120,9 +120,9 @@ def client_columns(finished: Finished, collected: Collected, n_clients: int, car
         "arrived": arrived_ids,
     }
     table: dict[str, tuple[Ids | None, np.ndarray]] = {
-        "units": (selection.clients, finished.closing.units_done),
-        "finish_s": (selection.clients, np.where(is_done, finished.closing.finish_s, np.nan)),
-        **{name: (selection.clients, values) for name, values in phase_columns(finished.closing).items()},
+        "units": (started_ids, finished.closing.units_done),
+        "finish_s": (started_ids, np.where(is_done, finished.closing.finish_s, np.nan)),
+        **{name: (started_ids, values) for name, values in phase_columns(finished.closing).items()},
         "train_loss": (arrived_ids, collected.reports["train_loss"]),
         "weight": (arrived_ids, collected.weights),
     }

@@ -10,6 +10,7 @@ from fedcohort.round.collected import Collected
 from fedcohort.round.components import ServerState
 from fedcohort.round.finish import Finished, close_round
 from fedcohort.round.in_flight import SentModels
+from fedcohort.round.refill import refill_places
 from fedcohort.round.report import make_report
 from fedcohort.round.setup import Setup
 from fedcohort.round.tasks import make_collector, make_tasks
@@ -45,6 +46,7 @@ class RoundRunner:
         """
         with self.stopwatch.stage("select"):
             dispatched = self.setup.dispatcher.dispatch(round, self.state)
+            dispatched = refill_places(dispatched, self.setup.dispatcher, self.state)
             self.finished = close_round(dispatched, self.setup.dispatcher, self.state)
         tasks = make_tasks(self.setup, self.finished, self.state.samples)
         return tasks, make_collector(self.setup, self.finished)
