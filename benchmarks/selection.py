@@ -36,10 +36,17 @@ SIZES = (3550, 100_000)
 GOALS = {3550: 5.0, 100_000: 150.0}  # milliseconds per round
 ROUNDS, WARM_UP = 23, 3  # the first rounds query all clients and import modules
 WIDTHS = {"label_counts": CLASSES, "group_counts": 2 * CLASSES, "dht": 3, "compressed_gradient": 23, "update": 1000}
+WIDTHS |= {"gradient_moments": 1001, "output_layer": 65 * CLASSES}
 # FedCor's warm-up ends before the timed rounds; oracles reject so many clients by default.
 OPTIONS = {"fedcor": {"warmup": 1}, "oracle_greedy": {"limit": SIZES[-1]}, "worst": {"limit": SIZES[-1]}}
-NO_GOAL = {"divfl", "fedcor", "hcsfed", "neural_bandit"}  # not linear in the clients: see the note below the table
-LARGEST = {"divfl": 3550, "fedcor": 3550}  # clients: memory is quadratic
+NO_GOAL = {
+    "divfl",
+    "fedcor",
+    "hcsfed",
+    "hics_fl",
+    "neural_bandit",
+}  # not linear in the clients: see the note below the table
+LARGEST = {"divfl": 3550, "fedcor": 3550, "hics_fl": 3550}  # clients: memory is quadratic
 GROWTH = {"fedcor": (250, 500, 1000, 2000, 4000), "hcsfed": (1000, 3550, 10_000, 30_000, 100_000)}
 FEDPNS = (50, 2_200_000)  # clients, parameters
 
@@ -99,7 +106,7 @@ class World:
         """Return the outcome of a round in which all selected clients arrive."""
         m, uploaded, no_lab = len(selection.clients), dict[str, Any](), cast(Any, None)
         for name in needs:
-            if isinstance(find_signal(name), RawUpdate | Reported):
+            if isinstance(find_signal(name), RawUpdate | Reported) or name in self.widths:
                 uploaded[name] = self.values(name, round, m).astype(np.float64)
             elif isinstance(signal := find_signal(name), Derived):
                 uploaded[name] = signal.make(no_lab, self.updates(round, m)) if signal.pairs else lambda weights: 1.0

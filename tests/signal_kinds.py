@@ -45,6 +45,8 @@ def count_passes(word: str, options: Mapping[str, Any], counts: np.ndarray) -> V
 class BareLab(Lab):
     """Lab in which every measurement raises; tests override the methods that their signal uses."""
 
+    server_passes = 0
+
     def mean_over_samples(self, split: str, clients: Ids, per_sample: Callable[[Tensor, Tensor], Tensor]) -> Values:
         raise NotImplementedError
 

@@ -18,8 +18,9 @@ class Charge:
         down_bytes, up_bytes: all bytes from and to the server.
         probe_bytes: those of them that probes cause.
         client_flops: sum over all clients.
-        server_flops: of the networks that an aggregator trains or evaluates (`agg.base.ServerModels`). Evaluations for
-            metrics and the computations of a selector are not included.
+        server_flops: of the networks that an aggregator trains or evaluates (`agg.base.ServerModels`), and of the
+            losses of combined updates that a selector reads (`signal/server_loss.py`). Evaluations for metrics and the
+            other computations of a selector are not included.
         virtual_s: seconds of the simulated clock. The server's work takes no simulated time.
     """
 

@@ -4,8 +4,6 @@
 import os
 import socket
 import subprocess
-import urllib.request
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -50,55 +48,36 @@ class Server:
 
     words: tuple[str, ...] = ()
     pid = 2**22 + 1  # of no process
-    code: int | None = None
 
     def __init__(self, words: list[str], **process_options: object) -> None:
         Server.words = tuple(words)
 
-    def poll(self) -> int | None:
-        return self.code
-
     def wait(self) -> int:
-        raise KeyboardInterrupt
+        return 0
 
 
-def test_the_server_runs_until_ctrl_c(
-    logs: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_the_server_runs_until_it_or_the_command_ends(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_interrupted: bool
 ) -> None:
     server.experiment_id(server.connect(logs.place()), logs.place())
-    monkeypatch.setattr(subprocess, "Popen", Server)
-    monkeypatch.setattr(urllib.request, "urlopen", lambda *args, **options: nullcontext())
     ended: list[int] = []
-    monkeypatch.setattr(Server, "wait", lambda self: 0)
+    waits = iter([KeyboardInterrupt] if is_interrupted else [])
+
+    def wait(process: Server) -> int:
+        for error in waits:
+            raise error
+        return 0
+
+    monkeypatch.setattr(Server, "wait", wait)
+    monkeypatch.setattr(subprocess, "Popen", Server)
     monkeypatch.setattr(os, "killpg", lambda group, number: ended.append(group))
     words = [f"tracking_uri={logs.uri}", f"experiment={EXPERIMENT}", "port=5999"]
     assert ui.main(words) == 0
     assert capsys.readouterr().out.startswith("http://127.0.0.1:5999/#/experiments/")
     assert logs.uri in Server.words
     assert ended == [Server.pid]
-
-
-def test_a_signal_while_the_server_starts_ends_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    def press_ctrl_c(*args: object, **options: object) -> None:
-        raise KeyboardInterrupt
-
-    ended: list[int] = []
-    monkeypatch.setattr(subprocess, "Popen", Server)
-    monkeypatch.setattr(Server, "wait", lambda self: 0)
-    monkeypatch.setattr(urllib.request, "urlopen", press_ctrl_c)
-    monkeypatch.setattr(os, "killpg", lambda group, number: ended.append(group))
-    with pytest.raises(KeyboardInterrupt):
-        ui.start_server("sqlite:///x", 5999)
-    assert ended == [Server.pid]
-
-
-def test_a_server_that_does_not_start_and_a_port_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subprocess, "Popen", Server)
-    monkeypatch.setattr(Server, "code", 1)
-    monkeypatch.setattr(Server, "wait", lambda self: 1)
-    with pytest.raises(TrackingError, match="did not start; see why with: mlflow server --backend-store-uri"):
-        ui.start_server("sqlite:///x", 5999)
     with socket.create_server(("127.0.0.1", 0)) as used:
         port: Any = used.getsockname()[1]
         with pytest.raises(OptionError, match="port must be a free port"):
-            ui.start_server("sqlite:///x", port)
+            ui.main([*words[:2], f"port={port}"])

@@ -27,7 +27,7 @@ class Answer:
     text: str
 
 
-ENDED_BEFORE = "ended before the kill"  # in the answer of a case whose process was gone when its signal came
+KILLED = "killed at "  # begins the line of an answer that tells where its process was killed
 
 
 @dataclass(frozen=True)
@@ -112,14 +112,15 @@ def run_cases(kind: str, cases: Sequence[Case]) -> Counter[str]:
             answer = case.run(folder)
             verdict = judge(case, answer, folder)
         verdicts[verdict if verdict in PASSED else "failed"] += 1
-        verdicts["ended before"] += ENDED_BEFORE in answer.text
-        print(f"{kind} {number}/{len(cases)} {case.name}: {verdict}", file=sys.stderr, flush=True)
+        kills = [line for line in answer.text.splitlines() if line.startswith(KILLED)]
+        verdicts["killed"] += bool(kills)
+        print(f"{kind} {number}/{len(cases)} {case.name}: {', '.join([*kills, verdict])}", file=sys.stderr, flush=True)
         if verdict not in PASSED:
             print(f"\nFAILED {kind}: {case.name}: {verdict}\n{answer.text[-1500:]}", flush=True)
     print(
         f"| {kind} | {len(cases)} | {verdicts['rejected']} | {verdicts['accepted']} | {verdicts['failed']} |",
         flush=True,
     )
-    if verdicts["ended before"]:
-        print(f"{verdicts['ended before']} of these {ENDED_BEFORE}, and test nothing", flush=True)
+    if verdicts["killed"]:
+        print(f"{verdicts['killed']} of these {len(cases)} were killed", flush=True)
     return verdicts

@@ -1,7 +1,6 @@
 """Damaged files of run folders: each command names the file, or trains again what can be trained again to the bit."""
 
 import logging
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -9,20 +8,20 @@ from functools import cache, partial
 from itertools import product
 from pathlib import Path
 
-from fedcohort.command import compare, figures, replay, sync
+from fedcohort.command import compare, figures, sync
 from fedcohort.host import messages
 from fedcohort.record import history, journal
 from fedcohort.record.folder import MANIFEST_FILES
 from fedcohort.startup import command_line, run
 from fedcohort.startup.compose import Composed
 from fedcohort.types import RoundReport
+from hostile.damage import DAMAGES, Damage, flip_in_line, replace_by, swap, swap_lines, take_from
 from hostile.forked import fork
 from hostile.harness import Answer, Case
 from killing import die, in_a_child
 from run_harness import collecting_overrides, compose_words
 from yaml_words import CONFIGS
 
-Damage = Callable[[Path], object]
 WORDS: tuple[str, ...] = (
     "callback=default",
     "callback.figures=null",
@@ -33,67 +32,6 @@ WORDS: tuple[str, ...] = (
 WORDS += ("checkpoint.every=2", "selector=oort", "engine=sequential")
 KILLED_AT = 4  # the step whose line is the last: the checkpoint is of round 4, the one before it of round 2
 AHEAD = 3  # where the newest checkpoint is removed, steps from here on are ahead of the one before it
-
-
-def flip(path: Path, share: float) -> None:
-    """Flip one bit of a file, `share` of the way through it."""
-    data = bytearray(path.read_bytes())
-    data[min(int(share * len(data)), len(data) - 1)] ^= 4
-    path.write_bytes(bytes(data))
-
-
-def flip_in_line(path: Path, number: int) -> None:
-    """Flip one bit of a digit in a line's metrics, so that the line can still be read."""
-    lines = path.read_bytes().split(b"\n")
-    line = bytearray(lines[number])
-    at = next(i for i in range(line.index(b"metrics"), len(line)) if chr(line[i]) in "2345678")
-    line[at] ^= 1
-    lines[number] = bytes(line)
-    path.write_bytes(b"\n".join(lines))
-
-
-def swap_lines(path: Path) -> None:
-    lines = path.read_bytes().split(b"\n")
-    lines[1], lines[2] = lines[2], lines[1]
-    path.write_bytes(b"\n".join(lines))
-
-
-def truncate(path: Path, share: float) -> None:
-    os.truncate(path, int(share * path.stat().st_size))
-
-
-def replace_by(make: Damage, path: Path) -> None:
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
-    make(path)
-
-
-def take_from(other: Path, path: Path) -> None:
-    """Put another run's file in the place of this one."""
-    shutil.copy(other / path.relative_to(path.parents[1] if path.parent.name == "clients" else path.parent), path)
-
-
-def swap(other: str, path: Path) -> None:
-    """Let two files of one run change places."""
-    spare = path.with_name("spare")
-    path.rename(spare)
-    path.with_name(other).rename(path)
-    spare.rename(path.with_name(other))
-
-
-DAMAGES: dict[str, Damage] = {
-    "truncated": partial(truncate, share=0.6),
-    "without its last byte": lambda path: os.truncate(path, path.stat().st_size - 1),
-    "a bit of its header": partial(flip, share=0),
-    "a bit of its first third": partial(flip, share=0.3),
-    "a bit of its middle": partial(flip, share=0.5),
-    "a bit of its footer": partial(flip, share=0.98),
-    "emptied": partial(truncate, share=0),
-    "a byte more": lambda path: path.write_bytes(path.read_bytes() + b"\x00"),
-    "a folder": partial(replace_by, Path.mkdir),
-    "a link to nothing": partial(replace_by, lambda path: path.symlink_to("/nowhere/at/all")),
-    "a named pipe": partial(replace_by, os.mkfifo),
-    "missing": Path.unlink,
-}
 
 
 @cache
@@ -167,7 +105,6 @@ def verb(main: Callable[..., int], *words: str) -> Answer:
 
 COMMANDS: dict[str, Callable[[Path], Answer]] = {
     "resume": resume,
-    "replay": lambda logs: verb(partial(replay.main, configs=CONFIGS), str(run_of(logs))),
     "figures": lambda logs: verb(figures.main, str(run_of(logs))),
     "sync": lambda logs: verb(sync.main, str(run_of(logs)), f"tracking_uri=sqlite:///{logs}/sent.db"),
 }
@@ -223,8 +160,8 @@ def _finished() -> Iterator[Case]:
         if (file, what) in (("manifest.json", "missing"), ("manifest.json", "without its last byte")):
             continue  # as in a run of an older version; a line end
         yield refused("finished", file, what, damage, "resume")
-    read: dict[str, tuple[str, ...]] = {"replay": ("journal.jsonl", "info.json", "info.npz", "clients.parquet")}
-    read |= {"figures": (*read["replay"], "summary.json"), "sync": MANIFEST_FILES}
+    of_figures = ("journal.jsonl", "info.json", "info.npz", "clients.parquet", "summary.json")
+    read: dict[str, tuple[str, ...]] = {"figures": of_figures, "sync": MANIFEST_FILES}
     for command, files in read.items():
         some = ("truncated", "a bit of its middle", "a bit of its footer", "a named pipe")
         for file, what in product(files, some):
@@ -266,11 +203,10 @@ def _killed() -> Iterator[Case]:
     yield refused("killed", "clients", "a file", partial(replace_by, lambda path: path.write_text("")), "resume")
     yield refused("killed", "run.lock", "a named pipe", DAMAGES["a named pipe"], "resume")
     yield refused("killed", "run.log", "a named pipe", DAMAGES["a named pipe"], "resume")
-    for command, file in product(("replay", "figures", "sync"), (journal_file, "info.json")):
+    for command, file in product(("figures", "sync"), (journal_file, "info.json")):
         yield refused("killed", file, "a bit of its middle", DAMAGES["a bit of its middle"], command)
-    for command in ("replay", "figures"):
-        yield refused("killed", piece, "a bit of its middle", DAMAGES["a bit of its middle"], command)
-        yield refused("killed", piece, "missing", DAMAGES["missing"], command)
+    yield refused("killed", piece, "a bit of its middle", DAMAGES["a bit of its middle"], "figures")
+    yield refused("killed", piece, "missing", DAMAGES["missing"], "figures")
     for what in ("truncated", "a bit of its middle", "emptied"):
         case = refused("killed", "status.json", what, DAMAGES[what], "resume")
         yield Case(case.name, case.run, ("status.json is damaged and is ignored",), True, equals_the_uninterrupted)

@@ -34,20 +34,10 @@ def test_a_run_is_expected_to_take_what_its_row_took(tmp_path: Path, cell: str, 
     assert forecast.seconds([(cell, row)] * 3) == 3 * seconds
 
 
-def test_what_is_left_is_expected_at_the_pace_of_today(tmp_path: Path) -> None:
-    """Seeds 1 and 2 of random take 4 and 8 s instead of 2 s, three times as long; so will the oracle's run."""
-    forecast = forecast_of({("equal", "random"): [2.0], ("equal", "worst"): [30.0]}, tmp_path)
-    random, worst = ("equal", "random"), ("equal", "worst")
-    forecast.learn(random, 4.0)
-    assert forecast.seconds([worst]) == 60.0
-    forecast.learn(random, 8.0)
-    assert forecast.seconds([worst]) == 90.0
-
-
 def test_a_new_study_goes_by_what_it_has_done(tmp_path: Path) -> None:
     forecast = forecast_of({}, tmp_path)
     random, flash = ("equal", "random"), ("equal", "flash")
     assert forecast.seconds([random, flash]) == 0.0
-    forecast.learn(random, 2.0)
-    forecast.learn(flash, 6.0)  # of no pace: nothing was known of its row
+    forecast.add(random, 2.0)
+    forecast.add(flash, 6.0)
     assert forecast.seconds([random, flash]) == 8.0

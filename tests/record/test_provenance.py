@@ -1,5 +1,6 @@
 """The commit, versions and data of each start of a run."""
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,6 +59,14 @@ def test_only_files_that_decide_results_make_a_commit_dirty(tree: Path, name: st
     (tree / name).write_text("b")
     provenance.current_commit.cache_clear()
     assert provenance.current_commit() == (commit, changed)
+
+
+def test_the_index_of_the_repository_is_not_written(tree: Path) -> None:
+    """`git status` locks and rewrites it where a file has another time: a `git commit` at that moment would fail."""
+    index = (tree / ".git" / "index").read_bytes()
+    os.utime(tree / "src/pack/a.py", (1, 1))
+    assert not provenance.current_commit()[1]
+    assert (tree / ".git" / "index").read_bytes() == index
 
 
 def test_outside_of_git_there_is_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,8 @@ from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.tags import SWEEPS
 from fedcohort.report import run_figures as module
-from fedcohort.report.figure import curves, partition, selection, selector_state, style
+from fedcohort.report.figure import curves, partition, selector_state, style
 from fedcohort.report.run_figures import Figures, draw
-from fedcohort.report.scored_round import ARRIVED, AWAY, TOO_LATE
 from known import known
 from record.made_up import info, play, report
 
@@ -165,34 +164,6 @@ def test_figures_fit_a_column_or_a_page_at_every_size(
         check_layout(figure)
 
 
-def test_the_selection_map_shows_the_fate_of_each_client_and_round(tmp_path: Path) -> None:
-    facts = ran(tmp_path / "run")
-    outcome = selection.outcomes(read(facts.folder), np.arange(12))
-    assert outcome.shape == (12, 6)
-    for step in range(1, 7):
-        round_report = report(step)
-        late_clients = set(round_report.cohort.tolist()) - set(round_report.arrived.tolist())
-        assert np.flatnonzero(outcome[:, step - 1] == ARRIVED).tolist() == round_report.arrived.tolist()
-        assert set(np.flatnonzero(outcome[:, step - 1] == TOO_LATE).tolist()) == late_clients
-        away = np.flatnonzero(~round_report.clients["available"])
-        assert np.flatnonzero(outcome[:, step - 1] == AWAY).tolist() == away.tolist()
-
-
-def test_a_large_population_has_rows_of_those_ever_selected(
-    tmp_path: Path, drawn: dict[str, Figure], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    facts = ran(tmp_path / "run", clients=40)
-    history = read(facts.folder)
-    ever = selection.ever_selected(history)
-    assert ever.tolist() == sorted({k for step in range(1, 7) for k in report(step, clients=40).cohort.tolist()})
-    assert 0 < len(ever) < 40
-    all_fates = selection.outcomes(history, np.arange(40))
-    np.testing.assert_array_equal(selection.outcomes(history, ever), all_fates[ever])
-    monkeypatch.setattr(selection, "CELLS", 40 * 6 - 1)
-    drawn["selection.png"] = known(selection.draw(facts, history))
-    assert f"client, of the {len(ever)} ever selected" in words(drawn["selection.png"])
-
-
 @pytest.mark.parametrize(
     ("longest", "unit"),
     [(200.0, "seconds"), (3000.0, "minutes"), (20_000.0, "hours"), (1e6, "days"), (np.nan, "seconds")],
@@ -258,18 +229,6 @@ def test_both_validation_curves_are_thin_lines(
         values = np.array([scale * report(s, clients=5).metrics[f"server_val/{name}"] for s in range(102)])
         means = curves.smooth(pd.Series(values), 3)
         np.testing.assert_allclose(np.asarray(line.get_ydata(), dtype=float), means)
-
-
-def test_the_title_has_the_cohort_sizes(tmp_path: Path, drawn: dict[str, Figure]) -> None:
-    writer, facts = Journal(), info(tmp_path / "run", clients=60)
-    writer.start(facts)
-    all_clients = np.ones(60, dtype=bool)
-    for step in range(1, 4):
-        made = report(step, clients=60)
-        flags = dict.fromkeys(("available", "selected", "arrived"), all_clients) if step == 1 else {}
-        writer.observe(dataclasses.replace(made, clients={**made.clients, **flags}))
-    drawn["selection.png"] = known(selection.draw(facts, read(facts.folder)))
-    assert "Selection: clients by round, 4 to 60 per round" in words(drawn["selection.png"])
 
 
 def test_the_title_counts_panels_that_are_left_out(tmp_path: Path, drawn: dict[str, Figure]) -> None:

@@ -15,8 +15,7 @@ from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ProbeResult, RoundOutcome, Selection
 from known import known
 from run_harness import go
-from saving import restore
-from selector_harness import World, cohorts, context, ids, play
+from selector_harness import World, context, ids, play
 from signal_kinds import find_computed
 from yaml_words import make_typed
 
@@ -158,18 +157,6 @@ def test_a_client_that_moves_changes_its_stratum() -> None:
     assert after.asked.all()
 
 
-def test_feddiverses_version_updates_the_sketch_with_the_next_update() -> None:
-    """No client is queried: a client that trains after the second round has its sketch replaced, once in two rounds."""
-    selector = hcs(variant="feddiverse_paper", recluster=2)
-    steps = play(selector, World(), 5)
-    assert not any(step.probes for step in steps)
-    before, after = steps[1].after.X, steps[2].after.X
-    changed = np.flatnonzero((before != after).any(1))
-    assert set(changed) <= set(steps[2].selection.clients)
-    assert len(changed)
-    assert not steps[2].after.asked.all()
-
-
 def test_clients_without_an_answer_come_last() -> None:
     sketches = X.copy()
     sketches[[0, 7]] = NAN, 1e300
@@ -209,63 +196,6 @@ def feddiverse_state(rows: np.ndarray, cohort: int = 3) -> State:
     return selector.select(state, context(1, cohort, K), {})[1]
 
 
-def test_feddiverses_version() -> None:
-    """Sketches of (0, x) are (0, x); strata of 6, 3 and 1 clients get m / 3 uniform draws each, for any norms."""
-    selector = hcs(variant="feddiverse_paper")
-    rows = np.sort(X, axis=1)
-    state = feddiverse_state(rows)
-    np.testing.assert_allclose(state.X, rows, rtol=1e-12)
-    sizes = np.bincount(state.stratum)
-    selection, _ = selector.select(state, context(2, 3, 10), {})
-    assert np.bincount(state.stratum[selection.clients]).tolist() == [1, 1, 1]
-    np.testing.assert_allclose(known(selection.probability), 1 / 3 / sizes[state.stratum])
-    assert selector.needs == {"update"}
-    assert not selector.plan(state, context(2, 3, 10))
-
-
-def test_feddiverses_version_gives_failed_clients_a_stratum_later() -> None:
-    """Client 9 fails at first: it is drawn like a tenth of the clients, and has a stratum once its update arrived."""
-    selector = hcs(variant="feddiverse_paper")
-    _, state = selector.select(blank(), context(0, 3, 10), {})
-    _, state = selector.observe(state, updates(list(range(9)), np.sort(X[:9], axis=1)))
-    _, state = selector.select(state, context(1, 3, 10), {})
-    assert state.stratum[9] == -1
-    picks = []
-    for seed in range(500):
-        selection, _ = selector.select(state, context(1, 3, 10, seed=seed), {})
-        assert len(selection.clients) == 3
-        picks.append(9 in selection.clients)
-    assert abs(np.mean(picks) - 0.3) < 4 * np.sqrt(0.21 / 500)
-    _, state = selector.observe(state, updates([9], np.sort(X[9:], axis=1), 1))
-    assert (selector.select(state, context(2, 3, 10), {})[1].stratum >= 0).all()
-
-
-def changing_available(round: int) -> list[int]:
-    return [k for k in range(12) if (k * 7 + round * 5) % 11 < 3 + round % 5]
-
-
-@pytest.mark.filterwarnings("error::RuntimeWarning")
-@pytest.mark.parametrize("value", [NAN, float("inf"), 0.0, 1e300, -1.0])
-@pytest.mark.parametrize("frequency", [1, 2])
-def test_the_laws_hold_for_feddiverses_version(value: float, frequency: int) -> None:
-    def corrupt(word: str, values: np.ndarray) -> np.ndarray:
-        return np.where(np.arange(len(values)) % frequency == 0, value, values)
-
-    selector = hcs(variant="feddiverse_paper", agg="stratified")
-    world = World(corrupt=corrupt, available=changing_available, lost=lambda t, cohort: cohort[::2])
-    steps = play(selector, world, 8)
-    for step in steps:
-        picked = step.selection.clients
-        available = step.ctx.available
-        assert (
-            len(picked) == (len(available) if step.ctx.round == 0 else min(3, len(available))) == len(np.unique(picked))
-        )
-        assert np.isin(picked, available).all()
-    assert world.read == {"update"}
-    resumed = play(selector, world, 4, restore(steps[3].after), start=4)
-    assert cohorts(resumed) == cohorts(steps)[4:]
-
-
 @pytest.mark.parametrize("way", ["values", "shared_projection"])
 def test_the_signal_is_the_sketch_of_the_gradient(way: str) -> None:
     federation, network = federation_of(), network_of()
@@ -293,10 +223,3 @@ def test_all_clients_compress_with_the_same_random_numbers_in_every_round() -> N
     for round in (0, 2):
         (probe,) = selector.plan(blank(), context(round, 4, 10))
         assert probe.options["key"] == 0
-
-
-def test_without_a_sketch_there_is_no_norm() -> None:
-    """No client arrived in the first round of the variant whose sketches are updates."""
-    selection, _ = hcs(variant="feddiverse_paper").select(blank(), context(1, 4, 10), {})
-    assert np.isnan(selection.score_terms["norm"]).all()
-    assert len(selection.clients) == 4

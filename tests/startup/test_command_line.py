@@ -61,6 +61,15 @@ def test_unknown_arguments_are_passed_to_hydra() -> None:
     )
 
 
+@pytest.mark.parametrize("words", [["-p", "model"], ["--package", "model"], ["--package=model", "seed=1"]])
+def test_a_package_without_cfg_is_rejected(words: list[str]) -> None:
+    """Hydra ignores the flag, and trains."""
+    with pytest.raises(OptionError, match="--package has an effect only together with --cfg: leave it out"):
+        check_arguments(words, CONFIGS)
+    check_arguments(["--cfg=job", *words], CONFIGS)
+    check_arguments(["-c", "job", *words], CONFIGS)
+
+
 def test_a_flag_of_hydra_without_a_value() -> None:
     explanation = explain(
         ValueError("The --resolve flag can only be used in conjunction with --cfg or --help"), [], CONFIGS

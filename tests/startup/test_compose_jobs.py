@@ -18,7 +18,7 @@ from yaml_words import CONFIGS, list_options, load_yaml
 
 def by_hydra(*overrides: str) -> Composed:
     cfg = composed_by_hydra(overrides)
-    return compose_config(cfg, cfg.hydra.runtime.choices, overrides, CONFIGS)
+    return compose_config(cfg, cfg.hydra.runtime.choices, overrides)
 
 
 @pytest.mark.parametrize(

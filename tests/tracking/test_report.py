@@ -64,44 +64,16 @@ def test_the_report_is_the_first_run_with_its_files_and_verdict(logs: Logs, file
     assert rest == view.experiment_note(first.info.experiment_id)
 
 
-def test_a_repeated_report_is_rewritten_in_place(logs: Logs, files: list[Path]) -> None:
+def test_a_repeated_report_replaces_the_earlier_one(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a", "a")
-    id = publish(about("a", files), logs.place())
+    publish(about("a", files), logs.place())
     files[0].write_text("the second")
-    assert publish(about("a", files, says="nobody is ahead"), logs.place()) == id
+    id = publish(about("a", files, says="nobody is ahead"), logs.place())
     (run,) = reports(logs)
     assert run.data.tags["verdict"] == "nobody is ahead"
+    assert run.info.run_id == id
     assert Path(logs.client().download_artifacts(id, "report.html")).read_text() == "the second"
     assert [line.partition(": ")[2].partition(" (")[0] for line in note(logs)[:-1]] == ["nobody is ahead"]
-
-
-def test_after_newer_runs_the_report_is_created_again_as_the_first(logs: Logs, files: list[Path]) -> None:
-    """MLflow can't change when a run began."""
-    runs_of(logs, "a", "a")
-    old = publish(about("a", files), logs.place())
-    runs_of(logs, "a", start=2**42)  # in a hundred years
-    new = publish(about("a", files), logs.place())
-    assert [run.info.run_id for run in reports(logs)] == [new] != [old]
-
-
-@pytest.mark.parametrize(
-    ("later", "left"),
-    [
-        (["a, b", "a, b"], ["b"]),  # resumed
-        (["a, b", "a, b", "b"], ["b"]),  # extended
-        (["a, b", "a", "b"], ["a", "b"]),  # another one, with a run of the first
-        (["a", "a", "b"], ["a", "b"]),
-        (["ab", "a, b"], ["b"]),  # "ab" is no run of "a"
-    ],
-)
-def test_a_sweep_that_was_resumed_or_extended_keeps_one_report(
-    logs: Logs, files: list[Path], later: list[str], left: list[str]
-) -> None:
-    runs_of(logs, *later)
-    publish(about("a", files), logs.place())
-    publish(about("b", files), logs.place())
-    assert sorted(run.data.tags["report"] for run in reports(logs)) == left
-    assert len(note(logs)) == len(left) + 1
 
 
 def test_a_report_on_all_runs_keeps_those_on_sweeps(logs: Logs, files: list[Path]) -> None:

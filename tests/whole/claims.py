@@ -17,57 +17,10 @@ from scipy import stats
 
 from fedcohort.results.headroom import cross_fit
 from fedcohort.results.method_names import name_method
+from whole.claim_settings import DOCS_ROWS, METHODS_PER_ROW, NOT_PUBLISHED, SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 ALPHA, MIN_DIFFERENCE = 0.05, 0.5  # significance level; smallest difference that counts, in points
-NOT_PUBLISHED: tuple[str, ...] = (
-    "flash_whitened",
-    "flash_progress",
-    "flash_answered",
-    "flash_calibrated",
-    "low_ratio",
-)  # of no paper
-NOT_PUBLISHED += ("neural_bandit", "restless_bandit")  # stand-ins for papers' methods
-SETTINGS = (  # the table's rows: label, study and cell
-    ("identical clients", "regimes_digits", "none"),
-    ("label noise of 90 % in 40 % of the clients", "regimes_digits", "bimodal40"),
-    ("label noise of 90 % in 70 % of the clients", "regimes_digits", "bimodal70"),
-    ("one class per client, cohort of 5", "regimes_digits", "shards1"),
-    ("Dirichlet 0.05, cohort of 5", "cohorts_digits", "dirichlet05_cohort5"),
-    ("persistent stragglers, 10 virtual hours", "regimes_digits", "speeds"),
-    ("measured phones, 5 virtual minutes", "regimes_digits", "phones"),
-    ("Dirichlet 0.1, and label noise of 90 % in 40 % of the clients", "regimes_digits", "noise_classes"),
-    ("one class per client, cohort of 5, Fashion-MNIST", "regimes_fashion", "shards1"),
-    ("spurious correlation in 16 of 24 clients, coloured MNIST", "spurious_cmnist", "mostly"),
-)
-DOCS_ROWS = (  # the rows of the table in docs/where_selection_pays.md
-    ("homogeneous clients", "regimes_digits", "none"),
-    ("Beta label noise, mean 30 %, concentration 2", "regimes_digits", "beta30_wide"),
-    ("label noise of 90 % in 40 % of the clients", "regimes_digits", "bimodal40"),
-    ("label noise of 90 % in 70 % of the clients", "regimes_digits", "bimodal70"),
-    ("the same, other seeds, FLASH's variants only", "flash_repairs", "bimodal70"),
-    ("the same, Fashion-MNIST", "regimes_fashion", "bimodal70"),
-    ("one class per client, cohort of 10", "cohorts_digits", "shards1_cohort10"),
-    ("one class per client, cohort of 5", "cohorts_digits", "shards1_cohort5"),
-    ("the same, Fashion-MNIST", "regimes_fashion", "shards1"),
-    ("two classes per client, cohort of 5", "cohorts_digits", "shards2_cohort5"),
-    ("Dirichlet 0.05, cohort of 5", "cohorts_digits", "dirichlet05_cohort5"),
-    ("Dirichlet 0.1, cohort of 10", "cohorts_digits", "dirichlet1_cohort10"),
-    ("the same, Fashion-MNIST", "regimes_fashion", "dirichlet"),
-    ("persistent stragglers, 10 virtual hours", "regimes_digits", "speeds"),
-    ("the same, 60 virtual hours, Fashion-MNIST", "regimes_fashion", "speeds"),
-    ("measured phones, 5 virtual minutes", "regimes_digits", "phones"),
-    ("Dirichlet 0.1 and persistent stragglers", "regimes_digits", "classes_speeds"),
-    ("40 % noisy clients and Dirichlet 0.1", "regimes_digits", "noise_classes"),
-    ("the same, other seeds, FLASH's variants only", "flash_repairs", "noise_classes"),
-    ("40 % noisy clients and persistent stragglers", "regimes_digits", "noise_speeds"),
-    ("all three", "regimes_digits", "noise_classes_speeds"),
-    ("FLASH's setting", "regimes_digits", "flash_setting"),
-    ("spurious correlation in 8 of 24 clients", "spurious_cmnist", "thirds"),
-    ("in 16 of 24 clients", "spurious_cmnist", "mostly"),
-    ("in 20 of 24 clients", "spurious_cmnist", "nearly_all"),
-)
-METHODS_PER_ROW = 4  # methods that a row of the table in docs/where_selection_pays.md names
 Condition = tuple[str, str, str]  # study, cell, row
 Runs = Mapping[str, Mapping[int, float]]  # values of one setting, by method and seed
 

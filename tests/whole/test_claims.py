@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from cases import for_all
-from whole import claims
+from whole import claim_settings, claims
 from whole.claims import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -99,7 +99,7 @@ def list_computed_texts() -> list[str]:
     """Return the parts of README's section that contain computed numbers."""
     cohorts, regimes = OVER_SETTINGS["cohorts_digits"], OVER_SETTINGS["regimes_digits"]
     lines = [
-        *(claims.format_readme_row(*setting) for setting in claims.SETTINGS),
+        *(claims.format_readme_row(*setting) for setting in claim_settings.SETTINGS),
     ]
     lines += [f"all {TESTS} comparisons of methods with random selection in the {SETTINGS} settings of four studies"]
     lines += [
@@ -144,7 +144,7 @@ def test_the_readme_section_has_no_unchecked_number() -> None:
     assert re.findall(r"\S*\d\S*", remaining) == []
 
 
-@for_all("setting", claims.DOCS_ROWS)
+@for_all("setting", claim_settings.DOCS_ROWS)
 def test_each_row_of_the_docs_table_matches_its_study(setting: tuple[str, str, str]) -> None:
     assert claims.format_docs_row(*setting) in (ROOT / "docs" / "where_selection_pays.md").read_text().splitlines()
 
@@ -153,7 +153,7 @@ def test_the_docs_describe_the_loss_the_table_and_the_families_by_the_results() 
     def gain(method: str, setting: str) -> str:
         return claims.format_interval(claims.paired_differences("field_digits", setting, method).values())
 
-    published = max(len(claims.list_published_methods(*setting[1:])) for setting in claims.SETTINGS)
+    published = max(len(claims.list_published_methods(*setting[1:])) for setting in claim_settings.SETTINGS)
     for text in (
         describe_robust_loss(),
         describe_loss_on_cifar10(),

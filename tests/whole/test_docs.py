@@ -28,6 +28,23 @@ def test_documented_paths_commands_and_options_exist(path: Path) -> None:
     assert [pair for pair in unknown if not any(m in pair[1] for m in USER_NAMES)] == []
 
 
+def test_selected_tests_exist() -> None:
+    """Each word of `pytest FILES -k WORDS` is in the name of a test in the files, and each file has a selected test."""
+    commands = [
+        (command, re.findall(r"tests/[\w/.]+", command), re.findall(r"(?<= -k )\w+|(?<= -k )\"[^\"]+", command))
+        for path in DOCUMENTS
+        for command in re.findall(r"`pytest ([^`]+)`", path.read_text())
+    ]
+    assert len(commands) > 30
+    for command, files, selections in commands:
+        names = {file: re.findall(r"def (test_\w+)", (ROOT / file).read_text()) for file in files if selections}
+        words = [word for selection in selections for word in re.findall(r"\w+", selection) if word != "or"]
+        for word in words:
+            assert any(word in name for tests in names.values() for name in tests), f"{command}: {word}"
+        for file, tests in names.items():
+            assert any(word in name for name in tests for word in words), f"{command}: {file}"
+
+
 def _messages() -> str:
     """Return all strings of the code, with a separator in the place of values."""
     texts = []

@@ -13,8 +13,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +24,6 @@ from fedcohort.tracking import runs, server, view
 
 DEFAULTS = {"sweep": "last", "experiment": "fedcohort", "tracking_uri": "sqlite:///logs/mlflow.db", "port": "5000"}
 HOST = "127.0.0.1"
-START_S = 300.0  # seconds that MLflow's server may take to start
 
 
 def parse(arguments: Sequence[str]) -> dict[str, str]:
@@ -60,32 +57,6 @@ def find_page(where: server.Place, sweep: str) -> str:
     return view.page_of_runs(experiment.experiment_id, sweeps[-1] if sweep == "last" else sweep)
 
 
-def start_server(uri: str, port: int) -> "subprocess.Popen[bytes]":
-    """Start MLflow's server for the database at `uri`, and return it once it answers. Raises `OptionError`."""
-    with socket.socket() as probe:
-        if probe.connect_ex((HOST, port)) == 0:
-            raise ranges.range_error("port", "a free port (another program listens there)", port)
-    arguments = ["server", "--backend-store-uri", uri, "--host", HOST, "--port", str(port), "--workers", "1"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mlflow", *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},  # a dozen processes for language models
-        start_new_session=True,  # so that `stop` ends the server's own processes, too
-    )
-    sys.stderr.write("starting MLflow's server, which can take half a minute\n")
-    end = time.monotonic() + START_S
-    try:
-        while process.poll() is None and time.monotonic() < end:
-            with suppress(OSError), urllib.request.urlopen(f"http://{HOST}:{port}/health", timeout=1):
-                return process
-            time.sleep(0.2)
-        raise TrackingError(f"MLflow's server did not start; see why with: mlflow {' '.join(arguments)}")
-    except BaseException:  # also where a signal ends the command meanwhile: the server would keep the port
-        stop_server(process)
-        raise
-
-
 def stop_server(process: "subprocess.Popen[bytes]") -> None:
     """End the server with the processes that it has started."""
     with suppress(ProcessLookupError):
@@ -101,9 +72,20 @@ def main(arguments: Sequence[str]) -> int:
     if where.uri.startswith("http"):
         sys.stdout.write(f"{where.uri.rstrip('/')}/{page}\n")
         return 0
-    process = start_server(where.uri, int(options["port"]))
+    with socket.socket() as probe:
+        if probe.connect_ex((HOST, int(options["port"]))) == 0:
+            raise ranges.range_error("port", "a free port (another program listens there)", options["port"])
+    words = ["server", "--backend-store-uri", where.uri, "--host", HOST, "--port", options["port"], "--workers", "1"]
+    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # a dozen processes for language models
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mlflow", *words],
+        stdout=subprocess.DEVNULL,  # a line for each request; errors go to stderr
+        env=environment,
+        start_new_session=True,  # so that `stop_server` ends the server's own processes, too
+    )
     try:
-        sys.stdout.write(f"http://{HOST}:{options['port']}/{page}\nCtrl-C ends the server\n")
+        sys.stdout.write(f"http://{HOST}:{options['port']}/{page}\n")
+        sys.stdout.write("The page opens when MLflow's server has started, within half a minute. Ctrl-C ends it.\n")
         sys.stdout.flush()
         return process.wait()
     except KeyboardInterrupt:

@@ -32,7 +32,7 @@ def start(cfg: DictConfig) -> float | None:
     end_when_parent_ends()
 
     def composition() -> compose.Composed:
-        return compose.compose_config(cfg, hydra.runtime.choices, overrides, compose.find_configs(hydra))
+        return compose.compose_config(cfg, hydra.runtime.choices, overrides)
 
     with handle_job_signals():
         if hydra.mode == RunMode.MULTIRUN:

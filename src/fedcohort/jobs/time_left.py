@@ -9,17 +9,12 @@ T = TypeVar("T")
 
 
 class TimeLeft(Generic[T]):
-    """Estimates of the wall seconds of runs: the median of the most similar group with runs that are done.
-
-    Earlier runs may be of a faster or a busier machine. The estimates are therefore multiplied by the ratio of the
-    actual to the estimated time of the runs of the present command.
-    """
+    """Estimates of the wall seconds of runs: the median of the most similar group with runs that are done."""
 
     def __init__(self, groups_of: Callable[[T], Sequence[Hashable]]) -> None:
         """groups_of: returns the groups of a run, the most similar runs first."""
         self._groups_of = groups_of
         self._seconds: defaultdict[Hashable, list[float]] = defaultdict(list)
-        self._expected = self._taken = 0.0
 
     @property
     def is_known(self) -> bool:
@@ -27,24 +22,13 @@ class TimeLeft(Generic[T]):
         return bool(self._seconds)
 
     def add(self, run: T, seconds: float) -> None:
-        """Add the wall time of a run that an earlier command did."""
+        """Add the wall time of a run that is done."""
         for group in self._groups_of(run):
             self._seconds[group].append(seconds)
 
-    def learn(self, run: T, seconds: float) -> None:
-        """Add the wall time of a run that the present command has done."""
-        if self._groups_of(run)[-2] in self._seconds:
-            self._expected += self._expect(run)
-            self._taken += seconds
-        self.add(run, seconds / self._pace)
-
     def seconds(self, runs: Iterable[T]) -> float:
         """Return the estimated wall time of `runs`, one after the other; 0 if nothing is known."""
-        return self._pace * sum(self._expect(run) for run in runs)
-
-    @property
-    def _pace(self) -> float:
-        return self._taken / self._expected if self._taken and self._expected else 1.0
+        return sum(self._expect(run) for run in runs)
 
     def _expect(self, run: T) -> float:
         for group in self._groups_of(run):

@@ -27,8 +27,7 @@ class RunInfo:
         class_counts: number of training and validation samples by client and true class, int64 [K, n_classes]; [K, 1]
             if samples have no class.
         noise_rate: label-noise rate of each client, [K].
-        changed: choices and options that differ from the defaults in configs/, in the form that is typed; {} if they
-            were not compared.
+        changed: choices and options that were typed, with their values.
         feature_noise: strength of the noise in each client's inputs, [K]; None without such noise.
         expected_s: expected virtual seconds of a full local job, [K].
         client_names: names of the clients in the data, text [K]; None if they have no names.

@@ -20,16 +20,12 @@ def describe_choices(info: RunInfo) -> str:
     return "  ".join(f"{group}={info.choices[group]}" for group in groups)
 
 
-def describe_changed(info: RunInfo) -> str:
-    """Return the other options that differ from the defaults; "" without any."""
-    return "  ".join(f"{name}={value}" for name, value in info.changed.items() if name not in (*MAIN_GROUPS, *OWN_ROWS))
-
-
 def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
     """Return (label, value) of each fact, in the order of the start-up table."""
     low, median, high = population.min_median_max(info.n_train)
     fewest_classes, median_classes, largest = population.min_median_max(population.count_classes(info.class_counts))
     n_classes = info.class_counts.shape[1]
+    typed = [f"{name}={value}" for name, value in info.changed.items() if name not in (*MAIN_GROUPS, *OWN_ROWS)]
     classes = (
         f"{fewest_classes:.0f} / {median_classes:.0f} / {largest:.0f} of {n_classes} per client"
         if n_classes > 1
@@ -40,7 +36,7 @@ def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
     from_round = f", from round {info.start}" if info.start else ""
     lines = [
         ("run", describe_choices(info)),
-        *([("changed", f"{changed}  (the rest as in configs/)")] if (changed := describe_changed(info)) else []),
+        *([("changed", f"{'  '.join(typed)}  (the rest as in configs/)")] if typed else []),
         ("seed", f"{info.seed}  (config {info.config_hash}, commit {info.commit[:10]}{'+' if info.dirty else ''})"),
         ("rounds", f"{info.rounds}{from_round}"),
         *([("until", until)] if (until := info.budget.describe_ends()) else []),

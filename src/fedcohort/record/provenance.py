@@ -45,7 +45,8 @@ def current_commit() -> tuple[str, bool]:
 
 
 def _git(*words: str) -> str:
-    command = ["git", "-C", str(PACKAGE), *words]
+    # Without optional locks: git status would lock the index, and a commit of the user's at that moment would fail.
+    command = ["git", "--no-optional-locks", "-C", str(PACKAGE), *words]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
 

@@ -48,17 +48,6 @@ class ScoredRound:
         value = np.where(np.isnan(self.key), -np.inf, self.key)
         return np.lexsort((np.arange(len(value)), ~self.selected, np.isnan(self.key), -value))
 
-    @property
-    def stacked(self) -> bool:
-        """Whether each score is the sum of its components."""
-        if len(self.parts) < 2:
-            return False
-        with np.errstate(invalid="ignore"):  # infinities of opposite sign
-            total = np.sum(list(self.parts.values()), axis=0)
-        finite = np.isfinite(self.score)
-        size = np.abs(self.score[finite]).max(initial=0.0)
-        return bool(finite.any() and np.allclose(total[finite], self.score[finite], rtol=1e-6, atol=1e-9 * size))
-
 
 def list_scored_rounds(history: History) -> list[int]:
     """Return the rounds in which a client was selected and a client had a score or a selection probability."""

@@ -1,7 +1,8 @@
 """Published names of methods, and the groups in which figures show them.
 
-The name of a method is in its own file: the beginning of the docstring, as "Fed-CBS" of `selector/fedcbs.py`. `NAMES`
-has the names of options without a file, and of methods that studies define. A user's method has the name of its option.
+The name of a method is in its own file: the beginning of the docstring, as "Fed-CBS" of `selector/fedcbs.py`. The file
+`method_names.yaml` has the names of options without a file, and of methods that studies define. A user's method has
+the name of its option.
 """
 
 import ast
@@ -10,40 +11,14 @@ import re
 from functools import cache
 from pathlib import Path
 
+import yaml
+
 GROUPS = ("published", "ours", "tuned", "stand-ins", "oracles", "for reference")  # in the order of figures
 PUBLISHED, OURS, TUNED, STAND_INS, ORACLES, REFERENCES = GROUPS
 FOLDERS = ("selector", "agg")  # config groups whose options are methods
-NAMES = {  # option, or method of a study: name and group
-    "avg_1t": ("FedAvg+1T", PUBLISHED),
-    "ccr": ("FedAvg, CCR weights", OURS),
-    "fedavgm": ("FedAvgM", PUBLISHED),
-    "fedbalancer": ("FedBalancer", PUBLISHED),
-    "fedbalancer_random": ("FedBalancer, random", OURS),
-    "fedbio": ("FedBiO", PUBLISHED),
-    "fedprox": ("FedProx", PUBLISHED),
-    "fedsgd": ("FedSGD", PUBLISHED),
-    "fedss": ("SampleSelection", PUBLISHED),
-    "feel": ("FEEL", PUBLISHED),
-    "flash_literal": ("FLASH, as printed", PUBLISHED),
-    "flash_robust": ("FLASH, robust loss", PUBLISHED),
-    "full": ("Full participation", REFERENCES),
-    "multi_krum": ("Multi-Krum", PUBLISHED),
-    "neural_bandit": ("NeuralUCB", STAND_INS),
-    "oracle_cleanest": ("Cleanest oracle", ORACLES),
-    "oracle_fastest": ("Fastest oracle", ORACLES),
-    "powd_mean": ("pow-d, plain mean", PUBLISHED),
-    "prox_1t": ("FedProx+1T", PUBLISHED),
-    "propfair": ("PropFair", PUBLISHED),
-    "qffl": ("q-FFL", PUBLISHED),
-    "random": ("random", PUBLISHED),
-    "random_mean": ("random, plain mean", REFERENCES),
-    "random_proportional": ("random, by size", REFERENCES),
-    "random_robust": ("random, robust loss", REFERENCES),
-    "restless_bandit": ("Markov bandit", STAND_INS),
-    "round_robin": ("Round robin", REFERENCES),
-    "spc": ("FedAvg+SPC", PUBLISHED),
-    "wfa": ("FedAvg+WFA", PUBLISHED),
-    "worst": ("Worst case", REFERENCES),
+NAMES: dict[str, tuple[str, str]] = {  # option, or method of a study: name and group
+    method: (name, group)
+    for method, (name, group) in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text()).items()
 }
 
 

@@ -97,7 +97,10 @@ class ServerStep:
             collected = fill_unsent(collected, mask_by_client, self.server.layout)
         derived_signals = derive_signals(self.components, self.lab, collected, finished.selection.plain)
         collected = replace(collected, derived_signals=derived_signals)
+        passes_before = self.lab.server_passes
         advice, state = self._observe(finished, collected, state)
+        charge = Charge(server_flops=self.flops * (self.lab.server_passes - passes_before))
+        state = replace(state, spent=state.spent + charge)
         weighed_updates = apply_advice(collected, advice)
         if weighed_updates.mean is not None:
             weighed_updates, state = self._apply_step(finished, weighed_updates, state)

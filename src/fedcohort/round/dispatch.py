@@ -8,7 +8,7 @@ from jaxtyping import Bool
 
 from fedcohort.data.federation import Federation
 from fedcohort.deadline.base import PaceContext
-from fedcohort.device.base import Timing
+from fedcohort.device.base import Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.round.backoff import withhold
 from fedcohort.round.clock import Clock
@@ -21,7 +21,7 @@ from fedcohort.round.rates import JobRates
 from fedcohort.round.sampling import SampleSelection
 from fedcohort.round.settings import Settings
 from fedcohort.round.uniform import draw_uniform
-from fedcohort.round.workload import assign_work, list_answered, verify_selection
+from fedcohort.round.workload import assign_work, find_trained, list_answered, verify_selection
 from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
 
 NO_IDS: Ids = np.empty(0, np.int64)
@@ -262,17 +262,20 @@ class Dispatcher:
         measuring_ids = self.samples.find_clients_without_losses(state.samples, clients)
         forward_passes = cost_model.count_forward_passes(clients, rates, queried.answered_probes)
         forward_passes = forward_passes + np.where(np.isin(clients, measuring_ids), n_train[clients], 0)
-        work = cost_model.job_workload(n_train[clients], forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
-        expected = components.device.expect(clients, work, draws.once())
+        has_trained = find_trained(clients, queried.answered_probes)
+
+        def job_work(n_used: Ids) -> Workload:
+            work = cost_model.job_workload(n_used, forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
+            return replace(work, unit_load=np.where(has_trained, 0.0, work.unit_load))
+
+        expected = components.device.expect(clients, job_work(n_train[clients]), draws.once())
         context = PaceContext(draws.round, clients, cost_model.units, self._expect_all(rates), expected)
         announced_s = components.deadline.announce(state.deadline, context)
         jobs = replace(jobs, expected=expected, announced_s=np.full(len(jobs), announced_s))
         with self.queries.stopwatch.stage("probe"):
             first_losses = self.samples.measure_losses(measuring_ids)
         jobs = self.samples.choose_samples(state.samples, jobs, first_losses, draws)
-        n_used = cost_model.count_used(clients, jobs.rows)
-        work = cost_model.job_workload(n_used, forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
-        timing = components.device.sample(clients, work, draws)
+        timing = components.device.sample(clients, job_work(cost_model.count_used(clients, jobs.rows)), draws)
         duration_s = self.clock.wall_time(jobs.start_s)(clients, timing.finish_s(jobs.assigned))
         return replace(jobs, timing=timing, duration_s=duration_s), announced_s, first_losses
 

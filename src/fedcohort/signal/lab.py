@@ -10,7 +10,13 @@ if TYPE_CHECKING:
 
 
 class Lab(Protocol):
-    """The global model w_t with the clients' data, for the computation of signals."""
+    """The global model w_t with the clients' data, for the computation of signals.
+
+    Attributes:
+        server_passes: forward passes of `server_loss_after` so far, in samples.
+    """
+
+    server_passes: int
 
     def mean_over_samples(self, split: str, clients: Ids, per_sample: "Callable[[Tensor, Tensor], Tensor]") -> Values:
         """Return the mean of a function over the samples of each client, [len(clients)]; NaN for a client without any.

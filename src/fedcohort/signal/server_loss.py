@@ -1,7 +1,8 @@
-"""server_loss: loss of w_t moved by a weighted sum of the arrived updates, on the server's validation set (FedPNS).
+"""server_loss: loss of w_t moved by a weighted sum of the arrived updates, on the server's validation set.
 
 The value of this signal is a function: it takes a weight for each arrived client, [arrived], which need not sum to 1,
-and returns the mean cross-entropy on the server's validation set, in nats.
+and returns the mean cross-entropy on the server's validation set, in nats. The run charges the forward passes of each
+call to the server (`comp/server_flops`). FedPNS and GreedyFed read it.
 """
 
 from collections.abc import Callable
@@ -18,10 +19,7 @@ if TYPE_CHECKING:
 
 
 def make_server_loss(lab: Lab, updates: "Tensor") -> Callable[[Values], float]:
-    """Return a function from weights [arrived] to the server's loss of w_t + the weighted sum of the updates, in nats.
-
-    Forward passes on the server's own data are not charged.
-    """
+    """Return a function from weights [arrived] to the server's loss of w_t + the weighted updates, in nats."""
     return lambda weights: lab.server_loss_after(updates.new_tensor(np.asarray(weights)) @ updates)
 
 

@@ -95,6 +95,9 @@ def check_arguments(arguments: Sequence[str], configs: Path) -> None:
     """
     check_hydra_options(arguments)
     _check_form(arguments, configs)
+    flags = {argument.partition("=")[0] for argument in arguments}
+    if {"-p", "--package"} & flags and not {"-c", "--cfg"} & flags:
+        raise OptionError("--package has an effect only together with --cfg: leave it out")
     for argument in arguments:
         name, equals, value = argument.partition("=")
         name = name.lstrip("+~")

@@ -32,13 +32,11 @@ class Composed:
         choices: the choice in each group; that of a component inside another one by its path (`objective.base`). The
             key `heterogeneity` is missing where other options change what the preset sets.
         overrides: as typed.
-        configs: the folder of the groups; None if it is not known.
     """
 
     config: Mapping[str, Any]
     choices: Mapping[str, str]
     overrides: tuple[str, ...]
-    configs: Path | None = None
 
     def option(self, group: str) -> str:
         """Return the choice in a group as it is typed: `selector=flash`."""
@@ -58,13 +56,7 @@ def compose_run(overrides: Sequence[str], configs: Path, *extra: str) -> Compose
         HydraException: for an invalid override; `hydra_errors` explains it.
     """
     cfg = compose_with_hydra([*overrides, *extra], configs, with_hydra=True)
-    return compose_config(cfg, cfg.hydra.runtime.choices, tuple(overrides), configs)
-
-
-def compose_group(group: str, overrides: Sequence[str], configs: Path) -> dict[str, Any]:
-    """Return the options of one group, including `_target_`, as Hydra composes them from the overrides."""
-    options: Any = OmegaConf.to_container(compose_with_hydra(overrides, configs)[group], resolve=True)
-    return dict(options)
+    return compose_config(cfg, cfg.hydra.runtime.choices, tuple(overrides))
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -86,16 +78,13 @@ def find_configs(hydra: HydraConf | DictConfig) -> Path:
     return folder
 
 
-def compose_config(
-    cfg: DictConfig, choices: Mapping[str, str | None], overrides: tuple[str, ...], configs: Path | None = None
-) -> Composed:
+def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tuple[str, ...]) -> Composed:
     """Return Hydra's config as plain data.
 
     Args:
         cfg: the config that Hydra has composed.
         choices: `hydra.runtime.choices`.
         overrides: as typed.
-        configs: the folder of the groups.
 
     Raises:
         OptionError: for a value that is missing or can't be resolved, and for an option of a preset.
@@ -119,7 +108,7 @@ def compose_config(
     if typed := next((override for override in overrides if override.startswith(f"{PRESET}.")), None):
         raise OptionError(f"{typed}: a preset has no options, type {typed.removeprefix(f'{PRESET}.')}")
     _remove_preset(config, chosen)
-    return Composed(config, chosen, overrides, configs)
+    return Composed(config, chosen, overrides)
 
 
 def _resolve(value: object) -> object:

@@ -43,7 +43,7 @@ class JobComposer:
 
     def compose(self, overrides: tuple[str, ...]) -> compose.Composed:
         """Return the composed config of some overrides. Raises `OptionError`, and Hydra's errors."""
-        return compose.compose_config(*self.draft(overrides), overrides, self._configs)
+        return compose.compose_config(*self.draft(overrides), overrides)
 
     def draft(self, overrides: tuple[str, ...]) -> Draft:
         """Return an unresolved config, which the caller may change, and the choice of each group.
@@ -149,7 +149,7 @@ def compose_job(overrides: tuple[str, ...], configs: Path, hydra: tuple[str, ...
         return _composer(configs, hydra).compose(overrides)
     cfg, choices = _draft(tuple(common), configs, hydra)
     OmegaConf.update(cfg, "seed", int(last.partition("=")[2]))
-    return compose.compose_config(cfg, choices, overrides, configs)
+    return compose.compose_config(cfg, choices, overrides)
 
 
 @lru_cache(maxsize=1000)

@@ -19,7 +19,6 @@ from fedcohort.startup import build, load
 from fedcohort.startup.check import make_components, make_light_components
 from fedcohort.startup.compose import Composed
 from fedcohort.startup.observers import RunObservers, make_observers
-from fedcohort.startup.run_info import describe_nearest_run
 from fedcohort.tracking import sweep_tags
 
 log = logging.getLogger("fedcohort")
@@ -84,8 +83,7 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
             _reuse(home.path, budget, run_observers, job)
             return home.path
         if config["resume"] and home.is_new and job is None:  # in a resumed sweep, most jobs have no run yet
-            nearest = describe_nearest_run(home.path.parent, home.path, config)
-            log.info("nothing to resume for this config and seed; starting a new run%s", nearest and f" ({nearest})")
+            log.info("nothing to resume for this config and seed; starting a new run")
         if job:
             job.note("running", home.path)
         fit(composition, loop, network, run_observers, tasks, sweep, home)

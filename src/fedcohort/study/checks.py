@@ -74,17 +74,6 @@ def read_target(option: str, value: object, metric: str, at_baseline: Target) ->
     return replace(at_baseline, value=float(value))
 
 
-def check_renamed(options: Mapping[str, Any]) -> None:
-    """Reject options of earlier versions, with what replaces them."""
-    if "late" in options:
-        raise OptionError(
-            "late no longer exists: the result of a run is the mean of its evaluations in the last sixth of its "
-            "rounds, three or more. Leave late out, or set result: last"
-        )
-    if options.get("crossing") == "mean":
-        raise OptionError("crossing: mean is crossing: window now, as of fedcohort compare")
-
-
 def read_seeds(option: str, value: object) -> tuple[int, ...]:
     """Return a list of one or more distinct seeds."""
     ranges.integers(option, value, "[0, inf)")

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from fedcohort.startup.run_info import YAML_LOADER
-
+YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where libyaml is installed
 PRIMARY = "train"
 NAME = re.compile(r"\w+")  # a file with another name, such as `my-method.yaml`, counts for all runs
 PACKAGE = re.compile(r"^#\s*@package.*", re.MULTILINE)  # the only comment that Hydra reads

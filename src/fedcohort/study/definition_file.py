@@ -76,7 +76,6 @@ def load(folder: Path) -> Study:
 
 
 def _read(folder: Path, options: Mapping[str, Any]) -> Study:
-    checks.check_renamed(options)
     checks.check_option_names("", options, (*REQUIRED, *DEFAULTS), REQUIRED)
     node = {**DEFAULTS, **options}
     for key in ("title", "question", "metric"):

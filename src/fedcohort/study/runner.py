@@ -77,7 +77,7 @@ class StudyRunner:
                 row = self._store(condition, seed, outcome)
                 del to_do[condition.key(seed)]
                 if row["status"] == DONE and outcome.run_as is None:
-                    time_left.learn((condition.setting, condition.method), row["wall_s"])
+                    time_left.add((condition.setting, condition.method), row["wall_s"])
                 seconds = time_left.seconds([key[:2] for key in to_do]) / self.launch.n_jobs
                 time_text = f", {units.rough_seconds(seconds)} left" if seconds else ""
                 self.print_line(f"[{number}/{n_to_do}] {_describe(row, outcome.run_as)}{time_text}")

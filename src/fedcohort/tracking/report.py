@@ -46,27 +46,26 @@ class Report:
 
 
 def publish(report: Report, where: Place) -> str:
-    """Create or rewrite the report's run and the sweep's view, and return the run's id.
+    """Create the report's run instead of an earlier one, and the sweep's view, and return the run's id.
 
     Raises the exceptions of `server.expected_errors`.
     """
-    # a second attempt finds the report of the first one
+    # a second attempt replaces the report of the first one
     return retry_after_conflicts(lambda: _publish(connect(where), report, where))
 
 
 def _publish(client: "MlflowClient", report: Report, where: Place) -> str:
     experiment = server.experiment_id(client, where)
     runs = _list_runs_of_sweep(client, experiment, report.sweep or "")
-    reports = _list_reports(client, experiment)
-    earlier = [run for run in reports if _is_rewritten(client, experiment, run, report, runs)]
-    id = _find_newest(client, experiment, earlier) or _create(client, experiment, report)
+    earlier = [run for run in _list_reports(client, experiment) if run.data.tags[REPORT] == report.about]
+    run = client.create_run(experiment, int(time.time() * 1000), {REPORT: report.about}, run_name=report.name)
+    id = str(run.info.run_id)
     for path in report.files:
         client.log_artifact(id, str(path))
     swept = _list_swept([run.data.params for run in runs])
     _describe(client, experiment, id, report, swept)
     for run in earlier:
-        if run.info.run_id != id:
-            client.delete_run(run.info.run_id)
+        client.delete_run(run.info.run_id)
     if report.sweep is not None and runs:
         view.save_sweep(client, experiment, report.sweep, list(swept))
     view.show_reports(client, experiment, _list_reports(client, experiment))
@@ -76,15 +75,6 @@ def _publish(client: "MlflowClient", report: Report, where: Place) -> str:
 def _list_reports(client: "MlflowClient", experiment: str) -> "list[Run]":
     """Return the runs that are reports, the newest first."""
     return list(server.search_runs(client, experiment, f"tags.`{REPORT}` LIKE '%'"))
-
-
-def _is_rewritten(client: "MlflowClient", experiment: str, run: "Run", report: Report, runs: "Sequence[Run]") -> bool:
-    """Return whether an earlier report has the same subject, or is of a sweep whose runs are all among `runs`."""
-    about = run.data.tags[REPORT]
-    if about == report.about:
-        return True
-    earlier = {run.info.run_id for run in _list_runs_of_sweep(client, experiment, about)} if report.sweep else set()
-    return bool(earlier) and earlier <= {run.info.run_id for run in runs}
 
 
 def _list_runs_of_sweep(client: "MlflowClient", experiment: str, sweep: str) -> "list[Run]":
@@ -107,18 +97,6 @@ def _list_swept(params: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
     return {name: values[name] for name in swept if "." not in name or name.split(".")[0] not in swept}
 
 
-def _find_newest(client: "MlflowClient", experiment: str, earlier: "Sequence[Run]") -> str | None:
-    """Return the earlier report that is the newest run of the experiment; None if another run is newer."""
-    newest = client.search_runs([experiment], max_results=1)
-    ids = {run.info.run_id for run in newest} & {run.info.run_id for run in earlier}
-    return str(ids.pop()) if ids else None
-
-
-def _create(client: "MlflowClient", experiment: str, report: Report) -> str:
-    now = int(time.time() * 1000)
-    return str(client.create_run(experiment, now, {REPORT: report.about}, run_name=report.name).info.run_id)
-
-
 def _describe(
     client: "MlflowClient", experiment: str, id: str, report: Report, swept: Mapping[str, Sequence[str]]
 ) -> None:
@@ -136,5 +114,4 @@ def _describe(
     }
     for key, value in tags.items():
         client.set_tag(id, key, value[:LONGEST_TAG])
-    client.update_run(id, name=report.name)
     client.set_terminated(id, "FINISHED")

@@ -144,10 +144,15 @@ def read_curves(client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[s
 
     costs = [name for axis in AXES for name in COSTS[axis]]
     names = [*dict.fromkeys([*metrics, *costs])]
-    readings = server.retry_after_conflicts(lambda: compat.read_histories(client, [run.id for run in runs], names))
-    if readings is None:
-        readings = _request(client, runs, names)
-    rows = pd.DataFrame(readings, columns=["run", "name", "round", "value"])
+    keys = [(run.id, name) for run in runs for name in names if name in run.metrics]
+
+    def read(key: tuple[str, str]) -> list[tuple[str, str, int, int, float]]:
+        history = server.retry_after_conflicts(lambda: client.get_metric_history(*key))
+        return [(*key, metric.step, metric.timestamp, compat.read_value(metric.value)) for metric in history]
+
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        readings = [reading for history in pool.map(read, keys) for reading in history]
+    rows = pd.DataFrame(readings, columns=["run", "name", "round", "time", "value"]).sort_values("time", kind="stable")
     rows["value"] = rows["value"].fillna(math.inf)
     wide = rows.drop_duplicates(["run", "name", "round"], keep="last").pivot(
         index=["run", "round"], columns="name", values="value"
@@ -156,18 +161,6 @@ def read_curves(client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[s
     measured = wide[list(metrics)].notna().any(axis=1)
     spent = {axis: sum(wide[name] for name in COSTS[axis]) for axis in AXES}
     return wide[list(metrics)].assign(**spent)[measured].reset_index()[["run", "round", *AXES, *metrics]]
-
-
-def _request(client: "MlflowClient", runs: Sequence[Run], names: Sequence[str]) -> list[compat.Reading]:
-    """Request the histories from a server, a few at a time."""
-
-    def history(run: Run, name: str) -> list[compat.Reading]:
-        values = server.retry_after_conflicts(lambda: client.get_metric_history(run.id, name))
-        return [(run.id, name, metric.step, compat.read_value(metric.value)) for metric in values]
-
-    pairs = [(run, name) for run in runs for name in names if name in run.metrics]
-    with ThreadPoolExecutor(REQUESTS) as pool:
-        return [reading for readings in pool.map(lambda pair: history(*pair), pairs) for reading in readings]
 
 
 def read_folders(folders: Iterable[Path]) -> list[Run]:

@@ -105,6 +105,9 @@ class SignalMeasurer:
         worker: a model whose weights may be overwritten before the round's training.
         federation: data of the run.
         train: function from round and client to the update that the client would send.
+
+    Attributes:
+        server_passes: forward passes of models after an update over the server's validation data, in samples.
     """
 
     def __init__(
@@ -112,6 +115,7 @@ class SignalMeasurer:
     ) -> None:
         self.server, self.worker, self.federation, self.train = server, worker, federation, train
         self.targets = federation.targets
+        self.server_passes = 0
 
     def mean_over_samples(self, split: str, clients: Ids, per_sample: SampleFunction) -> Values:
         shard = self.federation.train if split == "train" else self.federation.val
@@ -165,6 +169,7 @@ class SignalMeasurer:
     def server_loss_after(self, update: Tensor) -> float:
         network, data = self._network_after(update), self.federation.server_val
         network.eval()
+        self.server_passes += len(data.y)
         return float(self.targets.loss(network(data.x), data.y))
 
     @torch.no_grad()

@@ -1,9 +1,19 @@
-"""The map of who did what when, where there is no room for each client and round."""
+"""The map of what each client did in each round, also where there is no room for every client and round."""
+
+import dataclasses
+from pathlib import Path
 
 import numpy as np
+import pytest
+from matplotlib.figure import Figure
 
+from fedcohort.record.history import read
+from fedcohort.record.journal import Journal
 from fedcohort.report.figure import selection
 from fedcohort.report.scored_round import ARRIVED, AWAY, IDLE, TOO_LATE
+from known import known
+from record.made_up import info, report
+from report.test_run_figures import drawn, ran, words  # noqa: F401
 
 
 def test_a_coarse_map_keeps_the_rare() -> None:
@@ -15,3 +25,45 @@ def test_a_coarse_map_keeps_the_rare() -> None:
     halves = np.array([0, 2])
     assert selection.coarse(outcome, halves, halves).tolist() == [[arrived, too_late], [away, idle]]
     assert selection.coarse(outcome, np.arange(4), np.arange(4)).tolist() == outcome.tolist()
+
+
+def test_the_selection_map_shows_the_fate_of_each_client_and_round(tmp_path: Path) -> None:
+    facts = ran(tmp_path / "run")
+    outcome = selection.outcomes(read(facts.folder), np.arange(12))
+    assert outcome.shape == (12, 6)
+    for step in range(1, 7):
+        round_report = report(step)
+        late_clients = set(round_report.cohort.tolist()) - set(round_report.arrived.tolist())
+        assert np.flatnonzero(outcome[:, step - 1] == ARRIVED).tolist() == round_report.arrived.tolist()
+        assert set(np.flatnonzero(outcome[:, step - 1] == TOO_LATE).tolist()) == late_clients
+        away = np.flatnonzero(~round_report.clients["available"])
+        assert np.flatnonzero(outcome[:, step - 1] == AWAY).tolist() == away.tolist()
+
+
+def test_a_large_population_has_rows_of_those_ever_selected(
+    tmp_path: Path,
+    drawn: dict[str, Figure],  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    facts = ran(tmp_path / "run", clients=40)
+    history = read(facts.folder)
+    ever = selection.ever_selected(history)
+    assert ever.tolist() == sorted({k for step in range(1, 7) for k in report(step, clients=40).cohort.tolist()})
+    assert 0 < len(ever) < 40
+    all_fates = selection.outcomes(history, np.arange(40))
+    np.testing.assert_array_equal(selection.outcomes(history, ever), all_fates[ever])
+    monkeypatch.setattr(selection, "CELLS", 40 * 6 - 1)
+    drawn["selection.png"] = known(selection.draw(facts, history))
+    assert f"client, of the {len(ever)} ever selected" in words(drawn["selection.png"])
+
+
+def test_the_title_has_the_cohort_sizes(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
+    writer, facts = Journal(), info(tmp_path / "run", clients=60)
+    writer.start(facts)
+    all_clients = np.ones(60, dtype=bool)
+    for step in range(1, 4):
+        made = report(step, clients=60)
+        flags = dict.fromkeys(("available", "selected", "arrived"), all_clients) if step == 1 else {}
+        writer.observe(dataclasses.replace(made, clients={**made.clients, **flags}))
+    drawn["selection.png"] = known(selection.draw(facts, read(facts.folder)))
+    assert "Selection: clients by round, 4 to 60 per round" in words(drawn["selection.png"])

@@ -30,15 +30,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PANELS = 5  # components that are drawn next to a score that is not their sum
+PANELS = 5  # components that are drawn next to a score
 LOOKS = {  # outcome -> (colour, marker, label)
     ARRIVED: (style.BLUE, "o", "selected, arrived"),
     TOO_LATE: (style.VERMILLION, "X", "selected, too late or lost"),
     IDLE: ("#ABABAB", ".", "available, not selected"),
     AWAY: ("#D9D9D9", "$\u25cb$", "unavailable"),
 }
-STACK = (style.GREEN, style.ORANGE, style.PURPLE, style.SKY, style.GREY, "#F0E442")
-Layers = Sequence[tuple[Values, str | None]]  # bars and their colour, None for the colour of the client's outcome
 
 
 def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | None":
@@ -61,8 +59,8 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
     figure = style.new_run_figure(info, _title(round), width, height + 1.2)
     widths = [3.0] + [1.4] * (len(panels) - 1)
     grid = figure.subplots(1, len(panels), sharey=True, squeeze=False, width_ratios=widths)[0]
-    for i, (axes, (label, layers)) in enumerate(zip(grid, panels, strict=True)):
-        _draw_bars(axes, round, rows, layers)
+    for i, (axes, (label, values)) in enumerate(zip(grid, panels, strict=True)):
+        _draw_bars(axes, round, rows, values[rows])
         axes.set_xlabel(style.wrap(label, width / len(panels) - 0.2))
         axes.locator_params(axis="x", nbins=3 if i else 5)
     _name_rows(grid[0], info, round, rows)
@@ -76,41 +74,25 @@ def _title(round: ScoredRound) -> str:
     return f"Round {round.step}: {selected:,} of {available:,} available clients selected, {arrived:,} arrived"
 
 
-def _list_panels(round: ScoredRound) -> list[tuple[str, Layers]]:
-    """Return label and layers of each panel."""
-    panels: list[tuple[str, Layers]]
-    if round.stacked:
-        colours = [STACK[i % len(STACK)] for i in range(len(round.parts))]
-        panels = [("score (|), the sum of its components", list(zip(round.parts.values(), colours, strict=True)))]
-    else:
-        panels = [] if np.isnan(round.score).all() else [("score", [(round.score, None)])]
-        panels += [(label_of(name), [(values, None)]) for name, values in list(round.parts.items())[:PANELS]]
-        if (hidden := len(round.parts) - PANELS) > 0:
-            label, layers = panels[-1]
-            panels[-1] = (f"{label}\n({hidden} more are not shown)", layers)
+def _list_panels(round: ScoredRound) -> list[tuple[str, Values]]:
+    """Return the label of each panel, and its values by client."""
+    panels = [] if np.isnan(round.score).all() else [("score", round.score)]
+    panels += [(label_of(name), values) for name, values in list(round.parts.items())[:PANELS]]
+    if (hidden := len(round.parts) - PANELS) > 0:
+        label, values = panels[-1]
+        panels[-1] = (f"{label}\n({hidden} more are not shown)", values)
     if round.probability is not None:
-        panels.append(("probability", [(round.probability, None)]))
+        panels.append(("probability", round.probability))
     return panels
 
 
-def _draw_bars(axes: "Axes", round: ScoredRound, rows: Ids, layers: Layers) -> None:
-    """Draw positive layers to the right and negative ones to the left, and a text for values that are not finite."""
-    y = np.arange(len(rows))
-    outcomes = [LOOKS[int(outcome)][0] for outcome in round.outcome[rows]]
-    ends = {1: np.zeros(len(rows)), -1: np.zeros(len(rows))}
-    for layer, (values, colour) in enumerate(layers):
-        width = np.where(np.isfinite(values[rows]), values[rows], 0.0)
-        for side, end in ends.items():
-            part = np.where(np.sign(width) == side, width, 0.0)
-            axes.barh(y, part, left=end, height=0.78, color=colour or outcomes, **_texture(layer))
-            end += part
-    with np.errstate(invalid="ignore"):  # infinities of opposite sign
-        total = np.sum([values[rows] for values, _ in layers], axis=0)
-    if len(layers) > 1:
-        axes.plot(total, y, "|", color=style.BLACK, markersize=6, markeredgewidth=1.4)
+def _draw_bars(axes: "Axes", round: ScoredRound, rows: Ids, values: Values) -> None:
+    """Draw the values of the rows in the colours of the outcomes, and a text for values that are not finite."""
+    colours = [LOOKS[int(outcome)][0] for outcome in round.outcome[rows]]
+    axes.barh(np.arange(len(rows)), np.where(np.isfinite(values), values, 0.0), height=0.78, color=colours, linewidth=0)
     look: dict[str, Any] = {"va": "center", "fontsize": style.row_size(axes, len(rows)), "color": "#555555"}
-    for i in np.flatnonzero(~np.isfinite(total)):
-        text = "none" if np.isnan(total[i]) else ("\u221e" if total[i] > 0 else "\u2212\u221e")
+    for i in np.flatnonzero(~np.isfinite(values)):
+        text = "none" if np.isnan(values[i]) else ("\u221e" if values[i] > 0 else "\u2212\u221e")
         axes.text(0.01, float(i), text, transform=axes.get_yaxis_transform(), **look)
     axes.axvline(0, color=style.GREY, linewidth=0.6)
     axes.use_sticky_edges = False  # bars end inside the frame
@@ -135,22 +117,11 @@ def _name_rows(axes: "Axes", info: RunInfo, round: ScoredRound, rows: Ids) -> No
 
 
 def _list_handles(round: ScoredRound) -> "list[Artist]":
-    """Return the legend's entries: components of the score, then the outcomes that occur."""
+    """Return the legend's entries: the outcomes that occur."""
     from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
 
-    names = list(round.parts) if round.stacked else []
-    handles: list[Artist] = [
-        Patch(facecolor=STACK[i % len(STACK)], label=label_of(name), **_texture(i)) for i, name in enumerate(names)
-    ]
-    for code, (colour, marker, label) in LOOKS.items():
-        if (round.outcome == code).any():
-            handles.append(Line2D([], [], color=colour, marker=marker, linestyle="none", label=label))
-    return handles
-
-
-def _texture(layer: int) -> dict[str, Any]:
-    return {"hatch": ("", style.HATCH, "......", "xxxxxx")[layer % 4], "edgecolor": "white", "linewidth": 0}
+    looks = [look for code, look in LOOKS.items() if (round.outcome == code).any()]
+    return [Line2D([], [], color=colour, marker=m, linestyle="none", label=label) for colour, m, label in looks]
 
 
 def list_steps(steps: Sequence[int]) -> str:

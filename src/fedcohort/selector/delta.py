@@ -1,0 +1,212 @@
+"""DELTA: draws with repetition by the diversity of gradients and their variance at a client (Wang et al. 2023).
+
+L. Wang, Y. Guo, T. Lin, X. Tang, "DELTA: Diverse Client Sampling for Fasting Federated Learning", NeurIPS 2023, arXiv
+2205.13925.
+
+    zeta_i = ||g_i - mean_j g_j||,  g_i the gradient of client i at w_t, the mean over the clients measured
+    score_i = sqrt(diversity zeta_i^2 + variance sigma_i^2),  sigma_i of the mini-batch gradients (`gradient_std`)
+    S:  m draws with repetition from p, the probabilities P_i over the available clients
+    weight of i:  draws_i w_i / (m p_i),  w_i = n_i / sum_j n_j over the available clients
+    P_i for i in S:  (sum_{j in S} P_j) score_i / sum_{j in S} score_j
+
+The estimate is unbiased for the available clients' mean. All P_i are 1 / K at the start; with ideal=true, all ready
+clients are measured before each draw, and P_i is proportional to score_i.
+
+The paper was not read. The score was recalled, and is that of public code of another method, which draws without
+repetition and leaves out 1 / p_i. The authors' code has losses L_i instead of sigma_i (score=released):
+
+    score_i = beta l_i zeta_i + (1 - beta) sqrt(l_i),  l_i = L_i / sum_{j in S} L_j
+
+Departures from the paper:
+- The cohort of a round measures g_i and sigma_i at w_t while it trains. With gradient=update, g_i is the update.
+- Probabilities are at least `least` / K before they are normalised: a client with a score of 0 would never return.
+- A cohort of one client, scores of 0 and values that are not finite leave the probabilities as they were.
+- Where at most m clients are available, all train, under the aggregator's weights.
+- The weights of failed clients are lost: the estimate is then biased. Their probabilities do not change.
+- A client that failed three times in a row is withheld for some rounds (`round/backoff.py`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort import ranges
+from fedcohort.errors import OptionError
+from fedcohort.selector.base import Selector, find_answers
+from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+LARGEST = 1e100  # of the numbers of a gradient, whose squares are added
+KEY = 0  # the mini-batches of `gradient_std` depend on the round and the client only
+
+
+@dataclass(frozen=True)
+class State:
+    """State of DELTA that is kept between rounds.
+
+    Attributes:
+        probability: P of each client, sums to 1, [K].
+        weights: aggregation weight of each client of the cohort, [K]; zeros for the aggregator's weights.
+    """
+
+    probability: Values
+    weights: Values
+
+
+@dataclass(frozen=True)
+class Delta(Selector[State]):
+    """DELTA, a client selector.
+
+    Attributes:
+        diversity: weight of zeta^2.
+        variance: weight of sigma^2.
+        score: "formula" or "released".
+        beta: weight of zeta with score=released.
+        gradient: "query" or "update".
+        ideal: whether all ready clients are measured in each round.
+        batch: samples of the mini-batches of sigma.
+        least: least probability of a client, times K.
+    """
+
+    diversity: float
+    variance: float
+    score: str
+    beta: float
+    gradient: str
+    ideal: bool
+    batch: int
+    least: float
+
+    backs_off: ClassVar[bool] = True
+    may_choose_fewer: ClassVar[bool] = True
+    advises: ClassVar[bool] = True
+    absolute: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        ranges.number("diversity", self.diversity, "[0, inf)")
+        ranges.number("variance", self.variance, "[0, inf)")
+        ranges.choice("score", self.score, "formula", "released")
+        ranges.number("beta", self.beta, "[0, 1]")
+        ranges.choice("gradient", self.gradient, "query", "update")
+        ranges.flag("ideal", self.ideal)
+        ranges.integer("batch", self.batch, "[1, inf)")
+        ranges.number("least", self.least, "(0, 1]")
+        if self.ideal and (self.score, self.gradient) != ("formula", "query"):
+            raise OptionError(
+                "ideal=true measures clients before they train, so that there are no losses or updates: choose "
+                "score=formula and gradient=query"
+            )
+
+    @property
+    def query(self) -> str | None:
+        """The signal that clients are queried for; None if what they send is enough."""
+        if self.gradient == "query":
+            return "gradient_moments"
+        return "gradient_std" if self.score == "formula" else None
+
+    @property
+    def needs(self) -> frozenset[str]:
+        signals = {"n_train"} | ({self.query} if self.query else set())
+        signals |= {"update"} if self.gradient == "update" else set()
+        return frozenset(signals | ({"train_loss"} if self.score == "released" else set()))
+
+    def init(self, population: Population) -> State:
+        K = population.n_clients
+        return State(np.full(K, 1 / K), np.zeros(K))
+
+    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
+        if self.query is None:
+            return ()
+        options = {"batch": self.batch, "key": KEY}
+        if self.ideal:
+            return (Probe(self.query, ctx.ready, options),)
+        before = ctx.rng.bit_generator.state
+        clients = np.flatnonzero(draw_with_repetition(state.probability, ctx)[0])
+        ctx.rng.bit_generator.state = before  # `select` draws the same cohort
+        return (Probe(self.query, clients, options, concurrent=True),)
+
+    def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        if self.ideal:
+            answers = find_answers(probes, "gradient_moments")
+            if len(answers.clients):
+                ids, moments = keep_finite(answers.clients, answers.values)
+                score = self.scores(moments[:, :-1], moments[:, -1])
+                probability = np.full(ctx.n_clients, score.mean() if len(ids) else 1.0)
+                probability[ids] = score
+                state = replace(state, probability=self.bounded(probability))
+        draws, p = draw_with_repetition(state.probability, ctx)
+        n_train = ctx.signals["n_train"][ctx.available].astype(np.float64)
+        weights = np.zeros(ctx.n_clients)
+        if len(ctx.available) > ctx.cohort:
+            share = n_train / n_train.sum() if n_train.any() else np.full(len(n_train), 1 / len(n_train))
+            weights[ctx.available] = draws[ctx.available] * share / (ctx.cohort * p)
+        inclusion = np.zeros(ctx.n_clients)
+        inclusion[ctx.available] = 1 - (1 - p) ** ctx.cohort if weights.any() else 1.0
+        return Selection(np.flatnonzero(draws), probability=inclusion), replace(state, weights=weights)
+
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
+        weights = state.weights[outcome.clients]
+        advice = Advice(weights=weights, absolute=True) if weights.any() else None
+        if self.ideal or len(outcome.clients) < 2:
+            return advice, state
+        ids, table = keep_finite(outcome.clients, self._measurements(outcome, len(state.weights)))
+        if len(ids) < 2:
+            return advice, state
+        score = self.scores(table[:, :-1], table[:, -1])
+        if not score.sum() > 0:
+            return advice, state
+        probability = state.probability.copy()
+        probability[ids] = probability[ids].sum() * score / score.sum()
+        return advice, replace(state, probability=self.bounded(probability))
+
+    def _measurements(self, outcome: RoundOutcome, n_clients: int) -> Float64[np.ndarray, "_n d"]:
+        """Return the gradient of each client that arrived, and then sigma or its loss; NaN where it gave no answer."""
+        n_arrived = len(outcome.clients)
+        answers = find_answers(outcome.probes, self.query or "").dense(n_clients)
+        queried = answers[outcome.clients].reshape(n_arrived, -1)
+        gradients = outcome.signals["update"] if self.gradient == "update" else queried[:, :-1]
+        last = outcome.signals["train_loss"] if self.score == "released" else queried[:, -1]
+        return np.column_stack([gradients, last])
+
+    def scores(self, gradients: Float64[np.ndarray, "_n P"], last: Values) -> Values:
+        """Return the score of each measured client, [n].
+
+        Args:
+            gradients: g of each client.
+            last: sigma of each client with score=formula, its loss in nats with score=released.
+        """
+        zeta = np.linalg.norm(gradients - gradients.mean(axis=0), axis=1)
+        if self.score == "formula":
+            return np.asarray(np.sqrt(self.diversity * zeta**2 + self.variance * last**2))
+        losses = np.maximum(last, 0.0)
+        share = losses / losses.sum() if losses.any() else np.full(len(losses), 1 / max(len(losses), 1))
+        return np.asarray(self.beta * share * zeta + (1 - self.beta) * np.sqrt(share))
+
+    def bounded(self, probability: Values) -> Values:
+        """Return the probabilities of all clients, at least `least` / K before they are normalised, [K]."""
+        total = float(probability.sum())
+        shares = probability / total if total > 0 else np.full(len(probability), 1 / len(probability))
+        raised = np.maximum(shares, self.least / len(shares))
+        return np.asarray(raised / raised.sum())
+
+
+def draw_with_repetition(probability: Values, ctx: RoundContext) -> tuple[Ids, Values]:
+    """Return the number of draws of each client, [K], and the probabilities of the available clients, [a].
+
+    Where at most `ctx.cohort` clients are available, each is drawn once.
+    """
+    ids = ctx.available
+    p = probability[ids] / probability[ids].sum() if len(ids) else np.empty(0)
+    if len(ids) <= ctx.cohort:
+        return np.bincount(ids, minlength=ctx.n_clients), p
+    ends = np.cumsum(p)
+    positions = np.searchsorted(ends / ends[-1], ctx.rng.random(ctx.cohort), side="right")
+    return np.bincount(ids[positions], minlength=ctx.n_clients), p
+
+
+def keep_finite(clients: Ids, table: Float64[np.ndarray, "_n d"]) -> tuple[Ids, Float64[np.ndarray, "_n d"]]:
+    """Return the clients whose row has finite numbers that can be squared, and their rows."""
+    is_valid = (np.abs(table) <= LARGEST).all(axis=1)
+    return clients[is_valid], table[is_valid]

@@ -1,0 +1,131 @@
+"""GreedyFed: clients with the largest Shapley values on the server's validation data (Singhal et al. 2024).
+
+P. Singhal, S. R. Pandey, P. Popovski, "Greedy Shapley Client Selection for Communication-Efficient Federated Learning",
+2024, arXiv 2312.09108.
+
+    v(S) = -loss of w_t + sum_{i in S} n_i U_i / sum_{i in S} n_i on the server's validation data, for S in a cohort
+    phi_i:  Shapley value of client i in the game v of its cohort (`maths/shapley.py`)
+    SV_i:  mean of phi_i over the rounds in which i took part
+    S_t:  clients without a value, and then the m largest SV_i
+
+selector=s_fedavg has the rule of S-FedAvg (L. Nagalapatti, R. Narayanam, "Game of Gradients: Mitigating Irrelevant
+Clients in Federated Learning", AAAI 2021, arXiv 2110.12257): SV_i starts at 1 / K, becomes alpha SV_i + (1 - alpha)
+phi_i, and cohorts are drawn in proportion to exp(SV_i).
+
+The papers were not read: GreedyFed's rule is that of the authors' code, S-FedAvg's was recalled. An evaluation of v is
+a forward pass over the server's validation data, which the run charges to the server (`comp/server_flops`).
+
+Departures from the paper:
+- Clients without a value come in random order. The code selects them by id, and knows their number of rounds.
+- The estimate of the Shapley values is that of `maths/shapley.py`, with its own rule of convergence. Cohorts of up to
+  `exact` clients get exact values.
+- A cohort's values are 0 where its loss differs from that of w_t by less than `tolerance`, as in the code.
+- A difference of two losses of which one is not finite counts as 0. Failed clients get no value.
+- A client that failed three times in a row is withheld for some rounds (`round/backoff.py`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.maths.shapley import shapley_values
+from fedcohort.rng import new_generator
+from fedcohort.selector.base import Selector, draw, top
+from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+LARGEST_KEY = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class State:
+    """State of GreedyFed that is kept between rounds.
+
+    Attributes:
+        values: SV of each client, [K].
+        rounds: number of rounds in which each client took part, [K].
+        n_train: training samples of each client, [K].
+        key: integer from which the permutations of this round follow.
+    """
+
+    values: Values
+    rounds: Ids
+    n_train: Ids
+    key: int
+
+
+@dataclass(frozen=True)
+class GreedyFed(Selector[State]):
+    """GreedyFed, a client selector.
+
+    Attributes:
+        choice: "greedy" for the largest values, or "softmax" for a draw in proportion to exp(SV_i).
+        memory: "mean" over a client's rounds, or "exp" for an exponential mean.
+        alpha: weight of the past with memory=exp.
+        exploration: beta of beta sqrt(ln(t + 1) / N_i), which choice=greedy adds to the value of a client.
+        tolerance: loss in nats below which a difference counts as none.
+        exact: largest cohort with exact Shapley values.
+        permutations: most permutations per client of a larger cohort.
+        tie: "random" or "id".
+    """
+
+    choice: str
+    memory: str
+    alpha: float
+    exploration: float
+    tolerance: float
+    exact: int
+    permutations: int
+    tie: str
+
+    backs_off: ClassVar[bool] = True
+    needs: ClassVar[frozenset[str]] = frozenset({"n_train", "server_loss"})
+
+    def __post_init__(self) -> None:
+        ranges.choice("choice", self.choice, "greedy", "softmax")
+        ranges.choice("memory", self.memory, "mean", "exp")
+        ranges.number("alpha", self.alpha, "[0, 1)")
+        ranges.number("exploration", self.exploration, "[0, inf)")
+        ranges.number("tolerance", self.tolerance, "[0, inf)")
+        ranges.integer("exact", self.exact, "[0, 12]")
+        ranges.integer("permutations", self.permutations, "[1, inf)")
+        ranges.choice("tie", self.tie, "random", "id")
+
+    def init(self, population: Population) -> State:
+        K = population.n_clients
+        start = 1 / K if self.choice == "softmax" else 0.0
+        return State(np.full(K, start), np.zeros(K, np.int64), population.signals["n_train"], 0)
+
+    def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        state = replace(state, key=int(ctx.rng.integers(LARGEST_KEY)))
+        if self.choice == "softmax":
+            scores = state.values
+            weights = np.exp(np.clip(scores - scores[ctx.available].max(initial=-np.inf), -700.0, 700.0))
+            return Selection(draw(weights, ctx.available, ctx.cohort, ctx.rng), scores=scores), state
+        bonus = self.exploration * np.sqrt(np.log(ctx.round + 1) / np.maximum(state.rounds, 1))
+        scores = np.where(state.rounds > 0, state.values + bonus, np.inf)
+        return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng, self.tie), scores=scores), state
+
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
+        by_id = np.argsort(outcome.clients)  # the same permutations, whatever the order of arrival
+        clients, server_loss = outcome.clients[by_id], outcome.signals["server_loss"]
+        n_train = np.maximum(state.n_train[clients], 0).astype(np.float64)
+
+        def value(members: Ids) -> float:
+            weights = np.zeros(len(clients))
+            weights[by_id[members]] = n_train[members] if n_train[members].any() else 1.0
+            return -float(server_loss(weights / max(weights.sum(), 1.0)))
+
+        rng = new_generator(state.key, "selector/permutations", outcome.round)
+        phi = shapley_values(value, len(clients), self.tolerance, self.exact, self.permutations, rng)
+        rounds, values = state.rounds.copy(), state.values.copy()
+        rounds[clients] += 1
+        if self.memory == "mean":
+            share = 1 / rounds[clients]
+        else:
+            has_value = (state.rounds[clients] > 0) | (self.choice == "softmax")
+            share = np.where(has_value, 1 - self.alpha, 1.0)
+        values[clients] += share * (phi - values[clients])
+        return None, replace(state, values=values, rounds=rounds)

@@ -1,0 +1,58 @@
+"""gradient_std: standard deviation of a client's mini-batch gradients at w_t, over all parameters (DELTA).
+
+    sigma_k = sqrt(sum_b n_b / n_k ||g_b - g_k||^2),  g_k = sum_b n_b / n_k g_b
+
+It costs one pass over the training set with gradients, three forward passes. The mini-batches are a function of the
+option `key`, the round and the client.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedcohort.rng import new_generator
+from fedcohort.signal.base import Computed
+from fedcohort.signal.lab import Lab
+from fedcohort.types import Ids, Values
+
+
+def measure_gradients(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Iterator[tuple[Tensor, float]]:
+    """Yield each client's mean gradient at w_t in eval mode, float64 [P], and its standard deviation over mini-batches.
+
+    A client without samples has a gradient of zero.
+
+    Args:
+        lab: access to w_t and the clients' data.
+        round: number of the round.
+        clients: ids of the queried clients.
+        options: batch, samples of a mini-batch; key, an integer that the mini-batches follow from.
+    """
+    network = lab.copy().eval()
+    parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    for client in clients.tolist():
+        x, y = lab.samples(client)
+        order = new_generator(options["key"], "signal/gradient_std", round, client).permutation(len(y))
+        mean, square_mean = torch.zeros(sum(p.numel() for p in parameters), dtype=torch.float64, device=y.device), 0.0
+        for start in range(0, len(y), options["batch"]):
+            rows = torch.from_numpy(order[start : start + options["batch"]]).to(y.device)
+            gradients = torch.autograd.grad(lab.loss(network, x[rows], y[rows]), parameters)
+            gradient = torch.cat([g.flatten() for g in gradients]).double()
+            mean += len(rows) / len(y) * gradient
+            square_mean += len(rows) / len(y) * float(gradient @ gradient)
+        yield mean, float(np.sqrt(np.maximum(square_mean - float(mean @ mean), 0.0)))
+
+
+def gradient_deviations(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+    """Return the standard deviation of each client's mini-batch gradients, [len(clients)]."""
+    return np.array([deviation for _, deviation in measure_gradients(lab, round, clients, options)], dtype=np.float64)
+
+
+signal = Computed(
+    reveals="how much the gradient varies over a client's training data",
+    bytes_up=4,
+    passes=3.0,
+    compute=gradient_deviations,
+)

@@ -1,0 +1,43 @@
+"""output_layer: the update of the network's last layer, a row of its C x F weights and then its C biases (HiCS-FL).
+
+The last layer is that of the last two tensors of trainable parameters: a matrix [C, F] and a vector [C].
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort.component import Facts, Requirement
+from fedcohort.signal.base import Derived
+from fedcohort.signal.lab import Lab
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def slice_output_layer(lab: Lab, updates: "Tensor") -> Float64[np.ndarray, "_n d"]:
+    """Return the last C F + C numbers of each update, float64 [arrived, C F + C]."""
+    weight, bias = [parameter for parameter in lab.copy().parameters() if parameter.requires_grad][-2:]
+    layer_updates: Float64[np.ndarray, "_n d"] = updates[:, -(weight.numel() + bias.numel()) :].double().cpu().numpy()
+    return layer_updates
+
+
+def has_output_layer(run: Facts) -> bool | None:
+    """Return whether the network ends with a matrix and a bias for each class; None before it is built."""
+    if run.layout is None or run.federation is None:
+        return None
+    shapes = [block.shape for block in run.layout.parameters[-2:]]
+    n_classes = run.federation.n_classes
+    return len(shapes) == 2 and len(shapes[0]) == 2 and shapes[0][0] == n_classes and shapes[1] == (n_classes,)
+
+
+signal = Derived(
+    reveals="nothing that the updates don't",
+    make=slice_output_layer,
+    requirement=Requirement(
+        has_output_layer,
+        "{option} reads the update of the network's output layer, and the last parameters of this network are not a "
+        "linear layer with a bias: choose another model or selector",
+    ),
+)

@@ -1,0 +1,65 @@
+"""Classes in options that would run a program: none may be called."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from hostile import forked
+from hostile.harness import Answer, Case
+from hostile.typed_commands import BASE, find_damage, prepare, train
+
+TOUCHED = "touched"  # the file that a malicious target would make
+PROGRAM = "subprocess.Popen"
+TARGETS = (PROGRAM, "webbrowser.subprocess.Popen", "fedcohort.record.provenance.subprocess.Popen")
+GROUPS = (
+    *("selector", "client", "deadline", "samples", "device", "availability", "attack", "partition", "label_noise"),
+    *("feature_noise", "augmentation", "dataset", "model", "objective", "regulariser", "codec", "server", "agg"),
+    *("proxy", "logger"),
+)
+INSIDE = {
+    "objective.base": ("objective=propfair",),
+    "partition.base": ("heterogeneity=iid", "partition=quantity"),
+    "label_noise.base": ("heterogeneity=iid", "label_noise=asymmetric"),
+    "proxy.source": ("proxy=dataset",),
+}
+CALLS = [  # what is called in other ways
+    ("+callback.x._target_=os.system", "callback.x._target_ must be a class"),
+    ("+callback.x._target_=builtins.exec", "callback.x._target_ must be a class"),
+    ("+callback.x._target_=lightning.pytorch.Trainer", "callback.x._target_ must be an observer"),
+    ("+callback.x._target_=builtins.object", "callback.x._target_ must be an observer"),
+    ("+callback.x._target_=no.such.thing", "can't be used"),
+    ("+callback.x._target_=3", "callback.x"),
+    ("+callback.x._target_=[a]", "callback.x"),
+    ("+callback.x._target_=''", "callback.x"),
+    ("+callback.x._target_=subprocess:Popen", "callback.x"),
+    ("+callback.x._args_=[1]", "callback.x"),
+    ("callback=default +callback.figures._args_=[1]", "has no option '_args_'"),
+    ("callback=default +callback.figures._partial_=true", "has no option '_partial_'"),
+    ("callback=default +callback.figures._convert_=all", "has no option '_convert_'"),
+    ("+selector._recursive_=false", "has no option '_recursive_'"),
+    ("selector._target_=builtins.dict", "selector._target_ must be a class that inherits"),
+    ("selector._target_=fedcohort.agg.fedavg.FedAvg", "selector._target_ must be a class that inherits"),
+    ("selector._target_=fedcohort.selector.base.Selector", "selector"),
+    ("selector._target_=fedcohort.selector.nope.X", "can't be used"),
+    ("~selector._target_", "selector._target_ must be a class that inherits"),
+    ("+client.x._target_=subprocess.Popen +client.x.args=[touch,touched]", "client.x._target_"),
+    ("+callback.x.y._target_=subprocess.Popen +callback.x.y.args=[touch,touched]", "callback.x"),
+]
+
+
+def _malicious() -> Iterator[Case]:
+    """Yield a program as the class of every group, inside other components and as a callback."""
+    for place in (*GROUPS, *INSIDE, "callback.x"):
+        for target in TARGETS if place in ("selector", "objective.base", "callback.x", "logger") else TARGETS[:1]:
+            words = [*INSIDE.get(place, ()), f"++{place}._target_={target}", f"++{place}.args=[touch,{TOUCHED}]"]
+            run = partial(_run_train, [*BASE, *words])
+            yield Case(f"train.py {' '.join(words)}", run, (f"{place}._target_",), check=find_damage)
+
+
+def _run_train(words: list[str], folder: Path) -> Answer:
+    return forked.train(prepare(folder), words)
+
+
+def cases() -> list[Case]:
+    """List the cases: other calls, then a program in every place."""
+    return [*(train(words, text) for words, text in CALLS), *_malicious()]

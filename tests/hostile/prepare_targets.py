@@ -1,0 +1,80 @@
+"""Folders to which `fedcohort prepare` must not write, and those that it writes to with a notice."""
+
+from pathlib import Path
+
+from hostile.harness import Case
+from hostile.preparations import Build, case, document, link, pipe, raw_json
+
+
+def taken(relative: str, text: str = "mine") -> Build:
+    """Return a build of a good source, and of a file of the user's at `relative` to the target's parent."""
+
+    def build(raw: Path) -> None:
+        raw_json(raw, document())
+        path = raw.parent / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    return build
+
+
+def linked(relative: str, target: str) -> Build:
+    def build(raw: Path) -> None:
+        raw_json(raw, document())
+        (raw.parent / "precious").mkdir()
+        (raw.parent / "precious" / "notes.txt").write_text("mine")
+        link(raw.parent / relative, raw.parent / target)
+
+    return build
+
+
+def good(raw: Path) -> Path:
+    raw_json(raw, document())
+    return raw
+
+
+def targets() -> list[Case]:
+    return [
+        case("own draft train.new", "leaf", taken("made/train.new"), "holds train.new"),
+        case("own train.parquet", "leaf", taken("made/train.parquet"), "holds train.parquet"),
+        case("own train.csv", "leaf", taken("made/train.csv"), "holds train.csv"),
+        case("own test.parquet", "leaf", taken("made/test.parquet"), "holds test.parquet"),
+        case("own vocabulary.parquet", "leaf", taken("made/vocabulary.parquet"), "holds vocabulary.parquet"),
+        case("own vocabulary.new", "leaf", taken("made/vocabulary.new"), "holds vocabulary.new"),
+        case("train.parquet a link", "leaf", linked("made/train.parquet", "precious/notes.txt"), "holds train.parquet"),
+        case(
+            "train.parquet a broken link", "leaf", linked("made/train.parquet", "precious/new"), "holds train.parquet"
+        ),
+        case("train.new a link", "leaf", linked("made/train.new", "precious/notes.txt"), "holds train.new"),
+        case("target a broken link", "leaf", linked("made", "nowhere"), "is not a folder"),
+        case("target a file", "leaf", taken("made"), "is not a folder"),
+        case("target below a file", "leaf", taken("made"), "Not a directory", target="made/below"),
+        case("target the source", "leaf", good, "whose files are read", target="raw"),
+        case("target in the source", "leaf", good, "whose files are read", target="raw/made"),
+        case("target a link into the source", "leaf", linked("made", "raw"), "whose files are read"),
+        case("target a device", "leaf", good, "is not a folder", target="../../../../../../dev/null"),
+        case("target without a name", "leaf", good, "an empty text", target=""),
+        case("target with a zero byte", "leaf", good, "can't be used as a folder's name", target="ma\0de"),
+        case("target of 300 characters", "leaf", good, "name too long", target="m" * 300),
+        case("source missing", "leaf", good, "there is no such file or folder", source="rue"),
+        case(
+            "source a file",
+            "leaf",
+            taken("file.zip"),
+            "this is no folder (archives must be unpacked)",
+            source="file.zip",
+        ),
+        case("source without a name", "leaf", good, "there is no such file or folder", source=""),
+        case("source with a zero byte", "leaf", good, "there is no such file or folder", source="r\0w"),
+        case("source of 300 characters", "leaf", good, "name too long", source="r" * 300),
+        case("source a pipe", "leaf", lambda raw: pipe(raw.parent / "p"), "this is no folder", source="p"),
+        case("a third folder", "leaf", good, "type fedcohort prepare", options=("more",)),
+        case("an unknown option", "leaf", good, "there is no option 'sizes'", options=("sizes=3",)),
+        case("an unknown kind", "lief", good, "the kind must be one of"),
+        case("an empty kind", "", good, "the kind must be one of"),
+    ]
+
+
+def cases() -> list[Case]:
+    """List the cases."""
+    return targets()

@@ -1,0 +1,117 @@
+"""Images and lists of numbers in a user's own tables, which `dataset=folder` must reject, or take with a notice."""
+
+import struct
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from folder_toy import at
+from hostile.harness import Case
+from hostile.tables import LISTS, N, table
+from pictures_toy import encode, noise
+
+IMAGES = [encode(image) for image in noise(N, (1, 8, 8))]
+
+
+def images(name: str, values: Any, *expected: str, words: str = "", **more: Any) -> Case:
+    return table(name, {"x": None, "image": values}, *expected, words=f"dataset.features=image {words}", **more)
+
+
+def bitmap(width: int, height: int) -> dict[str, bytes]:
+    """Return a bitmap of one bit a pixel, all of one colour, as a column of images holds it."""
+    stride = (width + 31) // 32 * 4
+    head = struct.pack("<2sIHHI", b"BM", 62 + stride * height, 0, 0, 62)
+    info = struct.pack("<IiiHHIIiiII", 40, width, height, 1, 1, 0, stride * height, 0, 0, 2, 0)
+    return {"bytes": head + info + b"\0\0\0\0\xff\xff\xff\0" + bytes(stride * height)}
+
+
+def image_tables() -> list[Case]:
+    other, wide = encode(noise(1, (1, 9, 8))[0]), [encode(image) for image in noise(N, (1, 9, 8))]
+    colour = encode(noise(1, (3, 8, 8))[0])
+
+    def broken(content: bytes | None) -> list[Any]:
+        return at(IMAGES, 5, {"bytes": content})
+
+    return [
+        images("an image of another size", at(IMAGES, 5, other), "row 5 is an image of (1, 9, 8)"),
+        images("a colour image among grey ones", at(IMAGES, 5, colour), "row 5 is an image of (3, 8, 8)"),
+        images("an image that is missing", at(IMAGES, 5, None), "row 5 is empty"),
+        images("an image without bytes", broken(None), "row 5 is empty"),
+        images("an image of no bytes", broken(b""), "row 5 is empty"),
+        images("an image that is a text", broken(b"hello"), "row 5 can't be read as an image"),
+        images("an image that is cut off", broken(IMAGES[5]["bytes"][:40]), "row 5 can't be read as an image"),
+        images("an image that is a web page", broken(b"<html></html>"), "row 5 can't be read as an image"),
+        images("an image's beginning alone", broken(b"\xff\xd8\xff\xe0"), "row 5 can't be read as an image"),
+        images(
+            "an image with a damaged header",
+            broken(IMAGES[5]["bytes"][:20] + bytes(40)),
+            "row 5 can't be read as an image",
+        ),
+        images("paths without bytes", [{"path": f"{k}.png"} for k in range(N)], "must hold lists of numbers or images"),
+        images("paths as texts", [f"{k}.png" for k in range(N)], "must hold lists of numbers or images"),
+        images("encoded bytes without a struct", [image["bytes"] for image in IMAGES], "must hold lists of numbers or"),
+        images("bytes that are texts", [{"bytes": "x"}] * N, "must hold lists of numbers or images"),
+        images("images all equal", [IMAGES[0]] * N, "all 40 training samples are the same"),
+        images(
+            "test images of another size", IMAGES, "a sample has the shape [1, 9, 8]", test={"x": None, "image": wide}
+        ),
+        images("test images are lists", IMAGES, "a sample has the shape", test={"x": None, "image": LISTS}),
+        images(
+            "images of 80 megapixels in 4 GB",
+            [bitmap(9000, 8900)] * N,
+            *("images of", "GB are available", "size=64"),
+            memory_bytes=4 * 2**30,
+        ),
+        images(
+            "an image of 2 gigapixels",
+            at(
+                IMAGES,
+                5,
+                {"bytes": bitmap(8, 8)["bytes"][:18] + struct.pack("<ii", 50_000, 50_000) + bitmap(8, 8)["bytes"][26:]},
+            ),
+            "row 5 can't be read as an image",
+        ),
+        images("images standardised", IMAGES, "pixels must be", words="dataset.pixels=uint8 dataset.standardise=train"),
+        images("images with a shape of another size", IMAGES, "holds 9 values", words="dataset.shape=[1,3,3]"),
+        images("images, and leave_out", IMAGES, "leave_out must be", words="dataset.leave_out=[x]"),
+        images("lists of two lengths", at(LISTS, 5, [1.0]), "row 5 has a list of another length"),
+        images("an empty list", at(LISTS, 0, []), "row 0"),
+        images("all lists empty", [[]] * N, "row 0"),
+        images("a list that is missing", at(LISTS, 5, None), "row 5 is empty"),
+        images("a list with a missing number", at(LISTS, 5, [1.0, None]), "row 5 has a value that is missing"),
+        images("a list with NaN", at(LISTS, 5, [1.0, float("nan")]), "row 5 has a value that is missing, NaN or inf"),
+        images(
+            "a list with an infinite number", at(LISTS, 5, [1.0, float("inf")]), "row 5 has a value that is missing"
+        ),
+        images("a list beyond float32", at(LISTS, 5, [1.0, 1e300]), "row 5 has a value that is missing"),
+        images(
+            "a list of integers with a missing one", at([[k, 1] for k in range(N)], 5, [1, None]), "row 5 has a value"
+        ),
+        images("lists of texts", [["a", "b"]] * N, "must hold lists of numbers or images"),
+        images("lists of structs", [[{"a": 1}]] * N, "must hold lists of numbers or images"),
+        images("lists of truth values", [[k % 2 == 0, True] for k in range(N)], "2: image", accepted=True),
+        images(
+            "ragged lists of lists", at([[[1.0], [float(k)]] for k in range(N)], 5, [[1.0]]), "row 5 has a list of an"
+        ),
+        images(
+            "ragged lists inside", at([[[1.0], [float(k)]] for k in range(N)], 5, [[1.0], [1.0, 2.0]]), "row 5 has a"
+        ),
+        images(
+            "test lists of another length", LISTS, "a sample has the shape [1]", test={"x": None, "image": [[1.0]] * N}
+        ),
+        images("lists of decimals", pa.array(LISTS).cast(pa.list_(pa.decimal128(20, 5))), "2: image", accepted=True),
+        images("lists of int64 beyond float32's digits", [[2**60 + k, k] for k in range(N)], "2: image", accepted=True),
+        images(
+            "a list with a missing number, filled",
+            at(LISTS, 5, [1.0, None]),
+            "cells filled",
+            accepted=True,
+            words="dataset.missing=mean",
+        ),
+    ]
+
+
+def cases() -> list[Case]:
+    """List the cases."""
+    return [replace(case, name=f"images: {case.name}") for case in image_tables()]

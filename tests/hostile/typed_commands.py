@@ -1,0 +1,51 @@
+"""Cases of typed commands, which are children of one process that has imported what they need."""
+
+import json
+from pathlib import Path
+
+from hostile import forked
+from hostile.harness import Case
+
+BASE = ("rounds=1", "clients=10", "cohort=2", "model=logreg", "logger=none", "callback=none")
+FREE = ("configs", "train.py", "logs", "studies", "src", "tests", "file", "plain", "sweeps", "out")
+
+
+def train(words: str, text: str, *more: str) -> Case:
+    sweep = words.startswith("-m")
+    split = [words] if " = " in words or "'a b'" in words else words.split(" ")
+    typed = [*(["-m"] if sweep else []), *BASE, *split[int(sweep) :], *more]
+    return Case(f"train.py {words!r}", lambda folder: forked.train(prepare(folder), typed), (text,), check=find_damage)
+
+
+def verb(words: str, text: str) -> Case:
+    typed = words.split(" ") if words else []
+    return Case(f"fedcohort {words}", lambda f: forked.fedcohort(prepare(f), typed), (text,), check=find_damage)
+
+
+def prepare(folder: Path) -> Path:
+    """Give the folder a file, an empty folder and a small study."""
+    (folder / "file").write_text("text\n")
+    (folder / "plain").mkdir()
+    write_study(folder, "x")
+    return folder
+
+
+def write_study(folder: Path, name: str, **changes: object) -> None:
+    study: dict[str, object] = {
+        "title": "t",
+        "question": "q",
+        "common": list(BASE[:4]),
+        "baseline": "random",
+        "selectors": ["round_robin"],
+        "cells": {"equal": {"words": ["heterogeneity=iid"]}},
+        "seeds": [0],
+    }
+    (folder / "studies" / name).mkdir(parents=True)
+    (folder / "studies" / name / "study.yaml").write_text(json.dumps({**study, **changes}))
+
+
+def find_damage(folder: Path) -> str:
+    """Say what was written that a refused command doesn't write."""
+    strange = sorted(path.name for path in folder.iterdir() if path.name not in FREE)
+    runs = sorted(path.name for path in folder.glob("logs/runs/*"))
+    return f"it wrote {', '.join(strange + runs)}" if strange or runs else ""
