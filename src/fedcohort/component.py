@@ -177,7 +177,7 @@ ADVANCING_CLOCK = Requirement(
 )
 LATE_UPDATES = Requirement(
     lambda run: run.components.deadline.carries,
-    "{option} weighs updates by their staleness, but with {deadline} none is late: choose deadline=buffered, or "
+    "{option} reads how late updates are, but with {deadline} none is late: choose deadline=buffered, or "
     "deadline=fixed with deadline.late_updates=carry",
 )
 SAME_STEP = Requirement(

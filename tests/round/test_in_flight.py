@@ -17,6 +17,7 @@ from engine_toy import network_of
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
 from fedcohort.round import setup
+from fedcohort.round.aggregate import ServerStep
 from fedcohort.round.in_flight import Broadcast, SentModels
 from remedies import remedy
 from run_harness import FinishedRun, go, same_bits
@@ -27,7 +28,7 @@ from yaml_words import list_options
 def models(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The model before each round's training, and the engine that trains it."""
     seen: list[float] = []
-    close = setup.ServerStep.close
+    close = ServerStep.close
 
     def noted(self: Any, *args: Any) -> Any:
         result = close(self, *args)
@@ -35,7 +36,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         return result
 
     monkeypatch.setattr(setup, "choose_engine", lambda kind, trainer, chunk: (Quadratic(trainer), "quadratic"))
-    monkeypatch.setattr(setup.ServerStep, "close", noted)
+    monkeypatch.setattr(ServerStep, "close", noted)
     return seen
 
 
