@@ -60,7 +60,10 @@ ROLE_BY_OPTION: Mapping[str, OptionRole] = {
     "until": OptionRole(OptionEffect.RESULTS, RunIdentity.FREE, tracked=True),  # and so does a larger budget
     "deadline.window_s": _SETTING_ROLE,
     "split": _SETTING_ROLE,
-    "eval": _SETTING_ROLE,
+    "eval.every": _SETTING_ROLE,
+    "eval.clients_every": _SETTING_ROLE,
+    "eval.clients_sample": _SETTING_ROLE,
+    "eval.update_every": _OUTPUT_ROLE,  # a metric that no result depends on
     "update_limit": _SETTING_ROLE,
     "engine.slices": _EXECUTION_ROLE,
     "engine.force": _OUTPUT_ROLE,

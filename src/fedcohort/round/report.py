@@ -222,6 +222,8 @@ def progress_metrics(
     metrics = state.spent.metrics()
     if finished is None or collected is None:
         return metrics
+    if not math.isnan(collected.relative_variance):
+        metrics |= {"update/relative_variance": collected.relative_variance}
     return metrics | {
         "round/cohort": float(len(finished.selection.clients)),
         "round/arrived": float(len(collected.clients)),

@@ -1,7 +1,11 @@
 """A communication round: dispatch, finish, train, aggregate, report. The hooks of `lightning/loop.py` call it."""
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+from torch import Tensor
 
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.ranks import reduce_max, reduce_sum
@@ -14,6 +18,7 @@ from fedcohort.round.refill import refill_places
 from fedcohort.round.report import make_report
 from fedcohort.round.setup import Setup
 from fedcohort.round.tasks import make_collector, make_tasks
+from fedcohort.round.update_variance import is_measured, mean_update_of_all, relative_variance
 from fedcohort.training.client_task import ClientTask
 from fedcohort.types import RoundReport
 
@@ -63,7 +68,17 @@ class RoundRunner:
             raise ValueError("no round has begun")
         with self.stopwatch.stage("aggregate"):
             collected = collector.finish(reduce_sum, reduce_max)
-            self.collected, self.state = self.setup.server_step.close(self.finished, collected, self.state)
+            full_update = self._measure_full_update(self.finished.round)  # before w_t changes
+            collected, self.state = self.setup.server_step.close(self.finished, collected, self.state)
+            variance = math.nan if full_update is None else relative_variance(collected.mean, full_update)
+            self.collected = replace(collected, relative_variance=variance)
+
+    def _measure_full_update(self, round: int) -> Tensor | None:
+        """Return the mean update that all clients would send in this round, where `eval.update_every` demands it."""
+        if not is_measured(round, self.setup.settings.update_every):
+            return None
+        lab, agg = self.setup.server_step.lab, self.setup.components.agg
+        return mean_update_of_all(lab, agg, self.setup.federation.n_train, round)
 
     def report(self, step: int, server_metrics: Mapping[str, float]) -> RoundReport:
         """Return the report after `step` rounds; evaluated: metrics of the server's data, by name."""
