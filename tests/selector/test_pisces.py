@@ -22,8 +22,8 @@ def pisces(**options: Any) -> Pisces:
 def trained(selector: Pisces, client: int, staleness: list[int], count: float, squares: float) -> Any:
     state = selector.init(POPULATION)
     for steps in staleness:
-        signals = {"loss_count": [count], "loss_squares": [squares]}
-        late = replace(outcome(9, [client], **signals), sent_round=np.array([9 - steps]))
+        report = outcome(9, [client], loss_count=[count], loss_squares=[squares])
+        late = replace(report, sent_round=np.array([9 - steps]))
         state = selector.observe(state, late)[1]
     return state
 

@@ -47,7 +47,7 @@ class LateUpdates(Deadline[S]):
     def discount(self, staleness: Ids) -> Values:
         """Return s(tau) of each update, [m]."""
         if self.staleness == "polynomial":
-            return np.power(1.0 + staleness, -self.staleness_exponent)
+            return np.asarray((1.0 + staleness) ** -self.staleness_exponent, np.float64)
         if self.staleness == "hinge":
             return 1.0 / (self.hinge_slope * np.maximum(staleness - self.hinge_start, 0) + 1.0)
         return np.ones(len(staleness))

@@ -101,7 +101,7 @@ class Pisces(Selector[State]):
         """Return (1 + mean staleness)^-beta of each client, [K]."""
         is_known = ~np.isnan(state.staleness)
         sums = np.where(is_known, state.staleness, 0.0).sum(1)
-        return np.power(1.0 + sums / np.maximum(is_known.sum(1), 1), -self.beta)
+        return np.asarray((1.0 + sums / np.maximum(is_known.sum(1), 1)) ** -self.beta, np.float64)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         clients, signals = outcome.clients, outcome.signals
