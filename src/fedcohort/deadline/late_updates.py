@@ -46,8 +46,9 @@ class LateUpdates(Deadline[S]):
 
     def discount(self, staleness: Ids) -> Values:
         """Return s(tau) of each update, [m]."""
+        factors: Values = np.ones(len(staleness))
         if self.staleness == "polynomial":
-            return np.asarray((1.0 + staleness) ** -self.staleness_exponent, np.float64)
-        if self.staleness == "hinge":
-            return 1.0 / (self.hinge_slope * np.maximum(staleness - self.hinge_start, 0) + 1.0)
-        return np.ones(len(staleness))
+            factors = (1.0 + staleness) ** -self.staleness_exponent
+        elif self.staleness == "hinge":
+            factors = 1.0 / (self.hinge_slope * np.maximum(staleness - self.hinge_start, 0) + 1.0)
+        return factors
