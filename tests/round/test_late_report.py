@@ -1,4 +1,4 @@
-"""The report of a round in which client 3 arrives two rounds late, client 0 stays in flight, and client 2 is dropped."""
+"""The report of a round in which client 3 arrives two rounds late, 0 stays in flight, and 2 is dropped."""
 
 from types import SimpleNamespace
 from typing import Any
