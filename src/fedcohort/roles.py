@@ -91,6 +91,12 @@ NEUTRAL_VALUE_BY_LATER_OPTION: Mapping[str, object] = {
     "dataset.window": None,
     "dataset.min_client_samples": None,
     "dataset.pool_small": False,
+    "deadline.late_updates": "drop",
+    "deadline.max_staleness": None,
+    "deadline.staleness": "polynomial",
+    "deadline.staleness_exponent": 0.5,
+    "deadline.hinge_slope": 10.0,
+    "deadline.hinge_start": 4,
 }
 
 

@@ -13,6 +13,8 @@ from fedcohort.round.collect import Collector
 from fedcohort.round.collected import Collected
 from fedcohort.round.components import ServerState
 from fedcohort.round.finish import Finished, close_round
+from fedcohort.round.in_flight import SentModels
+from fedcohort.round.refill import refill_places
 from fedcohort.round.report import make_report
 from fedcohort.round.setup import Setup
 from fedcohort.round.tasks import make_collector, make_tasks
@@ -49,9 +51,16 @@ class RoundRunner:
         """
         with self.stopwatch.stage("select"):
             dispatched = self.setup.dispatcher.dispatch(round, self.state)
+            dispatched = refill_places(dispatched, self.setup.dispatcher, self.state)
             self.finished = close_round(dispatched, self.setup.dispatcher, self.state)
         tasks = make_tasks(self.setup, self.finished, self.state.samples)
         return tasks, make_collector(self.setup, self.finished)
+
+    def sent_models(self, round: int) -> SentModels:
+        """Return the models and vectors from which the jobs that arrive in this round start."""
+        vectors = self.setup.components.agg.broadcast(self.state.agg)
+        on_device = {name: vector.to(self.setup.server.w.device) for name, vector in vectors.items()}
+        return SentModels(self.setup.server, round, on_device, self.state.in_flight.broadcasts)
 
     def end(self, collector: Collector) -> None:
         """Aggregate the updates of all processes and take the server's step."""
