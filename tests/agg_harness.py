@@ -1,6 +1,7 @@
 """Helpers for tests of aggregators: client updates, and their collection by a run's collector without an engine."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from fedcohort.flat import Block, FlatModel, Layout
 from fedcohort.hook import ClientContext, averaged_uploads, stored_vector_sizes
 from fedcohort.rng import new_generator
 from fedcohort.round.collect import CollectOptions, Collector
-from fedcohort.round.collected import Collected
+from fedcohort.round.collected import Collected, reweight
 from fedcohort.round.server_models import RoundModels
-from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals
+from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals, Values
 
 ROWS_WITH_ONE_FAR = [[1.0, 0.0], [2.0, 1.0], [3.0, -1.0], [2.0, 0.0], [100.0, 50.0]]  # updates for robust aggregators
 CLIENT_CONTEXT = ClientContext(0, 0, Layout((), (), ()), lambda purpose: new_generator(0, purpose))
@@ -140,3 +141,12 @@ def aggregate_once(agg: Any, updates: Sequence[ClientUpdate], n_clients: int = 1
     state = agg.init(make_population(n_clients), len(updates[0].delta))
     result: torch.Tensor = agg.direction(state, make_arrived(collected))[0].displacement
     return result
+
+
+def make_late(agg: Any, updates: Sequence[ClientUpdate], staleness: Sequence[int], discounts: Values) -> Arrived:
+    """Return updates of which each started `staleness` server steps ago, weighed by the deadline's discounts."""
+    collected = collect_updates(agg, updates, stacked=True)
+    weights = collected.weights * discounts
+    arrived = make_arrived(reweight(collected, weights))
+    outcome = replace(arrived.outcome, round=9, sent_round=9 - np.array(staleness))
+    return replace(arrived, outcome=outcome, discounts=np.asarray(discounts))

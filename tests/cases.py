@@ -11,7 +11,8 @@ Test = Callable[..., None]
 def for_all(names: str, values: Iterable[Any], labels: Iterable[str] = ()) -> Callable[[Test], Test]:
     """Return a decorator that calls a test with each value, like `pytest.mark.parametrize`, but as one test.
 
-    Fixtures are shared by the values. A failure names the value in a note, after the message.
+    Fixtures are shared by the values. A failure names the value in a note, after the message. The test has its
+    lists of labels and values as an attribute `cases`, from which `tests/mutants.py` removes those of other options.
 
     Args:
         names: the parameter, or several parameters separated by commas, whose values are tuples.
@@ -19,15 +20,15 @@ def for_all(names: str, values: Iterable[Any], labels: Iterable[str] = ()) -> Ca
         labels: of the values in the note; none for their `repr`.
     """
     parameters = [name.strip() for name in names.split(",")]
-    cases = list(values)
-    texts = list(labels) or list(map(repr, cases))
+    values = list(values)
+    cases = list(zip(list(labels) or list(map(repr, values)), values, strict=True))
 
     def decorate(test: Test) -> Test:
         signature = inspect.signature(test)
 
         @functools.wraps(test)
         def looped(*args: Any, **fixtures: Any) -> None:
-            for text, value in zip(texts, cases, strict=True):
+            for text, value in cases:
                 arguments = dict(zip(parameters, value if len(parameters) > 1 else (value,), strict=True))
                 try:
                     test(*args, **fixtures, **arguments)
@@ -36,6 +37,7 @@ def for_all(names: str, values: Iterable[Any], labels: Iterable[str] = ()) -> Ca
                     raise
 
         kept = [parameter for name, parameter in signature.parameters.items() if name not in parameters]
+        vars(looped)["cases"] = [*getattr(test, "cases", ()), cases]
         vars(looped)["__signature__"] = signature.replace(parameters=kept)
         return looped
 

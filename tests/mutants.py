@@ -100,7 +100,7 @@ def stages(module: str) -> list[list[str]]:
 
 
 class Only:
-    """Of the laws, those of some words."""
+    """Of the laws, those of some words; of a test over many cases (`for_all`), the cases of these words."""
 
     def __init__(self, tests: Sequence[str]) -> None:
         self.words: dict[str, set[str]] = defaultdict(set)
@@ -111,8 +111,15 @@ class Only:
         items[:] = [item for item in items if self._wanted(item)]
 
     def _wanted(self, item: Any) -> bool:
-        wanted, found = self.words.get(str(item.path)), set(re.split(r"[\[\]-]", item.name))
-        return not wanted or any(set(word.split("-")) <= found for word in wanted)
+        wanted = self._names(item.path, re.split(r"[\[\]-]", item.name))
+        for cases in () if wanted else getattr(item.function, "cases", ()):
+            if chosen := [case for case in cases if self._names(item.path, re.findall(r"\w+", case[0]))]:
+                cases[:], wanted = chosen, True
+        return wanted
+
+    def _names(self, path: Path, found: Iterable[str]) -> bool:
+        wanted = self.words.get(str(path))
+        return not wanted or any(set(word.split("-")) <= set(found) for word in wanted)
 
 
 def run_tests(tests: Sequence[str], *options: str) -> int:

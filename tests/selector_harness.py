@@ -268,6 +268,6 @@ def check_choice(selector: Any, selection: Selection, available: Ids, cohort: in
     assert np.array_equal(chosen, np.unique(chosen)), "sorted and distinct"
     assert np.isin(chosen, available).all()
     if selector.may_choose_fewer:
-        assert min(1, most) <= len(chosen) <= most
+        assert min(1, most) <= len(chosen) <= (len(available) if selection.uncapped else most)
     else:
         assert len(chosen) == (len(available) if selection.uncapped else most)

@@ -175,6 +175,16 @@ ADVANCING_CLOCK = Requirement(
     "{option} follows the virtual clock, which does not advance with device=instant and deadline.window_s=0: the same "
     "clients are ready in all rounds",
 )
+LATE_UPDATES = Requirement(
+    lambda run: run.components.deadline.carries,
+    "{option} reads how late updates are, but with {deadline} none is late: choose deadline=buffered, or "
+    "deadline=fixed with deadline.late_updates=carry",
+)
+SAME_STEP = Requirement(
+    lambda run: not run.components.deadline.carries,
+    "{option} needs all updates of a round to start from the same model, of which late updates under {deadline} do "
+    "not: choose deadline=wait_for_all, or deadline=fixed with deadline.late_updates=drop",
+)
 UNDECAYED_CLIENT = Requirement(
     lambda run: run.components.client.weight_decay == 0,
     "{option} restricts local training to the parameters that are sent, but client.weight_decay changes every "

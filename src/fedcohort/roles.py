@@ -60,7 +60,10 @@ ROLE_BY_OPTION: Mapping[str, OptionRole] = {
     "until": OptionRole(OptionEffect.RESULTS, RunIdentity.FREE, tracked=True),  # and so does a larger budget
     "deadline.window_s": _SETTING_ROLE,
     "split": _SETTING_ROLE,
-    "eval": _SETTING_ROLE,
+    "eval.every": _SETTING_ROLE,
+    "eval.clients_every": _SETTING_ROLE,
+    "eval.clients_sample": _SETTING_ROLE,
+    "eval.update_every": _OUTPUT_ROLE,  # a metric that no result depends on
     "update_limit": _SETTING_ROLE,
     "engine.slices": _EXECUTION_ROLE,
     "engine.force": _OUTPUT_ROLE,
@@ -88,6 +91,12 @@ NEUTRAL_VALUE_BY_LATER_OPTION: Mapping[str, object] = {
     "dataset.window": None,
     "dataset.min_client_samples": None,
     "dataset.pool_small": False,
+    "deadline.late_updates": "drop",
+    "deadline.max_staleness": None,
+    "deadline.staleness": "polynomial",
+    "deadline.staleness_exponent": 0.5,
+    "deadline.hinge_slope": 10.0,
+    "deadline.hinge_start": 4,
 }
 
 

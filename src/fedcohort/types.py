@@ -76,6 +76,8 @@ class RoundContext(ReadOnly):
         rng: the method's generator for this round, keyed by (seed, purpose, round).
         units: local epochs that each client trains by default (steps, as in `ClientUpdate`).
         backed_off: sorted ids of the clients that are ready, but failed repeatedly and may not be selected for a while.
+        in_flight: sorted ids of the clients that still work on a job of an earlier round; they are not ready.
+        in_flight_s: virtual seconds until each of these is expected to answer, [len(in_flight)].
     """
 
     round: int
@@ -86,6 +88,8 @@ class RoundContext(ReadOnly):
     rng: np.random.Generator
     units: int = 1
     backed_off: Ids = field(default_factory=lambda: np.empty(0, np.int64))
+    in_flight: Ids = field(default_factory=lambda: np.empty(0, np.int64))
+    in_flight_s: Values = field(default_factory=lambda: np.empty(0))
 
     @property
     def ready(self) -> Ids:
@@ -198,11 +202,12 @@ class RoundOutcome(ReadOnly):
         round: number of the round, from 0.
         selection: the cohort.
         clients: sorted ids of the clients whose update arrived and is finite.
-        failed: sorted ids of the selected clients whose update did not arrive.
+        failed: sorted ids of the clients whose update is lost: of the cohort, or of those in flight.
         signals: each [len(clients)], aligned with `clients`.
         probes: results of the concurrent probes, by signal.
         round_s: virtual seconds that the round took, including those until a client was ready.
         announced_s: the deadline that was announced to clients, in virtual seconds after the broadcast; inf for none.
+        sent_round: round of the model that each of `clients` received; None if it is this round's for all.
     """
 
     round: int
@@ -213,6 +218,12 @@ class RoundOutcome(ReadOnly):
     probes: Mapping[str, ProbeResult]
     round_s: float
     announced_s: float = float("inf")
+    sent_round: Ids | None = None
+
+    @property
+    def staleness(self) -> Ids:
+        """Number of server steps between the model that each client received and the current one, [len(clients)]."""
+        return np.zeros(len(self.clients), np.int64) if self.sent_round is None else self.round - self.sent_round
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,11 @@ def test_colluders_win_where_fewer_than_2f_plus_3_arrive() -> None:
     assert krum([*colluders, *honest], attackers=3) == [5, 5]
 
 
+def test_one_update_is_kept_where_f_or_fewer_arrive() -> None:
+    """f = 3 of three updates: each has one neighbour, at 2, 2 and 5, and the first one is taken."""
+    assert krum(ROWS_WITH_ONE_FAR[:3], "multi_krum", attackers=3) == [1, 0]
+
+
 def test_all_kept_is_the_mean() -> None:
     assert krum(ROWS_WITH_ONE_FAR, keep=5) == pytest.approx([21.6, 10])
     assert krum(ROWS_WITH_ONE_FAR[3:]) == pytest.approx([51, 25])  # two updates cannot be compared

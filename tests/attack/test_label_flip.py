@@ -25,6 +25,12 @@ def test_random_labels_are_of_other_classes() -> None:
     assert set(flipped.tolist()) == set(range(10))
 
 
+def test_the_only_class_stays() -> None:
+    for map in ("random", "reverse"):
+        flipped = make("attack", "label_flip", map=map).relabel(np.zeros(4, int), 1, new_generator(0, "attack_labels"))
+        assert flipped.tolist() == [0] * 4
+
+
 def test_a_share_of_the_rows_is_flipped() -> None:
     flipped = make("attack", "label_flip", share_rows=0.25).relabel(LABELS, 10, new_generator(0, "attack_labels"))
     assert (flipped != LABELS).sum() == 25

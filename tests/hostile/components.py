@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import nn
 from fedcohort.agg.base import Direction
-from fedcohort.availability.schedule import Schedule
+from fedcohort.availability.schedule import ReadySchedule
 from fedcohort.data.ragged import Ragged
 from fedcohort.dataset.base import Raw
 from fedcohort.device.base import Timing
@@ -60,7 +60,9 @@ GROUPS = {
     "selector": Group("selector.random", "Random", "random", (), ("init", "plan", "select", "observe", "trace")),
     "agg": Group("agg.fedavg", "FedAvg", "fedavg", (), ("init", "broadcast", "weights", "direction")),
     "server": Group("server.sgd", "Sgd", "sgd", (), ("init", "step")),
-    "objective": Group("objective.ce", "CrossEntropy", "ce", (), ("per_sample", "outer"), "plain: ClassVar = False"),
+    "objective": Group(
+        "objective.ce", "CrossEntropy", "ce", (), ("per_sample", "transform_mean"), "plain: ClassVar = False"
+    ),
     "regulariser": Group("regulariser.prox", "Prox", "prox", (), ()),
     "client": Group("client.sgd", "Sgd", "sgd", (), ("lr_at",)),
     "samples": Group(

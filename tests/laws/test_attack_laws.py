@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedcohort.attack.base import Attack
 from remedies import remedy
 from run_harness import FinishedRun, go, same_bits
-from yaml_words import list_options
+from yaml_words import list_options, make
 
 ATTACKS = [choice for choice in list_options("attack") if choice != "none"]
 TINY = ("clients=8", "cohort=5", "rounds=2", "split.limit=240", "client.epochs=1")
@@ -25,6 +26,15 @@ def costs(ran: FinishedRun) -> list[dict[str, float]]:
 @pytest.fixture(scope="module")
 def honest(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("honest"), *TINY)
+
+
+@pytest.mark.parametrize("choice", list_options("attack"))
+@remedy("Set falsifies_updates with send, falsifies_labels with relabel, and falsified_signals with falsify.")
+def test_an_attack_declares_what_it_falsifies(choice: str) -> None:
+    """A method of an attack that does not declare it is never called."""
+    attack = make("attack", choice)
+    own = [getattr(type(attack), name) is not getattr(Attack, name) for name in ("send", "relabel", "falsify")]
+    assert own == [attack.falsifies_updates, attack.falsifies_labels, bool(attack.falsified_signals)]
 
 
 @pytest.mark.parametrize("choice", ATTACKS)

@@ -69,12 +69,22 @@ def check_sums(ran: FinishedRun) -> None:
 
 def check_round(before: RoundReport, after: RoundReport, model_bytes: int) -> None:
     table, metrics = after.clients, after.metrics
-    rise = {name: metrics[name] - before.metrics[name] for name in metrics if name.startswith(("time/", "comm/"))}
-    assert set(after.arrived) <= set(after.cohort) <= set(np.flatnonzero(table["available"]))
-    n_late = int((table["units"][after.cohort] == 0).sum())
-    assert len(after.cohort) == len(after.arrived) + n_late + metrics["round/dropped_nonfinite"]
+    carries = "round/in_flight" in metrics
+    was_in_flight, is_in_flight = (np.flatnonzero(report.clients.get("in_flight") == 1) for report in (before, after))
+    rise = {
+        name: metrics[name] - before.metrics[name]
+        for name in {*metrics} & {*before.metrics}
+        if name.startswith(("time/", "comm/"))
+    }
+    assert set(after.arrived) <= {*after.cohort, *was_in_flight}
+    assert set(after.cohort) <= set(np.flatnonzero(table["available"]))
+    n_lost = metrics["round/dropped_nonfinite"] + metrics.get("round/dropped_stale", 0)
+    if not carries:
+        n_lost += int((table["units"][after.cohort] == 0).sum())
+    assert len(after.cohort) + len(was_in_flight) == len(after.arrived) + n_lost + len(is_in_flight)
     closed = metrics.get("round/closed_s", 0.0)
-    assert (table["finish_s"][after.arrived] <= closed * (1 + 1e-9)).all()
+    in_time = np.setdiff1d(after.arrived, was_in_flight)
+    assert (table["finish_s"][in_time] <= closed * (1 + 1e-9)).all()
     assert rise["time/virtual_s"] >= (metrics["round/waited_s"] + closed + 5 * bool(len(after.cohort))) * (1 - 1e-9)
     assert rise["comm/down_bytes"] >= model_bytes * len(after.cohort)
     assert rise["comm/up_bytes"] >= 0

@@ -15,6 +15,8 @@ def test_a_rising_loss_is_reported(tmp_path: Path) -> None:
     """25 is 12.5 times 2.0; 19 isn't ten times it, and one that wasn't measured before training says nothing."""
     high = play_metrics(info(tmp_path / "high", rounds=2), *({"test/loss": loss} for loss in (2.0, 9.0, 25.0)))
     assert [line for line in high["warnings"] if line.startswith("test/loss is 25 at round 2, 12 times the untrained")]
+    low = play_metrics(info(tmp_path / "low", rounds=1), {"test/loss": 0.05}, {"test/loss": 0.9})
+    assert any(line.startswith("test/loss is 0.9 at round 1, 18 times the untrained") for line in low["warnings"])
     unflagged = (
         [{"test/loss": 2.0}, {"test/loss": 19.0}],
         [{"test/acc": 0.1}, {"test/loss": 2.0}, {"test/loss": 900.0}],

@@ -9,6 +9,7 @@ from fedcohort.device.base import Timing
 from fedcohort.ledger import Charge
 from fedcohort.round.dispatch import Dispatch, QueriedClients
 from fedcohort.round.finish import close_round
+from fedcohort.round.in_flight import InFlight
 from fedcohort.round.jobs import Jobs
 from fedcohort.types import Selection
 
@@ -36,12 +37,22 @@ def dispatched(timing: Timing) -> Dispatch:
     )
     losses = {int(client): np.ones(1) for client in CLIENTS}
     queried = QueriedClients((), {}, 0.5, 0.0, np.zeros(6, bool))
-    return Dispatch(0, CLIENTS, Selection(CLIENTS), None, queried, jobs, losses, 0.0, 0.25, NONE)
+    return Dispatch(0, CLIENTS, Selection(CLIENTS), None, queried, jobs, losses, 0.0, 0.25, 0.75, np.inf, NONE)
+
+
+STATE = SimpleNamespace(deadline=None, in_flight=InFlight())
 
 
 def dispatcher(closes_s: float) -> Any:
     """Return a server that closes each round after `closes_s` seconds; a client's losses cost 1 FLOP per sample."""
-    deadline = SimpleNamespace(close=lambda state, duration_s, announced: closes_s, partial_work=False)
+    deadline = SimpleNamespace(
+        close=lambda state, duration_s, announced: closes_s,
+        discount=lambda staleness: np.ones(len(staleness)),
+        partial_work=False,
+        carries=False,
+        arrival_limit=lambda state: None,
+        max_staleness=None,
+    )
     cost_model = SimpleNamespace(
         rates_of_round=lambda plain: SimpleNamespace(queried_signals={}),
         count_used=lambda clients, rows: np.full(len(clients), 4),
@@ -65,7 +76,7 @@ def test_losses_that_are_measured_until_the_round_closes_are_kept() -> None:
     """
     measured = np.array([2.0, 3.0, 4.0])
     timing = Timing(measured - 1, np.ones(3), np.full(3, 0.75), np.full(3, 0.25))
-    finished = close_round(dispatched(timing), dispatcher(3.0), SimpleNamespace(deadline=None))  # type: ignore[arg-type]
+    finished = close_round(dispatched(timing), dispatcher(3.0), STATE)  # type: ignore[arg-type]
     assert sorted(finished.first_losses) == [0, 2]
     assert (finished.arrived.client.tolist(), finished.dropped.client.tolist()) == ([0], [2, 5])
     assert len(finished.in_flight) == 0

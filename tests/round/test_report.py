@@ -31,7 +31,8 @@ def finished() -> Any:
     arrived = np.array([True, False, True])
     closing = DeadlineOutcome(ids(2, 0, 1), arrived, np.array([3.0, NAN, 7.0]), 8.0, phases, ids(2, 2, 2), 9.0)
     answers = {"loss": ProbeResult(ids(0, 1), np.array([2.0, 3.0]))}
-    dispatched = SimpleNamespace(ready=ids(0, 1, 2, 4), queried=SimpleNamespace(answers=answers))
+    jobs = SimpleNamespace(client=selection.clients)
+    dispatched = SimpleNamespace(ready=ids(0, 1, 2, 4), queried=SimpleNamespace(answers=answers), jobs=jobs)
     return SimpleNamespace(dispatched=dispatched, selection=selection, closing=closing, queried_ids=ids(0, 1, 2))
 
 
@@ -71,7 +72,7 @@ def test_the_times_of_a_round_are_reported() -> None:
     assert deadline_metrics(timing) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
     timing.closing = replace(timing.closing, announced_s=np.inf)
     assert deadline_metrics(timing) == {"round/closed_s": 8.0}
-    timing.selection = Selection(ids(), timing.selection.scores, {})
+    timing.selection, timing.arrived = Selection(ids(), timing.selection.scores, {}), []
     assert deadline_metrics(timing) == {}
 
 

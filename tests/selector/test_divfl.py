@@ -57,6 +57,29 @@ def test_new_clients_come_first_and_then_the_greedy_cohort() -> None:
     assert advice.weights.tolist() == [3, 2]
 
 
+def test_a_client_that_is_nearest_to_none_weighs_nothing() -> None:
+    """Of three equal updates, all are nearest to the first one of the cohort."""
+    selector = make("selector", "divfl", tie="id", aggregation="cluster")
+    state = selector.init(Population(3, 2, 2, {}))
+    assert selector.observe(state, outcome(0, [0], update=[[2.0]]))[0] is None  # nothing was selected
+    state = selector.observe(state, outcome(0, [0, 1, 2], update=[[2.0]] * 3))[1]
+    selection, state = selector.select(state, context(n_clients=3, cohort=2), {})
+    assert selection.clients.tolist() == [0, 1]
+    advice, _ = selector.observe(state, outcome(1, [0, 1], update=[[2.0]] * 2))
+    assert advice.weights.tolist() == [3, 0]
+
+
+def test_objectives_that_differ_by_rounding_are_equal() -> None:
+    """Totals of 1e6 that differ by 5e-10 of it are equal, and the first wins; by 5e-9 of it, the smaller one."""
+    for difference, first in ((5e-4, 0), (5e-3, 1)):
+        assert locate_facilities(np.array([[1e6 + difference, 1e6], [0.0, 0.0]]), 1)[0].tolist() == [first]
+
+
+def test_memory_is_that_of_updates_and_distances() -> None:
+    """10 clients with 100 parameters: 4 + 4 + 8 bytes of each update's number, and 8 + 8 + 8 of each distance."""
+    assert make("selector", "divfl").memory_bytes(10, 100) == 16 * 1000 + 24 * 100
+
+
 def test_an_invalid_update_leaves_the_stored_one() -> None:
     selector = make("selector", "divfl")
     state = selector.observe(selector.init(Population(3, 2, 2, {})), outcome(0, [0, 1], update=[[1.0], [4.0]]))[1]

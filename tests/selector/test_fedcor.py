@@ -284,6 +284,10 @@ def test_the_cost_of_a_shadow_round(tmp_path: Path) -> None:
     assert np.diff(total[:, 4])[3] > np.diff(total[:, 4])[4], "it delays the round"
 
 
+def test_memory_is_that_of_two_covariance_matrices() -> None:
+    assert make_typed(FedCor, "selector", "fedcor").memory_bytes(10, 100) == 16 * 100
+
+
 def test_a_loss_of_1e12_nats_or_more_is_ignored() -> None:
     answers = ProbeResult(np.arange(4), np.array([0.5, 1e12, -1e12, np.nextafter(1e12, 0)]))
     losses = fedcor.dense_losses(answers, 5)

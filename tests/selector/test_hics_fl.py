@@ -113,3 +113,7 @@ def test_the_network_must_end_with_the_classes(shapes: list[tuple[int, ...]], ex
 def test_a_population_above_the_limit_is_rejected() -> None:
     with pytest.raises(OptionError, match="limit must be an integer of at least 11"):
         make("selector", "hics_fl", limit=10).init(Population(11, 2, 2, {}))
+
+
+def test_memory_is_that_of_matrices_of_distances() -> None:
+    assert make("selector", "hics_fl").memory_bytes(10, 100) == 24 * 100

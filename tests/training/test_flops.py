@@ -96,6 +96,14 @@ def test_closed_forms(network: nn.Module, shape: tuple[int, ...], flops: int) ->
     assert count(network, torch.zeros(4, *shape)) == flops
 
 
+@pytest.mark.parametrize("was_enabled", [True, False])
+def test_the_setting_of_torchs_fused_attention_is_restored(was_enabled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = torch.backends.mha
+    monkeypatch.setattr(backend, "_is_fastpath_enabled", was_enabled)
+    forward_flops(nn.Linear(5, 4), make_federation())
+    assert backend.get_fastpath_enabled() == was_enabled
+
+
 def test_an_embedding_looks_up() -> None:
     """10 symbols of 3 numbers each: only the layer after them multiplies, 30 x 4 weights."""
     network = nn.Sequential(nn.Embedding(20, 3), nn.Flatten(), nn.Linear(30, 4))

@@ -1,6 +1,7 @@
 """The faults that `make mutants` plants, and that the tests of a file detect them."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,8 +9,10 @@ pytest.importorskip("cosmic_ray", reason="an extra: pip install -e .[mutants]")
 
 import faults
 import mutants
+from cases import for_all
 from yaml_words import ROOT
 
+CALLED: list[tuple[str, int]] = []
 CODE = '''"""A docstring of 1 + 1."""
 
 from typing import TYPE_CHECKING
@@ -55,6 +58,22 @@ def test_a_file_is_tested_by_its_tests_then_laws_then_those_of_its_users() -> No
     importing_tests, users = mutants.stages("fedcohort.selector.candidates")
     assert own_tests[0] in importing_tests
     assert set(laws_of_option) <= set(users)
+
+
+@for_all("step", [1, 2])
+@for_all("word", ["'agg-krum'", "agg median", "agg, krum"])
+def over_words(word: str, step: int) -> None:
+    CALLED.append((word, step))
+
+
+def test_of_a_test_over_many_options_the_cases_of_the_option_are_run() -> None:
+    path = Path("test_configs.py")
+    other = SimpleNamespace(path=path, name="test_other", function=lambda: None)
+    items = [SimpleNamespace(path=path, name="over_words", function=over_words), other]
+    mutants.Only([f"{path}::agg-krum"]).pytest_collection_modifyitems(items)
+    assert [item.name for item in items] == ["over_words"]
+    over_words()
+    assert CALLED == [("'agg-krum'", 1), ("agg, krum", 1), ("'agg-krum'", 2), ("agg, krum", 2)]
 
 
 def test_every_equivalent_mutant_has_a_reason_and_exists() -> None:

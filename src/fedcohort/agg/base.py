@@ -5,7 +5,7 @@ grow with the cohort. A method that needs the matrix of updates sets `stacked`.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -67,6 +67,10 @@ class Arrived(ReadOnly):
         updates: D, [m, P] in the order of `outcome.clients`, for `stacked` aggregators, else None.
         buffers: the clients' buffers, float64 [m, B], for `stacked` aggregators, else None.
         server_models: the networks on the server, for this round.
+        discounts: factor by which the deadline has lowered the weight of each client for the staleness of its update,
+            [m]; None if all updates are of the current model.
+        end_s: virtual second at which each update arrived, [m]; None if it is unknown.
+        sent_offset: returns the change from w_t to the model that clients of an earlier round received, float64 [P].
     """
 
     outcome: RoundOutcome
@@ -76,6 +80,9 @@ class Arrived(ReadOnly):
     updates: Float[Tensor, "m p"] | None
     buffers: Float[Tensor, "m b"] | None = None
     server_models: ServerModels | None = None
+    discounts: Values | None = None
+    end_s: Values | None = None
+    sent_offset: Callable[[int], Tensor] | None = None
     workshop = renamed_attribute("Arrived.workshop", "server_models")
     bench = renamed_attribute("Arrived.bench", "required_server_models")
 
@@ -96,6 +103,19 @@ class Arrived(ReadOnly):
         if self.updates is None:
             raise ValueError("the matrix of updates was not kept: set stacked = True in the class of the aggregator")
         return self.updates
+
+    def add_offsets(self, displacement: Float[Tensor, "p"], weights: Values) -> Float[Tensor, "p"]:
+        """Return sum_i weights_i (y_i - w_t), given sum_i weights_i D_i, where y_i is the model of client i, [P].
+
+        D_i is relative to the model that client i received, which is an earlier one for a late update.
+        """
+        staleness = self.outcome.staleness
+        for steps in np.unique(staleness[staleness > 0]).tolist():
+            if self.sent_offset is None:
+                raise ValueError("the models that late clients received are unknown: pass `sent_offset`")
+            offset = self.sent_offset(self.outcome.round - steps)
+            displacement = displacement + float(weights[staleness == steps].sum()) * offset
+        return displacement
 
     def combine(self, weights: Values) -> "Direction":
         """Return sum_i weights_i D_i as a direction; the weights [m] are not normalised."""

@@ -35,7 +35,14 @@ from torch.nn import functional as F
 
 from fedcohort import ranges
 from fedcohort.agg.base import Arrived, Direction, SampleWeighted, ServerModels
-from fedcohort.component import ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Requirement
+from fedcohort.component import (
+    ONE_CLASS_PER_SAMPLE,
+    PROXY_INPUTS,
+    RELATIVE_ADVICE,
+    SAME_STEP,
+    UNADVISED_WEIGHTS,
+    Requirement,
+)
 from fedcohort.maths.distil import draw_batches, predict_logits, step_towards_target, trainable_parameters
 from fedcohort.maths.optimizers import uncompiled_optimizer
 from fedcohort.types import Population
@@ -81,7 +88,7 @@ class FedDf(SampleWeighted[None]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({PROXY_INPUTS, ONE_CLASS_PER_SAMPLE, *((RELATIVE_ADVICE,) if self.steps else ())})
+        return frozenset({PROXY_INPUTS, ONE_CLASS_PER_SAMPLE, *((RELATIVE_ADVICE, SAME_STEP) if self.steps else ())})
 
     def init(self, population: Population, n_params: int) -> None:
         """Return None, as FedDF keeps no state between rounds."""

@@ -40,7 +40,7 @@ from torch.nn import functional as F
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
 from fedcohort.agg.losses import read_losses, scatter_weights
-from fedcohort.component import ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, RELATIVE_ADVICE, Requirement
+from fedcohort.component import ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, RELATIVE_ADVICE, SAME_STEP, Requirement
 from fedcohort.maths.distil import draw_batches, step_towards_target, trainable_parameters
 from fedcohort.maths.optimizers import uncompiled_optimizer
 from fedcohort.types import Ids, Population, Values
@@ -104,7 +104,10 @@ class Rhfl(Aggregator[State]):
     @property
     def requirements(self) -> frozenset[Requirement]:
         return frozenset(
-            {RELATIVE_ADVICE, *((PROXY_INPUTS, ONE_CLASS_PER_SAMPLE) if self.mode == "align_average" else ())}
+            {
+                RELATIVE_ADVICE,
+                *((PROXY_INPUTS, ONE_CLASS_PER_SAMPLE, SAME_STEP) if self.mode == "align_average" else ()),
+            }
         )
 
     def notices(self, choice: str) -> Sequence[str]:

@@ -68,6 +68,7 @@ def signal_rows() -> list[str]:
         elif passes:
             costs.append(f"{passes:g} forward pass{'es' if passes != 1 else ''}")
         costs += ["local training of some clients"] if getattr(signal, "jobs", None) else []
+        costs += ["local training"] if getattr(signal, "trains", False) else []
         lines.append(f"| `{name}`{oracle} | {kind} | {', '.join(costs) or 'none'} | {signal.reveals} |")
     return lines
 

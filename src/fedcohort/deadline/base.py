@@ -49,9 +49,14 @@ class Deadline(Component, Protocol[S]):
         bounded: False where the server waits for all clients, so that none is late.
         announces: whether clients receive a deadline before they train.
         needs: names of the signals that `observe` reads.
+        carries: whether late clients go on working and arrive in a later round, instead of being dropped.
+        refills: whether another client starts at each arrival, and not only when the server steps.
+        max_staleness: largest number of server steps between the model that a client received and the step in which
+            its update counts; older updates are dropped. None for no limit.
     """
 
     partial_work: bool
+    max_staleness: int | None = None
 
     @property
     def bounded(self) -> bool:
@@ -64,6 +69,14 @@ class Deadline(Component, Protocol[S]):
     @property
     def needs(self) -> frozenset[str]:
         return frozenset()
+
+    @property
+    def carries(self) -> bool:
+        return False
+
+    @property
+    def refills(self) -> bool:
+        return False
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
@@ -88,6 +101,18 @@ class Deadline(Component, Protocol[S]):
         """
         return self.cohort_size(cohort)
 
+    def free_places(self, cohort_size: int, n_in_flight: int) -> int:
+        """Return how many clients may be selected while the jobs of `n_in_flight` others are in flight."""
+        return cohort_size
+
+    def arrival_limit(self, state: S) -> int | None:
+        """Return the number of arrivals after which the server steps, if that ends the round; None otherwise."""
+        return None
+
+    def discount(self, staleness: Ids) -> Values:
+        """Return the factor of the weight of each update, by the server steps since its client got its model, [m]."""
+        return np.ones(len(staleness))
+
     @abstractmethod
     def init(self, population: Population) -> S:
         """Return the state before round 0; `population.cohort` is the number that the run requests."""
@@ -101,7 +126,8 @@ class Deadline(Component, Protocol[S]):
 
         Args:
             state: the current state.
-            finish_s: seconds at which each selected client would complete all units, [m].
+            finish_s: seconds at which each selected client would complete all units, [m]. If the deadline `carries`,
+                those of earlier rounds whose jobs are in flight follow them.
             announced_s: the announced deadline, in seconds.
         """
         return announced_s

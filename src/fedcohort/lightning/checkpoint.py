@@ -26,10 +26,11 @@ from fedcohort.ranks import reduce_max
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-CHECKPOINT_FORMAT = 3
+CHECKPOINT_FORMAT = 4
 READING_VERSION_BY_FORMAT = {
     1: "fedcohort 0.1.0 up to commit 2e9eefb",
     2: "fedcohort 0.1.0 up to commit 656e03a",
+    3: "fedcohort 0.1.0 up to commit 201f3ad8",
 }  # versions that read the formats that this version does not read
 CHECKPOINT_ENTRY = "fedcohort"  # the entry in addition to Lightning's
 TRAILER_TEMPLATE = b"\nfedcohort checkpoint, blake2b %b\n"

@@ -98,8 +98,7 @@ class FederatedLoop(pl.Callback):
         module.server_metrics = {}
         tasks, module.collector = self.round_runner.begin(trainer.current_epoch)
         self._data_module(trainer).slices.distribute(tasks)
-        broadcast = self.components.agg.broadcast(self.round_runner.state.agg)
-        module.broadcast_vectors = {name: vector.to(module.device) for name, vector in broadcast.items()}
+        module.sent_models = self.round_runner.sent_models(trainer.current_epoch)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: object, batch_idx: int

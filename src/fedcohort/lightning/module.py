@@ -1,6 +1,7 @@
 """ClientModule: the LightningModule that trains the clients and evaluates the global model."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import lightning.pytorch as pl
@@ -12,6 +13,7 @@ from fedcohort.data.targets import ONE_CLASS, Targets
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.ranks import count_processes, reduce_sum
 from fedcohort.round.collect import Collector
+from fedcohort.round.in_flight import SentModels
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.engines import Engine
 
@@ -30,14 +32,14 @@ class ClientModule(pl.LightningModule):
             loss.
         engine: trains clients; set by the loop, like the following attributes.
         collector: collects the updates of the round.
-        broadcast_vectors: vectors that the aggregator broadcasts, by name.
+        sent_models: the models and vectors from which the round's clients start.
         stopwatch: measures the stages of the round.
         targets: the kind of labels.
     """
 
     engine: Engine
     collector: Collector
-    broadcast_vectors: Mapping[str, Tensor]
+    sent_models: SentModels
     stopwatch: Stopwatch
     targets: Targets = ONE_CLASS
 
@@ -55,8 +57,10 @@ class ClientModule(pl.LightningModule):
 
     def training_step(self, batch: Sequence[ClientTask], batch_idx: int) -> None:
         with self.stopwatch.stage("train"):
-            for update in self.engine.updates(batch, self.broadcast_vectors):
-                self.collector.add(update)
+            for sent_round, tasks in itertools.groupby(batch, key=lambda task: task.round):
+                with self.sent_models.loaded(sent_round) as vectors:
+                    for update in self.engine.updates(list(tasks), vectors):
+                        self.collector.add(update)
 
     def on_validation_epoch_start(self) -> None:
         for collection in self._loader_metrics:

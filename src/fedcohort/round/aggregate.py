@@ -20,6 +20,7 @@ from fedcohort.round.collected import Collected, fill_unsent, reweight
 from fedcohort.round.components import Components, ServerState
 from fedcohort.round.finish import Finished
 from fedcohort.round.guard import name_component_of_errors
+from fedcohort.round.in_flight import Broadcast, InFlight
 from fedcohort.round.readings import derive_signals, outcome_for
 from fedcohort.round.sampling import pack_losses
 from fedcohort.round.server_models import RoundModels
@@ -78,14 +79,20 @@ class ServerStep:
                 finished.round + 1,
                 collected.dropped_ids.tolist(),
             )
+        in_flight = self._next_in_flight(finished, state)  # has a copy of the model before the step
+        collected, state = self._aggregate(finished, collected, state)
+        return collected, replace(state, in_flight=in_flight)
+
+    def _aggregate(self, finished: Finished, collected: Collected, state: ServerState) -> tuple[Collected, ServerState]:
+        """Return the same as `close`; the jobs in flight of the state are still those before the round."""
         state = _count_round(finished, collected, state)
         for client, losses in finished.first_losses.items():
             self._store_vectors(client, pack_losses(losses))
-        if not len(finished.selection.clients):
+        if not len(finished.selection.clients) and not len(finished.arrived):
             return collected, state
-        if not len(finished.arrived):
+        if not len(finished.arrived) and not len(finished.in_flight):
             self._warn_of_empty_round(finished)
-        if finished.selection.upload is not None and not finished.selection.zero_fill:
+        if not finished.selection.zero_fill:
             mask_by_client = dict(zip(finished.arrived.client.tolist(), finished.arrived.tensor_mask, strict=True))
             collected = fill_unsent(collected, mask_by_client, self.server.layout)
         derived_signals = derive_signals(self.components, self.lab, collected, finished.selection.plain)
@@ -106,6 +113,14 @@ class ServerStep:
         state = replace(state, samples=samples.observe(state.samples, outcome))
         outcome = outcome_for(deadline, "the deadline", finished, weighed_updates)
         return weighed_updates, replace(state, deadline=deadline.observe(state.deadline, outcome))
+
+    def _next_in_flight(self, finished: Finished, state: ServerState) -> InFlight:
+        """Return the jobs in flight after the round, with what was sent with them."""
+        if not len(finished.in_flight):
+            return InFlight()
+        vectors = self.components.agg.broadcast(state.agg)
+        sent_now = {finished.round: Broadcast.copy_of(self.server, vectors)}
+        return finished.in_flight.keep_broadcasts({**state.in_flight.broadcasts, **sent_now})
 
     def _observe(
         self, finished: Finished, collected: Collected, state: ServerState
@@ -184,7 +199,17 @@ class ServerStep:
         outcome = outcome_for(self.components.agg, "the aggregator", finished, collected)
         server_models = self.make_models(finished.round, _require_tensor(collected.buffers))
         sums = (_require_tensor(collected.mean), collected.totals, collected.weights)
-        arrived = Arrived(outcome, *sums, collected.updates, collected.client_buffers, server_models)
+        is_included = np.isin(finished.arrived.client, collected.clients)
+        arrived = Arrived(
+            outcome,
+            *sums,
+            collected.updates,
+            collected.client_buffers,
+            server_models,
+            discounts=finished.discounts[is_included],
+            end_s=finished.arrived.end_s[is_included],
+            sent_offset=lambda sent_round: state.in_flight.broadcasts[sent_round].offset_from(self.server),
+        )
         direction, agg_state = self.components.agg.direction(state.agg, arrived)
         displacement, server_state = self.components.server.step(
             state.server, server_models.average_over_ranks(direction.displacement)

@@ -45,7 +45,7 @@ class Clock:
         if self.schedule is not None and not np.isfinite(self.schedule.seconds_until_ready(0.0)).any():
             raise IncompatibleConfig(f"availability: none of the {draws.n_clients} clients is ever ready")
 
-    def find_ready(self, draws: Draws, now_s: float) -> tuple[Ids, float]:
+    def find_ready(self, draws: Draws, now_s: float, may_wait: bool = True) -> tuple[Ids, float]:
         """Return the sorted ids of the clients that are ready in a round, and the seconds of waiting for them.
 
         The array is read-only if all clients are ready in every round.
@@ -53,13 +53,14 @@ class Clock:
         Args:
             draws: random numbers of the round.
             now_s: virtual seconds at the end of the round before.
+            may_wait: whether the clock advances where no client is ready; otherwise nobody is, and no time passes.
         """
         if self.availability.always:
             return self.all_client_ids, 0.0
         if self.schedule is None:
             return np.flatnonzero(self.availability.ready(draws)), 0.0
         wait_s = self.schedule.seconds_until_ready(now_s + self.window_s)
-        shortest_wait_s = float(wait_s.min())
+        shortest_wait_s = float(wait_s.min()) if may_wait else 0.0
         if shortest_wait_s > 0 and not self.has_warned:
             self.has_warned = True
             if rank_of_process() == 0:
@@ -70,6 +71,17 @@ class Clock:
                     shortest_wait_s,
                 )
         return np.flatnonzero(wait_s <= shortest_wait_s), shortest_wait_s
+
+    def ready_at(self, ready_ids: Ids, now_s: float) -> Ids:
+        """Return the sorted ids of the clients that are ready at a second of a round.
+
+        Args:
+            ready_ids: clients that were ready when the round began.
+            now_s: virtual seconds since the run began.
+        """
+        if self.schedule is None:
+            return ready_ids
+        return np.flatnonzero(self.schedule.seconds_until_ready(now_s) <= 0)
 
     def wall_time(self, start_s: float | Values) -> WallTime:
         """Return the function from clients and seconds of work, begun at `start_s`, to seconds until it is done."""

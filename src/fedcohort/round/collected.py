@@ -61,6 +61,7 @@ class Collected:
         per_client: buffers and uploads of each client; None if the matrix of updates is not kept.
         derived_signals: signals that the server computed from the updates, by name.
         step_dropped: whether the server's step was excluded, so that the model stayed the same.
+        relative_variance: see `round/update_variance.py`; NaN in a round in which it is not measured.
     """
 
     clients: Ids
@@ -76,6 +77,7 @@ class Collected:
     per_client: ClientVectors | None = None
     derived_signals: Mapping[str, Any] = field(default_factory=dict)
     step_dropped: bool = False
+    relative_variance: float = float("nan")
 
     @property
     def client_buffers(self) -> Tensor | None:

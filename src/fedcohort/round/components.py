@@ -25,6 +25,7 @@ from fedcohort.proxy.base import Proxy
 from fedcohort.regulariser.base import Regulariser
 from fedcohort.round.backoff import NO_FAILURES, Backoff
 from fedcohort.round.guard import name_component_of_errors
+from fedcohort.round.in_flight import InFlight
 from fedcohort.round.uniform import UniformReference
 from fedcohort.samples.base import LOSS_LIST_NAME, Samples
 from fedcohort.selector.base import Selector
@@ -117,6 +118,7 @@ class ServerState:
     best_acc: float = float("nan")
     choices: str = ""
     failures: Backoff = NO_FAILURES
+    in_flight: InFlight = field(default_factory=InFlight)
 
     @classmethod
     def initial_state(cls, components: Components, population: "Populations", n_params: int) -> "ServerState":

@@ -19,7 +19,7 @@ from fedcohort.round.components import Components, Populations
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.rates import JobRates, QueryWork
 from fedcohort.round.sampling import foresee_samples
-from fedcohort.round.workload import find_answering, list_answered, list_queried
+from fedcohort.round.workload import find_answering, find_trained, list_answered, list_queried
 from fedcohort.signal.base import NO_OPTIONS, Computed, QueriedSignal, Static, find_signal
 from fedcohort.training.passes import count_batches, count_processed
 from fedcohort.types import Ids, Probe, ProbeResult, Values
@@ -60,7 +60,6 @@ class CostModel:
         """Return the costs of a client's job, in a plain round (`Selection.plain`) or in a usual one."""
         return self.plain_rates if plain else self.usual_rates
 
-    # --- work and time ---------------------------------------------------------------------------------------------
     def count_used(self, clients: Ids, rows: Sequence[Ids | None]) -> Ids:
         """Return the number of samples that each client trains on, [len(clients)]; rows: positions, None for all."""
         n_train = self.federation.n_train[clients]
@@ -84,9 +83,9 @@ class CostModel:
 
     def training_passes(self, signal: QueriedSignal, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
         """Return the training that a signal needs of each client, in samples' forward passes, [len(clients)]."""
-        if not isinstance(signal, Computed) or signal.jobs is None:
+        if not isinstance(signal, Computed) or not (signal.jobs or signal.trains):
             return np.zeros(len(clients))
-        is_trainer, n = np.isin(clients, signal.jobs(options)), self.federation.n_train
+        is_trainer, n = np.isin(clients, signal.jobs(options) if signal.jobs else clients), self.federation.n_train
         rows = [
             foresee_samples(self.components.samples, k, int(n[k]), draws) if trains else None
             for k, trains in zip(clients.tolist(), is_trainer.tolist(), strict=True)
@@ -161,8 +160,9 @@ class CostModel:
             signal, clients = find_signal(probe.signal), probe.clients
             if isinstance(signal, QueriedSignal):
                 trained_samples = self.training_passes(signal, clients, probe.options, draws)
-                work.training_samples[clients] += trained_samples
-                passes = work.passes_after if trained_samples.any() else work.passes
+                is_sent = getattr(signal, "jobs", None) is not None  # whether clients send updates for it
+                (work.training_samples if is_sent else work.passes)[clients] += trained_samples
+                passes = work.passes_after if is_sent and trained_samples.any() else work.passes
                 passes[clients] += self.query_passes(signal, clients, probe.options)
         return work
 
@@ -241,10 +241,10 @@ class CostModel:
             self.count_forward_passes(ids, rates, answered).sum() + self.query_work(probes, draws).total.sum()
         )
         units_done = np.where(closing.is_in_time, closing.units_done, jobs.assigned)
-        trained_samples = float(self.count_processed(self.count_used(ids, jobs.rows), units_done).sum())
+        trained = self.count_processed(self.count_used(ids, jobs.rows), units_done)[~find_trained(ids, answered)]
         return Charge(
             down_bytes=float(len(ids) * rates.down_bytes + extra_bytes),
             up_bytes=float(jobs.bytes_up[closing.is_in_time].sum() + answer_bytes),
             probe_bytes=float(extra_bytes + answer_bytes),
-            client_flops=self.flops * (passes + rates.step_passes * trained_samples),
+            client_flops=self.flops * (passes + rates.step_passes * float(trained.sum())),
         )

@@ -8,21 +8,23 @@ from jaxtyping import Bool
 
 from fedcohort.data.federation import Federation
 from fedcohort.deadline.base import PaceContext
-from fedcohort.device.base import Timing
+from fedcohort.device.base import Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.round.backoff import withhold
 from fedcohort.round.clock import Clock
 from fedcohort.round.components import Components, Populations, ServerState
 from fedcohort.round.cost import CostModel
 from fedcohort.round.guard import name_component_of_errors
-from fedcohort.round.jobs import Jobs
+from fedcohort.round.jobs import NO_JOBS, Jobs
 from fedcohort.round.queries import ClientReports, Queries
 from fedcohort.round.rates import JobRates
 from fedcohort.round.sampling import SampleSelection
 from fedcohort.round.settings import Settings
 from fedcohort.round.uniform import draw_uniform
-from fedcohort.round.workload import assign_work, list_answered, verify_selection
+from fedcohort.round.workload import assign_work, find_trained, list_answered, verify_selection
 from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
+
+NO_IDS: Ids = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,10 @@ class Dispatch:
         first_losses: losses of w_t on each sample of the clients that measure all their samples in this round, by id.
         waited_s: virtual seconds before the selection in which no client was ready.
         before_s: virtual seconds from the end of the round before to the first query.
+        start_s: virtual second at which the jobs begin.
+        announced_s: deadline that the clients received, in seconds after `start_s`; inf without one.
         uniform: sorted ids of a uniform reference cohort of the same size (`round/uniform.py`).
+        refilled: jobs of the clients that got a place that became free during the round (`round/refill.py`).
     """
 
     round: int
@@ -79,7 +84,10 @@ class Dispatch:
     first_losses: Mapping[int, Values]
     waited_s: float
     before_s: float
+    start_s: float
+    announced_s: float
     uniform: Ids
+    refilled: Jobs = NO_JOBS
 
 
 class Dispatcher:
@@ -109,41 +117,117 @@ class Dispatcher:
         return self.queries.client_reports
 
     def dispatch(self, round: int, state: ServerState) -> Dispatch:
-        """Return the decisions of round t: ready clients, queries with their answers, the cohort, and its jobs."""
-        draws, selector = Draws(self.settings.seed, self.federation.n_clients, round), self.components.selector
-        ready, waited_s = self.clock.find_ready(draws, state.spent.virtual_s)
-        ctx = RoundContext(
-            round=round,
-            cohort=self.cohort,
-            n_clients=self.federation.n_clients,
-            available=ready,
-            signals=self.populations.signals(self.queries.needs, "the selector", self.queries.measure_on_server()),
-            rng=draws.generator("selector"),
-            units=self.cost_model.units,
-        )
-        if selector.backs_off:
-            ctx = withhold(state.failures, ctx, selector.shortlist(self.cohort))
+        """Return the decisions of round t: ready clients, queries with their answers, the cohort, and its jobs.
+
+        A client whose job is in flight is not ready: it can be neither queried nor selected.
+        """
+        draws = Draws(self.settings.seed, self.federation.n_clients, round)
+        busy = state.in_flight.jobs
+        ready, waited_s = self.clock.find_ready(draws, state.spent.virtual_s, may_wait=not len(busy))
         before_s = waited_s + self.clock.window_s
         start_s = state.spent.virtual_s + before_s
-        queried = self._query(state.selector, ctx, draws, start_s)
-        selection, selector_state = selector.select(state.selector, ctx, queried.answers_to(concurrent=False))
-        with name_component_of_errors(selector):
-            verify_selection(selection, ctx.available, self.cohort, self.federation.n_clients, self.components.codec)
-        rates = self.cost_model.rates_of_round(selection.plain)
-        jobs = assign_work(
-            selection,
-            self.cost_model.units,
-            self.cost_model.layout,
-            self.components.codec,
-            rates.extra_bytes,
-            draws,
-            start_s + queried.blocking_s,
-        )
-        jobs, first_losses = self._schedule_jobs(jobs, rates, queried, state, draws)
-        uniform_ids = draw_uniform(ready, len(selection.clients), draws)
+        places = self.components.deadline.free_places(self.cohort, len(busy))
+        ctx = self._make_context(state, busy, ready, places, start_s, draws, draws.generator("selector"))
+        if len(busy) and (places < 1 or not len(ctx.available)):  # this step only waits for jobs in flight
+            queried = self._query(state.selector, replace(ctx, available=NO_IDS, backed_off=NO_IDS), draws, start_s)
+            selection, selector_state = Selection(NO_IDS), state.selector
+        else:
+            queried = self._query(state.selector, ctx, draws, start_s)
+            selection, selector_state = self._select(state.selector, ctx, queried.answers_to(concurrent=False))
+        start_s += queried.blocking_s
+        jobs, announced_s, first_losses = self._make_jobs(selection, queried, state, draws, start_s)
         return Dispatch(
-            round, ready, selection, selector_state, queried, jobs, first_losses, waited_s, before_s, uniform_ids
+            round=round,
+            ready=ctx.ready,
+            selection=selection,
+            selector_state=selector_state,
+            queried=queried,
+            jobs=jobs,
+            first_losses=first_losses,
+            waited_s=waited_s,
+            before_s=before_s,
+            start_s=start_s,
+            announced_s=announced_s,
+            uniform=draw_uniform(ctx.ready, len(selection.clients), draws),
         )
+
+    def refill(self, step: Dispatch, state: ServerState, busy: Jobs, now_s: float, number: int) -> Dispatch:
+        """Return the decisions of a round with one more client, which gets a place that became free during it.
+
+        The client receives the same model as the others, and is chosen by the answers to this round's queries.
+
+        Args:
+            step: decisions of the round so far.
+            state: state of the server before the round.
+            busy: jobs of clients that work, or whose update waits for the server's step.
+            now_s: virtual second at which the place became free.
+            number: number of the refill in this round, from 1.
+        """
+        draws = Draws(self.settings.seed, self.federation.n_clients, step.round)
+        ctx = self._make_context(
+            state, busy, self.clock.ready_at(step.ready, now_s), 1, now_s, draws, draws.generator("refill", number)
+        )
+        if not len(ctx.available):
+            return step
+        is_absent = np.ones(self.federation.n_clients, dtype=bool)
+        is_absent[ctx.ready] = False
+        answers = {name: r.without(is_absent) for name, r in step.queried.answers_to(concurrent=False).items()}
+        selection, selector_state = self._select(step.selector_state, ctx, answers)
+        jobs, _, _ = self._make_jobs(selection, step.queried, state, draws, now_s)
+        clients, ready = np.union1d(step.selection.clients, selection.clients), np.union1d(step.ready, ctx.ready)
+        return replace(
+            step,
+            ready=ready,
+            selection=replace(selection, clients=clients),
+            selector_state=selector_state,
+            refilled=step.refilled.joined_with(jobs),
+            uniform=draw_uniform(ready, len(clients), draws),
+        )
+
+    def _make_context(
+        self,
+        state: ServerState,
+        busy: Jobs,
+        ready: Ids,
+        places: int,
+        start_s: float,
+        draws: Draws,
+        rng: np.random.Generator,
+    ) -> RoundContext:
+        """Return the selector's context at virtual second `start_s`, in which busy clients are not ready."""
+        selector = self.components.selector
+        ctx = RoundContext(
+            round=draws.round,
+            cohort=places,
+            n_clients=self.federation.n_clients,
+            available=np.setdiff1d(ready, busy.client, assume_unique=True) if len(busy) else ready,
+            signals=self.populations.signals(self.queries.needs, "the selector", self.queries.measure_on_server()),
+            rng=rng,
+            units=self.cost_model.units,
+            in_flight=busy.client,
+            in_flight_s=np.maximum(busy.expected_end_s - start_s, 0.0),
+        )
+        return withhold(state.failures, ctx, selector.shortlist(places)) if selector.backs_off else ctx
+
+    def _select(
+        self, selector_state: object, ctx: RoundContext, answers: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, object]:
+        """Return the selector's choice and its next state; raise an error for an invalid choice."""
+        selector = self.components.selector
+        selection, next_state = selector.select(selector_state, ctx, answers)
+        with name_component_of_errors(selector):
+            verify_selection(selection, ctx.available, ctx.cohort, ctx.n_clients, self.components.codec)
+        return selection, next_state
+
+    def _make_jobs(
+        self, selection: Selection, queried: QueriedClients, state: ServerState, draws: Draws, start_s: float
+    ) -> tuple[Jobs, float, Mapping[int, Values]]:
+        """Return the jobs of a selection, which begin at `start_s`; the result is that of `_schedule_jobs`."""
+        rates, cost_model = self.cost_model.rates_of_round(selection.plain), self.cost_model
+        jobs = assign_work(
+            selection, cost_model.units, cost_model.layout, self.components.codec, rates.extra_bytes, draws, start_s
+        )
+        return self._schedule_jobs(jobs, rates, queried, state, draws)
 
     def _query(self, selector_state: object, ctx: RoundContext, draws: Draws, start_s: float) -> QueriedClients:
         """Send the selector's queries from virtual second `start_s` on; clients that leave early give no answer."""
@@ -162,11 +246,11 @@ class Dispatcher:
 
     def _schedule_jobs(
         self, jobs: Jobs, rates: JobRates, queried: QueriedClients, state: ServerState, draws: Draws
-    ) -> tuple[Jobs, Mapping[int, Values]]:
+    ) -> tuple[Jobs, float, Mapping[int, Values]]:
         """Announce the deadline, have the samples chosen, and time the jobs.
 
         Returns:
-            The jobs, and the losses of the clients that first measure all of their samples, by id.
+            The jobs, the deadline in seconds, and the losses of the clients that first measure all of their samples.
         """
         components, cost_model, clients, n_train = (
             self.components,
@@ -178,19 +262,22 @@ class Dispatcher:
         measuring_ids = self.samples.find_clients_without_losses(state.samples, clients)
         forward_passes = cost_model.count_forward_passes(clients, rates, queried.answered_probes)
         forward_passes = forward_passes + np.where(np.isin(clients, measuring_ids), n_train[clients], 0)
-        work = cost_model.job_workload(n_train[clients], forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
-        expected = components.device.expect(clients, work, draws.once())
+        has_trained = find_trained(clients, queried.answered_probes)
+
+        def job_work(n_used: Ids) -> Workload:
+            work = cost_model.job_workload(n_used, forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
+            return replace(work, unit_load=np.where(has_trained, 0.0, work.unit_load))
+
+        expected = components.device.expect(clients, job_work(n_train[clients]), draws.once())
         context = PaceContext(draws.round, clients, cost_model.units, self._expect_all(rates), expected)
         announced_s = components.deadline.announce(state.deadline, context)
         jobs = replace(jobs, expected=expected, announced_s=np.full(len(jobs), announced_s))
         with self.queries.stopwatch.stage("probe"):
             first_losses = self.samples.measure_losses(measuring_ids)
         jobs = self.samples.choose_samples(state.samples, jobs, first_losses, draws)
-        n_used = cost_model.count_used(clients, jobs.rows)
-        work = cost_model.job_workload(n_used, forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
-        timing = components.device.sample(clients, work, draws)
+        timing = components.device.sample(clients, job_work(cost_model.count_used(clients, jobs.rows)), draws)
         duration_s = self.clock.wall_time(jobs.start_s)(clients, timing.finish_s(jobs.assigned))
-        return replace(jobs, timing=timing, duration_s=duration_s), first_losses
+        return replace(jobs, timing=timing, duration_s=duration_s), announced_s, first_losses
 
     def _expect_all(self, rates: JobRates) -> Timing:
         """Return the expected times of every client's whole job, computed once for each kind of round."""

@@ -63,10 +63,35 @@ class Jobs(ReadOnly):
         end_s: Values = self.start_s + self.duration_s
         return end_s
 
+    @property
+    def expected_end_s(self) -> Values:
+        """Virtual second at which each client is expected to answer, [m]."""
+        end_s: Values = self.start_s + self.expected.finish_s(self.assigned)
+        return end_s
+
     def select_jobs(self, is_taken: Bool[np.ndarray, "_m"]) -> "Jobs":
         """Return the table with only the jobs that are marked in `is_taken`, bool [m]."""
         taken_rows = np.flatnonzero(is_taken)
-        return Jobs(**{f.name: _select_rows(getattr(self, f.name), taken_rows) for f in fields(self)})
+        return self.take(taken_rows)
+
+    def take(self, rows: Ids) -> "Jobs":
+        """Return the table with the jobs in `rows`, in this order."""
+        return Jobs(**{f.name: _select_rows(getattr(self, f.name), rows) for f in fields(self)})
+
+    def joined_with(self, other: "Jobs") -> "Jobs":
+        """Return the table with the jobs of both, sorted by client; no client has a job in both."""
+        if not len(other):
+            return self
+        columns = {f.name: _join_columns(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
+        return Jobs(**columns).take(np.argsort(columns["client"]))
+
+
+def _join_columns(first: Any, second: Any) -> Any:  # noqa: ANN401  arrays, timings and lists
+    if isinstance(first, np.ndarray):
+        return np.concatenate([first, second])
+    if isinstance(first, Timing):
+        return Timing(*(np.concatenate([getattr(t, f.name) for t in (first, second)]) for f in fields(Timing)))
+    return [*first, *second]
 
 
 def _select_rows(column: Any, index: Ids) -> Any:  # noqa: ANN401  arrays, timings and lists
@@ -75,3 +100,15 @@ def _select_rows(column: Any, index: Ids) -> Any:  # noqa: ANN401  arrays, timin
     if isinstance(column, Timing):
         return Timing(*(getattr(column, f.name)[index] for f in fields(Timing)))
     return [column[i] for i in index.tolist()]
+
+
+NO_JOBS = Jobs(
+    client=np.empty(0, np.int64),
+    broadcast=np.empty(0, np.int64),
+    plain=np.empty(0, bool),
+    assigned=np.empty(0, np.int64),
+    units=np.empty(0, np.int64),
+    start_s=np.empty(0),
+    tensor_mask=[],
+    bytes_up=np.empty(0),
+)

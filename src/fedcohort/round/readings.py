@@ -13,7 +13,7 @@ from fedcohort.round.finish import Finished
 from fedcohort.round.queries import ClientReports
 from fedcohort.signal.base import Derived, RawUpdate, Reported, check_answers, find_signal
 from fedcohort.signal.lab import Lab
-from fedcohort.types import ClientUpdate, RoundOutcome, Signals
+from fedcohort.types import ClientUpdate, Ids, RoundOutcome, Signals
 
 
 def keeps_updates(components: Components) -> bool:
@@ -63,9 +63,16 @@ def outcome_for(component: Any, reader_name: str, finished: Finished, collected:
         round=finished.round,
         selection=finished.selection,
         clients=collected.clients,
-        failed=np.setdiff1d(finished.selection.clients, collected.clients),
+        failed=np.setdiff1d(list_sent(finished), np.concatenate([collected.clients, finished.in_flight.jobs.client])),
         signals=Signals(values, needs, reader_name),
         probes=finished.dispatched.queried.answers_to(concurrent=True) if reader_name == "the selector" else {},
         round_s=finished.charge.virtual_s,
         announced_s=finished.closing.announced_s,
+        sent_round=finished.arrived.broadcast[is_included],
     )
+
+
+def list_sent(finished: Finished) -> Ids:
+    """Return the sorted ids of the cohort, and of the clients of earlier rounds whose jobs ended in this round."""
+    ids = [finished.selection.clients, finished.arrived.client, finished.dropped.client]
+    return np.unique(np.concatenate(ids)).astype(np.int64)

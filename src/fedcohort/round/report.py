@@ -15,6 +15,7 @@ from fedcohort.round.client_facts import ClientFacts
 from fedcohort.round.collected import Collected
 from fedcohort.round.components import Components, Populations, ServerState
 from fedcohort.round.finish import Finished
+from fedcohort.round.late_report import add_late_columns, late_metrics
 from fedcohort.round.setup import Setup
 from fedcohort.signal.base import Static, find_signal
 from fedcohort.training.evaluate import choose_evaluated_clients, client_metrics, worst_group_accuracy
@@ -49,7 +50,9 @@ def make_report(
     if finished is None or collected is None:
         client_table = registered_columns(setup.components, setup.dispatcher.populations)
     else:
-        client_table = client_columns(finished, collected, federation.n_clients)
+        carries = setup.components.deadline.carries
+        client_table = client_columns(finished, collected, federation.n_clients, carries)
+        metrics |= late_metrics(finished) if carries else {}
     if clients_every and step % clients_every == 0:
         with stopwatch.stage("evaluate"):
             clients = choose_evaluated_clients(federation.n_clients, settings.clients_sample, settings.seed)
@@ -99,10 +102,17 @@ def weights_hash(server: FlatModel) -> str:
     return digest.hexdigest()
 
 
-def client_columns(finished: Finished, collected: Collected, n_clients: int) -> ClientFacts:
-    """Return the per-client columns of a round; n_clients: size of the population."""
+def client_columns(finished: Finished, collected: Collected, n_clients: int, carries: bool = False) -> ClientFacts:
+    """Return the per-client columns of a round.
+
+    Args:
+        finished: the round.
+        collected: the updates that arrived.
+        n_clients: size of the population.
+        carries: whether late clients may arrive in a later round.
+    """
     selection, arrived_ids = finished.selection, collected.clients
-    is_done = finished.closing.units_done > 0
+    started_ids, is_done = finished.dispatched.jobs.client, finished.closing.units_done > 0
     ids_by_flag = {
         "available": finished.dispatched.ready,
         "queried": finished.queried_ids,
@@ -110,12 +120,14 @@ def client_columns(finished: Finished, collected: Collected, n_clients: int) -> 
         "arrived": arrived_ids,
     }
     table: dict[str, tuple[Ids | None, np.ndarray]] = {
-        "units": (selection.clients, finished.closing.units_done),
-        "finish_s": (selection.clients, np.where(is_done, finished.closing.finish_s, np.nan)),
-        **{name: (selection.clients, values) for name, values in phase_columns(finished.closing).items()},
+        "units": (started_ids, finished.closing.units_done),
+        "finish_s": (started_ids, np.where(is_done, finished.closing.finish_s, np.nan)),
+        **{name: (started_ids, values) for name, values in phase_columns(finished.closing).items()},
         "train_loss": (arrived_ids, collected.reports["train_loss"]),
         "weight": (arrived_ids, collected.weights),
     }
+    if carries:
+        table = add_late_columns(table, finished)
     ranking_columns = {
         "score": selection.scores,
         **{f"part_{name}": part for name, part in selection.score_terms.items()},
@@ -154,7 +166,7 @@ def phase_columns(closing: DeadlineOutcome) -> Mapping[str, np.ndarray]:
 def deadline_metrics(finished: Finished) -> Mapping[str, float]:
     """Return the announced deadline, if there is one, and the duration of the round; {} without a cohort."""
     closing = finished.closing
-    if not len(finished.selection.clients):
+    if not len(finished.selection.clients) and not len(finished.arrived):
         return {}
     announced_metric = {"round/announced_s": float(closing.announced_s)} if np.isfinite(closing.announced_s) else {}
     return {**announced_metric, "round/closed_s": float(closing.train_s)}
@@ -210,6 +222,8 @@ def progress_metrics(
     metrics = state.spent.metrics()
     if finished is None or collected is None:
         return metrics
+    if not math.isnan(collected.relative_variance):
+        metrics |= {"update/relative_variance": collected.relative_variance}
     return metrics | {
         "round/cohort": float(len(finished.selection.clients)),
         "round/arrived": float(len(collected.clients)),

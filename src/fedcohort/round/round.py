@@ -1,7 +1,11 @@
 """A communication round: dispatch, finish, train, aggregate, report. The hooks of `lightning/loop.py` call it."""
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+from torch import Tensor
 
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.ranks import reduce_max, reduce_sum
@@ -9,9 +13,12 @@ from fedcohort.round.collect import Collector
 from fedcohort.round.collected import Collected
 from fedcohort.round.components import ServerState
 from fedcohort.round.finish import Finished, close_round
+from fedcohort.round.in_flight import SentModels
+from fedcohort.round.refill import refill_places
 from fedcohort.round.report import make_report
 from fedcohort.round.setup import Setup
 from fedcohort.round.tasks import make_collector, make_tasks
+from fedcohort.round.update_variance import is_measured, mean_update_of_all, relative_variance
 from fedcohort.training.client_task import ClientTask
 from fedcohort.types import RoundReport
 
@@ -44,9 +51,16 @@ class RoundRunner:
         """
         with self.stopwatch.stage("select"):
             dispatched = self.setup.dispatcher.dispatch(round, self.state)
+            dispatched = refill_places(dispatched, self.setup.dispatcher, self.state)
             self.finished = close_round(dispatched, self.setup.dispatcher, self.state)
         tasks = make_tasks(self.setup, self.finished, self.state.samples)
         return tasks, make_collector(self.setup, self.finished)
+
+    def sent_models(self, round: int) -> SentModels:
+        """Return the models and vectors from which the jobs that arrive in this round start."""
+        vectors = self.setup.components.agg.broadcast(self.state.agg)
+        on_device = {name: vector.to(self.setup.server.w.device) for name, vector in vectors.items()}
+        return SentModels(self.setup.server, round, on_device, self.state.in_flight.broadcasts)
 
     def end(self, collector: Collector) -> None:
         """Aggregate the updates of all processes and take the server's step."""
@@ -54,7 +68,17 @@ class RoundRunner:
             raise ValueError("no round has begun")
         with self.stopwatch.stage("aggregate"):
             collected = collector.finish(reduce_sum, reduce_max)
-            self.collected, self.state = self.setup.server_step.close(self.finished, collected, self.state)
+            full_update = self._measure_full_update(self.finished.round)  # before w_t changes
+            collected, self.state = self.setup.server_step.close(self.finished, collected, self.state)
+            variance = math.nan if full_update is None else relative_variance(collected.mean, full_update)
+            self.collected = replace(collected, relative_variance=variance)
+
+    def _measure_full_update(self, round: int) -> Tensor | None:
+        """Return the mean update that all clients would send in this round, where `eval.update_every` demands it."""
+        if not is_measured(round, self.setup.settings.update_every):
+            return None
+        lab, agg = self.setup.server_step.lab, self.setup.components.agg
+        return mean_update_of_all(lab, agg, self.setup.federation.n_train, round)
 
     def report(self, step: int, server_metrics: Mapping[str, float]) -> RoundReport:
         """Return the report after `step` rounds; evaluated: metrics of the server's data, by name."""

@@ -52,6 +52,7 @@ class Settings:
     eval_every: int = setting_field("eval.every", integer_check("[1, inf)"))
     clients_every: int = setting_field("eval.clients_every", integer_check("[0, inf)"))
     clients_sample: int | None = setting_field("eval.clients_sample", integer_check("[1, inf)", allow_null=True))
+    update_every: int = setting_field("eval.update_every", integer_check("[0, inf)"))
     window_s: float = setting_field("deadline.window_s", number_check("[0, inf)"))
     update_limit: float = setting_field("update_limit", number_check("(0, inf)"))
     store_limit_gb: float = setting_field("client_store.limit_gb", number_check("[0, inf)"))

@@ -26,9 +26,13 @@ def make_tasks(setup: Setup, finished: Finished, samples_state: object) -> list[
     """
     jobs = finished.arrived
     rank_positions = positions_of_rank(rank_of_process(), count_processes(), jobs.client, finished.processed_samples)
-    return list(
-        setup.engine.group_tasks([_make_task(setup, finished, job_row, samples_state) for job_row in rank_positions])
-    )
+    groups: list[Sequence[ClientTask]] = []
+    for broadcast in np.unique(jobs.broadcast)[::-1].tolist():  # clients of one group start from the same model
+        tasks = [
+            _make_task(setup, finished, i, samples_state) for i in rank_positions if jobs.broadcast[i] == broadcast
+        ]
+        groups += setup.engine.group_tasks(tasks)
+    return groups
 
 
 def _make_task(setup: Setup, finished: Finished, job_row: int, samples_state: object) -> ClientTask:

@@ -13,6 +13,7 @@ from fedcohort.flat import Layout
 from fedcohort.rng import Draws
 from fedcohort.round.jobs import Jobs
 from fedcohort.selector.base import Selector
+from fedcohort.signal.base import find_signal
 from fedcohort.training.upload import TensorMask, draw_tensor_masks, sent_layout
 from fedcohort.types import Advice, Ids, Probe, ProbeResult, Selection
 
@@ -101,6 +102,12 @@ def list_queried(probes: Sequence[Probe], clients: Ids | None = None) -> Ids:
 def list_answered(probes: Sequence[Probe], results: Mapping[str, ProbeResult]) -> list[Probe]:
     """Return the probes (queries to clients), each with only those of its clients that answered."""
     return [replace(probe, clients=results[probe.signal].clients) for probe in probes]
+
+
+def find_trained(clients: Ids, answered: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
+    """Return which clients have trained for a query (`signal.base.Computed.trains`) and answered it, bool [n]."""
+    training_probes = [p for p in answered if getattr(find_signal(p.signal), "trains", False)]
+    return np.isin(clients, list_queried(training_probes))
 
 
 def find_answering(signal: str, clients: Ids, probes: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:

@@ -36,7 +36,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.component import CLEAN_LABELS, Facts, Requirement
+from fedcohort.component import CLEAN_LABELS, SAME_STEP, Facts, Requirement
 from fedcohort.selector.base import Selector, draw, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -91,6 +91,10 @@ class ActiveFl(Selector[State]):
     @property
     def needs(self) -> frozenset[str]:
         return frozenset({"n_train"} | SIGNALS_BY_LOSS_OPTION[self.loss])
+
+    @property
+    def requirements(self) -> frozenset[Requirement]:
+        return frozenset({SAME_STEP} if self.loss == "start" else ())
 
     @property
     def recommendations(self) -> frozenset[Requirement]:

@@ -42,7 +42,7 @@ class State:
 
     Attributes:
         log_weight: ln w_k less its largest value, [K].
-        gain: increase of ln w_k if client k arrives in this round, 0 where p_k was capped, [K].
+        gain: increase of ln w_k when client k arrives, 0 where p_k was capped; of its latest selection, [K].
     """
 
     log_weight: Values
@@ -80,7 +80,7 @@ class E3cs(Selector[State]):
         quota = 1.0 if self.uniform_from is not None and ctx.round >= self.uniform_from else self.quota
         order_noise = ctx.rng.random(ctx.n_clients)
         if not n_available:
-            return Selection(available, probability=p), replace(state, gain=log_weight_gains)
+            return Selection(available, probability=p), state
         log_weight = state.log_weight[available]
         w = np.maximum(np.exp(log_weight - log_weight.max()), MIN_RELATIVE_WEIGHT)
         p[available], is_capped = capped_probabilities(w, m, quota * m / n_available)
@@ -90,7 +90,9 @@ class E3cs(Selector[State]):
         else:
             line_order = available[np.argsort(order_noise[available])]
             clients = np.sort(line_order[draw_systematically(p[line_order], m, 1.0 - ctx.rng.random())])
-        return Selection(clients, state.log_weight, probability=p), replace(state, gain=log_weight_gains)
+        gain = state.gain.copy()  # an update may arrive in a later round than the client's selection
+        gain[clients] = log_weight_gains[clients]
+        return Selection(clients, state.log_weight, probability=p), replace(state, gain=gain)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         log_weight = state.log_weight.copy()

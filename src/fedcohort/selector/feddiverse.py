@@ -45,7 +45,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from fedcohort import ranges
-from fedcohort.component import SAMPLE_ATTRIBUTES, Requirement
+from fedcohort.component import SAME_STEP, SAMPLE_ATTRIBUTES, Requirement
 from fedcohort.data import skew
 from fedcohort.maths.simplex import least_variance_weights
 from fedcohort.selector.base import Selector, draw, find_answers, top
@@ -118,7 +118,7 @@ class FedDiverse(Selector[State]):
     @property
     def requirements(self) -> frozenset[Requirement]:
         requirement = SAMPLE_ATTRIBUTES.or_else("selector.source=estimated")
-        return frozenset({requirement} if self.source != "estimated" else ())
+        return frozenset({requirement} if self.source != "estimated" else {SAME_STEP})
 
     def init(self, population: Population) -> State:
         K = population.n_clients

@@ -44,7 +44,7 @@ from fedcohort.component import Requirement
 from fedcohort.selector import contexts, rewards
 from fedcohort.selector.base import Selector, describe_full_first_round, find_answers, top
 from fedcohort.selector.contexts import FEATURE_NAMES, ContextMatrix, Measurements, PendingRewards
-from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 SAME_ROBUST_LOSS = Requirement(
     lambda run: not (loss := run.components.selector.robust_loss) or run.components.objective.robust_loss in ({}, loss),
@@ -62,6 +62,7 @@ class State:
         known: the measurements that contexts are made of.
         loss, gain: robust loss of the last measured model (nats, NaN if unknown), and the reward then, [n_clients].
         X: contexts of the next selection.
+        sent_X: context of each client when it was last selected.
         p: n_k / sum of n (equal shares unless reward=global), [n_clients].
         round_tau: duration of the last round in seconds.
         server_loss: the server's validation loss of the last model, NaN unless reward=progress.
@@ -73,10 +74,17 @@ class State:
     loss: Values
     gain: Values
     X: ContextMatrix
+    sent_X: ContextMatrix
     p: Values
     round_tau: float = float("nan")
     server_loss: float = float("nan")
     pending: PendingRewards | None = None
+
+    def send(self, clients: Ids) -> "State":
+        """Return the state after the selection of `clients`, whose updates are credited to their present contexts."""
+        sent_contexts = self.sent_X.copy()
+        sent_contexts[clients] = self.X[clients]
+        return replace(self, sent_X=sent_contexts)
 
 
 @dataclass(frozen=True)
@@ -167,7 +175,7 @@ class Flash(Selector[State]):
         n = population.signals["n_train"].astype(float) if self.reward == "global" else np.ones(K)
         measurements, unknown_values = Measurements.initial(K), np.full(K, np.nan)
         X, p = contexts.select_features(measurements.contexts(), self.used_features, self.form), n / max(n.sum(), 1.0)
-        return State(self.chosen_bandit.prior(X.shape[1], None), measurements, unknown_values, unknown_values, X, p)
+        return State(self.chosen_bandit.prior(X.shape[1], None), measurements, unknown_values, unknown_values, X, X, p)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         queries: tuple[tuple[str, Mapping[str, float]], ...] = (("robust_loss", self.robust_loss), ("val_loss", {}))
@@ -182,26 +190,29 @@ class Flash(Selector[State]):
             state = self._measure(state, probes)
         if ctx.round == 0:
             state = replace(state, posterior=self.chosen_bandit.prior(state.X.shape[1], ctx.rng))
-            return Selection(ctx.available, uncapped=True), state
+            return Selection(ctx.available, uncapped=True), state.send(ctx.available)
         # Alg. 1 draws S_{t+1} with gamma_t.
         dim = len(FEATURE_NAMES if self.gamma_dim == "fixed4" else self.used_features)
         gamma = self.gamma_scale * ridge.exploration_width(ctx.round - 1, ctx.n_clients, dim, self.lam, self.delta)
         judged, posterior = self.chosen_bandit.judge(state.posterior, state.X, gamma, ctx.round, ctx.rng)
         scores = np.where(np.isfinite(judged.score), judged.score, -np.inf)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
-        state = replace(state, posterior=self.chosen_bandit.choose(posterior, state.X[clients]))
+        state = replace(state.send(clients), posterior=self.chosen_bandit.choose(posterior, state.X[clients]))
         score_terms = {"exploit": judged.exploit, "explore": judged.explore}
         return Selection(clients, scores, score_terms, reward=state.gain), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        arrived_ids, first, used_contexts = outcome.clients, outcome.round == 0, state.X
+        arrived_ids, first, used_contexts = outcome.clients, outcome.round == 0, state.sent_X
+        current_contexts = state.X
         if self.context == "lagged":
             state = self._measure(state, outcome.probes)
         if self.credit == "literal":  # x_t contains tau_{t-1} and r_{t-1}, so it is used as it was measured
             rewards = np.zeros(len(arrived_ids)) if first else state.gain[arrived_ids]
             rewarded = self._store_rewards(state, PendingRewards(arrived_ids, state.X[arrived_ids], first), rewards)
             return None, self._store_durations(rewarded, outcome)
-        ids = np.arange(len(used_contexts)) if self.credit == "answered" else arrived_ids
+        ids = arrived_ids
+        if self.credit == "answered":
+            ids, used_contexts = np.arange(len(current_contexts)), current_contexts
         state = self._store_durations(replace(state, pending=PendingRewards(ids, used_contexts[ids], first)), outcome)
         return None, self._renew_contexts(state)
 

@@ -38,7 +38,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.component import CLEAN_LABELS, Requirement
+from fedcohort.component import CLEAN_LABELS, SAME_STEP, Requirement
 from fedcohort.selector.base import Selector, top
 from fedcohort.selector.ranking import RankingOptions
 from fedcohort.selector.ranking import State as Ranked
@@ -123,7 +123,11 @@ class PyramidFl(RankingOptions, Selector[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({UNCHANGED_TRAINING} if self.high > 0 else ()) | ({VARIABLE_WORK} if self.beta > 0 else set())
+        if self.high > 0:
+            upload_requirements = {UNCHANGED_TRAINING, *([SAME_STEP] if self.drop_agg == "zeros" else [])}
+        else:
+            upload_requirements = set()
+        return frozenset(upload_requirements | ({VARIABLE_WORK} if self.beta > 0 else set()))
 
     @property
     def recommendations(self) -> frozenset[Requirement]:

@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.component import CLEAN_LABELS, Requirement
+from fedcohort.component import CLEAN_LABELS, SAME_STEP, Requirement
 from fedcohort.selector.base import Selector, top
 from fedcohort.selector.candidates import CandidateOptions
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
@@ -65,6 +65,10 @@ class RPowD(CandidateOptions, Selector[State]):
     @property
     def needs(self) -> frozenset[str]:
         return self.signals_to_read("train_loss" if self.loss_at == "path" else "loss")
+
+    @property
+    def requirements(self) -> frozenset[Requirement]:
+        return frozenset({SAME_STEP} if self.loss_at == "start" else ())
 
     def init(self, population: Population) -> State:
         """Return the state before round 0.

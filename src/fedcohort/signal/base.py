@@ -96,6 +96,7 @@ class Computed:
             every process computes all of it.
         jobs: function of the options that returns the clients which train a whole job from w_t for it and send their
             updates. All queried clients then receive the resulting model.
+        trains: whether all queried clients train a whole job for it; those that are selected send that update.
     """
 
     reveals: str
@@ -105,6 +106,7 @@ class Computed:
     requirement: Requirement | None = None
     split: str = "train"
     jobs: "Callable[[Mapping[str, Any]], Sequence[int]] | None" = None
+    trains: bool = False
     knowable: bool = True
 
 

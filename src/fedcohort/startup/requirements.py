@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.component import ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, Component, Facts, Requirement
+from fedcohort.component import FORESEEN_SAMPLES, ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, Component, Facts, Requirement
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.round.components import Populations
 from fedcohort.round.guard import name_component_of_errors
@@ -49,6 +49,8 @@ def check(choices: Mapping[str, str], facts: Facts) -> None:
     for group, requirement in required:
         if requirement.holds(facts) is False:
             raise IncompatibleConfig(requirement_message(requirement, f"{group}={choices[group]}", choices, facts))
+    if (every := facts.config["eval"]["update_every"]) and not FORESEEN_SAMPLES.holds(facts):
+        raise IncompatibleConfig(requirement_message(FORESEEN_SAMPLES, f"eval.update_every={every}", choices, facts))
 
 
 def requirement_message(

@@ -28,7 +28,7 @@ TEXT_COLUMNS = (
 )
 NUMERIC_COLUMNS = (
     *("late", "last", "best", "target", "rounds_to_target", "virtual_s_to_target", "bytes_to_target"),
-    *("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops", "wall_s"),
+    *("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops", "wall_s", "attack_share"),
 )
 COLUMNS = {**dict.fromkeys(TEXT_COLUMNS, "string"), "seed": "int64", "dirty": "bool", "rounds": "int64"}
 COLUMNS |= dict.fromkeys(NUMERIC_COLUMNS, "float64")

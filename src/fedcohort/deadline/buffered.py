@@ -1,0 +1,113 @@
+"""Buffered asynchronous rounds: the server steps after a number of arrivals, while other clients go on working.
+
+Nguyen, Malik, Zhan, Yousefpour, Rabbat, Malek, Huba, "Federated Learning with Buffered Asynchronous Aggregation",
+AISTATS 2022, arXiv 2106.06639, Algorithm 1.
+
+    selected:  as many clients as work less than `concurrency`
+    close:  the `buffer`-th arrival of all jobs that are in flight
+
+With agg=fedbuff this is FedBuff, and with agg=fedasync deadline.buffer=1 it is FedAsync. A step of the server is a
+round of this program. If buffer = concurrency = cohort and refill=step, each step waits for all selected clients.
+
+The selector chooses the clients of a step's start at once. At each arrival before the last of a step it is called again
+for one client (refill=arrival), with the answers to its queries at the start of the step, as the model is the same.
+
+Departures from the paper:
+- A client whose update waits in the buffer can't be selected until the server has stepped: it would train the same
+  model again.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.component import Requirement
+from fedcohort.deadline.late_updates import LateUpdates
+from fedcohort.errors import OptionError
+from fedcohort.types import Population, Values
+
+TIMED_CLIENTS = Requirement(
+    lambda run: run.timed,
+    "{option} lets late clients go on, and none is late with {device}, where work takes no time: every step waits for "
+    "all clients at work (choose device=shifted_exponential, or deadline=wait_for_all)",
+)
+KEPT_CONCURRENCY = Requirement(
+    lambda run: run.federation and run.cohort >= run.components.deadline.max_arrivals(run.config["cohort"]),
+    "{option}: fewer clients work at the same time than updates end a step, which are cohort if deadline.buffer is "
+    "null: raise deadline.concurrency, or lower deadline.buffer",
+)
+NO_LOSS_LISTS = Requirement(
+    lambda run: not run.components.samples.keeps_losses,
+    "{option} starts clients during a round, in which {samples} can't measure their samples: choose "
+    "deadline.refill=step, or samples=all",
+)
+DEFAULT_CONCURRENCY = 2  # clients at work, over the size of the buffer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buffered(LateUpdates[int]):
+    """The rule that ends a step of the server after some arrivals; its state is their number.
+
+    Attributes:
+        buffer: arrivals that end a step; None for the cohort of the run.
+        concurrency: clients that work at the same time; None for twice the buffer.
+        refill: "arrival" if another client starts at each arrival, "step" if free places stay empty until the server
+            steps.
+    """
+
+    buffer: int | None
+    concurrency: int | None
+    refill: str
+    partial_work: bool = field(default=False, init=False)
+
+    announces: ClassVar[bool] = False
+    carries: ClassVar[bool] = True
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({TIMED_CLIENTS})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ranges.integer("buffer", self.buffer, "[1, inf)", allow_null=True)
+        ranges.integer("concurrency", self.concurrency, "[1, inf)", allow_null=True)
+        ranges.choice("refill", self.refill, "arrival", "step")
+        if self.buffer is not None and self.concurrency is not None and self.buffer > self.concurrency:
+            raise OptionError(
+                f"buffer must be at most concurrency={self.concurrency}, the number of clients that work at the same "
+                f"time, got {self.buffer}"
+            )
+
+    @property
+    def refills(self) -> bool:
+        return self.refill == "arrival"
+
+    @property
+    def requirements(self) -> frozenset[Requirement]:
+        return frozenset({KEPT_CONCURRENCY, *((NO_LOSS_LISTS,) if self.refills else ())})
+
+    def cohort_size(self, cohort: int) -> int:
+        """Return the number of clients that work at the same time."""
+        return DEFAULT_CONCURRENCY * self.max_arrivals(cohort) if self.concurrency is None else self.concurrency
+
+    def max_arrivals(self, cohort: int) -> int:
+        """Return the number of arrivals that end a step."""
+        return cohort if self.buffer is None else self.buffer
+
+    def free_places(self, cohort_size: int, n_in_flight: int) -> int:
+        """Return how many more clients may work."""
+        return max(0, cohort_size - n_in_flight)
+
+    def init(self, population: Population) -> int:
+        """Return the state, which is the number of arrivals that end a step."""
+        return self.max_arrivals(population.cohort)
+
+    def arrival_limit(self, state: int) -> int:
+        """Return the number of arrivals that end a step: of those in the same second, the lowest ids are the first."""
+        return state
+
+    def close(self, state: int, finish_s: Values, announced_s: float) -> float:
+        """Return the second of the `state`-th arrival; of the last one if fewer jobs are in flight, 0 without any."""
+        if not len(finish_s):
+            return 0.0
+        n_awaited = min(state, len(finish_s))
+        return float(np.partition(finish_s, n_awaited - 1)[n_awaited - 1])

@@ -1,0 +1,126 @@
+"""Jobs that are in flight between two rounds, and the models that were sent with them.
+
+A job that ends in a later round is trained in that round, from the model that its client received. Its rows of the
+table of jobs and that model are part of the server's state, and so of every checkpoint.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from fedcohort.flat import FlatModel
+from fedcohort.round.jobs import NO_JOBS, Jobs
+from fedcohort.types import Ids, ReadOnly, Values
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """What the clients of a round received.
+
+    Attributes:
+        w: parameters of the global model, [P].
+        buffers: its buffers, [B].
+        counters: its integer buffers, [I].
+        vectors: vectors that the aggregator sent, by name.
+    """
+
+    w: Tensor
+    buffers: Tensor
+    counters: Tensor
+    vectors: dict[str, Tensor]
+
+    @classmethod
+    def copy_of(cls, server: FlatModel, vectors: Mapping[str, Tensor]) -> "Broadcast":
+        """Return a copy of the global model and of the aggregator's vectors."""
+        copied_vectors = {name: vector.clone() for name, vector in vectors.items()}
+        return cls(server.w.detach().clone(), server.buffers.clone(), server.counters.clone(), copied_vectors)
+
+    @torch.no_grad()
+    def offset_from(self, server: FlatModel) -> Tensor:
+        """Return the change from the parameters of `server` to these, float64 [P]."""
+        return self.w.to(server.w.device).double() - server.w.double()
+
+    @torch.no_grad()
+    def load_into(self, server: FlatModel) -> None:
+        """Overwrite the values of a model with this one's."""
+        server.w.copy_(self.w)
+        server.buffers.copy_(self.buffers)
+        server.counters.copy_(self.counters)
+
+
+@dataclass(frozen=True)
+class InFlight(ReadOnly):
+    """The jobs in flight between two rounds.
+
+    Attributes:
+        jobs: the jobs, sorted by client.
+        agg_answers: answers to the aggregator's queries about the model that was sent, by signal, each [len(jobs)].
+        broadcasts: what was sent with the jobs, by the round in which it was sent.
+    """
+
+    jobs: Jobs = NO_JOBS
+    agg_answers: dict[str, Values] = field(default_factory=dict)
+    broadcasts: dict[int, Broadcast] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def select_jobs(self, is_taken: Bool[np.ndarray, "_m"]) -> "InFlight":
+        """Return only the jobs that are marked in `is_taken`, bool [m], with their answers."""
+        answers = {name: values[is_taken] for name, values in self.agg_answers.items()}
+        return replace(self, jobs=self.jobs.select_jobs(is_taken), agg_answers=answers)
+
+    def joined_with(self, jobs: Jobs, agg_answers: Mapping[str, Values]) -> "InFlight":
+        """Return these jobs and those of the present round, of other clients, with their answers by signal."""
+        return replace(self, jobs=self.jobs.joined_with(jobs), agg_answers=self.join_answers(jobs.client, agg_answers))
+
+    def join_answers(self, clients: Ids, agg_answers: Mapping[str, Values]) -> dict[str, Values]:
+        """Return the answers of these jobs' clients and of `clients` by signal, sorted by client."""
+        order = np.argsort(np.concatenate([self.jobs.client, clients]))
+        earlier_answers = {name: self.agg_answers.get(name, np.empty(0)) for name in agg_answers}
+        return {name: np.concatenate([earlier_answers[name], values])[order] for name, values in agg_answers.items()}
+
+    def keep_broadcasts(self, broadcasts: Mapping[int, Broadcast]) -> "InFlight":
+        """Return these jobs with those of `broadcasts` from which one of them starts."""
+        rounds = set(self.jobs.broadcast.tolist())
+        return replace(self, broadcasts={round: sent for round, sent in broadcasts.items() if round in rounds})
+
+
+def count_down(jobs: Jobs, now_s: float) -> Values:
+    """Return the seconds from `now_s` until each job ends, [len(jobs)]; 0 for a job that has ended."""
+    seconds: Values = np.maximum(jobs.end_s - now_s, 0.0)
+    return seconds
+
+
+class SentModels:
+    """The models from which the jobs of a round start: mostly the current one, for late jobs an earlier one.
+
+    Args:
+        server: the global model.
+        round: the current round.
+        vectors: vectors that the aggregator sends in it, by name.
+        broadcasts: what was sent in earlier rounds, by round.
+    """
+
+    def __init__(
+        self, server: FlatModel, round: int, vectors: Mapping[str, Tensor], broadcasts: Mapping[int, Broadcast]
+    ) -> None:
+        self.server, self.round, self.vectors, self.broadcasts = server, round, vectors, broadcasts
+
+    @contextmanager
+    def loaded(self, round: int) -> Iterator[Mapping[str, Tensor]]:
+        """Give `server` the values that were sent in `round` while the context lasts, and yield the vectors."""
+        if round == self.round:
+            yield self.vectors
+            return
+        current, sent = Broadcast.copy_of(self.server, {}), self.broadcasts[round]
+        sent.load_into(self.server)
+        try:
+            yield {name: vector.to(self.server.w.device) for name, vector in sent.vectors.items()}
+        finally:
+            current.load_into(self.server)

@@ -1,0 +1,45 @@
+"""Metrics and per-client columns of runs whose deadline lets late clients go on working."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fedcohort.round.finish import Finished
+from fedcohort.types import Ids
+
+Column = tuple[Ids | None, np.ndarray]  # ids, None for all clients, and the values of these
+
+
+def add_late_columns(table: Mapping[str, Column], finished: Finished) -> dict[str, Column]:
+    """Return the columns of a round with the clients of earlier rounds that arrived in it, and with the jobs in flight.
+
+    Args:
+        table: columns of the round's cohort, by name.
+        finished: the round.
+    """
+    landed = finished.arrived.select_jobs(~np.isin(finished.arrived.client, finished.dispatched.jobs.client))
+    late_values = {"units": landed.units, "units_asked": landed.assigned, "finish_s": landed.duration_s}
+    columns = dict(table)
+    for name, values in late_values.items():
+        ids, cohort_values = table[name]
+        columns[name] = (np.concatenate([np.asarray(ids), landed.client]), np.concatenate([cohort_values, values]))
+    in_flight_ids = finished.in_flight.jobs.client
+    return {
+        **columns,
+        "staleness": (finished.arrived.client, finished.staleness.astype(np.float64)),
+        "in_flight": (in_flight_ids, np.ones(len(in_flight_ids))),
+    }
+
+
+def late_metrics(finished: Finished) -> dict[str, float]:
+    """Return the metrics of the jobs in flight and of the staleness of a round's updates, by name."""
+    staleness, in_flight = finished.staleness, finished.in_flight.jobs
+    is_dropped_late = finished.dropped.broadcast < finished.round
+    metrics = {
+        "round/in_flight": float(len(in_flight)),
+        "round/dropped_stale": float(is_dropped_late.sum()),
+        "comm/in_flight": float(in_flight.bytes_up.sum()),
+    }
+    if len(staleness):
+        metrics |= {"staleness/mean": float(staleness.mean()), "staleness/max": float(staleness.max())}
+    return metrics

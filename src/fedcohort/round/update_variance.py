@@ -1,0 +1,61 @@
+"""Relative variance of the sampled update against full participation, on demand: `eval.update_every`.
+
+    update/relative_variance = ||G_S - G||^2 / ||G||^2
+
+    G_S:  mean of the updates that arrived, under the weights of aggregator and selector; 0 if none arrived
+    G:  mean of the updates that all clients would send in this round, under the weights of the aggregator
+
+G trains all clients from w_t, one after the other, from the random numbers that their jobs would have. This is not
+charged, takes no virtual time and changes no result. Hooks of aggregator and regulariser take no part in it.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from fedcohort.agg.base import Aggregator
+from fedcohort.signal.lab import Lab
+from fedcohort.types import Ids
+
+
+def mean_update_of_all(lab: Lab, agg: Aggregator[Any], n_train: Ids, round: int) -> Tensor | None:
+    """Return the weighted mean of the finite updates that all clients would send in a round, float64 [P].
+
+    None if no update is finite. One update is in memory at a time.
+
+    Args:
+        lab: trains clients from w_t.
+        agg: the aggregator, for its weights.
+        n_train: training samples of each client, [K].
+        round: number of the round.
+    """
+    update_sum, weight_sum = None, 0.0
+    for client in range(len(n_train)):
+        client_update = lab.train(round, client)
+        update = client_update.delta.detach().double()
+        if bool(update.isfinite().all()):
+            weight = float(agg.weights(np.array([client_update.n_used]), n_train[[client]])[0])
+            update_sum = weight * update if update_sum is None else update_sum + weight * update
+            weight_sum += weight
+    return None if update_sum is None or not weight_sum > 0 else update_sum / weight_sum
+
+
+def relative_variance(sampled: Tensor | None, full: Tensor | None) -> float:
+    """Return ||G_S - G||^2 / ||G||^2; NaN where G is 0 or not known.
+
+    Args:
+        sampled: G_S, [P]; None for 0.
+        full: G, [P].
+    """
+    squared_norm = 0.0 if full is None else float(full @ full)
+    if full is None or not 0 < squared_norm < math.inf:
+        return math.nan
+    difference = full if sampled is None else sampled.to(full) - full
+    return float(difference @ difference) / squared_norm
+
+
+def is_measured(round: int, every: int) -> bool:
+    """Return whether the variance is measured in a round: in every `every`-th one, counted from 1; 0 for never."""
+    return every > 0 and (round + 1) % every == 0

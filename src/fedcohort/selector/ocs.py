@@ -1,0 +1,154 @@
+"""OCS: all clients train, and those with long updates send them most probably (Chen et al. 2022).
+
+W. Chen, S. Horvath, P. Richtarik, "Optimal Client Sampling for Federated Learning", TMLR 2022, arXiv 2010.13723.
+
+    u_i = w_i ||U_i||,  U_i the update of client i in this round,  w_i = n_i / sum_j n_j over the available clients
+    p_i = min(1, c u_i),  c such that sum_i p_i = m
+    S:  each available client i with probability p_i;  weight of i:  w_i / p_i
+
+These p minimise the variance of the estimate over all p with this sum. The estimate is unbiased for the available
+clients' mean. selector=aocs (form=approximate) finds p from sums over clients only, as secure aggregation allows:
+
+    p_i <- min(1, m u_i / sum_j u_j), and at most `iterations` times, with I the number of clients with p_i < 1:
+    C = (m - n + I) / sum_{p_j < 1} p_j;  p_i <- min(1, C p_i) where p_i < 1;  the end where C <= 1
+
+All available clients download w_t and train before the selection (`signal/trained_norm.py`), and are charged for it.
+The selected ones send their updates, so that a round costs the computation of all clients and the uploads of about m.
+
+The paper was not read: the rule for p_i is that of the authors' code for aocs, and was derived for ocs.
+
+Departures from the paper:
+- w_i are shares of the available clients, and not of all.
+- Where no client is drawn, one is drawn in proportion to p_i, as a cohort is not empty. The probability of this is at
+  most exp(-sum_i p_i).
+- If all norms are 0, all p_i are m / n. A norm that is not finite, or that was not reported, counts as 0.
+- The sums of aocs are 8 bytes per client and iteration, which are not charged.
+- The weights of failed clients are lost: the estimate is then biased.
+- A client that failed three times in a row is withheld for some rounds (`round/backoff.py`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from fedcohort import ranges
+from fedcohort.component import FORESEEN_SAMPLES, Requirement
+from fedcohort.selector.base import Selector, draw, find_answers
+from fedcohort.types import Advice, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+LARGEST, MIN_SUM = 1e100, 1e-300  # of a norm, as norms are added, and of a sum of norms, which divides
+
+
+@dataclass(frozen=True)
+class State:
+    """State of OCS between the selection and the aggregation of a round.
+
+    Attributes:
+        weights: aggregation weight of each client of the cohort, w_i / p_i, [K].
+    """
+
+    weights: Values
+
+
+@dataclass(frozen=True)
+class Ocs(Selector[State]):
+    """OCS, a client selector.
+
+    Attributes:
+        form: "exact" (OCS) or "approximate" (AOCS).
+        iterations: largest number of corrections with form=approximate, j_max in the paper.
+    """
+
+    form: str
+    iterations: int
+
+    backs_off: ClassVar[bool] = True
+    may_choose_fewer: ClassVar[bool] = True
+    advises: ClassVar[bool] = True
+    absolute: ClassVar[bool] = True
+    needs: ClassVar[frozenset[str]] = frozenset({"n_train", "trained_norm"})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({FORESEEN_SAMPLES})
+
+    def __post_init__(self) -> None:
+        ranges.choice("form", self.form, "exact", "approximate")
+        ranges.integer("iterations", self.iterations, "[0, inf)")
+
+    def init(self, population: Population) -> State:
+        return State(np.zeros(population.n_clients))
+
+    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
+        return (Probe("trained_norm", ctx.available),)
+
+    def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        ids, coins = ctx.available, ctx.rng.random(ctx.n_clients)
+        n_train = ctx.signals["n_train"][ids].astype(np.float64)
+        share = n_train / n_train.sum() if n_train.any() else np.full(len(ids), 1 / max(len(ids), 1))
+        norms = find_answers(probes, "trained_norm").dense(ctx.n_clients, 0.0)[ids]
+        u = share * np.where((norms >= 0) & (norms <= LARGEST), norms, 0.0)
+        p = np.zeros(ctx.n_clients)
+        if self.form == "exact":
+            p[ids] = optimal_probabilities(u, ctx.cohort)
+        else:
+            p[ids] = approximate_probabilities(u, ctx.cohort, self.iterations)
+        clients = np.flatnonzero(coins < p)
+        if not len(clients):
+            clients = draw(p, ids, min(1, len(ids)), ctx.rng)
+        weights, scores = np.zeros(ctx.n_clients), np.full(ctx.n_clients, np.nan)
+        scores[ids] = u
+        weights[ids] = np.divide(share, p[ids], out=np.zeros(len(ids)), where=p[ids] > 0)
+        selection = Selection(clients, scores, probability=p, uncapped=len(clients) > ctx.cohort)
+        return selection, replace(state, weights=weights)
+
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
+        return Advice(weights=state.weights[outcome.clients], absolute=True), state
+
+
+def optimal_probabilities(u: Values, m: int) -> Values:
+    """Return min(1, c u_i) with the sum m, [n]; 1 for all clients where n <= m.
+
+    With l clients below 1, c = (m + l - n) / (sum of the l smallest u). The largest l is taken for which the largest of
+    these has a probability of at most 1.
+
+    Args:
+        u: weighted norms of the updates, at least 0, [n].
+        m: expected number of clients.
+    """
+    n = len(u)
+    if n <= m:
+        return np.ones(n)
+    if not u.any():
+        return np.full(n, m / n)
+    order = np.argsort(u, kind="stable")
+    sums = np.cumsum(u[order])
+    n_below = np.arange(1, n + 1)
+    is_valid = (m + n_below > n) & ((m + n_below - n) * u[order] <= sums * (1 + 1e-12))
+    n_small = int(n_below[is_valid].max())
+    p = np.ones(n)
+    p[order[:n_small]] = (m + n_small - n) * u[order[:n_small]] / max(sums[n_small - 1], MIN_SUM)
+    return np.minimum(p, 1.0)
+
+
+def approximate_probabilities(u: Values, m: int, iterations: int) -> Values:
+    """Return the probabilities of AOCS, [n]; their sum is at most m, and m after enough iterations.
+
+    Args:
+        u: weighted norms of the updates, at least 0, [n].
+        m: expected number of clients.
+        iterations: largest number of corrections.
+    """
+    n = len(u)
+    if n <= m:
+        return np.ones(n)
+    if not u.any():
+        return np.full(n, m / n)
+    p = np.minimum(m * (u / u.sum()), 1.0)
+    for _ in range(iterations):
+        is_below = p < 1
+        total = float(p[is_below].sum())
+        factor = (m - n + int(is_below.sum())) / total if total > 0 else 0.0
+        if factor <= 1:
+            break
+        p = np.where(is_below, np.minimum(factor * p, 1.0), 1.0)
+    return np.asarray(p)

@@ -1,0 +1,32 @@
+"""trained_norm: Euclidean norm of the update that a client would send in this round, after training from w_t (OCS).
+
+All queried clients train a whole job before the cohort is selected, and send the norm. A selected client then sends the
+update of this training: its job has no further computation. The training is that of the job, from the same random
+numbers, except that hooks of the aggregator and the regulariser take no part in the norm.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fedcohort.component import FORESEEN_SAMPLES
+from fedcohort.signal.base import Computed
+from fedcohort.signal.lab import Lab
+from fedcohort.types import Ids, Values
+
+
+def trained_norms(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+    """Return the norm of each queried client's update, [len(clients)]; one update is in memory at a time."""
+    norms = [float(lab.train(round, int(client)).delta.double().norm()) for client in clients]
+    return np.array(norms, dtype=np.float64)
+
+
+signal = Computed(
+    reveals="how far a client's data moved the model",
+    bytes_up=4,
+    passes=0.0,
+    compute=trained_norms,
+    requirement=FORESEEN_SAMPLES,
+    trains=True,
+)

@@ -1,0 +1,52 @@
+"""A step ends with the buffer's last arrival, and clients work until `concurrency` is reached."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.deadline.buffered import Buffered
+from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.types import Population
+from run_harness import go
+from yaml_words import make_typed
+
+FINISH = np.array([5.0, 1.0, 4.0, 2.0, 3.0])
+
+
+def test_the_step_closes_with_the_last_arrival_of_the_buffer() -> None:
+    deadline = make_typed(Buffered, "deadline", "buffered", buffer=3)
+    state = deadline.init(Population(20, 10, 6, {}))
+    assert [deadline.close(state, FINISH[:n], np.inf) for n in (5, 4, 2, 0)] == [3, 4, 5, 0]
+    assert deadline.arrival_limit(state) == 3
+
+
+def test_defaults_follow_the_cohort() -> None:
+    deadline = make_typed(Buffered, "deadline", "buffered")
+    assert (deadline.max_arrivals(10), deadline.cohort_size(10)) == (10, 20)
+    assert [deadline.free_places(20, n) for n in (0, 13, 25)] == [20, 7, 0]
+    assert deadline.init(Population(20, 10, 6, {})) == 6
+
+
+def test_a_buffer_that_never_fills_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="buffer must be at most concurrency=4"):
+        make_typed(Buffered, "deadline", "buffered", buffer=5, concurrency=4)
+    with pytest.raises(IncompatibleConfig, match=r"raise deadline\.concurrency, or lower deadline\.buffer"):
+        go(tmp_path, "deadline=buffered", "deadline.concurrency=3")
+
+
+@pytest.mark.parametrize("choice", ["selector=clustered", "agg=rhfl"])
+def test_methods_that_need_updates_of_one_model_are_refused(choice: str, tmp_path: Path) -> None:
+    with pytest.raises(IncompatibleConfig, match=r"needs all updates of a round to start from the same model"):
+        go(tmp_path, choice, "deadline=buffered", "proxy=noise")
+
+
+def test_free_places_stay_empty_until_the_step_if_asked(tmp_path: Path) -> None:
+    """With a buffer of 3 of 6 clients, each step refills 3 places: at once, or one by one as they become free."""
+    options = ("deadline=buffered", "deadline.buffer=3", "deadline.concurrency=6", "device=shifted_exponential")
+    step, arrival = (go(tmp_path / r, *options, f"deadline.refill={r}", "rounds=6") for r in ("step", "arrival"))
+    assert [len(cohort) for cohort in step.choices] == [6, 3, 3, 3, 3, 3]
+    assert [len(cohort) for cohort in arrival.choices] == [8, 3, 3, 3, 3, 3]
+    assert [report.metrics["round/in_flight"] for report in step.reports[1:]] == [3] * 6
+    assert [report.metrics["round/in_flight"] for report in arrival.reports[1:]] == [5] * 6
+    assert arrival.last.metrics["time/virtual_s"] < step.last.metrics["time/virtual_s"]

@@ -1,0 +1,145 @@
+"""Late jobs start from the model that was sent with them, arrive exactly once, and leave nothing behind.
+
+Two clients that need 1 s and 3 s have the losses w^2 / 2 and (w - 4)^2 / 2. A job is a gradient step of length .5, so
+that the updates are -w/2 and -(w - 4)/2 at the model that was sent. The server starts at w = 8.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from asynchronous_toy import Quadratic
+from engine_toy import network_of
+from fedcohort.errors import IncompatibleConfig
+from fedcohort.flat import FlatModel
+from fedcohort.round import setup
+from fedcohort.round.aggregate import ServerStep
+from fedcohort.round.in_flight import Broadcast, SentModels
+from remedies import remedy
+from run_harness import FinishedRun, go, same_bits
+from yaml_words import list_options
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The model before each round's training, and the engine that trains it."""
+    seen: list[float] = []
+    close = ServerStep.close
+
+    def noted(self: Any, *args: Any) -> Any:
+        result = close(self, *args)
+        seen.append(float(self.server.w[0]))
+        return result
+
+    monkeypatch.setattr(setup, "choose_engine", lambda kind, trainer, chunk: (Quadratic(trainer), "quadratic"))
+    monkeypatch.setattr(ServerStep, "close", noted)
+    return seen
+
+
+def race(logs: Path, n_clients: int, *options: str) -> FinishedRun:
+    return go(
+        *(logs, f"clients={n_clients}", "cohort=2", "client.epochs=1", "label_noise=none", "partition=iid"),
+        *("device=instant", "device._target_=asynchronous_toy.FewSpeeds", "deadline=buffered", "deadline.buffer=1"),
+        *("deadline.concurrency=2", "selector=round_robin", *options),
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("agg=fedbuff", "deadline.staleness=constant"), [4, 2, 1, -1, -1.5, -0.75, -0.375, 2.125]),
+        (("agg=fedbuff",), [4, 2, 1, 0, -0.35355339, -0.1767767, -0.08838835, 0.91161165]),
+        (("agg=fedavg",), [4, 2, 1, -1, -1.5, -0.75, -0.375, 2.125]),
+        (("agg=fedasync",), [5.6, 3.92, 2.744, 3.7208, 2.72428856, 1.90700199, 1.33490139, 2.09255097]),
+    ],
+)
+def test_the_race_of_two_clients(
+    options: Sequence[str], expected: Sequence[float], models: list[float], tmp_path: Path
+) -> None:
+    """Client 0 arrives at 1, 2, 3, 3+1, 5, 6 and client 1 at 3 and 6, after client 0, with models of 3 steps before.
+
+    w = 8, 8 - 4, 4 - 2, 2 - 1, then client 1's -(8 - 4)/2 = -2, weighed by 1 or (1 + 3)^-.5, and so on. FedAvg divides
+    by the weight of the only arrival. FedAsync moves .6 (1 + s)^-.5 of the way to the client's model.
+    """
+    ran = race(tmp_path, 2, *options, "rounds=8")
+    np.testing.assert_allclose(models, expected, rtol=1e-6)
+    assert [report.arrived.tolist() for report in ran.reports[1:]] == [[0], [0], [0], [1], [0], [0], [0], [1]]
+    assert [report.metrics["staleness/max"] for report in ran.reports[1:]] == [0, 0, 0, 3, 1, 0, 0, 3]
+    assert [report.metrics["time/virtual_s"] for report in ran.reports[1:]] == [1, 2, 3, 3, 4, 5, 6, 6]
+
+
+def test_a_free_place_is_filled_at_once_with_a_client_that_has_not_answered(
+    models: list[float], tmp_path: Path
+) -> None:
+    """Clients 0 and 1 start; client 2 replaces client 0 at 1 s, and ends at 3 s, as client 1 does, which is first.
+
+    Step 1: 8 + (-4 - 2) / 2 = 5 at 3 s. Client 2's -(8 + 4)/2 = -6 arrives in the same second and waits for client 0,
+    which starts at 3 s with w = 5 and arrives at 4 s with -2.5, while client 1 waits: 5 + (-6 2^-.5 - 2.5) / 2.
+    """
+    ran = race(tmp_path, 3, "agg=fedbuff", "deadline.buffer=2", "rounds=2")
+    assert ran.reports[1].cohort.tolist() == [0, 1, 2]
+    assert [report.arrived.tolist() for report in ran.reports[1:]] == [[0, 1], [0, 2]]
+    np.testing.assert_allclose(models, [5, 5 + (-6 / 2**0.5 - 2.5) / 2], rtol=1e-6)
+    assert [report.metrics["time/virtual_s"] for report in ran.reports[1:]] == [3, 4]
+
+
+def test_old_updates_are_dropped_and_counted(models: list[float], tmp_path: Path) -> None:
+    """With max_staleness=2 client 1 never counts: it arrives after three steps of client 0."""
+    ran = race(tmp_path, 2, "agg=fedavg", "deadline.max_staleness=2", "rounds=5")
+    np.testing.assert_allclose(models, [4, 2, 1, 0.5, 0.25])
+    assert [report.metrics["round/dropped_stale"] for report in ran.reports[1:]] == [0, 0, 0, 1, 0]
+
+
+@remedy("Credit updates by `outcome.clients`, and start a job from the model that was sent with it.")
+def test_waiting_for_all_in_flight_is_the_synchronous_round(tmp_path: Path) -> None:
+    """buffer = concurrency = cohort and refill=step, for every third selector, with aggregators in turns."""
+    aggregators, n_equal = list_options("agg"), 0
+    for i, selector in enumerate(list_options("selector")[::3]):
+        options = (f"selector={selector}", f"agg={aggregators[i % len(aggregators)]}", "device=shifted_exponential")
+        buffered = ("deadline=buffered", "deadline.concurrency=4", "deadline.refill=step")
+        try:
+            asynchronous = go(tmp_path / f"{i}", *options, *buffered)
+        except IncompatibleConfig:
+            continue
+        synchronous = go(tmp_path / f"{i}-waits", *options, "deadline=wait_for_all")
+        if max(map(len, synchronous.choices)) > 4:  # FLASH's first round, selector=full
+            continue
+        assert same_bits(asynchronous, synchronous), options
+        n_equal += 1
+    assert n_equal > 7
+
+
+def test_all_dispatched_jobs_are_charged_once(tmp_path: Path) -> None:
+    """Downloads and FLOPs when a job is sent, uploads when it arrives; each is 650 parameters of 4 bytes."""
+    ran = go(tmp_path, "deadline=buffered", "deadline.buffer=3", "device=shifted_exponential", "rounds=12")
+    n_sent, n_arrived, flops = 0, 0, 0.0
+    for report in ran.reports[1:]:
+        n_sent, n_arrived = n_sent + len(report.cohort), n_arrived + len(report.arrived)
+        flops += 3 * 2 * 640 * 2 * float(ran.info.n_train[report.cohort].sum())
+        assert report.metrics["comm/down_bytes"] == 2600 * n_sent
+        assert report.metrics["comm/up_bytes"] == 2600 * n_arrived
+        assert report.metrics["comm/in_flight"] == 2600 * (n_sent - n_arrived)
+        assert report.metrics["comp/client_flops"] == pytest.approx(flops)
+    assert n_sent > n_arrived == 36
+
+
+@torch.no_grad()
+def test_a_sent_model_is_put_back_after_an_error() -> None:
+    server = FlatModel(network_of())
+    sent = Broadcast.copy_of(server, {"c": torch.ones(2)})
+    server.w.zero_()
+    sent_models = SentModels(server, 5, {}, {3: sent})
+
+    def train_and_fail() -> None:
+        with sent_models.loaded(3) as vectors:
+            assert torch.equal(server.w, sent.w)
+            assert vectors["c"].tolist() == [1, 1]
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        train_and_fail()
+    assert not server.w.any()
