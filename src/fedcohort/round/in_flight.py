@@ -72,15 +72,21 @@ class InFlight(ReadOnly):
 
     def select_jobs(self, is_taken: Bool[np.ndarray, "_m"]) -> "InFlight":
         """Return only the jobs that are marked in `is_taken`, bool [m], with their answers."""
+        if is_taken.all():
+            return self
         answers = {name: values[is_taken] for name, values in self.agg_answers.items()}
         return replace(self, jobs=self.jobs.select_jobs(is_taken), agg_answers=answers)
 
     def joined_with(self, jobs: Jobs, agg_answers: Mapping[str, Values]) -> "InFlight":
         """Return these jobs and those of the present round, of other clients, with their answers by signal."""
+        if not len(jobs):
+            return self
         return replace(self, jobs=self.jobs.joined_with(jobs), agg_answers=self.join_answers(jobs.client, agg_answers))
 
     def join_answers(self, clients: Ids, agg_answers: Mapping[str, Values]) -> dict[str, Values]:
         """Return the answers of these jobs' clients and of `clients` by signal, sorted by client."""
+        if not len(self):
+            return dict(agg_answers)
         order = np.argsort(np.concatenate([self.jobs.client, clients]))
         earlier_answers = {name: self.agg_answers.get(name, np.empty(0)) for name in agg_answers}
         return {name: np.concatenate([earlier_answers[name], values])[order] for name, values in agg_answers.items()}

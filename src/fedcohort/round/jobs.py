@@ -71,8 +71,7 @@ class Jobs(ReadOnly):
 
     def select_jobs(self, is_taken: Bool[np.ndarray, "_m"]) -> "Jobs":
         """Return the table with only the jobs that are marked in `is_taken`, bool [m]."""
-        taken_rows = np.flatnonzero(is_taken)
-        return self.take(taken_rows)
+        return self if is_taken.all() else self.take(np.flatnonzero(is_taken))
 
     def take(self, rows: Ids) -> "Jobs":
         """Return the table with the jobs in `rows`, in this order."""

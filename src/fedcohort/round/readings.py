@@ -63,7 +63,7 @@ def outcome_for(component: Any, reader_name: str, finished: Finished, collected:
         round=finished.round,
         selection=finished.selection,
         clients=collected.clients,
-        failed=np.setdiff1d(list_sent(finished), np.concatenate([collected.clients, finished.in_flight.jobs.client])),
+        failed=list_failed(finished, collected),
         signals=Signals(values, needs, reader_name),
         probes=finished.dispatched.queried.answers_to(concurrent=True) if reader_name == "the selector" else {},
         round_s=finished.charge.virtual_s,
@@ -72,7 +72,9 @@ def outcome_for(component: Any, reader_name: str, finished: Finished, collected:
     )
 
 
-def list_sent(finished: Finished) -> Ids:
-    """Return the sorted ids of the cohort, and of the clients of earlier rounds whose jobs ended in this round."""
+def list_failed(finished: Finished, collected: Collected) -> Ids:
+    """Return the sorted ids of the clients whose update is lost: of the cohort, and of those that were in flight."""
+    if not finished.carries:
+        return np.setdiff1d(finished.selection.clients, collected.clients)
     ids = [finished.selection.clients, finished.arrived.client, finished.dropped.client]
-    return np.unique(np.concatenate(ids)).astype(np.int64)
+    return np.setdiff1d(np.concatenate(ids), np.concatenate([collected.clients, finished.in_flight.jobs.client]))

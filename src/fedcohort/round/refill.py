@@ -16,20 +16,21 @@ def refill_places(step: Dispatch, dispatcher: Dispatcher, state: ServerState) ->
     before that step: it would train the same model again.
     """
     deadline = dispatcher.components.deadline
+    if not deadline.refills:
+        return step
     busy, n_refills, has_arrived = state.in_flight.jobs.joined_with(step.jobs), 0, set[int]()
-    while deadline.refills:
+    while True:
         remaining_s = count_down(busy, step.start_s)
         is_usable = mark_usable(busy, step.round, deadline.max_staleness)
         ends_s = remaining_s[is_usable & np.isfinite(remaining_s)]
         is_next = ~np.isin(busy.client, list(has_arrived))
         if not len(ends_s) or not is_next.any():
-            break
+            return step
         next_row = int(np.argmin(np.where(is_next, remaining_s, np.inf)))
         if remaining_s[next_row] >= deadline.close(state.deadline, ends_s, step.announced_s):
-            break
+            return step
         has_arrived.add(int(busy.client[next_row]))
         n_refills += 1
         refilled_step = dispatcher.refill(step, state, busy, step.start_s + float(remaining_s[next_row]), n_refills)
         is_new = ~np.isin(refilled_step.refilled.client, step.refilled.client)
         busy, step = busy.joined_with(refilled_step.refilled.select_jobs(is_new)), refilled_step
-    return step
