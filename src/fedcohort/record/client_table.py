@@ -21,8 +21,8 @@ not measure the column.
     - train_s, up_s: virtual seconds of its training and upload; of a late client, for the units requested
     - weight: weight of an arrived update in the aggregate. The weights add up to 1 if the aggregate is a mean, unlike
       in FedNova, FedMGDA+, q-FFL and TERM, and under unbiased selection
-    - staleness: server steps between the model that an arrived client received and the round; only where the deadline
-      lets late clients go on, as the next column
+    - staleness: server steps between the model that an arrived client received and the round. This column and the next
+      exist only if the deadline lets late clients complete their work
     - in_flight: 1 for a client that still works after the round, null for another. For clients of earlier rounds,
       finish_s counts from the broadcast of that round
     - attacker: 1 for a client that attacks, 0 for another; only in runs with attackers. Step 0 has all clients, and
