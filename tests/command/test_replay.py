@@ -125,6 +125,12 @@ def test_signals_too_large_to_log_are_named(tmp_path: Path, words: tuple[str, ..
         again(folder)
 
 
+def test_runs_with_late_updates_are_refused(tmp_path: Path) -> None:
+    folder = ran(tmp_path, "deadline=buffered", "rounds=2")
+    with pytest.raises(IncompatibleConfig, match="with deadline=buffered late updates arrive in later rounds"):
+        again(folder)
+
+
 def test_rounds_with_different_widths_are_replayed(tmp_path: Path) -> None:
     """Who doesn't arrive has no row and no column; places beyond the round's width are null."""
     log = read_log(ran(tmp_path, "selector=fedpns", "deadline=fixed", "deadline.partial_work=false", *AWAY))

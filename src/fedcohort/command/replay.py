@@ -7,7 +7,7 @@ The run's own selector must choose as the run did: this version of the code stil
 followed to the first round in which it chooses otherwise; from there on it would have had another model to ask about.
 What the log doesn't hold can't be read again: the updates themselves (selector.variant=feddiverse_paper of HCSFed, and
 selector.loss_check=true of FedPNS, which tries models), and rows of more than 64 numbers (HCSFed's sketches of larger
-models; FedPNS where more clients arrive).
+models; FedPNS where more clients arrive). Runs whose late updates arrive in later rounds are not replayed.
 Exit code 0 if all choices are the same, 1 if a round differs, 2 where that can't be found out.
 """
 
@@ -200,14 +200,18 @@ def _equal(a: Advice | None, b: Advice | None) -> bool:
 def make_selectors(log: RunLog, arguments: Sequence[str], configs: Path) -> tuple[LoggedSelector, LoggedSelector]:
     """Return the run's selector, and the one that `arguments` choose; twice the same object without arguments.
 
-    Raises `OptionError` for a wrong option, and Hydra's errors.
+    Raises `OptionError` for a wrong option, `IncompatibleConfig` for a run with late updates, and Hydra's errors.
     """
     info = log.info
     name, options = info.choices["selector"], dict(info.config["selector"])
     ranges.identifier(f"{info.folder}: the name of the selector", name)
-    cohort = components.make(compose.Composed(info.config, info.choices, ()), "deadline", foreign=True).cohort_size(
-        log.cohort
-    )
+    deadline = components.make(compose.Composed(info.config, info.choices, ()), "deadline", foreign=True)
+    if deadline.carries:
+        raise IncompatibleConfig(
+            f"{info.folder} can't be replayed: with deadline={info.choices['deadline']} late updates arrive in later "
+            "rounds, and the log does not hold when the server expected them"
+        )
+    cohort = deadline.cohort_size(log.cohort)
 
     def make(name: str, options: dict[str, object], *, foreign: bool) -> LoggedSelector:
         selector = components.build(options, "selector", f"selector={name}", foreign=foreign)
