@@ -62,8 +62,7 @@ class LoggedSelector:
             raise IncompatibleConfig(
                 f"selector={self.name} reads {', '.join(missing)}, which the log of {self.log.info.folder} doesn't "
                 f"have: whole updates, values that the server measures, and rows of more than {MAX_SIGNAL_COLUMNS} "
-                "numbers "
-                "are not logged"
+                "numbers are not logged"
             )
         n_classes = self.log.info.class_counts.shape[1]
         self.state = self.selector.init(Population(self.log.n_clients, n_classes, self.cohort, self.facts))
@@ -202,8 +201,7 @@ def make_selectors(log: RunLog, arguments: Sequence[str], configs: Path) -> tupl
 
     Raises `OptionError` for a wrong option, `IncompatibleConfig` for a run with late updates, and Hydra's errors.
     """
-    info = log.info
-    name, options = info.choices["selector"], dict(info.config["selector"])
+    info, name, options = log.info, log.info.choices["selector"], dict(log.info.config["selector"])
     ranges.identifier(f"{info.folder}: the name of the selector", name)
     deadline = components.make(compose.Composed(info.config, info.choices, ()), "deadline", foreign=True)
     if deadline.carries:
@@ -211,11 +209,10 @@ def make_selectors(log: RunLog, arguments: Sequence[str], configs: Path) -> tupl
             f"{info.folder} can't be replayed: with deadline={info.choices['deadline']} late updates arrive in later "
             "rounds, and the log does not hold when the server expected them"
         )
-    cohort = deadline.cohort_size(log.cohort)
 
     def make(name: str, options: dict[str, object], *, foreign: bool) -> LoggedSelector:
         selector = components.build(options, "selector", f"selector={name}", foreign=foreign)
-        return LoggedSelector(selector, name, log, cohort)
+        return LoggedSelector(selector, name, log, deadline.cohort_size(log.cohort))
 
     original = make(name, options, foreign=True)
     if not arguments:
@@ -224,8 +221,7 @@ def make_selectors(log: RunLog, arguments: Sequence[str], configs: Path) -> tupl
     chosen = compose.compose_group("selector", [*([] if typed else [f"selector={name}"]), *arguments], configs)
     if typed is None:  # the options of the run, where they were not typed
         typed_names = {option.partition("=")[0].removeprefix("selector.") for option in arguments}
-        unchanged_options = set(options) - typed_names
-        chosen |= {option: options[option] for option in unchanged_options}
+        chosen |= {option: value for option, value in options.items() if option not in typed_names}
     return original, make(typed or name, chosen, foreign=typed is None)
 
 
