@@ -1,8 +1,7 @@
-"""Frozen records that pass between the server and the components of a run.
+"""Frozen records that pass between the server and the components of a run. Components import all records from here.
 
 Notation: K is the number of clients (`n_clients`). The number of clients to select in a round is `cohort`, m in the
-papers. `round` counts from 0, and w_t is the global model at the start of round t. Components import all records from
-here, including those of `arrays` and `update`.
+papers. `round` counts from 0, and w_t is the global model at the start of round t.
 """
 
 from collections.abc import Iterator, Mapping
@@ -202,7 +201,7 @@ class RoundOutcome(ReadOnly):
         round: number of the round, from 0.
         selection: the cohort.
         clients: sorted ids of the clients whose update arrived and is finite.
-        failed: sorted ids of the clients whose update is lost: of the cohort, or of those in flight.
+        failed: sorted ids of the clients whose update is lost, of the cohort or of those in flight.
         signals: each [len(clients)], aligned with `clients`.
         probes: results of the concurrent probes, by signal.
         round_s: virtual seconds that the round took, including those until a client was ready.

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from mlflow.entities import Metric, Param, RunTag
 
@@ -18,7 +17,7 @@ from fedcohort.command.compare import compare, main, parse
 from fedcohort.errors import FedcohortError, OptionError, TrackingError
 from fedcohort.startup.command_line import run_with_one_line_errors
 from fedcohort.startup.comparison import read_answer
-from fedcohort.tracking import compat, runs
+from fedcohort.tracking import runs
 from tracking.databases import Logs, logs  # noqa: F401
 from yaml_words import CONFIGS
 
@@ -116,13 +115,15 @@ def test_the_run_of_a_report_is_not_compared(logs: Logs) -> None:
     assert len(read_answer(options.query, options.question).matched.cells["", "b"]) == 2
 
 
-def test_a_server_gives_the_same_histories_as_a_database(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_later_of_two_values_of_a_round_counts(logs: Logs) -> None:
     fill(logs)
     options = make_options(logs, sweep="s")
-    at_once = read_answer(options.query, options.question).frames.curves
-    monkeypatch.setattr(compat, "read_histories", lambda *args: None)
-    one_by_one = read_answer(options.query, options.question).frames.curves
-    pd.testing.assert_frame_equal(at_once, one_by_one)
+    before = read_answer(options.query, options.question)
+    run, client = before.matched.runs[0].id, logs.client()
+    client.log_metric(run, "test/acc", 0.75, timestamp=2**42, step=1)
+    client.log_metric(run, "test/acc", 0.25, timestamp=1, step=1)
+    curves = read_answer(options.query, options.question).frames.curves
+    assert curves.set_index(["run", "round"]).loc[(run, 1), "test/acc"] == 0.75
 
 
 def test_a_target_adds_tables(logs: Logs) -> None:

@@ -71,7 +71,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "with null": [None],
     },
     "metric": {"null": None, "empty": "", "a number": 5, "a loss": "test/loss", "of clients": "clients/acc_mean"},
-    "horizon": {"null": None, "zero": 0, "negative": -3, "a half": 1.5, "a text": "10", "a truth": True, "a list": [1]},
+    "horizon": {"zero": 0, "negative": -3, "a half": 1.5, "a text": "10", "a truth": True, "a list": [1]},
     "target": {"a text": "high", "a list": [0.5], "not a number": float("nan"), "infinite": float("inf")},
     "win": {
         "a list": [1],

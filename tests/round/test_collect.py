@@ -12,9 +12,8 @@ from torch import nn
 
 from agg_harness import collect_updates, make_layout, make_update
 from fedcohort.flat import FlatModel
-from fedcohort.round.aggregate import apply_advice
 from fedcohort.round.collect import NUMBERS_PER_CHUNK, CollectOptions, Collector
-from fedcohort.round.collected import reweight
+from fedcohort.round.collected import apply_advice, reweight
 from fedcohort.types import Advice, ClientUpdate, UpdateGroup
 from known import known
 from yaml_words import make

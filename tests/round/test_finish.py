@@ -7,7 +7,7 @@ import numpy as np
 
 from fedcohort.device.base import Timing
 from fedcohort.ledger import Charge
-from fedcohort.round.dispatch import Dispatch, QueriedClients
+from fedcohort.round.dispatched import Dispatch, QueriedClients
 from fedcohort.round.finish import close_round
 from fedcohort.round.in_flight import InFlight
 from fedcohort.round.jobs import Jobs

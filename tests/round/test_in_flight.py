@@ -110,7 +110,7 @@ def test_waiting_for_all_in_flight_is_the_synchronous_round(tmp_path: Path) -> N
             continue
         assert same_bits(asynchronous, synchronous), options
         n_equal += 1
-    assert n_equal > 7
+    assert n_equal > 4
 
 
 def test_all_dispatched_jobs_are_charged_once(tmp_path: Path) -> None:

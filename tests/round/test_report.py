@@ -33,7 +33,9 @@ def finished() -> Any:
     answers = {"loss": ProbeResult(ids(0, 1), np.array([2.0, 3.0]))}
     jobs = SimpleNamespace(client=selection.clients)
     dispatched = SimpleNamespace(ready=ids(0, 1, 2, 4), queried=SimpleNamespace(answers=answers), jobs=jobs)
-    return SimpleNamespace(dispatched=dispatched, selection=selection, closing=closing, queried_ids=ids(0, 1, 2))
+    return SimpleNamespace(
+        dispatched=dispatched, selection=selection, closing=closing, queried_ids=ids(0, 1, 2), carries=False
+    )
 
 
 def test_there_is_a_column_for_each_known_fact() -> None:

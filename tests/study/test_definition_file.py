@@ -57,6 +57,10 @@ from yaml_words import CONFIGS, ROOT
         ({"cells": {}}, "cells must be one cell or more, got {}"),
         ({"cells": {"a": {"label": "A"}}}, "cells.a.words is missing"),
         ({"cells": {"a": {"words": [], "word": []}}}, "cells.a has no option 'word'; its options are "),
+        (
+            {"cells": {"a": {"words": ["+selector=powd"]}}},
+            "cells.a.words: every method replaces +selector=powd: leave it out",
+        ),
         ({"cells": {"a": {"words": ["seed=1"]}}}, "cells.a.words: seed is set by the study itself: leave seed=1 out"),
         (
             {"cells": {"a": {"words": [], "rows": ["random"]}}},

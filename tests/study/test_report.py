@@ -251,6 +251,17 @@ def test_correlations_of_scores_and_rewards_are_reported(tmp_path: Path) -> None
     assert "| equal | powd | +0" not in text
 
 
+def test_shares_of_attackers_are_reported(tmp_path: Path) -> None:
+    study = write_study(tmp_path, **ROWS)
+    study_results = make_results(study, LATE_MEANS)
+    for seed, share in enumerate((0.25, 0.3, float("nan"))):
+        study_results.rows["noisy", "flash", seed]["attack_share"] = share
+    report.write(study, study_results)
+    text = page_of(tmp_path)
+    assert "| method | noisy |\n" in text
+    assert "| flash | 27.5 |" in text
+
+
 def test_a_study_without_results_is_reported(tmp_path: Path) -> None:
     study = write_study(tmp_path)
     report.write(study, load(study))

@@ -1,6 +1,7 @@
 """Both files of a study's results are checked before a value is used; those of older versions are read as they are."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -69,4 +70,29 @@ def test_a_column_must_have_its_type_and_no_empty_cell(tmp_path: Path, name: str
         rows.set_column(index, name, pa.nulls(rows.num_rows, rows[name].type)), tmp_path / result_files.RESULTS
     )
     with pytest.raises(DataError, match=rf"its column {name} has empty cells"):
+        load(write_study(tmp_path, **ROWS))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "reason"),
+    [
+        ("results", lambda table: pa.concat_tables([table, table.slice(0, 1)]), "it has two rows of equal flash 0"),
+        ("results", lambda table: table.append_column("status", table["status"]), "it has two columns status"),
+        ("curves", lambda table: table.append_column("value", table["value"]), "it has two columns value"),
+        (
+            "results",
+            lambda table: table.set_column(
+                table.column_names.index("status"), "status", pa.array(["dnoe"] * table.num_rows)
+            ),
+            "its column status has 'dnoe'",
+        ),
+    ],
+)
+def test_ambiguous_rows_columns_and_states_are_rejected(tmp_path: Path, name: str, change: Any, reason: str) -> None:
+    """As after a merge: of two rows of a run the last one counted, and a run of an unknown state was run again."""
+    saved(tmp_path)
+    manifest.remove_manifest(tmp_path)
+    path = tmp_path / f"{name}.parquet"
+    parquet.write_table(change(parquet.read_table(path)), path)
+    with pytest.raises(DataError, match=rf"{name}\.parquet is damaged: {reason}"):
         load(write_study(tmp_path, **ROWS))

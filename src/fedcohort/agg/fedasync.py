@@ -45,7 +45,7 @@ class FedAsync(Aggregator[None]):
         ranges.number("alpha", self.alpha, "(0, 1]")
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None, as the deadline keeps the jobs in flight."""
+        """Return None: the deadline keeps the jobs in flight."""
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         return np.ones(len(n_used))

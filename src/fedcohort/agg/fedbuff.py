@@ -5,10 +5,10 @@ AISTATS 2022, arXiv 2106.06639, Algorithm 1.
 
     direction:  1/B sum_i u_i s(tau_i) U_i over the B clients of the buffer
 
-U_i is the update from the model that client i received, tau_i the number of server steps since then, and u_i is 1, or
+U_i is the update from the model that client i received, and tau_i the number of server steps since then. u_i is 1, or
 n_i over the mean of the buffer if `weighting` is not uniform. The function s is that of the deadline
-(deadline.staleness), (1 + tau)^-1/2 in the paper. As the sum is divided by B and not by the sum of the s(tau_i), a
-buffer of old updates moves the model less; agg=fedavg with the same deadline divides by the sum. The rule rests on the
+(deadline.staleness), (1 + tau)^-1/2 in the paper. The sum is divided by B and not by the sum of the s(tau_i), so that a
+buffer of old updates moves the model less. agg=fedavg with the same deadline divides by the sum. The rule rests on the
 abstract, on summaries and on released code; the full text was not read.
 
 Departures from the paper:
@@ -34,10 +34,10 @@ class FedBuff(SampleWeighted[None]):
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({LATE_UPDATES})
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None, as the deadline keeps the jobs in flight."""
+        """Return None: the deadline keeps the jobs in flight."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
-        """Return 1/B sum_i u_i s_i U_i = (sum_i p_i U_i) / (sum_i p_i / s_i), as p_i is u_i s_i over its sum."""
+        """Return 1/B sum_i u_i s_i U_i = (sum_i p_i U_i) / (sum_i p_i / s_i): p_i is u_i s_i over its sum."""
         if arrived.discounts is None:
             return Direction(arrived.mean), None
         scale = float(arrived.weights.sum() / np.sum(arrived.weights / arrived.discounts))

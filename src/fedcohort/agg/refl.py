@@ -8,7 +8,7 @@ staleness-aware aggregation (SAA).
     L_i = |m - (U_i + n m) / (n + 1)|^2 / |m|^2
     direction:  sum_i v_i u_i U_i / sum_i v_i u_i
 
-m is the mean of the n fresh updates, j runs over the late updates of the round, and tau_i is the number of rounds since
+m is the mean of the n fresh updates, and j runs over the late updates of the round. tau_i is the number of rounds since
 client i received its model. Without a fresh update, with m = 0 or with all L_j = 0
 the second term is 0. The discount of the deadline (deadline.staleness) has no effect. The rule rests on released code;
 the full text was not read.
@@ -49,7 +49,7 @@ class Refl(SampleWeighted[None]):
         ranges.number("b", self.b, "[0, 1]")
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None, as the deadline keeps the jobs in flight."""
+        """Return None: the deadline keeps the jobs in flight."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         staleness = arrived.outcome.staleness

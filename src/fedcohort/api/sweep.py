@@ -19,7 +19,7 @@ from fedcohort.report.table import Table
 from fedcohort.startup import command_line
 from fedcohort.startup.hydra_errors import plain_errors
 from fedcohort.startup.overrides import list_overrides
-from fedcohort.tracking.comparison import choose_axes, choose_baseline
+from fedcohort.tracking.comparison import choose_axes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,11 +82,7 @@ class SweepResult:
     def choose_axes(self) -> tuple[dict[str, str], dict[str, str]]:
         """Return rows, columns and baseline of a comparison, and the value of each further option that varies."""
         done = [job for job in self.jobs if job.folder is not None and job.folder in self.folders]
-        compared, further = choose_axes([(RunResult(Path(str(job.folder))).info, job.words) for job in done])
-        axes = dict(zip(("rows", "cols"), compared, strict=False))
-        if (baseline := choose_baseline(compared)) is not None:
-            axes["baseline"] = baseline
-        return axes, {option: values[0] for option, values in further.items()}
+        return choose_axes([(RunResult(Path(str(job.folder))).info, job.words) for job in done])
 
     @staticmethod
     def _concatenate(frames: "Mapping[str, pd.DataFrame]") -> "pd.DataFrame":

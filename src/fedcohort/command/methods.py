@@ -7,13 +7,14 @@
 The method is the first paragraph of the component's docstring, or of the comment at the top of its yaml. The third
 column has the signals that the component reads with its default options. A choice that is another one with options
 reads the same signals `as` that one, or those of its options. A component that reads what no server can know is an
-oracle.
+oracle. The fourth column is of selectors: whether the method works under secure aggregation, where the server gets sums
+of updates only. It does if it reads no update or gradient of a single client, and nothing that is computed from one.
 """
 
 import itertools
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,12 @@ def table_rows(group: str, configs: Path = CONFIGS) -> dict[str, str]:
     return {path.stem: _row(path, group) for path in sorted((configs / group).glob("*.yaml"))}
 
 
+def reads_single_updates(signals: Iterable[str]) -> bool:
+    """Return whether one of the signals is an update or a gradient of a single client, or is computed from one."""
+    kinds = [find_signal(name) for name in signals]
+    return any(isinstance(kind, RawUpdate | Derived) or getattr(kind, "is_gradient", False) for kind in kinds)
+
+
 def signal_rows() -> list[str]:
     """Return one line of the table for each signal of this package.
 
@@ -78,7 +85,8 @@ def _row(path: Path, group: str) -> str:
     if not str(node.get("_target_", "${")).startswith("${"):  # the data decide the class of partition=own
         module = import_module(str(node["_target_"]).rpartition(".")[0])
         summary = " ".join((module.__doc__ or "").split("\n\n")[0].split())
-        return f"| `{path.stem}` | {summary} | {_spell(_needs(node, group, path.stem))} |"
+        needs = _needs(node, group, path.stem)
+        return f"| `{path.stem}` | {summary} | {_spell(needs)} |{_secure(needs, group)}"
     names = [line.partition("@")[0] for line in compose.read_yaml(path).get("defaults", ()) if isinstance(line, str)]
     yamls = [yaml for name in names if (yaml := path.with_name(f"{name}.yaml")).is_file()]
     base = next((yaml for yaml in yamls if "_target_" in _options(yaml, group)), None)
@@ -86,7 +94,13 @@ def _row(path: Path, group: str) -> str:
         return f"| `{path.stem}` | {read_comment(path)} | |"
     needs = _needs({**_options(base, group), **node}, group, path.stem)
     is_equal = needs == _needs(_options(base, group), group, base.stem)
-    return f"| `{path.stem}` | {read_comment(path)} | {f'as `{base.stem}`' if is_equal else _spell(needs)} |"
+    reads = f"as `{base.stem}`" if is_equal else _spell(needs)
+    return f"| `{path.stem}` | {read_comment(path)} | {reads} |{_secure(needs, group)}"
+
+
+def _secure(needs: Sequence[str], group: str) -> str:
+    """Return the end of a selector's line: whether it works under secure aggregation."""
+    return f" {'no' if reads_single_updates(needs) else 'yes'} |" * (group == "selector")
 
 
 def _options(path: Path, group: str) -> dict[str, Any]:
@@ -124,6 +138,9 @@ def main(arguments: Sequence[str]) -> int:
         if group == SIGNALS:
             lines = ["| signal | kind | cost a client | reveals |", "|---|---|---|---|", *signal_rows()]
         else:
-            lines = ["| option | method | reads |", "|---|---|---|", *table_rows(group).values()]
+            head = ["| option | method | reads |", "|---|---|---|"]
+            if group == "selector":
+                head = ["| option | method | reads | secure aggregation |", "|---|---|---|---|"]
+            lines = [*head, *table_rows(group).values()]
         sys.stdout.write("\n".join(lines) + "\n")
     return 0

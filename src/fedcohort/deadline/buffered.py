@@ -10,7 +10,7 @@ With agg=fedbuff this is FedBuff, and with agg=fedasync deadline.buffer=1 it is 
 round of this program. If buffer = concurrency = cohort and refill=step, each step waits for all selected clients.
 
 The selector chooses the clients of a step's start at once. At each arrival before the last of a step it is called again
-for one client (refill=arrival), with the answers to its queries at the start of the step, as the model is the same.
+for one client (refill=arrival). The model is the same, so that it gets the answers to its queries of the step's start.
 
 Departures from the paper:
 - A client whose update waits in the buffer can't be selected until the server has stepped: it would train the same
@@ -83,7 +83,7 @@ class Buffered(LateUpdates[int]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({KEPT_CONCURRENCY, *((NO_LOSS_LISTS,) if self.refills else ())})
+        return super().requirements | {KEPT_CONCURRENCY, *((NO_LOSS_LISTS,) if self.refills else ())}
 
     def cohort_size(self, cohort: int) -> int:
         """Return the number of clients that work at the same time."""

@@ -6,8 +6,8 @@ MobiSys 2022, arXiv 2201.01601, Sec. 5.1.
     T:  mean over all clients of the expected seconds of the full job
     announce = close:  k T
 
-With late_updates=carry, a late client goes on working, and its update counts in the round in which it arrives, as in
-REFL (EuroSys 2023) and SAFA (IEEE TC 2021). It can't be selected before. The cohort of each round is selected in full.
+With late_updates=carry, a late client completes its work, and its update counts in the round in which it arrives. REFL
+(EuroSys 2023) and SAFA (IEEE TC 2021) do so. It can't be selected before. The cohort of each round is selected in full.
 
 Departures from the paper:
 - k T is not truncated to whole seconds, which the released code does and which fails for other units of time.

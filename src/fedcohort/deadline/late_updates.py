@@ -15,8 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.component import Requirement
 from fedcohort.deadline.base import Deadline, S
 from fedcohort.types import Ids, Values
+
+NO_WEIGHTS_OF_A_STEP = Requirement(
+    lambda run: not (run.components.deadline.carries and run.components.selector.weighs),
+    "{option} lets updates arrive in later rounds, and the weights that {selector} advises are for the cohort of one "
+    "round: choose another selector, or a form of it that advises no weights",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +50,10 @@ class LateUpdates(Deadline[S]):
         ranges.number("staleness_exponent", self.staleness_exponent, "[0, inf)")
         ranges.number("hinge_slope", self.hinge_slope, "[0, inf)")
         ranges.integer("hinge_start", self.hinge_start, "[0, inf)")
+
+    @property
+    def requirements(self) -> frozenset[Requirement]:
+        return frozenset({NO_WEIGHTS_OF_A_STEP})
 
     def discount(self, staleness: Ids) -> Values:
         """Return s(tau) of each update, [m]."""

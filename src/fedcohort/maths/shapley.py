@@ -66,7 +66,7 @@ def shapley_values(
 
 
 def walk(value_of: Callable[[frozenset[int]], float], order: list[int], tolerance: float) -> Values:
-    """Return what each player adds to those before it in `order`, [n]; 0 where the value of all is reached."""
+    """Return the marginal value of each player in `order`, [n]; 0 once the value of all players is reached."""
     marginals, prefix = np.zeros(len(order)), frozenset[int]()
     final_value = value_of(frozenset(order))
     for i in order:

@@ -21,8 +21,9 @@ not measure the column.
     - train_s, up_s: virtual seconds of its training and upload; of a late client, for the units requested
     - weight: weight of an arrived update in the aggregate. The weights add up to 1 if the aggregate is a mean, unlike
       in FedNova, FedMGDA+, q-FFL and TERM, and under unbiased selection
-    - staleness: server steps between the model that an arrived client received and the round; only where the deadline
-      lets late clients go on, as the next column
+    - sent_s: virtual second at which the job of a selected client began. This column and the next two exist only if the
+      deadline lets late clients complete their work
+    - staleness: server steps between the model that an arrived client received and the round
     - in_flight: 1 for a client that still works after the round, null for another. For clients of earlier rounds,
       finish_s counts from the broadcast of that round
     - attacker: 1 for a client that attacks, 0 for another; only in runs with attackers. Step 0 has all clients, and
@@ -64,8 +65,8 @@ ROWS_PER_GROUP = 65_536  # rows of a row group: steps of a small population shar
 COLUMN_PREFIXES = ("part_", "signal_")
 COLUMN_ORDER = (
     *("step", "client", *FLAG_NAMES, "score", "part_", "probability", "reward", "units", "units_asked", "finish_s"),
-    *("down_s", "infer_s", "train_s", "up_s", "weight", "staleness", "in_flight", "attacker", "train_loss", "signal_"),
-    *("loss", "test_acc"),
+    *("down_s", "infer_s", "train_s", "up_s", "weight", "sent_s", "staleness", "in_flight"),
+    *("attacker", "train_loss", "signal_", "loss", "test_acc"),
 )
 
 

@@ -101,6 +101,7 @@ def _environment() -> "Environment":
         "plain": escape_markdown,
         "percent": units.percent,
         "seconds": units.seconds,
+        "rough_seconds": units.rough_seconds,
         "bytes": units.bytes_,
     }
     return environment

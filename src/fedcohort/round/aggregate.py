@@ -16,7 +16,7 @@ from fedcohort.flat import FlatModel
 from fedcohort.ledger import Charge
 from fedcohort.ranks import rank_of_process
 from fedcohort.round import backoff
-from fedcohort.round.collected import Collected, fill_unsent, reweight
+from fedcohort.round.collected import Collected, apply_advice, fill_unsent
 from fedcohort.round.components import Components, ServerState
 from fedcohort.round.finish import Finished
 from fedcohort.round.guard import name_component_of_errors
@@ -201,11 +201,7 @@ class ServerStep:
         sums = (_require_tensor(collected.mean), collected.totals, collected.weights)
         is_included = np.isin(finished.arrived.client, collected.clients)
         arrived = Arrived(
-            outcome,
-            *sums,
-            collected.updates,
-            collected.client_buffers,
-            server_models,
+            *(outcome, *sums, collected.updates, collected.client_buffers, server_models),
             discounts=finished.discounts[is_included],
             end_s=finished.arrived.end_s[is_included],
             sent_offset=lambda sent_round: state.in_flight.broadcasts[sent_round].offset_from(self.server),
@@ -245,16 +241,6 @@ def _require_tensor(tensor: Tensor | None) -> Tensor:
     if tensor is None:
         raise ValueError("no client arrived")
     return tensor
-
-
-def apply_advice(collected: Collected, advice: Advice | None) -> Collected:
-    """Return the updates with the weights of a selector's advice; without a mean if it excludes all of them."""
-    if advice is None or collected.mean is None:
-        return collected
-    weights = collected.weights if advice.weights is None else advice.weights
-    if advice.keep is not None:
-        weights = np.where(advice.keep, weights, 0.0)
-    return reweight(collected, weights, advice.absolute)
 
 
 def extend_choices(previous_hash: str, finished: Finished, collected: Collected) -> str:

@@ -53,7 +53,7 @@ class Clock:
         Args:
             draws: random numbers of the round.
             now_s: virtual seconds at the end of the round before.
-            may_wait: whether the clock advances where no client is ready; otherwise nobody is, and no time passes.
+            may_wait: whether the clock advances if no client is ready; otherwise no time passes.
         """
         if self.availability.always:
             return self.all_client_ids, 0.0

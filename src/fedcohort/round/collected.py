@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fedcohort.flat import Layout
 from fedcohort.training.upload import TensorMask
-from fedcohort.types import Ids, Values
+from fedcohort.types import Advice, Ids, Values
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,16 @@ def reweight(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: 
     }
     buffers, counters = client_vectors.mean_buffers(has_weight), client_vectors.counters[has_weight].amax(0)
     return replace(reweighted, totals=totals, buffers=buffers, counters=counters)
+
+
+def apply_advice(collected: Collected, advice: Advice | None) -> Collected:
+    """Return the updates with the weights of a selector's advice; without a mean if it excludes all of them."""
+    if advice is None or collected.mean is None:
+        return collected
+    weights = collected.weights if advice.weights is None else advice.weights
+    if advice.keep is not None:
+        weights = np.where(advice.keep, weights, 0.0)
+    return reweight(collected, weights, advice.absolute)
 
 
 def fill_unsent(collected: Collected, tensor_masks: Mapping[int, TensorMask | None], layout: Layout) -> Collected:

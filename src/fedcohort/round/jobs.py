@@ -78,11 +78,11 @@ class Jobs(ReadOnly):
         """Return the table with the jobs in `rows`, in this order."""
         return Jobs(**{f.name: _select_rows(getattr(self, f.name), rows) for f in fields(self)})
 
-    def joined_with(self, other: "Jobs") -> "Jobs":
+    def joined_with(self, further_jobs: "Jobs") -> "Jobs":
         """Return the table with the jobs of both, sorted by client; no client has a job in both."""
-        if not len(other):
+        if not len(further_jobs):
             return self
-        columns = {f.name: _join_columns(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
+        columns = {f.name: _join_columns(getattr(self, f.name), getattr(further_jobs, f.name)) for f in fields(self)}
         return Jobs(**columns).take(np.argsort(columns["client"]))
 
 

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from fedcohort.deadline.base import JOB_PHASES
 from fedcohort.round.finish import Finished
+from fedcohort.round.jobs import Jobs
 from fedcohort.types import Ids
 
 Column = tuple[Ids | None, np.ndarray]  # ids, None for all clients, and the values of these
@@ -17,6 +19,8 @@ def add_late_columns(table: Mapping[str, Column], finished: Finished) -> dict[st
         table: columns of the round's cohort, by name.
         finished: the round.
     """
+    refilled = finished.dispatched.refilled
+    table = {**table, **_join_refilled(table, refilled)}
     landed = finished.arrived.select_jobs(~np.isin(finished.arrived.client, finished.dispatched.jobs.client))
     late_values = {"units": landed.units, "units_asked": landed.assigned, "finish_s": landed.duration_s}
     columns = dict(table)
@@ -24,11 +28,29 @@ def add_late_columns(table: Mapping[str, Column], finished: Finished) -> dict[st
         ids, cohort_values = table[name]
         columns[name] = (np.concatenate([np.asarray(ids), landed.client]), np.concatenate([cohort_values, values]))
     in_flight_ids = finished.in_flight.jobs.client
+    sent = finished.dispatched.jobs.joined_with(refilled)
     return {
         **columns,
+        "sent_s": (sent.client, sent.start_s),
         "staleness": (finished.arrived.client, finished.staleness.astype(np.float64)),
         "in_flight": (in_flight_ids, np.ones(len(in_flight_ids))),
     }
+
+
+def _join_refilled(table: Mapping[str, Column], refilled: Jobs) -> dict[str, Column]:
+    """Return the seconds of the phases, with those of clients that started during the round, by column name.
+
+    Absences are distributed over their phases, so that these add up to the duration of the job.
+    """
+    timing = refilled.timing
+    work_s = np.array([timing.down_s, timing.infer_s, timing.unit_s * refilled.assigned, timing.up_s])
+    stretch = refilled.duration_s / np.where(work_s.sum(0) > 0, work_s.sum(0), 1.0)
+    columns: dict[str, Column] = {}
+    for phase, seconds in zip(JOB_PHASES, work_s * stretch, strict=True):
+        ids, cohort_seconds = table[f"{phase}_s"]
+        all_ids = np.concatenate([np.asarray(ids), refilled.client])
+        columns[f"{phase}_s"] = (all_ids, np.concatenate([cohort_seconds, seconds]))
+    return columns
 
 
 def late_metrics(finished: Finished) -> dict[str, float]:

@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from fedcohort.round.closing import mark_usable
 from fedcohort.round.components import ServerState
-from fedcohort.round.dispatch import Dispatch, Dispatcher
-from fedcohort.round.finish import mark_usable
+from fedcohort.round.dispatch import Dispatcher
+from fedcohort.round.dispatched import Dispatch
 from fedcohort.round.in_flight import count_down
 
 

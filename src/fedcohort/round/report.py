@@ -50,9 +50,7 @@ def make_report(
     if finished is None or collected is None:
         client_table = registered_columns(setup.components, setup.dispatcher.populations)
     else:
-        carries = setup.components.deadline.carries
-        client_table = client_columns(finished, collected, federation.n_clients, carries)
-        metrics |= late_metrics(finished) if carries else {}
+        client_table = client_columns(finished, collected, federation.n_clients)
     if clients_every and step % clients_every == 0:
         with stopwatch.stage("evaluate"):
             clients = choose_evaluated_clients(federation.n_clients, settings.clients_sample, settings.seed)
@@ -102,15 +100,8 @@ def weights_hash(server: FlatModel) -> str:
     return digest.hexdigest()
 
 
-def client_columns(finished: Finished, collected: Collected, n_clients: int, carries: bool = False) -> ClientFacts:
-    """Return the per-client columns of a round.
-
-    Args:
-        finished: the round.
-        collected: the updates that arrived.
-        n_clients: size of the population.
-        carries: whether late clients may arrive in a later round.
-    """
+def client_columns(finished: Finished, collected: Collected, n_clients: int) -> ClientFacts:
+    """Return the per-client columns of a round; n_clients: size of the population."""
     selection, arrived_ids = finished.selection, collected.clients
     started_ids, is_done = finished.dispatched.jobs.client, finished.closing.units_done > 0
     ids_by_flag = {
@@ -126,7 +117,7 @@ def client_columns(finished: Finished, collected: Collected, n_clients: int, car
         "train_loss": (arrived_ids, collected.reports["train_loss"]),
         "weight": (arrived_ids, collected.weights),
     }
-    if carries:
+    if finished.carries:
         table = add_late_columns(table, finished)
     ranking_columns = {
         "score": selection.scores,
@@ -233,5 +224,6 @@ def progress_metrics(
         "select/share_max": float(state.times_selected.max() / step),
         "select/share_min": float(state.times_selected.min() / step),
         **deadline_metrics(finished),
+        **(late_metrics(finished) if finished.carries else {}),
         **state.uniform.metrics(state.times_selected),
     }

@@ -41,7 +41,6 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from fedcohort import ranges
-from fedcohort.component import SAME_STEP, Requirement
 from fedcohort.selector.base import Selector
 from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
@@ -83,7 +82,6 @@ class Clustered(Selector[State]):
     backs_off: ClassVar[bool] = True
     may_choose_fewer: ClassVar[bool] = True
     advises: ClassVar[bool] = True
-    requirements: ClassVar[frozenset[Requirement]] = frozenset({SAME_STEP})
 
     def __post_init__(self) -> None:
         ranges.choice("criterion", self.criterion, "size", "similarity")

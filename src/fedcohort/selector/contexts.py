@@ -180,3 +180,10 @@ class PendingRewards:
     clients: Ids
     X: ContextMatrix
     first: bool
+
+
+def replace_rows(matrix: ContextMatrix, new_matrix: ContextMatrix, clients: Ids) -> ContextMatrix:
+    """Return `matrix` with the rows of `clients` from `new_matrix`; both have a row for each client."""
+    replaced = matrix.copy()
+    replaced[clients] = new_matrix[clients]
+    return replaced

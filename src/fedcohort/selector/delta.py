@@ -4,7 +4,9 @@ L. Wang, Y. Guo, T. Lin, X. Tang, "DELTA: Diverse Client Sampling for Fasting Fe
 2205.13925.
 
     zeta_i = ||g_i - mean_j g_j||,  g_i the gradient of client i at w_t, the mean over the clients measured
+
     score_i = sqrt(diversity zeta_i^2 + variance sigma_i^2),  sigma_i of the mini-batch gradients (`gradient_std`)
+
     S:  m draws with repetition from p, the probabilities P_i over the available clients
     weight of i:  draws_i w_i / (m p_i),  w_i = n_i / sum_j n_j over the available clients
     P_i for i in S:  (sum_{j in S} P_j) score_i / sum_{j in S} score_j
@@ -101,7 +103,7 @@ class Delta(Selector[State]):
 
     @property
     def query(self) -> str | None:
-        """The signal that clients are queried for; None if what they send is enough."""
+        """The signal that clients are queried for; None if the method reads only their updates and losses."""
         if self.gradient == "query":
             return "gradient_moments"
         return "gradient_std" if self.score == "formula" else None

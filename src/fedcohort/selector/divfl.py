@@ -27,7 +27,6 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
 from fedcohort import ranges
-from fedcohort.component import SAME_STEP, Requirement
 from fedcohort.selector.base import Selector
 from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
@@ -73,10 +72,6 @@ class DivFL(Selector[State]):
         ranges.choice("aggregation", self.aggregation, "own", "cluster")
         ranges.integer("limit", self.limit, "[1, inf)")
         ranges.choice("tie", self.tie, "random", "id")
-
-    @property
-    def requirements(self) -> frozenset[Requirement]:
-        return frozenset({SAME_STEP} if self.advises else ())
 
     @property
     def advises(self) -> bool:

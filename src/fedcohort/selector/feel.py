@@ -40,7 +40,6 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.component import SAME_STEP, Requirement
 from fedcohort.selector.base import Selector, draw, draw_successively, find_answers
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -83,10 +82,6 @@ class Feel(Selector[State]):
         ranges.choice("importance", self.importance, "grad", "update_lag")
         ranges.choice("redraw", self.redraw, "renormalise", "resolve")
         ranges.choice("agg", self.agg, "fedavg", "unbiased")
-
-    @property
-    def requirements(self) -> frozenset[Requirement]:
-        return frozenset({SAME_STEP} if self.advises else ())
 
     @property
     def advises(self) -> bool:

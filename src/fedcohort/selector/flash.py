@@ -44,13 +44,7 @@ from fedcohort.component import Requirement
 from fedcohort.selector import contexts, rewards
 from fedcohort.selector.base import Selector, describe_full_first_round, find_answers, top
 from fedcohort.selector.contexts import FEATURE_NAMES, ContextMatrix, Measurements, PendingRewards
-from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
-
-SAME_ROBUST_LOSS = Requirement(
-    lambda run: not (loss := run.components.selector.robust_loss) or run.components.objective.robust_loss in ({}, loss),
-    "{option} reads the loss that clients train with in the paper, and its robust loss has other weights than "
-    "{objective}: set selector.alpha, selector.beta and selector.A to objective.alpha, objective.beta and objective.A",
-)
+from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 
 @dataclass(frozen=True)
@@ -79,12 +73,6 @@ class State:
     round_tau: float = float("nan")
     server_loss: float = float("nan")
     pending: PendingRewards | None = None
-
-    def send(self, clients: Ids) -> "State":
-        """Return the state after the selection of `clients`, whose updates are credited to their present contexts."""
-        sent_contexts = self.sent_X.copy()
-        sent_contexts[clients] = self.X[clients]
-        return replace(self, sent_X=sent_contexts)
 
 
 @dataclass(frozen=True)
@@ -115,7 +103,7 @@ class Flash(Selector[State]):
     explore: float
 
     backs_off: ClassVar[bool] = True
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({SAME_ROBUST_LOSS})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({rewards.SAME_ROBUST_LOSS})
 
     def __post_init__(self) -> None:
         ranges.choice("context", self.context, "lagged", "fresh")
@@ -190,14 +178,15 @@ class Flash(Selector[State]):
             state = self._measure(state, probes)
         if ctx.round == 0:
             state = replace(state, posterior=self.chosen_bandit.prior(state.X.shape[1], ctx.rng))
-            return Selection(ctx.available, uncapped=True), state.send(ctx.available)
+            return Selection(ctx.available, uncapped=True), replace(state, sent_X=state.X)
         # Alg. 1 draws S_{t+1} with gamma_t.
         dim = len(FEATURE_NAMES if self.gamma_dim == "fixed4" else self.used_features)
         gamma = self.gamma_scale * ridge.exploration_width(ctx.round - 1, ctx.n_clients, dim, self.lam, self.delta)
         judged, posterior = self.chosen_bandit.judge(state.posterior, state.X, gamma, ctx.round, ctx.rng)
         scores = np.where(np.isfinite(judged.score), judged.score, -np.inf)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
-        state = replace(state.send(clients), posterior=self.chosen_bandit.choose(posterior, state.X[clients]))
+        sent_X = contexts.replace_rows(state.sent_X, state.X, clients)
+        state = replace(state, sent_X=sent_X, posterior=self.chosen_bandit.choose(posterior, state.X[clients]))
         score_terms = {"exploit": judged.exploit, "explore": judged.explore}
         return Selection(clients, scores, score_terms, reward=state.gain), state
 
@@ -211,7 +200,7 @@ class Flash(Selector[State]):
             rewarded = self._store_rewards(state, PendingRewards(arrived_ids, state.X[arrived_ids], first), rewards)
             return None, self._store_durations(rewarded, outcome)
         ids = arrived_ids
-        if self.credit == "answered":
+        if self.credit == "answered":  # all clients, whose answers are of this round
             ids, used_contexts = np.arange(len(current_contexts)), current_contexts
         state = self._store_durations(replace(state, pending=PendingRewards(ids, used_contexts[ids], first)), outcome)
         return None, self._renew_contexts(state)

@@ -3,7 +3,9 @@
 W. Chen, S. Horvath, P. Richtarik, "Optimal Client Sampling for Federated Learning", TMLR 2022, arXiv 2010.13723.
 
     u_i = w_i ||U_i||,  U_i the update of client i in this round,  w_i = n_i / sum_j n_j over the available clients
+
     p_i = min(1, c u_i),  c such that sum_i p_i = m
+
     S:  each available client i with probability p_i;  weight of i:  w_i / p_i
 
 These p minimise the variance of the estimate over all p with this sum. The estimate is unbiased for the available

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.component import Requirement
 from fedcohort.selector.contexts import PendingRewards
 from fedcohort.types import Values
 
@@ -27,6 +28,11 @@ SIGNALS_OF_REWARD: Mapping[str, frozenset[str]] = {
     "global": frozenset({"n_train"}),
     "progress": frozenset({"server_val_loss"}),
 }
+SAME_ROBUST_LOSS = Requirement(
+    lambda run: not (loss := run.components.selector.robust_loss) or run.components.objective.robust_loss in ({}, loss),
+    "{option} reads the loss that clients train with in the paper, and its robust loss has other weights than "
+    "{objective}: set selector.alpha, selector.beta and selector.A to objective.alpha, objective.beta and objective.A",
+)
 
 
 def check_reward_options(reward: str, credit: str, scale: str, bandit: str) -> None:

@@ -46,8 +46,7 @@ class Static:
     """A signal that is sent once, when a client registers.
 
     Attributes:
-        fact: its name among the facts of the federation (`round/components.py`); a number or a row of numbers for each
-            client.
+        fact: its name among the facts of the federation (`round/components.py`), a number or a row for each client.
     """
 
     reveals: str
@@ -63,8 +62,7 @@ class Measured:
 
     Attributes:
         split: "train" (T_i) or "val" (V_i).
-        per_sample: function of log-probabilities [B, C], labels [B] and options that returns a number for each sample,
-            [B].
+        per_sample: function of log-probabilities [B, C], labels [B] and options that returns a number per sample, [B].
     """
 
     reveals: str
@@ -90,13 +88,12 @@ class Computed:
     """A signal queried about w_t: anything that a client can compute from it and its training set.
 
     Attributes:
-        passes: a number (a gradient is three), or a function of the options and the clients' label counts
-            [len(clients), C] that returns [len(clients)].
-        compute: function of (lab, round, clients, options) that returns float64 [len(clients)] or [len(clients), d];
-            every process computes all of it.
+        passes: a number (a gradient is three), or a function of options and label counts [n, C] that returns [n].
+        compute: function of (lab, round, clients, options) that returns float64 [n] or [n, d] in every process.
         jobs: function of the options that returns the clients which train a whole job from w_t for it and send their
             updates. All queried clients then receive the resulting model.
         trains: whether all queried clients train a whole job for it; those that are selected send that update.
+        is_gradient: whether it is a client's gradient or update, or much of it, which secure aggregation would hide.
     """
 
     reveals: str
@@ -107,6 +104,7 @@ class Computed:
     split: str = "train"
     jobs: "Callable[[Mapping[str, Any]], Sequence[int]] | None" = None
     trains: bool = False
+    is_gradient: bool = False
     knowable: bool = True
 
 
@@ -145,8 +143,8 @@ class Derived:
     No client is queried, and all updates of a round are kept.
 
     Attributes:
-        make: function of the lab and the updates [arrived, P]. It returns float64 numbers, [arrived] or [arrived, d],
-            which are logged like reported ones, or a function that readers call.
+        make: function of the lab and the updates [arrived, P] that returns float64 numbers, [arrived] or [arrived, d],
+            which are logged, or a function that readers call.
         pairs: whether a row has a number for each arrival, in their order, so that its width differs between rounds.
     """
 
@@ -164,6 +162,7 @@ class Reported:
     Attributes:
         read: function of the update that returns the number.
         passes: forward passes over T_k that the client makes for it after training.
+        is_gradient: whether the server computes it from the client's update, which secure aggregation would hide.
     """
 
     reveals: str
@@ -171,6 +170,7 @@ class Reported:
     read: Callable[[ClientUpdate], float]
     requirement: Requirement | None = None
     passes: float = 0.0
+    is_gradient: bool = False
 
 
 Signal = Static | Measured | Computed | Reported | RawUpdate | Derived | ServerMeasured

@@ -34,4 +34,5 @@ signal = Computed(
     bytes_up=4,
     passes=3.0,
     compute=sketch_gradients,
+    is_gradient=True,
 )

@@ -26,4 +26,5 @@ signal = Computed(
     bytes_up=4,
     passes=3.0,
     compute=gradient_moments,
+    is_gradient=True,
 )

@@ -6,4 +6,5 @@ signal = Reported(
     reveals="how far a client's data moved the model",
     bytes_up=0,
     read=lambda update: float(update.delta.double().norm()),
+    is_gradient=True,
 )

@@ -27,7 +27,7 @@ overrides of the baseline, and its own overrides replace those of the setting.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,17 @@ from fedcohort.results.run import KINDS
 from fedcohort.results.target import LEVEL, Target
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import checks
-from fedcohort.study.definition import BASELINE, METHOD, ORACLE, REFERENCE, STUDY_FILE, Overrides, Setting, Study
+from fedcohort.study.definition import (
+    BASELINE,
+    METHOD,
+    ORACLE,
+    REFERENCE,
+    STUDY_FILE,
+    Overrides,
+    Setting,
+    Study,
+    option_name,
+)
 from fedcohort.study.search_space import load_tuned, read_search_space
 
 REQUIRED = ("title", "question", "baseline", "selectors", "cells", "seeds")
@@ -93,6 +103,7 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
         overrides[name], roles[name] = (*base, *result.words), METHOD
     non_baseline = [method for method in overrides if roles[method] != BASELINE]
     _check_methods(settings, non_baseline, [method for method in non_baseline if roles[method] == ORACLE])
+    _check_effects(settings, overrides.values())
     return Study(
         folder,
         common=common,
@@ -126,6 +137,15 @@ def _check_methods(settings: Mapping[str, Setting], methods: Sequence[str], orac
             ranges.words(f"cells.{name}.rows", setting.methods, *methods)
         if setting.oracle is not None:
             ranges.choice(f"cells.{name}.oracle", setting.oracle, *oracles)
+
+
+def _check_effects(settings: Mapping[str, Setting], overrides_by_method: Iterable[Overrides]) -> None:
+    """Check that each override of a setting has an effect, on one method at least."""
+    replaced = set.intersection(*({option_name(word) for word in overrides} for overrides in overrides_by_method))
+    for name, setting in settings.items():
+        for override in setting.overrides:
+            if option_name(override) in replaced:
+                raise OptionError(f"cells.{name}.words: every method replaces {override}: leave it out")
 
 
 def _read_methods(node: Mapping[str, Any]) -> tuple[dict[str, Overrides], dict[str, str]]:

@@ -19,7 +19,7 @@ from fedcohort.round.score_correlation import split_metric_name
 from fedcohort.study.result_files import Row
 
 ROUNDS = 8  # whose behaviour is compared by `compare_code.py`
-LOSS = "server_val/loss"
+LOSS, ATTACK_SHARE = "server_val/loss", "attack/share"
 CURVE_COSTS = ("virtual_s", "bytes")  # costs that `curves.parquet` has
 
 
@@ -68,6 +68,7 @@ def measure(folder: Path, metric: str) -> tuple[Row, Evaluations]:
         "behaviour": fingerprint_of(history),
         "yardstick": metadata.load_info(folder).tags.get("yardstick", ""),
         "follows": json.dumps(mean_correlations(history), sort_keys=True),
+        "attack_share": mean_attack_share(history),
         **{cost: sum(history.final.get(name, 0.0) for name in names) for cost, names in COSTS.items()},
     }
     return facts, curve
@@ -81,6 +82,11 @@ def mean_correlations(history: History) -> dict[str, float]:
     names = {str(name): split_metric_name(str(name)) for name in history.metrics}
     means = {"_".join(pair): float(history.metrics[name].mean()) for name, pair in names.items() if pair is not None}
     return {name: round(rho, 4) for name, rho in means.items() if math.isfinite(rho)}
+
+
+def mean_attack_share(history: History) -> float:
+    """Return the mean over rounds of the attackers' share of the clients that arrived; NaN without attackers."""
+    return float(history.metrics[ATTACK_SHARE].mean()) if ATTACK_SHARE in history.metrics else math.nan
 
 
 def fingerprint_of(history: History) -> str:

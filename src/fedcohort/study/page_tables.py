@@ -227,6 +227,17 @@ def correlation_table(study: Study, results: Results) -> dict[str, Table]:
     return {"correlations": make_table(lines, caption)} if columns else {}
 
 
+def attack_table(study: Study, results: Results) -> dict[str, Table]:
+    """Return the table `attackers`: their share of arrivals in %, by method and setting; none without attackers."""
+    shares: dict[str, dict[str, str]] = {}
+    for (setting, method), rows in group_runs(study, results).items():
+        values = [row["attack_share"] for row in rows.values() if math.isfinite(row.get("attack_share", math.nan))]
+        if values:
+            shares.setdefault(method, {})[study.settings[setting].label] = f"{100 * sum(values) / len(values):.1f}"
+    lines = [{"method": label_method(study, method), **columns} for method, columns in shares.items()]
+    return {"attackers": make_table(lines, "Share of attackers among the clients that arrived, in %")} if lines else {}
+
+
 def make_table(lines: Sequence[Mapping[str, object]], caption: str) -> Table:
     """Return a table of texts and numbers by their headings."""
     import pandas as pd

@@ -3,18 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fedcohort import units
 from fedcohort.jobs.time_left import TimeLeft
 from fedcohort.record import provenance
+from fedcohort.report.render import render
 from fedcohort.study.definition import Condition, Key, Pair, Study, display_name
-from fedcohort.study.formats import count_noun, join_first
+from fedcohort.study.formats import count_noun
 from fedcohort.study.ranking import Values, rank_and_compare, ranked_results
 from fedcohort.study.result_files import DONE, FAILED, REFUSED, Row
 from fedcohort.study.results import Results
 
 MISSING, CHANGED = "missing", "changed"
 TO_DO = (MISSING, CHANGED, FAILED)
-MAX_NAMED = 8  # methods that are named as missing
 
 
 @dataclass(frozen=True)
@@ -52,41 +51,20 @@ def describe(study: Study, progress: Progress, results: Results) -> str:
     keys: dict[str, list[Key]] = {state: [] for state in (DONE, MISSING, CHANGED, REFUSED, FAILED)}
     for key, state in progress.states.items():
         keys[state].append(key)
-    time_left, times = estimate_time(results), dict.fromkeys(keys, "")
-    for state in TO_DO:
-        if seconds := time_left.seconds([key[:2] for key in keys[state]]):
-            times[state] = f", about {units.rough_seconds(seconds)} in one process"
-    lines = [f"{study.name}: {study.title}", f"done     {len(keys[DONE])} of {len(progress.runs)} runs"]
-    lines.append(f"missing  {len(keys[MISSING])}{times[MISSING]}")
-    if methods := list(dict.fromkeys(display_name(method) for _, method, _ in keys[MISSING])):
-        lines.append(f"  {join_first(methods, MAX_NAMED)}{' methods' * (len(methods) > MAX_NAMED)}")
-    if keys[CHANGED]:
-        lines.append(
-            f"changed  {len(keys[CHANGED])}{times[CHANGED]}: overrides or yaml files changed; `run` repeats the runs "
-            "whose configuration did"
-        )
-    lines += describe_code(study.name, [results.rows[key] for key in keys[DONE]])
-    for state in (REFUSED, FAILED):
-        lines.append(f"{state:8} {len(keys[state])}{times[state]}")
-        conditions: dict[str, dict[str, None]] = {}
-        for key in keys[state]:
-            conditions.setdefault(str(results.rows[key]["reason"]), {})[f"{key[1]} in {key[0]}"] = None
-        lines += [f"  {', '.join(names)}: {reason}" for reason, names in conditions.items()]
-    return "\n".join(lines)
-
-
-def describe_code(study: str, rows: Sequence[Row]) -> list[str]:
-    """Describe which done runs were computed by code that behaves differently, or not compared with today's code."""
-    lines, commit = [], provenance.current_commit()[0]
-    if different := [row for row in rows if row["differs"]]:
-        lines.append(
-            f"differs  {len(different)}: computed by code that behaves differently; "
-            f"`fedcohort study run {study} again=changed` runs them again"
-        )
-        lines += [f"  {where}" for where in dict.fromkeys(f"{row['selector']} in {row['cell']}" for row in different)]
-    if n_old := sum(row["compared"] != commit for row in rows):
-        lines.append(f"code     {n_old} not compared with commit {commit[:10]}: fedcohort study check {study}")
-    return lines
+    rows = {state: [results.rows[key] for key in keys[state]] for state in keys if state != MISSING}
+    time_left = estimate_time(results)
+    return render(
+        "study_status.txt.j2",
+        study=study,
+        rows=rows,
+        total=len(progress.runs),
+        missing=keys[MISSING],
+        methods=list(dict.fromkeys(display_name(method) for _, method, _ in keys[MISSING])),
+        different=[row for row in rows[DONE] if row["differs"]],
+        seconds={state: time_left.seconds([key[:2] for key in keys[state]]) for state in keys},
+        conditions=lambda rows: dict.fromkeys(f"{row['selector']} in {row['cell']}" for row in rows),
+        commit=provenance.current_commit()[0],
+    ).rstrip()
 
 
 def estimate_time(results: Results) -> TimeLeft[Pair]:

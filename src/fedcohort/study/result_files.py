@@ -9,7 +9,8 @@ an uninterrupted one to the bit. Curves of older versions are in single precisio
 
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ TEXT_COLUMNS = (
 )
 NUMERIC_COLUMNS = (
     *("late", "last", "best", "target", "rounds_to_target", "virtual_s_to_target", "bytes_to_target"),
-    *("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops", "wall_s"),
+    *("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops", "wall_s", "attack_share"),
 )
 COLUMNS = {**dict.fromkeys(TEXT_COLUMNS, "string"), "seed": "int64", "dirty": "bool", "rounds": "int64"}
 COLUMNS |= dict.fromkeys(NUMERIC_COLUMNS, "float64")
@@ -62,7 +63,13 @@ def exist(folder: Path) -> bool:
 
 def read_rows(folder: Path) -> list[Row]:
     """Read `results.parquet`; columns that an older version did not write are absent. Raises `DataError`."""
-    rows: list[Row] = _read(folder / RESULTS, REQUIRED, COLUMNS).to_pylist()
+    path = folder / RESULTS
+    rows: list[Row] = _read(path, REQUIRED, COLUMNS).to_pylist()
+    if repeated := _find_repeated(" ".join(str(row[name]) for name in KEY) for row in rows):
+        raise _damaged(path, f"it has two rows of {repeated}")  # conflicting copies: neither is known to be right
+    for row in rows:
+        if row["status"] not in (DONE, REFUSED, FAILED):
+            raise _damaged(path, f"its column status has {row['status']!r}")
     return rows
 
 
@@ -93,6 +100,8 @@ def _read(path: Path, required: Sequence[str], types: Mapping[str, str]) -> Any:
         raise DataError(f"{error}. {REMEDY}") from error
     except (OSError, pa.ArrowException) as error:
         raise _damaged(path, f"it can't be read ({str(error).splitlines()[0]})") from error
+    if repeated := _find_repeated(table.column_names):
+        raise _damaged(path, f"it has two columns {repeated}")
     for name in required:
         if name not in table.column_names:
             raise _damaged(path, f"it has no column {name}")
@@ -104,6 +113,10 @@ def _read(path: Path, required: Sequence[str], types: Mapping[str, str]) -> Any:
         if kind not in allowed and (kind != "null" or table.num_rows):
             raise _damaged(path, f"its column {name} must be of the type {types[name]}, not {kind}")
     return table
+
+
+def _find_repeated(texts: Iterable[str]) -> str | None:
+    return next((text for text, count in Counter(texts).items() if count > 1), None)
 
 
 def _damaged(path: Path, reason: str) -> DataError:

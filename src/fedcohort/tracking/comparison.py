@@ -1,7 +1,7 @@
 """The command that compares the runs of a sweep."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from fedcohort.host.commands import fedcohort_command
 from fedcohort.record.observer import RunInfo
@@ -18,35 +18,33 @@ def options_of(sweep: str, runs: Sequence[SweptRun]) -> dict[str, str]:
 
     Two of the swept parameters are rows and columns; of each of the others one value is selected.
     """
-    compared, fixed = choose_axes(runs)
-    options = {"sweep": sweep, **dict(zip(("rows", "cols"), compared, strict=False))}
-    if (baseline := choose_baseline(compared)) is not None:
-        options["baseline"] = baseline
+    axes, fixed = choose_axes(runs)
+    options = {"sweep": sweep, **axes}
     if fixed:
-        options["filter"] = " and ".join(_condition(key, values[0]) for key, values in fixed.items())
+        options["filter"] = " and ".join(_condition(key, value) for key, value in fixed.items())
     tracked = identity.load(runs[0][0].folder)
     return options | (server.options_of(tracked.place) if tracked is not None else {})
-
-
-def choose_baseline(compared: Mapping[str, Sequence[str]]) -> str | None:
-    """Return the usual baseline among the values of rows and columns (random selection, FedAvg); None without one."""
-    return next((BASELINES[key] for key, values in compared.items() if BASELINES.get(key) in values), None)
 
 
 def command_of(sweep: str, runs: Sequence[SweptRun]) -> str:
     """Return a line with the command that compares the runs of a sweep."""
     words = [f"{option}={value}" for option, value in options_of(sweep, runs).items()]
     fixed = choose_axes(runs)[1]
-    which = f"the runs of {', '.join(f'{key}={values[0]}' for key, values in fixed.items())}" if fixed else "them"
+    which = f"the runs of {', '.join(f'{key}={value}' for key, value in fixed.items())}" if fixed else "them"
     return f"Compare {which}: {fedcohort_command('compare')} {shlex.join(words)}"
 
 
-def choose_axes(runs: Sequence[SweptRun]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Return the swept parameters with their values: those of rows and columns, and the others."""
-    swept = _list_swept(runs)
-    first = list(BASELINES)
-    order = sorted(swept, key=lambda key: first.index(key) if key in first else len(first))
-    return {key: swept[key] for key in order[:2]}, {key: swept[key] for key in order[2:]}
+def choose_axes(runs: Sequence[SweptRun]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the rows, columns and baseline of a comparison, and a value of each further option that varies.
+
+    The baseline is the usual one (random selection, FedAvg), if the runs have it.
+    """
+    swept, first = _list_swept(runs), list(BASELINES)
+    names = sorted(swept, key=lambda name: first.index(name) if name in first else len(first))
+    axes = dict(zip(("rows", "cols"), names, strict=False))
+    if baseline := next((BASELINES[name] for name in names[:2] if BASELINES.get(name) in swept[name]), None):
+        axes["baseline"] = baseline
+    return axes, {name: swept[name][0] for name in names[2:]}
 
 
 def _list_swept(runs: Sequence[SweptRun]) -> dict[str, list[str]]:

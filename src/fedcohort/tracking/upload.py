@@ -45,7 +45,8 @@ class RunUpload:
         self._waiting += [line for line in lines if line.step not in self._present]
         count = 0
         while self._waiting:
-            batch = _first_batch(self._waiting)
+            most_metrics = max(len(line.metrics) for line in self._waiting)
+            batch = self._waiting[: max(1, BATCH // most_metrics)]  # MLflow has all metrics of a step or none
             log_batch(self.client, self.run_id, batch)
             self._present |= {line.step for line in batch}
             del self._waiting[: len(batch)]
@@ -103,18 +104,6 @@ def artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
             yield folder / name, None
     for path in sorted((folder / "figures").glob("*.png")):
         yield path, "figures"
-
-
-def _first_batch(waiting: Sequence[Line]) -> list[Line]:
-    """Return as many complete steps as fit into one request, so that MLflow has all metrics of a step or none."""
-    batch: list[Line] = []
-    count = 0
-    for line in waiting:
-        count += len(line.metrics)
-        if batch and count > BATCH:
-            break
-        batch.append(line)
-    return batch
 
 
 def _metrics(line: Line) -> "Iterator[Metric]":

@@ -105,17 +105,13 @@ class SignalMeasurer:
         worker: a model whose weights may be overwritten before the round's training.
         federation: data of the run.
         train: function from round and client to the update that the client would send.
-
-    Attributes:
-        server_passes: forward passes of models after an update over the server's validation data, in samples.
     """
 
     def __init__(
         self, server: FlatModel, worker: FlatModel, federation: Federation, train: Callable[[int, int], ClientUpdate]
     ) -> None:
         self.server, self.worker, self.federation, self.train = server, worker, federation, train
-        self.targets = federation.targets
-        self.server_passes = 0
+        self.targets, self.server_passes = federation.targets, 0
 
     def mean_over_samples(self, split: str, clients: Ids, per_sample: SampleFunction) -> Values:
         shard = self.federation.train if split == "train" else self.federation.val

@@ -21,7 +21,9 @@ from fedcohort.round.client_facts import ClientFacts
 from known import known
 from record.made_up import info, report
 from report.test_run_figures import drawn, words  # noqa: F401
+from run_harness import go
 
+JOURNAL = "+callback.journal._target_=fedcohort.record.journal.Journal"
 UNIT = (2.0, 4.0, 9.0)  # seconds of an epoch: the first does 5, the second 3 of 5, others are late
 
 
@@ -175,3 +177,21 @@ def test_the_command_draws_a_round_without_scores(
     main([str(facts.folder), "round=9"])
     output = " ".join(capsys.readouterr().err.split())
     assert output == "round must be one of the rounds that trained clients, 1 to 3, got 9"
+
+
+def test_jobs_of_several_rounds_are_shown_since_the_broadcast(tmp_path: Path) -> None:
+    """A buffered run: jobs of earlier rounds begin before 0, those that arrive end before the close, others go on."""
+    ran = go(tmp_path, "deadline=buffered", "agg=fedbuff", "device=shifted_exponential", "rounds=5", JOURNAL)
+    history = read(ran.folder)
+    loaded = load_timed_round(history, 5)
+    assert int(loaded.arrived.sum()) == 4
+    assert int(loaded.goes_on.sum()) == history.metrics["round/in_flight"].loc[5]
+    assert not (loaded.arrived & loaded.goes_on).any()
+    assert (loaded.start[loaded.arrived] < 0).any()
+    assert (loaded.start < loaded.closed).all()
+    tolerance = 1e-6 * history.metrics["time/virtual_s"].loc[5]
+    assert (loaded.finish[loaded.arrived] <= loaded.closed + tolerance).all()
+    assert (loaded.finish[loaded.goes_on] >= loaded.closed - tolerance).all()
+    assert count_arrivals(history)["complete"].tolist() == [4] * 5
+    assert not count_arrivals(history)["late"].any()
+    assert "still at work" in timeline.describe_round(loaded)

@@ -54,7 +54,7 @@ def write(
         if existing := next(destination.glob(f"{name}.*"), None):
             raise DataError(f"{destination} holds {existing.name}, which is not replaced: name another folder")
     destination.mkdir(parents=True, exist_ok=True)
-    rows, writers, seen = Counter[str](), dict[str, Any](), set[tuple[str, object]]()
+    rows, writers, earlier_values = Counter[str](), dict[str, Any](), set[tuple[str, object]]()
     with ExitStack() as files, ExitStack() as open_writers:  # the writers are closed before the files get their names
         for number, piece in enumerate(pieces, 1):
             table, target = piece.make(), destination / f"{piece.part}.parquet"
@@ -68,9 +68,9 @@ def write(
                     f"{table.schema}"
                 )
             values = {(piece.part, value) for value in table.column(unique).unique().to_pylist()} if unique else set()
-            if repeated := next(iter(sorted(values & seen)), None):
+            if repeated := next(iter(sorted(values & earlier_values)), None):
                 raise DataError(f"{target.name}: {unique} {repeated[1]!r} has samples in two files of the source")
-            seen |= values
+            earlier_values |= values
             writers[piece.part].write_table(table, row_group_size=ROWS)
             rows[piece.part] += table.num_rows
             report(piece.part, number, len(pieces))

@@ -133,8 +133,8 @@ class Inspection:
         candidates = [name for name, n in self.levels.items() if 2 <= n <= max_classes and self._may_be_label(name)]
         named = [name for label in LABELS for name in candidates if name.casefold() == label]
         named += [name for name in candidates if set(_split_name(name)) & (set(LABELS) - {"y"})]
-        others = [name for name in reversed(candidates) if not _names_ids(name)]
-        label = self.typed.get("dataset.label") or next(iter([*named, *others]), None)
+        unnamed = [name for name in reversed(candidates) if not _names_ids(name)]
+        label = self.typed.get("dataset.label") or next(iter([*named, *unnamed]), None)
         if label is None:
             raise DataError(
                 f"{self.train.where}: no column can hold labels (texts or whole numbers with 2 to {max_classes} "

@@ -44,6 +44,8 @@ class TimedRound:
         step: the round.
         clients: ids of the selected clients.
         phases: seconds of each phase in `LOOKS`, each [len(clients)]; for a late client, those of its complete job.
+        start: second at which each job began; negative for a job of an earlier round.
+        goes_on: whether each client still works after the round.
         arrived: whether each client's update arrived in time.
         units: units of local work done.
         requested: units of local work requested.
@@ -56,6 +58,8 @@ class TimedRound:
     step: int
     clients: Ids
     phases: Mapping[str, Values]
+    start: Values
+    goes_on: Bool[np.ndarray, "_n"]
     arrived: Bool[np.ndarray, "_n"]
     units: Values
     requested: Values
@@ -66,7 +70,7 @@ class TimedRound:
     @property
     def finish(self) -> Values:
         """Seconds at which each client finishes, or would finish."""
-        seconds: Values = np.sum(list(self.phases.values()), axis=0)
+        seconds: Values = self.start + np.sum(list(self.phases.values()), axis=0)
         return seconds
 
     @property
@@ -83,14 +87,19 @@ def list_timed_rounds(history: History) -> list[int]:
 
 def load_timed_round(history: History, step: int) -> TimedRound:
     """Read one round of `list_timed_rounds`."""
-    table = history.clients(["selected", "arrived", *LOOKS, "units", "units_asked"], first=step)
-    rows = table[(table["step"] == step) & table["selected"]]
-    rows = rows.assign(finish=rows[list(LOOKS)].sum(axis=1)).sort_values(["finish", "client"])
     metrics = {str(name): float(column.loc[step]) for name, column in history.metrics.items()}
+    if "round/in_flight" in metrics:
+        rows = _read_jobs(history, step, metrics["time/virtual_s"] - metrics["round/closed_s"])
+    else:
+        table = history.clients(["selected", "arrived", *LOOKS, "units", "units_asked"], first=step)
+        rows = table[(table["step"] == step) & table["selected"]].assign(start=0.0, goes_on=False)
+    rows = rows.assign(finish=rows["start"] + rows[list(LOOKS)].sum(axis=1)).sort_values(["finish", "client"])
     return TimedRound(
         step=step,
         clients=rows["client"].to_numpy(dtype=np.int64),
         phases={name: rows[name].to_numpy(dtype=float) for name in LOOKS},
+        start=rows["start"].to_numpy(dtype=float),
+        goes_on=rows["goes_on"].to_numpy(dtype=bool),
         arrived=rows["arrived"].to_numpy(dtype=bool),
         units=rows["units"].to_numpy(dtype=float),
         requested=rows["units_asked"].to_numpy(dtype=float),
@@ -100,15 +109,33 @@ def load_timed_round(history: History, step: int) -> TimedRound:
     )
 
 
+def _read_jobs(history: History, step: int, begun_s: float) -> "pd.DataFrame":
+    """Return the jobs that were in progress in a round; begun_s: virtual second of its broadcast."""
+    columns = ["selected", "arrived", *LOOKS, "units", "units_asked", "sent_s", "staleness", "in_flight"]
+    table = history.clients(columns, first=1)
+    sent = table[table["selected"] & (table["step"] <= step)].groupby("client").last()
+    now = table[table["step"] == step].set_index("client")
+    is_working = now["selected"] | now["arrived"] | (now["in_flight"] == 1)
+    rows = sent.loc[now.index[is_working], [*LOOKS, "units_asked", "sent_s"]]
+    rows = rows.assign(start=rows["sent_s"] - begun_s, arrived=now["arrived"], goes_on=now["in_flight"] == 1)
+    return rows.assign(units=rows["units_asked"]).reset_index()
+
+
 def round_lengths(history: History) -> "pd.Series[float]":
     """Return the virtual seconds of each round, with queries and waits."""
     return history.metrics["time/virtual_s"].diff().dropna()
 
 
 def count_arrivals(history: History) -> "pd.DataFrame":
-    """Return the number of clients that arrived with complete or partial work, and that were late, by round."""
-    table = history.clients(["selected", "arrived", "units", "units_asked"], first=1)
-    rows = table[table["selected"]]
+    """Return the number of clients that arrived with complete or partial work, and that were late, by round.
+
+    A client that goes on after the round is none of these.
+    """
+    columns = ["selected", "arrived", "units", "units_asked"]
+    has_late_updates = "round/in_flight" in history.metrics
+    table = history.clients([*columns, *(["in_flight"] if has_late_updates else [])], first=1)
+    goes_on = table["in_flight"] == 1 if has_late_updates else np.zeros(len(table), dtype=bool)
+    rows = table[(table["selected"] & ~goes_on) | table["arrived"]]
     partial = rows["arrived"] & (rows["units"] < rows["units_asked"])
     counts = rows[["step"]].assign(complete=rows["arrived"] & ~partial, partial=partial, late=~rows["arrived"])
     return counts.groupby("step").sum().reindex([step for step in history.steps if step], fill_value=0)
@@ -129,9 +156,10 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
     axes.axvline(round.closed / size, color=style.BLACK, linewidth=1.4)
     if np.isfinite(round.announced):
         axes.axvline(round.announced / size, **DEADLINE)
-    axes.set_xlim(0, right)
+    axes.set_xlim(max(float(round.start.min()) / size, -right), right)
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    names = [f"{'' if round.arrived[k] else '× '}{round.clients[k]}" for k in rows]
+    is_lost = ~(round.arrived | round.goes_on)
+    names = [f"{'× ' if is_lost[k] else ''}{round.clients[k]}{' →' if round.goes_on[k] else ''}" for k in rows]
     axes.set_yticks(np.arange(len(rows)), names)
     hidden = len(round.clients) - len(rows)
     axes.set_ylabel("client, in order of finish" + (f"\n({hidden:,} more are not shown)" if hidden else ""))
@@ -139,7 +167,7 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
     style.format_axes(axes, "x")
     axes.tick_params(axis="y", length=0, labelsize=style.row_size(axes, len(rows)))
     for label, k in zip(axes.get_yticklabels(), rows, strict=True):
-        label.set_color(style.BLACK if round.arrived[k] else style.VERMILLION)
+        label.set_color(style.VERMILLION if is_lost[k] else style.BLACK)
     style.legend(figure, _list_handles(round))
     return figure
 
@@ -162,7 +190,8 @@ def describe_round(round: TimedRound) -> str:
     extra = round.total - round.closed
     waits = f" ({units.seconds(extra)} more for queries and waits)" if extra > 0.005 * round.closed else ""
     closed = f"closed after {units.seconds(round.closed)}{waits}"
-    return f"Round {round.step}: {n_arrived} of {len(round.clients)} arrived{work}; {closed}"
+    in_flight = f", {n} still at work" if (n := int(round.goes_on.sum())) else ""
+    return f"Round {round.step}: {n_arrived} of {len(round.clients)} arrived{work}{in_flight}; {closed}"
 
 
 def _draw_bars(axes: "Axes", round: TimedRound, rows: Ids, size: float) -> float:
@@ -171,7 +200,7 @@ def _draw_bars(axes: "Axes", round: TimedRound, rows: Ids, size: float) -> float
     finish = round.finish[rows] / size
     right = max(1.03 * min(float(finish.max()), ROOM * end_of_round(round) / size), 1.06 * end_of_round(round) / size)
     close, is_late = round.closed / size, ~round.arrived[rows]
-    start = np.zeros(len(rows))
+    start = round.start[rows] / size
     for phase, (colour, _) in LOOKS.items():
         stop = np.minimum(start + round.phases[phase][rows] / size, 2 * right)  # the end may be infinite
         until = np.where(is_late, np.minimum(stop, close), stop)
@@ -184,7 +213,7 @@ def _draw_bars(axes: "Axes", round: TimedRound, rows: Ids, size: float) -> float
     for i, k in enumerate(rows):
         notes = [f"{round.units[k]:.0f} of {round.requested[k]:.0f} units"] if round.partial[k] else []
         seconds, is_beyond = float(round.finish[k]), finish[i] > right
-        if is_beyond:
+        if is_beyond and not round.goes_on[k]:
             notes.append(f"done after {units.seconds(seconds)}" if np.isfinite(seconds) else "never done")
         if notes:
             side = "right" if is_beyond else "left"
@@ -200,7 +229,9 @@ def _list_handles(round: TimedRound) -> "list[Artist]":
     shortest = VISIBLE * max(end_of_round(round), float(np.median(round.finish)))
     visible = [look for phase, look in LOOKS.items() if round.phases[phase].max() >= shortest]
     handles: list[Artist] = [Patch(color=colour, label=label) for colour, label in visible]
-    if not round.arrived.all():
+    if round.goes_on.any():
+        handles.append(Patch(color=style.BLUE, alpha=PALE, label="goes on in the next round (→)"))
+    if not (round.arrived | round.goes_on).all():
         handles.append(Patch(color=style.BLUE, alpha=PALE, label="too late (×): pale after the end"))
     handles.append(Line2D([], [], color=style.BLACK, linewidth=1.4, label="end of the round"))
     if np.isfinite(round.announced):

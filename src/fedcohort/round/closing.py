@@ -1,0 +1,96 @@
+"""When a round closes, and which jobs end before it does."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool
+
+from fedcohort.deadline.base import Deadline, DeadlineOutcome, compute_outcome
+from fedcohort.round.dispatched import Dispatch
+from fedcohort.round.in_flight import count_down
+from fedcohort.round.jobs import Jobs
+from fedcohort.types import Ids, Values
+
+
+@dataclass(frozen=True)
+class Closing:
+    """The end of a round.
+
+    Attributes:
+        closes_s: second after the broadcast at which the deadline closes the round.
+        outcome: the units that each client of the cohort has completed by then.
+        has_landed: whether each job that was in flight ends in the round, bool [jobs in flight].
+        is_usable: whether its update still counts, bool [jobs in flight].
+    """
+
+    closes_s: float
+    outcome: DeadlineOutcome
+    has_landed: Bool[np.ndarray, "_m"]
+    is_usable: Bool[np.ndarray, "_m"]
+
+
+def mark_usable(jobs: Jobs, round: int, max_staleness: int | None) -> Bool[np.ndarray, "_m"]:
+    """Return whether the update of each job in flight counts if it arrives in this round, bool [len(jobs)]."""
+    return np.full(len(jobs), fill_value=True) if max_staleness is None else round - jobs.broadcast <= max_staleness
+
+
+def find_closing(
+    dispatched: Dispatch,
+    earlier_jobs: Jobs,
+    deadline: Deadline[Any],
+    deadline_state: object,
+    wall: Callable[[Values], Values],
+) -> Closing:
+    """Return the end of the round.
+
+    Jobs that end later are dropped, stay in flight, or are reduced to the units that are done by then.
+
+    Args:
+        dispatched: decisions before the training.
+        earlier_jobs: jobs in flight that were sent in earlier rounds, or to clients that started during the round.
+        deadline: the deadline.
+        deadline_state: its state.
+        wall: function from the cohort's seconds of work to the seconds until they are done.
+    """
+    jobs, announced_s = dispatched.jobs, dispatched.announced_s
+    remaining_s = count_down(earlier_jobs, dispatched.start_s)
+    is_usable = mark_usable(earlier_jobs, dispatched.round, deadline.max_staleness)
+    ends_s = np.concatenate([jobs.duration_s, remaining_s[is_usable]])
+    if not len(ends_s):  # only clients whose updates are too old are at work: wait until they are free
+        ends_s = remaining_s
+    if deadline.carries:
+        ends_s = ends_s[np.isfinite(ends_s)]
+    closes_s = deadline.close(deadline_state, ends_s, announced_s) if len(ends_s) else 0.0
+    outcome = compute_outcome(jobs.timing, jobs.assigned, closes_s, deadline.partial_work, announced_s, wall)
+    if deadline.carries:  # the round lasts until the deadline if any job is still in flight
+        outcome = replace(outcome, train_s=min(closes_s, float(ends_s.max(initial=0.0))))
+    closing = Closing(closes_s, outcome, remaining_s <= outcome.train_s, is_usable)
+    limit = deadline.arrival_limit(deadline_state)
+    return closing if limit is None else limit_arrivals(closing, jobs.client, earlier_jobs.client, remaining_s, limit)
+
+
+def limit_arrivals(closing: Closing, clients: Ids, earlier_clients: Ids, remaining_s: Values, limit: int) -> Closing:
+    """Return the end of the round without the arrivals after the `limit`-th one, by time and id.
+
+    They arrive in the same second as that one, and count in the next round.
+
+    Args:
+        closing: the end of the round.
+        clients: sorted ids of the cohort.
+        earlier_clients: sorted ids of the clients whose jobs were in flight.
+        remaining_s: seconds until each of these jobs ends.
+        limit: number of arrivals.
+    """
+    outcome, has_landed = closing.outcome, closing.has_landed
+    is_arrival = np.concatenate([outcome.is_in_time, has_landed & closing.is_usable])
+    if is_arrival.sum() <= limit:
+        return closing
+    ids, ends_s = np.concatenate([clients, earlier_clients]), np.concatenate([outcome.finish_s, remaining_s])
+    order = np.lexsort((ids, ends_s))
+    is_postponed = np.zeros(len(ids), dtype=bool)
+    is_postponed[order[is_arrival[order]][limit:]] = True
+    is_in_time = outcome.is_in_time & ~is_postponed[: len(clients)]
+    outcome = replace(outcome, is_in_time=is_in_time, units_done=np.where(is_in_time, outcome.units_done, 0))
+    return replace(closing, outcome=outcome, has_landed=has_landed & ~is_postponed[len(clients) :])

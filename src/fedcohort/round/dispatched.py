@@ -1,0 +1,74 @@
+"""The records of a round's decisions before its training: queries with their answers, the cohort, and its jobs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool
+
+from fedcohort.round.jobs import NO_JOBS, Jobs
+from fedcohort.round.workload import list_answered
+from fedcohort.types import Ids, Probe, ProbeResult, Selection, Values
+
+
+@dataclass(frozen=True)
+class QueriedClients:
+    """The selector's queries of a round and their answers.
+
+    Attributes:
+        probes: the queries, in the order of the selector.
+        answers: answers of the clients that did not leave before they were done, by signal.
+        blocking_s: virtual seconds of the queries before the selection.
+        concurrent_s: virtual seconds of the queries during the training.
+        has_model: whether a client received w_t with a query before the selection, [n_clients].
+    """
+
+    probes: Sequence[Probe]
+    answers: Mapping[str, ProbeResult]
+    blocking_s: float
+    concurrent_s: float
+    has_model: Bool[np.ndarray, "clients"]
+
+    def answers_to(self, concurrent: bool) -> dict[str, ProbeResult]:
+        """Return the answers to the queries during the training, or to those before the selection, by signal."""
+        return {p.signal: self.answers[p.signal] for p in self.probes if p.concurrent == concurrent}
+
+    @property
+    def answered_probes(self) -> list[Probe]:
+        """The selector's queries, each with only those of its clients that answered."""
+        return list_answered(self.probes, self.answers)
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """The decisions of a round before its training.
+
+    Attributes:
+        round: number of the round, from 0.
+        ready: sorted ids of the clients that are ready, including those that back off.
+        selection: the selector's choice.
+        selector_state: state of the selector after its choice.
+        queried: queries and answers.
+        jobs: the local work of each selected client.
+        first_losses: losses of w_t on each sample of the clients that measure all their samples in this round, by id.
+        waited_s: virtual seconds before the selection in which no client was ready.
+        before_s: virtual seconds from the end of the round before to the first query.
+        start_s: virtual second at which the jobs begin.
+        announced_s: deadline that the clients received, in seconds after `start_s`; inf without one.
+        uniform: sorted ids of a uniform reference cohort of the same size (`round/uniform.py`).
+        refilled: jobs of the clients that got a place that became free during the round (`round/refill.py`).
+    """
+
+    round: int
+    ready: Ids
+    selection: Selection
+    selector_state: object
+    queried: QueriedClients
+    jobs: Jobs
+    first_losses: Mapping[int, Values]
+    waited_s: float
+    before_s: float
+    start_s: float
+    announced_s: float
+    uniform: Ids
+    refilled: Jobs = NO_JOBS

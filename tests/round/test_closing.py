@@ -1,0 +1,32 @@
+"""Arrivals of the same second beyond the limit wait for the next round; inf never arrives."""
+
+import numpy as np
+
+from fedcohort.deadline.base import compute_outcome
+from fedcohort.device.base import Timing
+from fedcohort.round.closing import Closing, limit_arrivals, mark_usable
+from fedcohort.round.in_flight import count_down
+from round_toy import make_jobs
+
+
+def test_the_lowest_ids_of_a_tie_are_the_first() -> None:
+    """Clients 1, 4 and 6 take 2 s, 3 s and 3 s, and 0 and 5 have 3 s left: with a limit of 3, they are 1, 0 and 4."""
+    nothing = np.zeros(3)
+    outcome = compute_outcome(Timing(nothing, nothing, np.array([2.0, 3, 3]), nothing), 1, 3.0, partial_work=False)
+    closing = Closing(3.0, outcome, np.array([True, True]), np.array([True, True]))
+    limited = limit_arrivals(closing, np.array([1, 4, 6]), np.array([0, 5]), np.array([3.0, 3.0]), 3)
+    assert limited.outcome.is_in_time.tolist() == [True, True, False]
+    assert limited.outcome.units_done.tolist() == [1, 1, 0]
+    assert limited.has_landed.tolist() == [True, False]
+    assert limit_arrivals(closing, np.array([1, 4, 6]), np.array([0, 5]), np.array([3.0, 3.0]), 5) is closing
+
+
+def test_updates_within_the_limit_of_staleness_count() -> None:
+    jobs = make_jobs(broadcast=[7, 5, 4])
+    assert mark_usable(jobs, 7, 2).tolist() == [True, True, False]
+    assert mark_usable(jobs, 7, None).all()
+
+
+def test_time_that_has_passed_is_not_negative() -> None:
+    jobs = make_jobs(start_s=[1.0, 2.0], duration_s=[5.0, 1.0])
+    assert count_down(jobs, 4.0).tolist() == [2.0, 0.0]

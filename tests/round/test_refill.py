@@ -1,0 +1,40 @@
+"""Places that become free during a round are filled in the order of arrivals; a client starts once in a round."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from run_harness import go, same_bits
+
+OPTIONS = ("deadline=buffered", "agg=fedbuff", "device=shifted_exponential", "device.persistent=true", "cohort=3")
+
+
+@pytest.mark.parametrize("selector", ["random", "oort", "flash", "powd", "ucb_cs"])
+def test_no_client_starts_while_it_works_or_waits_for_the_step(selector: str, tmp_path: Path) -> None:
+    """In flight before, or selected twice: neither is possible, and the places are full as long as clients are left."""
+    ran = go(tmp_path, *OPTIONS, "deadline.concurrency=5", f"selector={selector}", "rounds=8")
+    in_flight: set[int] = set()
+    for report in ran.reports[1:]:
+        cohort = report.cohort.tolist()
+        assert len(cohort) == len(set(cohort))
+        assert not in_flight & set(cohort)
+        now_in_flight = set(np.flatnonzero(report.clients["in_flight"] == 1).tolist())
+        assert now_in_flight == (in_flight | set(cohort)) - set(report.arrived.tolist())
+        in_flight = now_in_flight
+
+
+def test_a_refill_is_charged_like_any_job_and_uses_the_answers_of_the_step(tmp_path: Path) -> None:
+    """pow-d queries its 6 candidates once a step; a client that starts later costs a download more if it is none."""
+    ran = go(tmp_path, *OPTIONS, "selector=powd", "selector.candidates=6", "deadline.concurrency=4", "rounds=6")
+    for before, after in zip(ran.reports[1:], ran.reports[2:], strict=False):
+        queried = np.flatnonzero(after.clients["queried"])
+        downloads = (after.metrics["comm/down_bytes"] - before.metrics["comm/down_bytes"]) / 2600
+        assert downloads == len(set(after.cohort.tolist()) | set(queried.tolist()))
+
+
+def test_a_resume_in_the_middle_has_equal_bits(tmp_path: Path) -> None:
+    options = (*OPTIONS, "selector=flash", "agg=scaffold", "deadline.max_staleness=3")
+    uninterrupted = go(tmp_path / "whole", *options, "rounds=6")
+    go(tmp_path / "stopped", *options, "rounds=3")
+    assert same_bits(uninterrupted, go(tmp_path / "stopped", *options, "rounds=6", "resume=true"))
