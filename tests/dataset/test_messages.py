@@ -1,6 +1,7 @@
 import pytest
 
-from fedcohort.dataset.messages import difference, list_names
+from fedcohort.dataset.messages import Problems, SeveralProblems, TableProblem, difference, list_names
+from fedcohort.errors import DataError
 
 
 @pytest.mark.parametrize(
@@ -21,3 +22,28 @@ def test_a_difference_in_a_line() -> None:
     assert difference("images", 3, 1200) == ["3 images, 1,197 fewer than the original's 1,200"]
     assert difference("images", 5, 3) == ["5 images, 2 more than the original's 3"]
     assert difference("images", 5, 5) == []
+
+
+def test_one_problem_is_raised_as_it_is() -> None:
+    problems = Problems("type something else")
+    problems.raise_all()
+    with problems.collect():
+        raise TableProblem("row 3 is empty", "; mend it")
+    with pytest.raises(DataError, match=r"^row 3 is empty; mend it$"):
+        problems.raise_all()
+
+
+def test_several_are_one_message_with_each_remedy_once_and_equal_ones_count_once() -> None:
+    problems, nested = Problems("type something else"), Problems()
+    for row in (3, 5, 3):
+        with nested.collect():
+            raise TableProblem(f"row {row} is empty", "; mend it")
+    with problems.collect():
+        nested.raise_all()
+    problems.add(DataError("there is no test table"))
+    with pytest.raises(SeveralProblems) as raised:
+        problems.raise_all()
+    assert str(raised.value) == (
+        "the data have 3 problems:\n  1. row 3 is empty\n  2. row 5 is empty\n  3. there is no test table\n"
+        "mend it\ntype something else"
+    )

@@ -27,7 +27,7 @@ IMPORTED = (
         "fedcohort.console.summary",
         "fedcohort.round.components",
     ),
-    *("fedcohort.command.study", "fedcohort.command.compare", "fedcohort.command.data"),
+    *("fedcohort.command.study", "fedcohort.command.compare", "fedcohort.command.data", "fedcohort.command.replay"),
 )
 
 

@@ -1,6 +1,7 @@
 """Classes in options that would run a program: none may be called."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -60,6 +61,40 @@ def _run_train(words: list[str], folder: Path) -> Answer:
     return forked.train(prepare(folder), words)
 
 
+def _foreign() -> Iterator[Case]:
+    """Yield run folders that name a program, as an attacker could send them, for the command that replays them."""
+    nodes = {f"{group}={target}": (group, target) for group in ("selector", "deadline") for target in TARGETS}
+    nodes |= {"selector=os.system": ("selector", "os.system"), "selector=antigravity.x": ("selector", "antigravity.x")}
+    nodes |= {"selector=mine.Selector": ("selector", "mine.Selector")}
+    for name, (group, target) in nodes.items():
+        run = partial(_replay, group, {"_target_": target, "args": ["touch", TOUCHED]})
+        yield Case(f"fedcohort replay of a folder with {name}", run, (group,), check=find_damage)
+    inner: dict[str, object] = {"_target_": PROGRAM, "args": ["touch", TOUCHED]}
+    node = {"_target_": "fedcohort.selector.random.Random", "weights": inner}
+    yield Case(
+        "fedcohort replay of a folder with a program in an option", partial(_replay, "selector", node), ("weights",)
+    )
+
+
+def _replay(group: str, node: Mapping[str, object], folder: Path) -> Answer:
+    """Train a small run, put `node` into its folder, and replay it."""
+    words = [*BASE[:-1], "rounds=2", "callback.figures=null", "callback.progress=null", "callback.summary=null"]
+    trained = forked.train(prepare(folder), words)
+    if trained.code:
+        raise RuntimeError(trained.text)
+    (run,) = (folder / "logs" / "runs").iterdir()
+    run.rename(folder / "received")
+    card = json.loads((folder / "received" / "info.json").read_text())
+    card["info"]["config"][group] = node
+    del card["digest"]  # a stranger can leave out what tells that the folder was changed
+    (folder / "received" / "manifest.json").unlink()
+    (folder / "received" / "info.json").write_text(json.dumps(card))
+    (folder / "mine.py").write_text(f"import pathlib\npathlib.Path({TOUCHED!r}).touch()\n")
+    answer = forked.fedcohort(folder, ["replay", "received"])
+    (folder / "mine.py").unlink()
+    return answer
+
+
 def cases() -> list[Case]:
-    """List the cases: other calls, then a program in every place."""
-    return [*(train(words, text) for words, text in CALLS), *_malicious()]
+    """List the cases: other calls, a program in every place, then in received folders."""
+    return [*(train(words, text) for words, text in CALLS), *_malicious(), *_foreign()]

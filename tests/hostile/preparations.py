@@ -45,7 +45,9 @@ def damage(folder: Path, accepted: bool) -> str:
     """Return which earlier file was changed, or which table a rejected source left."""
     before, after = json.loads((folder / ".before").read_text()), snapshot(folder)
     changed = [name for name, text in before.items() if after.get(name) != text]
-    tables = [] if accepted else [n for n in set(after) - set(before) if n.endswith(".parquet")]
+    tables = (
+        [] if accepted else [n for n in set(after) - set(before) if n.endswith(".parquet") and "unfinished" not in n]
+    )
     return f"{changed[0]} was changed" if changed else f"{tables[0]} was written" if tables else ""
 
 

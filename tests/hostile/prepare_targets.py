@@ -1,5 +1,6 @@
 """Folders to which `fedcohort prepare` must not write, and those that it writes to with a notice."""
 
+import json
 from pathlib import Path
 
 from hostile.harness import Case
@@ -34,16 +35,35 @@ def good(raw: Path) -> Path:
 
 
 def targets() -> list[Case]:
+    done = json.dumps({"plan": "0", "rows": {"train": 1}})
+    rows = "rows in train.parquet"
     return [
+        case("own folder unfinished", "leaf", taken("made/unfinished/thesis.txt"), rows, accepted=True),
         case("own draft train.new", "leaf", taken("made/train.new"), "holds train.new"),
         case("own train.parquet", "leaf", taken("made/train.parquet"), "holds train.parquet"),
         case("own train.csv", "leaf", taken("made/train.csv"), "holds train.csv"),
         case("own test.parquet", "leaf", taken("made/test.parquet"), "holds test.parquet"),
         case("own vocabulary.parquet", "leaf", taken("made/vocabulary.parquet"), "holds vocabulary.parquet"),
         case("own vocabulary.new", "leaf", taken("made/vocabulary.new"), "holds vocabulary.new"),
+        case("own prepared.json", "leaf", taken("made/prepared.json"), "prepared from another source"),
+        case("prepared.json of others", "leaf", taken("made/prepared.json", done), "prepared from another source"),
+        case("prepared.json a list", "leaf", taken("made/prepared.json", "[1]"), "prepared from another source"),
+        case(
+            "prepared.json nested", "leaf", taken("made/prepared.json", "[" * 200_000), "prepared from another source"
+        ),
+        case(
+            "prepared.json a pipe", "leaf", lambda raw: (good(raw), pipe(raw.parent / "made/prepared.json")), "prepared"
+        ),
+        case("unfinished a link", "leaf", linked("made/unfinished", "precious"), rows, accepted=True),
         case("train.parquet a link", "leaf", linked("made/train.parquet", "precious/notes.txt"), "holds train.parquet"),
         case(
             "train.parquet a broken link", "leaf", linked("made/train.parquet", "precious/new"), "holds train.parquet"
+        ),
+        case(
+            "prepared.json a link", "leaf", linked("made/prepared.json", "precious/notes.txt"), "prepared from another"
+        ),
+        case(
+            "prepared.json a broken link", "leaf", linked("made/prepared.json", "precious/new"), "prepared from another"
         ),
         case("train.new a link", "leaf", linked("made/train.new", "precious/notes.txt"), "holds train.new"),
         case("target a broken link", "leaf", linked("made", "nowhere"), "is not a folder"),

@@ -8,7 +8,7 @@ from functools import cache, partial
 from itertools import product
 from pathlib import Path
 
-from fedcohort.command import compare, figures, sync
+from fedcohort.command import compare, figures, replay, sync
 from fedcohort.host import messages
 from fedcohort.record import history, journal
 from fedcohort.record.folder import MANIFEST_FILES
@@ -105,6 +105,7 @@ def verb(main: Callable[..., int], *words: str) -> Answer:
 
 COMMANDS: dict[str, Callable[[Path], Answer]] = {
     "resume": resume,
+    "replay": lambda logs: verb(partial(replay.main, configs=CONFIGS), str(run_of(logs))),
     "figures": lambda logs: verb(figures.main, str(run_of(logs))),
     "sync": lambda logs: verb(sync.main, str(run_of(logs)), f"tracking_uri=sqlite:///{logs}/sent.db"),
 }
@@ -160,8 +161,8 @@ def _finished() -> Iterator[Case]:
         if (file, what) in (("manifest.json", "missing"), ("manifest.json", "without its last byte")):
             continue  # as in a run of an older version; a line end
         yield refused("finished", file, what, damage, "resume")
-    of_figures = ("journal.jsonl", "info.json", "info.npz", "clients.parquet", "summary.json")
-    read: dict[str, tuple[str, ...]] = {"figures": of_figures, "sync": MANIFEST_FILES}
+    read: dict[str, tuple[str, ...]] = {"replay": ("journal.jsonl", "info.json", "info.npz", "clients.parquet")}
+    read |= {"figures": (*read["replay"], "summary.json"), "sync": MANIFEST_FILES}
     for command, files in read.items():
         some = ("truncated", "a bit of its middle", "a bit of its footer", "a named pipe")
         for file, what in product(files, some):
@@ -203,10 +204,11 @@ def _killed() -> Iterator[Case]:
     yield refused("killed", "clients", "a file", partial(replace_by, lambda path: path.write_text("")), "resume")
     yield refused("killed", "run.lock", "a named pipe", DAMAGES["a named pipe"], "resume")
     yield refused("killed", "run.log", "a named pipe", DAMAGES["a named pipe"], "resume")
-    for command, file in product(("figures", "sync"), (journal_file, "info.json")):
+    for command, file in product(("replay", "figures", "sync"), (journal_file, "info.json")):
         yield refused("killed", file, "a bit of its middle", DAMAGES["a bit of its middle"], command)
-    yield refused("killed", piece, "a bit of its middle", DAMAGES["a bit of its middle"], "figures")
-    yield refused("killed", piece, "missing", DAMAGES["missing"], "figures")
+    for command in ("replay", "figures"):
+        yield refused("killed", piece, "a bit of its middle", DAMAGES["a bit of its middle"], command)
+        yield refused("killed", piece, "missing", DAMAGES["missing"], command)
     for what in ("truncated", "a bit of its middle", "emptied"):
         case = refused("killed", "status.json", what, DAMAGES[what], "resume")
         yield Case(case.name, case.run, ("status.json is damaged and is ignored",), True, equals_the_uninterrupted)

@@ -40,7 +40,7 @@ def csv_tables() -> list[Case]:
         text(
             "decimal commas in quotes",
             "x,label\n" + "".join(f'"0,{k}",{k % 3}\n' for k in range(N)),
-            "turn texts into numbers",
+            "decimal commas as text ('0,0'): read them with dataset.decimal=comma",
         ),
         text("no header", good.partition("\n")[2], "begins with numbers, and its first line must hold the names"),
         text("two headers", "a,b\n" + good, "has no column 'label'"),

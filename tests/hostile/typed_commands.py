@@ -7,7 +7,7 @@ from hostile import forked
 from hostile.harness import Case
 
 BASE = ("rounds=1", "clients=10", "cohort=2", "model=logreg", "logger=none", "callback=none")
-FREE = ("configs", "train.py", "logs", "studies", "src", "tests", "file", "plain", "sweeps", "out")
+FREE = ("configs", "train.py", "logs", "studies", "received", "src", "tests", "file", "plain", "sweeps", "out")
 
 
 def train(words: str, text: str, *more: str) -> Case:

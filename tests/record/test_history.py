@@ -1,4 +1,4 @@
-"""Reading the journal, also of folders that older versions wrote: figures find the same facts."""
+"""Reading the journal, also of folders that older versions wrote: figures and replays find the same facts."""
 
 import dataclasses
 import json
@@ -8,13 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.record import history, metadata
+from fedcohort.command.replay import Replayed, make_selectors, replay
+from fedcohort.record import history, metadata, replayable
 from fedcohort.record.history import Line, read, wall_s
 from fedcohort.report import scored_round
 from fedcohort.report.figure import selection, style
 from fedcohort.report.run_figures import redraw
 from record.old_form import put_into_old_form
 from run_harness import go
+from yaml_words import CONFIGS
 
 WORDS = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null")
 AWAY = ("availability=bernoulli", "availability.p=0.6", "eval.clients_every=0")
@@ -54,6 +56,13 @@ def test_a_round_is_explained_equally_from_both_formats(folders: tuple[Path, Pat
     new, old = (scored_round.load_scored_round(read(folder), step) for folder in folders)
     for fact in ("score", "outcome"):
         np.testing.assert_array_equal(getattr(old, fact), getattr(new, fact))
+
+
+def test_folders_of_older_versions_are_replayed(folders: tuple[Path, Path]) -> None:
+    logs = [replayable.read_log(folder) for folder in folders]
+    for first_round, second_round in zip(*(log.rounds for log in logs), strict=True):
+        assert first_round.available.tolist() == second_round.available.tolist()
+    assert [replay(log, *make_selectors(log, (), Path(CONFIGS))) for log in logs] == [Replayed(5)] * 2
 
 
 def test_figures_of_older_folders_are_drawn(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:

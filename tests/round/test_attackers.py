@@ -75,6 +75,8 @@ def test_updates_that_are_not_finite_are_not_known_and_false_ones_are_checked() 
     assert collected.clients.tolist() == [0, 1, 2, 3, 4]
     assert collected.updates is not None
     assert collected.updates[2].tolist() == [-2, -1]
+    diverged = make_update(9, [float("inf"), 0.0])  # an attacker that sends -(2, 1) all the same
+    assert 9 in collect(make("attack", "ipm", epsilon=1.0), [*updates(), diverged]).clients
     too_long = collect(make("attack", "scaling", factor=1e3), updates(), max_update_norm=100.0)
     assert too_long.clients.tolist() == [0, 1, 3]
     assert too_long.dropped_ids.tolist() == [2, 4]

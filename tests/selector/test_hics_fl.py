@@ -1,21 +1,17 @@
 """HiCS-FL: entropies, distances and probabilities by hand, clusters, and the slice of an update that it reads."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from fedcohort.component import Facts
 from fedcohort.errors import OptionError
-from fedcohort.flat import Block, Layout
 from fedcohort.selector.hics_fl import (
     client_distances,
     cluster_probabilities,
     draw_by_cluster,
     softmax_entropy,
 )
-from fedcohort.signal.output_layer import has_output_layer
 from fedcohort.types import Population
 from run_harness import go
 from selector_harness import context, outcome
@@ -97,17 +93,6 @@ def test_a_run_reads_the_last_layer(tmp_path: Path) -> None:
     ran = go(tmp_path, "selector=hics_fl", "selector.temperature=1", "rounds=3", "cohort=6")
     assert ((ran.last.clients["part_entropy"] > 2) & (ran.last.clients["part_entropy"] <= np.log(10))).all()
     assert ran.last.metrics["comm/probe_bytes"] == 0
-
-
-@pytest.mark.parametrize(
-    ("shapes", "expected"),
-    [([(6, 4), (6,), (3, 6), (3,)], True), ([(3, 6), (3,), (6,)], False), ([(6, 4), (6,)], False), ([(3, 6)], False)],
-)
-def test_the_network_must_end_with_the_classes(shapes: list[tuple[int, ...]], expected: bool) -> None:
-    layout = Layout(tuple(Block("w", shape, 0) for shape in shapes), (), ())
-    federation = SimpleNamespace(n_classes=3)
-    assert has_output_layer(Facts(None, {}, federation, layout=layout)) is expected
-    assert has_output_layer(Facts(None, {}, federation)) is None
 
 
 def test_a_population_above_the_limit_is_rejected() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -63,6 +64,22 @@ def test_a_component_inside_another_is_checked_before_either_is_made() -> None:
         components.build(node, "objective", "objective=propfair")
 
 
+@pytest.mark.parametrize(
+    "target", [PROGRAM, "antigravity.x", "fedcohort.__main__.main", "fedcohort:x", "fedcohort.rng.new_generator", 3]
+)
+def test_a_received_config_may_only_name_components(target: object) -> None:
+    with pytest.raises(OptionError, match=r"selector._target_ must be a class") as caught:
+        components._import_class(target, "selector", "selector=x", foreign=True)
+    assert "\n" not in str(caught.value)
+    assert "antigravity" not in sys.modules
+
+
+@pytest.mark.parametrize("target", ["fedcohort.selector.nowhere.X", CHAIN])
+def test_a_missing_class_of_a_received_config_is_named(target: str) -> None:
+    with pytest.raises(OptionError, match=f"selector=x: _target_ '{target}' can't be used: No module named"):
+        components._import_class(target, "selector", "selector=x", foreign=True)
+
+
 def test_figures_of_a_received_folder_follow_no_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = go(tmp_path / "logs", "callback=default", "callback.figures=null", "callback.progress=null").folder
     (tmp_path / "elsewhere").mkdir()
@@ -77,3 +94,18 @@ def test_figures_of_a_received_folder_follow_no_link(tmp_path: Path, capsys: pyt
     assert line.main(["figures", str(folder)]) == 0
     assert (tmp_path / "mine").read_text() == "mine"
     assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize("group", ["selector", "deadline"])
+def test_replaying_a_run_folder_runs_no_program(tmp_path: Path, group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = go(tmp_path / "logs", "callback=default", "callback.figures=null", "callback.progress=null").folder
+    (folder / "manifest.json").unlink()
+    card = json.loads((folder / "info.json").read_text())
+    del card["digest"]  # whoever changes the folder can leave digests out, as older versions did
+    card["info"]["config"][group] = touching(tmp_path / "touched")
+    (folder / "info.json").write_text(json.dumps(card))
+    assert line.main(["replay", str(folder)]) == 2
+    assert f"{group}._target_ must be a class of fedcohort, because the config comes from a run folder" in (
+        capsys.readouterr().err
+    )
+    assert not (tmp_path / "touched").exists()

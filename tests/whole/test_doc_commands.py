@@ -19,7 +19,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs
 COMPOSING = ROOT / "docs" / "composing.md"
 USER_METHODS = ("mine", "stale_loss")  # what a reader of the documents writes
 OF_HYDRA = ("hydra/", "hydra.")
-OF_RUNS = ("data", "demo", "profile")  # verbs that take words of train.py
+OF_RUNS = ("data", "demo", "profile", "replay")  # verbs that take words of train.py
 
 
 def list_commands(path: Path) -> Iterator[list[str]]:

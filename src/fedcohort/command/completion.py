@@ -13,7 +13,7 @@ from pathlib import Path
 import typer
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
-COMMANDS_WITH_RUN_OPTIONS = ("run", "profile", "data", "demo")  # commands that take the options of train.py
+COMMANDS_WITH_RUN_OPTIONS = ("run", "replay", "profile", "data", "demo")  # commands that take the options of train.py
 
 
 def candidates(ctx: typer.Context, incomplete: str) -> list[str]:

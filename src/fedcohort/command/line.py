@@ -23,6 +23,7 @@ COMMANDS = {
     "demo": "Compare a selector with random selection and the best one on digits, in about a minute.",
     "sweep": "Show the status of a sweep, or cancel it.",
     "compare": "Compare runs that MLflow knows: a table over seeds with paired differences, and figures.",
+    "replay": "Replay a logged run with another selector, without training.",
     "study": "Run, follow, tune and report a study: settings x selectors x seeds.",
     "figures": "Draw a run's figures again, or explain one round.",
     "methods": "Print the choices of a group, or the signals with their costs, as a table.",

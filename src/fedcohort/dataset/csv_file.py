@@ -8,6 +8,7 @@ import codecs
 import csv
 import io
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from fedcohort.dataset import arrow_columns
+from fedcohort.dataset.messages import SeveralProblems
 from fedcohort.dataset.parquet import unreadable
 from fedcohort.errors import DataError
 from fedcohort.host import memory
@@ -24,6 +26,7 @@ CSV_SHRINKS = 4  # times at most that a number in a CSV is longer than in memory
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 HEAD_BYTES = 2**16  # of a file, from which its format is recognised
 HEAD_LINES = 20
+MAX_PROBLEMS = 5  # rows of a wrong length that a message names
 GZIP = b"\x1f\x8b"
 UTF16 = {  # how the bytes of text in each encoding begin, with a byte order mark or with ASCII characters
     "utf-16": re.compile(b"|".join(re.escape(mark) for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))),
@@ -76,11 +79,7 @@ def read_csv(file: Path, decimal: str = "auto") -> tuple[Any, list[str]]:
     except (pa.ArrowException, OSError) as error:
         raise unreadable(file, error) from error
     if bad_rows:
-        row, further = bad_rows[0], f" ({len(bad_rows) - 1} more such rows follow)" if len(bad_rows) > 1 else ""
-        raise DataError(
-            f"dataset.path: {file} can't be read, it is truncated or no csv file: row {row.number - 2} has "
-            f"{row.actual_columns} cells, the header has {row.expected_columns}{further}"
-        )
+        raise _wrong_length_error(file, bad_rows)
     notes = ["unpacked from gzip"] if compression else []
     notes += ["decoded from UTF-16"] if encoding != "utf-8" else []
     notes += [f"columns separated by {SEPARATORS[separator]}"] if separator != "," else []
@@ -141,6 +140,19 @@ def recognise_separator(head: str) -> str:
         if n_columns > 1 and score > best_score:
             best, best_score = separator, score
     return best
+
+
+def _wrong_length_error(file: Path, bad_rows: Sequence[Any]) -> DataError:
+    """Return the error that names the first rows with too few or too many cells."""
+    further = f" ({len(bad_rows) - MAX_PROBLEMS} more such rows follow)" if len(bad_rows) > MAX_PROBLEMS else ""
+    problems = [
+        DataError(
+            f"dataset.path: {file} can't be read, it is truncated or no csv file: row {row.number - 2} has "
+            f"{row.actual_columns} cells, the header has {row.expected_columns}{further}"
+        )
+        for row in bad_rows[:MAX_PROBLEMS]
+    ]
+    return SeveralProblems(problems) if len(problems) > 1 else problems[0]
 
 
 def _read_decimal_commas(table: Any) -> tuple[Any, bool]:  # noqa: ANN401  pyarrow has no types

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.clients import name_chunks
-from fedcohort.dataset.messages import list_names
+from fedcohort.dataset.messages import Problems, list_names
 from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
 
@@ -58,9 +58,13 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
         n_classes: None for as many as there are.
 
     Raises:
-        DataError: a cell holds no label, or the labels of the tables do not fit together.
+        DataError: problems of several tables are raised together.
     """
-    columns = [_read_column(frame, name) for frame in frames]
+    columns, problems = [], Problems()
+    for frame in frames:
+        with problems.collect():
+            columns.append(_read_column(frame, name))
+    problems.raise_all()
     are_texts = [values.dtype.kind == "U" for values in columns]
     if (all(are_texts) and _are_class_numbers(np.concatenate(columns), n_classes)) or len(set(are_texts)) > 1:
         columns = [_parse_numbers(values) for values in columns]

@@ -1,7 +1,10 @@
-"""Text of messages about data: names in one line, and differences from the original."""
+"""Text of messages about data: names in one line, differences from the original, and several problems in one error."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from fedcohort.errors import DataError
 
 MAX_NAMES = 12  # entries that a line shows
 
@@ -36,3 +39,55 @@ def difference(what: str, count: int, original: int) -> list[str]:
         return []
     than = "fewer" if count < original else "more"
     return [f"{count:,} {what}, {abs(original - count):,} {than} than the original's {original:,}"]
+
+
+class TableProblem(DataError):
+    """A problem in one column or cell of a table.
+
+    Attributes:
+        what: the option, the file, the column, the row and the problem.
+        remedy: the action that solves the problem; empty if `what` states it.
+    """
+
+    def __init__(self, what: str, remedy: str = "") -> None:
+        super().__init__(what + remedy)
+        self.what, self.remedy = what, remedy
+
+
+class SeveralProblems(DataError):
+    """Several problems in one message: one line per problem, then each remedy once."""
+
+    def __init__(self, problems: Sequence[DataError], advice: str = "") -> None:
+        self.problems = tuple(problems)
+        lines = [error.what if isinstance(error, TableProblem) else str(error) for error in problems]
+        remedies = [error.remedy.lstrip("; ") for error in problems if isinstance(error, TableProblem)]
+        text = [f"the data have {len(lines)} problems:", *(f"  {n}. {line}" for n, line in enumerate(lines, 1))]
+        super().__init__("\n".join([*text, *filter(None, dict.fromkeys([*remedies, advice]))]))
+
+
+class Problems:
+    """A list of the problems that independent steps report; `raise_all` raises them together."""
+
+    def __init__(self, advice: str = "") -> None:
+        """Start with an empty list. advice: the last line of messages with several problems."""
+        self.errors: dict[str, DataError] = {}
+        self._advice = advice
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """Add a `DataError` of the block to the list instead of raising it."""
+        try:
+            yield
+        except DataError as error:
+            self.add(error)
+
+    def add(self, error: DataError) -> None:
+        """Add an error to the list; equal messages count once."""
+        for problem in error.problems if isinstance(error, SeveralProblems) else [error]:
+            self.errors[str(problem)] = problem
+
+    def raise_all(self) -> None:
+        """Raise the error if there is one, and `SeveralProblems` if there are several."""
+        errors = list(self.errors.values())
+        if errors:
+            raise errors[0] if len(errors) == 1 else SeveralProblems(errors, self._advice)

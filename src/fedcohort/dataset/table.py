@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 from jaxtyping import Float32
 
 from fedcohort.dataset import arrow_columns, images
-from fedcohort.dataset.messages import list_names
+from fedcohort.dataset.messages import Problems, TableProblem, list_names
 from fedcohort.dataset.parquet import StoredTable, decoded_type
-from fedcohort.errors import DataError
 from fedcohort.host import memory
 from fedcohort.types import Ids
 
@@ -103,17 +102,17 @@ class Frame:
         derived = {name: column.take(pa.array(rows)) for name, column in self.derived.items()}
         return replace(self, table=self.table.take(pa.array(rows)), rows=before[rows], derived=derived)
 
-    def column_error(self, name: str, what: str) -> DataError:
+    def column_error(self, name: str, what: str) -> TableProblem:
         """Return an error about the column `name`, which begins with the option that names the column."""
-        return DataError(f"{self.column_options.get(name, self.option)}: {self.where}{what}")
+        return TableProblem(f"{self.column_options.get(name, self.option)}: {self.where}{what}")
 
-    def cell_error(self, name: str, row: int, what: str, remedy: str = "") -> DataError:
+    def cell_error(self, name: str, row: int, what: str, remedy: str = "") -> TableProblem:
         """Return an error about the cell of a column in one row; of a folder of files it names the file."""
         row, part = row if self.rows is None else int(self.rows[row]), ""
         if self.locate is not None:
             part, row = self.locate(row)
         option = self.column_options.get(name, self.option)
-        return DataError(f"{option}: {self.where}{part}: column {name!r}, row {row} {what}{remedy}")
+        return TableProblem(f"{option}: {self.where}{part}: column {name!r}, row {row} {what}", remedy)
 
     def check_cells(
         self, name: str, wrong: np.ndarray, describe: Callable[[int], str], remedy: str = "", start: int = 0
@@ -150,14 +149,17 @@ class Frame:
             gaps: whether a missing cell is NaN; otherwise it is an error.
 
         Raises:
-            DataError: for the first column that has missing cells or holds no numbers.
+            DataError: with one problem for each column that has missing cells or holds no numbers.
         """
         rows = self.table.num_rows
         what = f"{self.where} with {rows:,} rows of {len(names):,} numbers"
         memory.require_memory(4.0 * rows * len(names) + 8.0 * rows, what, "use fewer rows or columns")
         out = np.empty((rows, len(names)), dtype=np.float32)
+        problems = Problems()
         for j, name in enumerate(names):
-            out[:, j] = self.read_numbers(name, gaps=gaps)
+            with problems.collect():
+                out[:, j] = self.read_numbers(name, gaps=gaps)
+        problems.raise_all()
         return out
 
     def read_numbers(self, name: str, *, gaps: bool = False) -> np.ndarray:

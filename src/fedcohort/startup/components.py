@@ -6,6 +6,7 @@ fedcohort, and the name is checked before the import.
 
 import importlib
 import inspect
+import re
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from fedcohort.startup.compose import Composed
 
 Instance = typing.Any  # a component, an observer or a callback
 TARGET = "_target_"
+OWN_CLASS = re.compile(r"fedcohort(\.[A-Za-z]\w*)+")
 CONTRACTS = {  # module and class, where they differ from the group's `base` and the name of the group
     "agg": ("agg.base", "Aggregator"),
     "server": ("server.base", "ServerOptimizer"),
@@ -62,12 +64,13 @@ CALLBACK = Contract(
 )
 
 
-def make(composition: Composed, group: str) -> Instance:
+def make(composition: Composed, group: str, *, foreign: bool = False) -> Instance:
     """Make the component of a group, with a guard around its methods; None if the group is empty (logger=none).
 
     Args:
         composition: the composed config.
         group: the group.
+        foreign: whether the config comes from a run folder.
 
     Raises:
         OptionError: for a class or an option that can't be used.
@@ -77,10 +80,12 @@ def make(composition: Composed, group: str) -> Instance:
         return None
     arguments = {name: value for name, value in node.items() if name not in options.list_node_options(group)}
     option = composition.option(group)
-    return guard(build(arguments, group, option), group, option, protocol_of(group))
+    return guard(build(arguments, group, option, foreign=foreign), group, option, protocol_of(group))
 
 
-def build(node: Mapping[str, typing.Any], where: str, option: str, contract: Contract | None = None) -> Instance:
+def build(
+    node: Mapping[str, typing.Any], where: str, option: str, contract: Contract | None = None, *, foreign: bool = False
+) -> Instance:
     """Make the component that a node describes, and the components inside it.
 
     Args:
@@ -88,6 +93,7 @@ def build(node: Mapping[str, typing.Any], where: str, option: str, contract: Con
         where: path of the node in the config, for messages.
         option: the option as typed, for messages.
         contract: contract of the class; None for the protocol of the group `where`.
+        foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
 
     Raises:
         OptionError: for a class or an option that can't be used.
@@ -95,7 +101,7 @@ def build(node: Mapping[str, typing.Any], where: str, option: str, contract: Con
     contract = contract or Contract.inherits(protocol_of(where))
     if TARGET not in node:
         raise ranges.range_error(f"{where}.{TARGET}", contract.allowed, None)
-    _check_classes(node, where, option, contract)
+    _check_classes(node, where, option, contract, foreign=foreign)
     return _instantiate(node, where, option)
 
 
@@ -131,7 +137,7 @@ def _compare_arguments(target: type, arguments: Mapping[str, object], cause: Typ
     return f"{', '.join(wrong) or cause}; {options.list_options(parameters)}"
 
 
-def _check_classes(node: object, where: str, option: str, contract: Contract) -> None:
+def _check_classes(node: object, where: str, option: str, contract: Contract, *, foreign: bool) -> None:
     """Check the class of a component and of those inside it. None of them is called.
 
     Args:
@@ -139,6 +145,7 @@ def _check_classes(node: object, where: str, option: str, contract: Contract) ->
         where: path of the node in the config, for messages.
         option: the option as typed, for messages.
         contract: contract of the class.
+        foreign: as for `build`.
 
     Raises:
         OptionError: for a class that does not fulfil its contract, and for a key that would change its call.
@@ -150,14 +157,14 @@ def _check_classes(node: object, where: str, option: str, contract: Contract) ->
         raise options.unknown_option_error(where, strange, names)
     target = None
     if TARGET in node:
-        target = _import_class(node[TARGET], where, option)
+        target = _import_class(node[TARGET], where, option, foreign=foreign)
         if not contract.accepts(target):
             network = any(base.__module__ == "torch.nn.modules.module" for base in target.__mro__)
             cure = f". For your own network, type model=module model.path={node[TARGET]}" if network else ""
             raise OptionError(f"{ranges.range_error(f'{where}.{TARGET}', contract.allowed, node[TARGET])}{cure}")
     for name in names:
         inner = f"{where}.{name}"
-        _check_classes(node[name], inner, inner, _contract_inside(target, name, contract))
+        _check_classes(node[name], inner, inner, _contract_inside(target, name, contract), foreign=foreign)
 
 
 def _contract_inside(owner: type | None, name: str, contract: Contract) -> Contract:
@@ -180,10 +187,15 @@ def _contract_inside(owner: type | None, name: str, contract: Contract) -> Contr
     return Contract.inherits(next((kind for kind in classes if Component in kind.__mro__), Component))
 
 
-def _import_class(target: object, where: str, option: str) -> type:
-    """Return the class that `target` names. Raises `OptionError` if it can't be imported, or is not a class."""
+def _import_class(target: object, where: str, option: str, *, foreign: bool = False) -> type:
+    """Return the class that `target` names.
+
+    Raises `OptionError` if it can't be imported, is not a class, or is not a class of fedcohort in a foreign config.
+    """
     try:
-        result = get_object(typing.cast(str, target))
+        result = _import_own_class(target, where) if foreign else get_object(typing.cast(str, target))
+    except OptionError:
+        raise
     except Exception as error:
         cause = error.__cause__  # Hydra's own message has several lines
         missing = isinstance(cause, ImportError | AttributeError)
@@ -191,4 +203,20 @@ def _import_class(target: object, where: str, option: str) -> type:
         raise OptionError(f"{option}: _target_ {target!r} can't be used: {reason}") from error
     if not inspect.isclass(result):
         raise ranges.range_error(f"{where}.{TARGET}", "a class", target)
+    return result
+
+
+def _import_own_class(target: object, where: str) -> object:
+    """Return the class of this name that a module of fedcohort defines. No other module is imported."""
+    error = ranges.range_error(
+        f"{where}.{TARGET}",
+        "a class of fedcohort, because the config comes from a run folder and must not execute other code",
+        target,
+    )
+    if not isinstance(target, str) or not OWN_CLASS.fullmatch(target):
+        raise error
+    module, _, name = target.rpartition(".")
+    result = vars(importlib.import_module(module)).get(name)
+    if getattr(result, "__module__", None) != module:  # such as fedcohort.record.provenance.subprocess
+        raise error
     return result

@@ -59,6 +59,12 @@ def compose_run(overrides: Sequence[str], configs: Path, *extra: str) -> Compose
     return compose_config(cfg, cfg.hydra.runtime.choices, tuple(overrides))
 
 
+def compose_group(group: str, overrides: Sequence[str], configs: Path) -> dict[str, Any]:
+    """Return the options of one group, including `_target_`, as Hydra composes them from the overrides."""
+    options: Any = OmegaConf.to_container(compose_with_hydra(overrides, configs)[group], resolve=True)
+    return dict(options)
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """Return the content of a yaml, uncomposed. Raises `OptionError` if it can't be parsed."""
     if path.exists() and not path.is_file():  # reading a named pipe would block

@@ -1,5 +1,6 @@
 """LEAF's JSON becomes tables that dataset=femnist reads."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,17 @@ def test_texts_and_one_part(tmp_path: Path) -> None:
     assert prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made") == {"train": 3}
     table = pq.read_table(tmp_path / "made" / "train.parquet")
     assert table.to_pydict() == {"client": ["lear", "mac", "mac"], "x": ["xyz", "abc", "bcd"], "y": ["!", "d", "e"]}
+
+
+def test_a_file_that_has_changed_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
+    """Of the same size: it was."""
+    for label in ("d", "e"):
+        raw_leaf(tmp_path / "raw", mac=(["abc"], [label]))
+        os.utime(tmp_path / "raw" / "train" / "all_data_0.json", (0, ord(label)))
+        if label == "d":
+            prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made")
+    with pytest.raises(DataError, match="prepared from another source"):
+        prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made")
 
 
 def test_a_user_of_two_files_is_rejected(tmp_path: Path) -> None:

@@ -37,6 +37,12 @@ def test_rows_and_words_of_leafs_files(tmp_path: Path, capsys: pytest.CaptureFix
     assert (table["x"][1:3], table["y"][1:3]) == sequences(LONG)
     found = pq.read_table(tmp_path / "made" / "vocabulary.parquet").to_pydict()
     assert found == {"word": ["it", "is", "<BOS>", "<EOS>", "so", "what"], "count": [10, 4, 3, 3, 2, 1]}
+    made = (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns
+    leaf.finish(tmp_path / "made")
+    assert (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns == made
+    (tmp_path / "made" / "vocabulary.parquet").unlink()
+    leaf.finish(tmp_path / "made")
+    assert (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns >= made, "made again"
 
 
 def test_what_stands_for_other_words_is_none(tmp_path: Path) -> None:
@@ -51,7 +57,7 @@ def test_other_kinds_have_no_vocabulary(tmp_path: Path) -> None:
     raw_leaf(tmp_path / "raw", mac=(["abc"], ["d"]))
     prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made")
     leaf.finish(tmp_path / "made")
-    assert sorted(file.name for file in (tmp_path / "made").iterdir()) == ["train.parquet"]
+    assert sorted(file.name for file in (tmp_path / "made").iterdir()) == ["prepared.json", "train.parquet"]
 
 
 def test_what_is_wrong_is_named_by_user_and_comment(tmp_path: Path) -> None:

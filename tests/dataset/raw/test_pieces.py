@@ -1,6 +1,7 @@
-"""Tables that are written piece by piece."""
+"""Tables that are written piece by piece, and go on where they were stopped."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fedcohort.dataset.raw.pieces import Piece, write
+from fedcohort.dataset.raw import pieces
+from fedcohort.dataset.raw.pieces import Piece, file_stamp, write
 from fedcohort.errors import DataError
 
 Report = Callable[[str, int, int], None]
@@ -20,18 +22,22 @@ def quiet(part: str, done: int, count: int) -> None:
 
 
 class Source:
-    """Three pieces of two parts."""
+    """Three pieces of two parts; counts how often each is made."""
 
-    def pieces(self, broken: int | None = None) -> list[Piece]:
-        return [self._piece(i, part, broken) for i, part in enumerate(("train", "train", "test"))]
+    def __init__(self) -> None:
+        self.made: list[str] = []
 
-    def _piece(self, i: int, part: str, broken: int | None) -> Piece:
+    def pieces(self, key: str = "k", broken: int | None = None) -> list[Piece]:
+        return [self._piece(i, part, key, broken) for i, part in enumerate(("train", "train", "test"))]
+
+    def _piece(self, i: int, part: str, key: str, broken: int | None) -> Piece:
         def make() -> Any:
             if i == broken:
                 raise KeyboardInterrupt
+            self.made.append(f"{part}{i}")
             return pa.table({"x": [10 * i, 10 * i + 1]})
 
-        return Piece(part, make)
+        return Piece(part, f"{key}{i}", make)
 
 
 def test_parts_are_whole_and_in_order(tmp_path: Path) -> None:
@@ -41,20 +47,76 @@ def test_parts_are_whole_and_in_order(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "test.parquet")["x"].to_pylist() == [20, 21]
     assert pq.ParquetFile(tmp_path / "train.parquet").metadata.row_group(0).column(0).compression == "ZSTD"
     assert told == [("train", 1, 3), ("train", 2, 3), ("test", 3, 3)]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["test.parquet", "train.parquet"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["prepared.json", "test.parquet", "train.parquet"]
 
 
-def test_an_interrupted_command_leaves_no_table_and_can_be_repeated(tmp_path: Path) -> None:
+def test_who_was_stopped_goes_on(tmp_path: Path) -> None:
+    source = Source()
     with pytest.raises(KeyboardInterrupt):
-        write(Source().pieces(broken=2), tmp_path, quiet)
-    assert not list(tmp_path.iterdir())
-    (tmp_path / ".train.parquet.fedcohort-draft").write_bytes(b"half")  # of a process that was killed
+        write(source.pieces(broken=1), tmp_path, quiet)
+    assert source.made == ["train0"]
+    assert not (tmp_path / "train.parquet").exists()
+    write(source.pieces(), tmp_path, quiet)
+    assert source.made == ["train0", "train1", "test2"], "nothing is made twice"
+    assert write(source.pieces(), tmp_path, quiet) == {"train": 4, "test": 2}
+    assert len(source.made) == 3, "and nothing where all is done"
+
+
+@pytest.mark.parametrize("when", ["between", "within"])
+def test_who_was_stopped_while_pieces_are_joined_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Between the two parts, or within the first, of which half is there."""
+    source, real = Source(), pieces._join
+
+    def join(files: Sequence[Path], target: Path, unique: str) -> int:
+        if when == "within":
+            target.with_name(f".{target.name}.fedcohort-draft").write_bytes(b"half")
+        if when == "within" or target.name == "test.parquet":
+            raise KeyboardInterrupt
+        return real(files, target, unique)
+
+    monkeypatch.setattr(pieces, "_join", join)
+    with pytest.raises(KeyboardInterrupt):
+        write(source.pieces(), tmp_path, quiet)
+    monkeypatch.undo()
+    assert write(source.pieces(), tmp_path, quiet) == {"train": 4, "test": 2}
+    assert source.made == ["train0", "train1", "test2"], "nothing is made twice"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["prepared.json", "test.parquet", "train.parquet"]
+
+
+def test_a_table_that_has_gone_is_made_again(tmp_path: Path) -> None:
+    write(Source().pieces(), tmp_path, quiet)
+    (tmp_path / "train.parquet").unlink()
     assert write(Source().pieces(), tmp_path, quiet) == {"train": 4, "test": 2}
-    with pytest.raises(DataError, match=r"holds train.parquet, which is not replaced: name another folder"):
-        write(Source().pieces(), tmp_path, quiet)
+    assert pq.read_table(tmp_path / "train.parquet")["x"].to_pylist() == [0, 1, 10, 11]
 
 
-@pytest.mark.parametrize("name", ["train.parquet", "train.new", "vocabulary.parquet"])
+def test_files_that_were_written_to_are_others(tmp_path: Path) -> None:
+    """Of the same size, but later."""
+    file = tmp_path / "file"
+    file.write_text("1")
+    before = file_stamp(file)
+    file.write_text("2")
+    os.utime(file, ns=(0, 1))
+    assert file_stamp(file) != before
+
+
+@pytest.mark.parametrize("name", ["unfinished", "notes"])
+def test_a_folder_of_the_users_stays(tmp_path: Path, name: str) -> None:
+    """Also where a link leads to it, and its name is the one that the command once used for its pieces."""
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.txt").write_text("mine")
+    made = tmp_path / "made"
+    made.mkdir()
+    (made / "unfinished").mkdir() if name == "notes" else (made / "unfinished").symlink_to(tmp_path / "precious")
+    (made / "unfinished" / f"{name}.txt").write_text("mine")
+    write(Source().pieces(), made, quiet)
+    assert (made / "unfinished" / f"{name}.txt").read_text() == "mine"
+    assert (tmp_path / "precious" / "thesis.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["train.parquet", "train.new", "vocabulary.parquet", "prepared.json"])
 def test_no_file_is_replaced_or_followed(tmp_path: Path, name: str) -> None:
     (tmp_path / "precious").write_text("mine")
     (tmp_path / "made").mkdir()
@@ -65,8 +127,35 @@ def test_no_file_is_replaced_or_followed(tmp_path: Path, name: str) -> None:
     assert [path.name for path in (tmp_path / "made").iterdir()] == [name]
 
 
+def test_a_damaged_piece_is_named(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        write(Source().pieces(broken=1), tmp_path, quiet)
+    (piece,) = tmp_path.glob("unfinished-*/train-000000.parquet")
+    piece.write_bytes(piece.read_bytes()[:20])
+    with pytest.raises(DataError, match=r"train-000000.parquet is damaged .*: remove it and type the command again"):
+        write(Source().pieces(), tmp_path, quiet)
+
+
+def test_other_data_are_never_mixed_in(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        write(Source().pieces(broken=1), tmp_path / "a", quiet)
+    with pytest.raises(DataError, match=r"unfinished-.* is of another source, or of other options: remove it"):
+        write(Source().pieces(key="other"), tmp_path / "a", quiet)
+    write(Source().pieces(), tmp_path / "b", quiet)
+    with pytest.raises(
+        DataError, match="holds data that were prepared from another source or with other options: name another folder"
+    ):
+        write(Source().pieces(key="other"), tmp_path / "b", quiet)
+    (tmp_path / "b" / "prepared.json").unlink()
+    with pytest.raises(DataError, match=r"b holds train.parquet, which was not prepared here"):
+        write(Source().pieces(), tmp_path / "b", quiet)
+    (tmp_path / "b" / "prepared.json").write_text("{")
+    with pytest.raises(DataError, match="prepared from another source"):
+        write(Source().pieces(), tmp_path / "b", quiet)
+
+
 def test_pieces_of_different_columns_are_refused(tmp_path: Path) -> None:
     rows: list[list[Any]] = [[1], ["a"]]
-    parts = [Piece("train", partial(pa.table, {"x": x})) for x in rows]
+    parts = [Piece("train", str(i), partial(pa.table, {"x": x})) for i, x in enumerate(rows)]
     with pytest.raises(DataError, match=r"train.parquet: all parts must have the columns"):
         write(parts, tmp_path, quiet)

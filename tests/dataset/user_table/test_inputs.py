@@ -34,3 +34,9 @@ def test_inputs_are_divided_and_reshaped() -> None:
     np.testing.assert_array_equal(read(NUMBERS, ["a", "b"], [], scale=2.0, shape=[2, 1])[0], [[0.5], [2.5]])
     with pytest.raises(DataError, match=r"dataset.shape=\[3\] holds 3 values, and a sample of t.csv has 2"):
         read(NUMBERS, ["a", "b"], [], shape=[3])
+
+
+def test_problems_of_all_tables_are_one_message() -> None:
+    gaps = [Frame(name, pa.table({"a": [1.0, None], "b": [1.0, 2.0]})) for name in ("train.csv", "test.csv")]
+    with pytest.raises(DataError, match=r"(?s)2 problems:.*train.csv: column 'a', row 1.*test.csv: column 'a', row 1"):
+        read_inputs(folder(Path("t")), gaps, ["a", "b"], [], 1.0)

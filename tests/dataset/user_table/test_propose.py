@@ -5,15 +5,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
-from fedcohort.dataset.table import Frame
-from fedcohort.dataset.user_table.propose import Decision, Inspection, propose
+from fedcohort.dataset.user_table.propose import propose
 from fedcohort.errors import DataError
 from folder_toy import folder
-
-N = 60
 
 
 def patients(n: int = 240) -> pd.DataFrame:
@@ -82,63 +78,18 @@ def test_labels_that_skip_numbers_get_their_number_of_classes(tmp_path: Path) ->
     assert load(tmp_path, options).n_classes == 4
 
 
-def test_columns_of_lists_are_the_channels_of_a_sample(tmp_path: Path) -> None:
+def test_lists_and_long_tables_get_their_options(tmp_path: Path) -> None:
     lists: dict[str, Any] = {"ax": [[1.0, 2.0]] * 40, "ay": [[3.0, 4.0]] * 40, "label": [0, 1] * 20}
     pd.DataFrame(lists).to_parquet(tmp_path / "train.parquet")
     assert propose(str(tmp_path), {}).options["dataset.features"] == ["ax", "ay"]
-
-
-def decide(typed: Any = None, **columns: Any) -> tuple[Inspection, dict[str, Decision]]:
-    """Return the inspection of a table with the classes a and b, and the decisions by topic."""
-    table = {"x": np.linspace(-1, 1, N), **columns}
-    table.setdefault("label", ["a", "b"] * (N // 2))
-    inspection = Inspection([Frame("t.csv", pa.table(table))], typed or {}, is_cut=True)
-    return inspection, {decision.topic: decision for decision in inspection.decide()}
-
-
-@pytest.mark.parametrize("name", ["user", "user_id", "userId", "User ID", "PATIENT", "device id"])
-def test_names_of_clients_are_recognised_however_they_are_spelled(name: str) -> None:
-    inspection, decisions = decide(**{name: np.arange(N) % 4})
-    assert decisions["client"].options == {"dataset.client": name, "cohort": 2}
-    assert inspection.roles == {"label": "label", name: "client"}
-
-
-def test_clients_and_ids_are_never_proposed_as_labels() -> None:
-    """A column of 12 users is not 12 classes, although it is the last one that could be."""
-    classes = {"label": np.linspace(0, 1, N), "kind": ["a", "b"] * (N // 2)}
-    _, decisions = decide(**classes, shop_id=np.arange(N) % 3, **{"user id": np.arange(N) % 12})
-    assert decisions["label"].options == {"dataset.label": "kind"}
-    with pytest.raises(DataError, match=r"no column can hold labels .*fractions are no labels: models are classifiers"):
-        decide(label=np.linspace(0, 1, N), user=np.arange(N) % 12)
-
-
-def test_a_different_number_in_each_row_is_left_out_and_no_client() -> None:
-    inspection, decisions = decide(user=np.arange(N))
-    assert decisions["left out"].options == {"dataset.leave_out": ["user"]}
-    assert decisions["client"].options == {"clients": 2, "cohort": 1}
-    assert inspection.describe("user") == ("user", "number", "left out")
-
-
-@pytest.mark.parametrize(
-    ("typed", "label", "options", "reason"),
-    [
-        ({}, [" yes", "yes", "no"] * 20, {}, "2 classes"),
-        ({}, [0.0, 1.0] * 30, {}, "2 classes"),
-        ({"dataset.label": "label"}, [1, 2, 3] * 20, {"dataset.n_classes": 4}, "3 classes"),
-        ({"dataset.label": "nothing"}, [1, 2, 3] * 20, {}, "dataset.label=nothing, as typed"),
-    ],
-)
-def test_labels_are_counted_as_they_are_read(
-    typed: dict[str, str], label: list[Any], options: dict[str, object], reason: str
-) -> None:
-    _, decisions = decide(typed, label=label)
-    assert {name: value for name, value in decisions["label"].options.items() if name not in typed} == options
-    assert decisions["label"].reason == reason
-
-
-def test_a_client_column_that_does_not_exist_is_not_replaced() -> None:
-    _, decisions = decide({"dataset.client": "hospitl"})
-    assert "client" not in decisions
+    (tmp_path / "train.parquet").unlink()
+    k = np.arange(400)
+    steps = pd.DataFrame({"rec": k // 40, "t": k % 40, "a": np.sin(k), "activity": np.where(k // 40 % 2, "sit", "run")})
+    steps.to_csv(tmp_path / "walks.tsv", sep="\t", index=False)
+    options = propose(str(tmp_path), {}).options
+    assert (options["dataset.series"], options["dataset.window"]) == ("rec", 20)
+    assert options["dataset.leave_out"] == ["t"]
+    assert load(tmp_path, options).train_x.shape[1:] == (1, 20)
 
 
 def test_a_table_without_a_column_for_labels_is_rejected(tmp_path: Path) -> None:

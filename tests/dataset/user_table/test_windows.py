@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fedcohort.dataset.files import read
+from fedcohort.dataset.user_table.windows import find_series
 from fedcohort.errors import DataError, OptionError
 from folder_toy import folder
 from known import known
@@ -53,6 +55,21 @@ def test_a_window_that_no_series_fills_is_rejected(tmp_path: Path) -> None:
         folder(tmp_path, series="rec", window=26, test_share=0.25).load(0)
     with pytest.raises(OptionError, match="window must be null where features names columns of lists"):
         folder(tmp_path, window=5, features="a")
+
+
+def test_long_tables_are_recognised(tmp_path: Path) -> None:
+    recordings(tmp_path)
+    train = read(tmp_path / "train.csv")
+    assert find_series(train, "label") == ("rec", "t")
+    shuffled = pd.read_csv(tmp_path / "train.csv").sample(frac=1, random_state=0)
+    shuffled.to_csv(tmp_path / "train.csv", index=False)
+    assert find_series(read(tmp_path / "train.csv"), "label") is None
+
+
+def test_a_run_on_a_long_table_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    recordings(tmp_path)
+    folder(tmp_path, test_share=0.25).load(0)
+    assert "dataset.series=rec dataset.window=50 dataset.leave_out=[t] makes samples of 50 rows" in caplog.text
 
 
 def test_several_columns_of_lists_are_channels(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Plan tables of images, unchanged or resized, with further columns of numbers and texts."""
 
+import hashlib
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.dataset.images import BadImage, ImageFormat, decode
-from fedcohort.dataset.raw.pieces import Piece
+from fedcohort.dataset.raw.pieces import Piece, file_stamp
 from fedcohort.errors import DataError
 
 ROWS = 1000  # rows of a piece
@@ -47,7 +48,11 @@ def plan_pieces(images: Sequence[EncodedImage], names: Sequence[str], source: Pa
         of_part = [image for image in images if image.part == part]
         for start in range(0, len(of_part), ROWS):
             rows = of_part[start : start + ROWS]
-            pieces.append(Piece(part, partial(make_table, rows, tuple(names), source, partial(_read_valid, size=size))))
+            digest = hashlib.blake2b(f"{size} {names}".encode(), digest_size=16)
+            for row in rows:
+                digest.update(f"{row.file.relative_to(source)} {file_stamp(row.file)} {row.values}".encode())
+            make = partial(make_table, rows, tuple(names), source, partial(_read_valid, size=size))
+            pieces.append(Piece(part, digest.hexdigest(), make))
     return pieces
 
 

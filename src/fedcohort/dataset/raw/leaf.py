@@ -18,6 +18,7 @@ replaces rare tokens, are not counted. A dataset uses the first rows, as many as
 """
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -26,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.dataset.raw.pieces import Piece
+from fedcohort.dataset.raw.pieces import Piece, file_stamp
 from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, check_file, folders_in, log_left_out
 from fedcohort.errors import DataError
 from fedcohort.host import disk, parquet
@@ -48,7 +49,7 @@ def plan(source: Path, size: int | None) -> list[Piece]:
         files = [(folder.name, file) for folder in reversed(parts) for file in _list_files(source, folder)]
     if not files:
         raise DataError(f"{source} has no train/*.json, test/*.json, and no *.json either")
-    return [Piece(part, partial(_make_table, file)) for part, file in files]
+    return [Piece(part, f"{file.name} {file_stamp(file)}", partial(_make_table, file)) for part, file in files]
 
 
 def _list_files(source: Path, folder: Path) -> list[Path]:
@@ -176,12 +177,12 @@ def _split_comments(where: str, comments: list[Any], notes: list[Any]) -> tuple[
 
 
 def finish(destination: Path) -> None:
-    """Write the vocabulary of a prepared folder whose inputs are lists of tokens."""
+    """Write the vocabulary of a prepared folder whose inputs are lists of tokens, unless it exists."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     train, vocabulary = destination / "train.parquet", destination / "vocabulary.parquet"
-    if not train.exists():
+    if os.path.lexists(vocabulary) or not train.exists():
         return
     table = parquet.open_file(train, pre_buffer=False)
     if table.schema_arrow.field("x").type != pa.list_(pa.string()):

@@ -1,5 +1,6 @@
 """Describe what the columns of a user's table hold, and the notices about columns that need attention."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -10,11 +11,27 @@ import pyarrow.compute as pc
 from fedcohort.dataset import arrow_columns, images
 from fedcohort.dataset.messages import list_names
 from fedcohort.dataset.table import Frame
+from fedcohort.dataset.user_table.windows import find_series
 
 MAX_AUTO_LEVELS = 20  # of a text column that dataset.categories=auto encodes
+MIN_SHARE = 0.9  # of a text column's cells that look like numbers or dates, so that the column is named
+MAX_CELLS = 10_000  # of a text column, by which numbers and dates are recognised
+EXAMPLE_LENGTH = 20  # characters of a cell in a message
 MAX_RMS = 10.0  # root mean square of a feature, above which it is far from unit scale
 MIN_SIZE = 0.01  # largest value of a feature, below which it is far from unit scale
 MAX_FEATURES = 3  # features that a notice names
+PLAIN_NUMBERS = "write plain numbers, as {} (docs/data.md has the lines of pandas)"
+TEXT_NUMBERS = (  # what a text column holds, how its cells look, and what to do
+    ("percentages", r"[+-]?[\d.,]+\s*%", PLAIN_NUMBERS.format("0.12 for 12 %")),
+    (
+        "numbers with thousands separators",
+        r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?|[+-]?\d{1,3}(,\d{3})*\.\d+",
+        PLAIN_NUMBERS.format("1234.5 for 1,234.5"),
+    ),
+    ("lists", r"(?s)[\[(].*[\])]", "write the table as Parquet, with lists of numbers as cells"),
+    ("numbers with decimal commas", r"[+-]?\d{1,3}(\.\d{3})*,\d+|[+-]?\d*,\d+", "read them with dataset.decimal=comma"),
+    ("dates", r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}([ T].*)?", "write them as 2024-12-31 and name them in dataset.dates"),
+)
 
 
 def kind_of(frame: Frame, name: str) -> str:
@@ -40,6 +57,17 @@ def count_levels(frame: Frame, name: str) -> int:
     return int(pc.sum(pc.fill_null(pc.not_equal(values, ""), False)).as_py() or 0)
 
 
+def recognise_text_numbers(frame: Frame, name: str) -> list[tuple[str, str]]:
+    """Return what a text column's cells look like, with an example, and what to do; empty if they are just texts."""
+    column = frame.column(name).slice(0, MAX_CELLS)
+    values = [text for value in pc.unique(column).to_pylist() if value is not None and (text := str(value).strip())]
+    for what, pattern, remedy in TEXT_NUMBERS:
+        matching = [value for value in values if re.fullmatch(pattern, value)]
+        if values and len(matching) >= MIN_SHARE * len(values):
+            return [(f"{what} as text ({matching[0][:EXAMPLE_LENGTH]!r})", remedy)]
+    return []
+
+
 def column_notices(train: Frame, inputs: Sequence[str], excluded: Sequence[str], has_lists: bool) -> Iterator[str]:
     """Yield notices about columns that are no inputs, though they may hold information.
 
@@ -52,6 +80,9 @@ def column_notices(train: Frame, inputs: Sequence[str], excluded: Sequence[str],
     kinds = {name: kind_of(train, name) for name in train.names if name not in {*inputs, *excluded}}
     dropped = [name for name, kind in kinds.items() if kind != "row number"]
     texts = [name for name, kind in kinds.items() if kind == "text"]
+    for name in texts:
+        for what, remedy in recognise_text_numbers(train, name):
+            yield f"{train.where}: column {name!r} holds {what} and is left out: {remedy}"
     if len(dropped) > len(inputs) and not has_lists:
         remedies = []
         if any(2 <= count_levels(train, name) <= MAX_AUTO_LEVELS for name in texts):
@@ -62,6 +93,17 @@ def column_notices(train: Frame, inputs: Sequence[str], excluded: Sequence[str],
         yield (
             f"{train.where}: {len(dropped)} columns are left out ({list_names(dropped)}) and only "
             f"{len(inputs)} used as inputs{ending}"
+        )
+
+
+def series_notices(train: Frame, label: str, excluded: Sequence[str]) -> Iterator[str]:
+    """Yield a notice where a table looks like one row per time step."""
+    if (columns := find_series(train, label)) is not None:
+        series, time = columns
+        leave_out = "" if time in excluded else f" dataset.leave_out=[{time}]"
+        yield (
+            f"{train.where} looks like a long table, one row per time step {time!r} of each {series!r}: "
+            f"dataset.series={series} dataset.window=50{leave_out} makes samples of 50 rows"
         )
 
 

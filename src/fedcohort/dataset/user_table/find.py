@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fedcohort.dataset.files import check_folder, find_part, list_folder, read
 from fedcohort.dataset.images import SMALLER
+from fedcohort.dataset.messages import Problems
 from fedcohort.dataset.parquet import list_files
 from fedcohort.dataset.raw import imagefolder
 from fedcohort.dataset.raw.encoded import EncodedImage, make_table
@@ -61,7 +62,7 @@ def _is_one_table(folder: Path) -> bool:
     )
 
 
-def load_tables(path: str, cut: bool, with_valid: bool, decimal: str) -> list[Frame]:
+def load_tables(path: str, cut: bool, with_valid: bool, decimal: str, problems: Problems) -> list[Frame]:
     """Read the tables: train, test (not where it is to be cut of train) and possibly valid.
 
     Args:
@@ -69,9 +70,10 @@ def load_tables(path: str, cut: bool, with_valid: bool, decimal: str) -> list[Fr
         cut: whether `dataset.test_share` cuts a test part.
         with_valid: whether the validation table is read.
         decimal: the decimal mark of CSV files.
+        problems: receives what is wrong; the tables that can be read are returned all the same.
 
     Raises:
-        DataError: if a table is missing, or where `dataset.test_share` does not fit to the tables.
+        DataError: if there is no training table.
     """
     files = find_files(path)
     images = read_image_frames(files["images"]) if "images" in files else {}
@@ -80,18 +82,23 @@ def load_tables(path: str, cut: bool, with_valid: bool, decimal: str) -> list[Fr
     has_test = "test" in (images or files)
     if has_test and cut:
         test = files.get("test", Path(path) / "test")
-        raise DataError(f"dataset.test_share must be null where there is a test part ({test})")
-    if not has_test and not cut:
+        problems.add(DataError(f"dataset.test_share must be null where there is a test part ({test})"))
+    elif not has_test and not cut:
         train = f"{images['train'].table.num_rows:,} images" if images else files["train"].name
         valid = files.get("valid")
         also = f"; rename {valid.name} to test{valid.suffix} if it is the test part" if valid else ""
-        raise DataError(
-            f"dataset.path={path} has no test table: dataset.test_share=0.2 cuts a fifth of {train}, or write "
-            f"test.parquet or test.csv next to it{also}"
+        problems.add(
+            DataError(
+                f"dataset.path={path} has no test table: dataset.test_share=0.2 cuts a fifth of {train}, or write "
+                f"test.parquet or test.csv next to it{also}"
+            )
         )
-    parts = [part for part in PARTS if part in (images or files) and (part != "valid" or with_valid)]
-    frames = [images[part] if images else read(files[part], decimal) for part in parts]
-    if not images:
+    frames: list[Frame] = []
+    for part in PARTS:
+        if part in (images or files) and not (part == "test" and cut) and (part != "valid" or with_valid):
+            with problems.collect():
+                frames.append(images[part] if images else read(files[part], decimal))
+    if frames and not images:
         train_file, notes = files["train"], list(frames[0].notes)
         if train_file.stem != "train" and train_file.is_file():
             notes.insert(0, f"{train_file.name} is the training table")

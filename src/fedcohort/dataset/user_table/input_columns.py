@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns
+from fedcohort.dataset.messages import Problems
 from fedcohort.dataset.table import Frame
-from fedcohort.dataset.user_table.column_kinds import MAX_AUTO_LEVELS, count_levels, kind_of
+from fedcohort.dataset.user_table.column_kinds import MAX_AUTO_LEVELS, count_levels, kind_of, recognise_text_numbers
 from fedcohort.errors import DataError
 
 AUTO = "auto"
@@ -89,7 +90,9 @@ def _no_inputs(frame: Frame, kinds: Mapping[str, str]) -> DataError:
     """Return the error for a table without columns of numbers, with what can be done about its other columns."""
     lists = [name for name, kind in kinds.items() if kind in ("lists", "images")]
     texts = [name for name, kind in kinds.items() if kind == "text"]
-    advice = []
+    advice = [
+        f"{name!r} holds {what}: {remedy}" for name in texts for what, remedy in recognise_text_numbers(frame, name)
+    ]
     if lists:
         advice.append(f"dataset.features=[{','.join(lists)}] takes the columns of lists or images")
     if any(2 <= count_levels(frame, name) <= MAX_AUTO_LEVELS for name in texts):
@@ -131,24 +134,26 @@ def encode(
         The tables, the names of all columns of numbers that a sample consists of, and notes.
 
     Raises:
-        DataError: for a column that has an empty cell.
+        DataError: with a problem for each column that has an empty cell.
     """
-    encoded, notes = [], []
+    problems, encoded, notes = Problems(), [], []
     for frame in frames:
         derived: dict[str, pa.ChunkedArray] = {}
         for name in (*inputs.categories, *inputs.dates):
-            column = frame.column(name) if gaps else frame.require_full(name)
-            if name in inputs.dates:
-                derived[name] = arrow_columns.days(column)
-                continue
-            values = _read_category(frame, name)
-            for level in levels[name]:
-                derived[f"{name}={level}"] = pc.equal(values, level).cast(pa.float32())
-            is_known = pc.is_in(values, value_set=pa.array(levels[name]))
-            if unknown := int(np.count_nonzero(~np.asarray(is_known)) - values.null_count):
-                where = Path(frame.where).name
-                notes.append(f"{unknown:,} cells of {name} in {where} have values that no training row has")
+            with problems.collect():
+                column = frame.column(name) if gaps else frame.require_full(name)
+                if name in inputs.dates:
+                    derived[name] = arrow_columns.days(column)
+                    continue
+                values = _read_category(frame, name)
+                for level in levels[name]:
+                    derived[f"{name}={level}"] = pc.equal(values, level).cast(pa.float32())
+                is_known = pc.is_in(values, value_set=pa.array(levels[name]))
+                if unknown := int(np.count_nonzero(~np.asarray(is_known)) - values.null_count):
+                    where = Path(frame.where).name
+                    notes.append(f"{unknown:,} cells of {name} in {where} have values that no training row has")
         encoded.append(replace(frame, derived=derived))
+    problems.raise_all()
     columns = [f"{name}={level}" for name in inputs.categories for level in levels[name]]
     return encoded, [*inputs.numbers, *columns, *inputs.dates], notes
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedcohort.data.pixels import PixelScale
+from fedcohort.dataset.messages import Problems
 from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table.options import TableOptions
 from fedcohort.errors import DataError
@@ -28,10 +29,12 @@ def read_inputs(
     Raises:
         DataError: for cells that are no inputs; problems of several tables are raised together.
     """
-    window, gaps = options.window or 1, options.missing == "mean"
-    arrays = [
-        _read_lists(frame, lists, gaps) if lists else _read_windows(frame, columns, window, gaps) for frame in frames
-    ]
+    window, gaps, problems = options.window or 1, options.missing == "mean", Problems()
+    arrays: list[np.ndarray] = []
+    for frame in frames:
+        with problems.collect():
+            arrays.append(_read_lists(frame, lists, gaps) if lists else _read_windows(frame, columns, window, gaps))
+    problems.raise_all()
     shape, train_shape, first_name = list(map(int, options.shape)), arrays[0].shape[1:], [*lists, *columns][0]
     if shape and (size := int(np.prod(shape, dtype=object))) != arrays[0][0].size:
         raise DataError(

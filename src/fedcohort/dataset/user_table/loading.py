@@ -12,7 +12,7 @@ import numpy as np
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.clients import Owners, read_owners
 from fedcohort.dataset.labels import read_labels
-from fedcohort.dataset.messages import list_names
+from fedcohort.dataset.messages import Problems, list_names
 from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table import column_kinds, input_columns, inputs, rows, windows
 from fedcohort.dataset.user_table.find import load_tables
@@ -33,6 +33,7 @@ class Loader:
     def __init__(self, options: TableOptions, seed: int) -> None:
         self.options, self.seed = options, seed
         self.notes: list[str] = []
+        self.problems = Problems(f"fedcohort data {options.path} proposes options for these files")
         self.window = options.window or 1
 
     def load(self) -> Raw:
@@ -42,13 +43,16 @@ class Loader:
         chosen = self._choose_inputs(frames)
         frames = self._select_rows(frames, chosen)
         owners, frames = self._select_clients(frames)
-        labels = read_labels(frames, options.label, options.n_classes)
-        y = [part[:: self.window] for part in labels.parts]
-        if options.test_share is not None:
-            frames, owners, y = self._cut_test(frames, owners, y)
-        levels = input_columns.find_levels(frames[0], chosen)
-        frames, names, encoding_notes = input_columns.encode(frames, chosen, levels, options.missing == "mean")
-        x, pixels = inputs.read_inputs(options, frames, names, chosen.lists, self._scale(chosen))
+        with self.problems.collect():
+            labels = read_labels(frames, options.label, options.n_classes)
+            y = [part[:: self.window] for part in labels.parts]
+            if options.test_share is not None:
+                frames, owners, y = self._cut_test(frames, owners, y)
+        with self.problems.collect():
+            levels = input_columns.find_levels(frames[0], chosen)
+            frames, names, encoding_notes = input_columns.encode(frames, chosen, levels, options.missing == "mean")
+            x, pixels = inputs.read_inputs(options, frames, names, chosen.lists, self._scale(chosen))
+        self.problems.raise_all()
         self.notes += [*encoding_notes, *labels.notes]
         x, standard = self._scale_inputs(frames[0], names, chosen, x)
         self._warn(column_kinds.label_notices(labels.names, options.label))
@@ -91,7 +95,11 @@ class Loader:
     def _read(self) -> list[Frame]:
         """Return the tables, and note how they are written."""
         options = self.options
-        frames = load_tables(options.path, options.test_share is not None, options.valid == "server", options.decimal)
+        frames = load_tables(
+            options.path, options.test_share is not None, options.valid == "server", options.decimal, self.problems
+        )
+        if not frames:
+            self.problems.raise_all()
         columns = {options.label: "label", options.client: "client", options.series: "series"}
         columns |= dict.fromkeys(options.lists, "features")
         named = {name: f"dataset.{option}" for name, option in columns.items() if name is not None}
@@ -104,19 +112,36 @@ class Loader:
         for option in ("leave_out", "categories", "dates"):
             named = getattr(options, option)
             for name in named if not isinstance(named, str) else ():
-                replace(train, column_options={name: f"dataset.{option}"}).check_name(name)
+                with self.problems.collect():
+                    replace(train, column_options={name: f"dataset.{option}"}).check_name(name)
         for frame in frames:
             required = [options.label, options.series, *options.lists, *([options.client] if frame is train else [])]
             for name in filter(None, required):
-                frame.check_name(name)
-        excluded = [name for name in (options.label, options.client, options.series, *options.leave_out) if name]
-        is_image_folder = train.names == ["image", "label"] and column_kinds.kind_of(train, "image") == "images"
-        lists = ("image",) if options.features is None and is_image_folder else options.lists
-        if lists:
-            chosen = Inputs(lists=tuple(lists))
-        else:
-            chosen = input_columns.choose_inputs(train, excluded, options.categories, options.dates)
-        self._warn(column_kinds.column_notices(train, chosen.names, excluded, bool(lists)))
+                if frame is train or name in train.names:  # otherwise the training table's problem says so
+                    with self.problems.collect():
+                        frame.check_name(name)
+        chosen = Inputs()
+        with self.problems.collect():
+            excluded = [name for name in (options.label, options.client, options.series, *options.leave_out) if name]
+            is_image_folder = train.names == ["image", "label"] and column_kinds.kind_of(train, "image") == "images"
+            lists = ("image",) if options.features is None and is_image_folder else options.lists
+            if lists:
+                chosen = Inputs(lists=tuple(lists))
+            else:
+                chosen = input_columns.choose_inputs(train, excluded, options.categories, options.dates)
+            self._warn(column_kinds.column_notices(train, chosen.names, excluded, bool(lists)))
+            if self.window == 1:
+                self._warn(column_kinds.series_notices(train, options.label, excluded))
+        if self.problems.errors:  # the message lists the problems of labels, clients and cells, too
+            if options.label in train.names:
+                with self.problems.collect():
+                    read_labels(frames, options.label, options.n_classes)
+            with self.problems.collect():
+                read_owners(frames[:2], options.client)
+            for frame in frames if options.missing == "error" else ():
+                with self.problems.collect():
+                    frame.numbers(chosen.numbers)
+        self.problems.raise_all()
         return chosen
 
     def _select_rows(self, frames: list[Frame], chosen: Inputs) -> list[Frame]:
@@ -140,8 +165,9 @@ class Loader:
 
         Where a test part is cut afterwards, small clients are those with too few samples after the cut.
         """
-        options = self.options
-        owners = read_owners(frames[: 1 if options.test_share else 2], options.client)
+        options, owners = self.options, Owners()
+        with self.problems.collect():
+            owners = read_owners(frames[: 1 if options.test_share else 2], options.client)
         if owners.train is None:
             return owners, frames
         train = owners.train[:: self.window]

@@ -9,9 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
+
+MAX_COLUMNS = 40  # of a table that is looked at: each of them is compared with each other
+MIN_STEPS = 8  # mean length of series, below which a table is not taken for a long one
 
 
 def cut(frame: Frame, window: int, constant: Sequence[str]) -> tuple[Frame, str]:
@@ -43,7 +47,47 @@ def number_blocks(frame: Frame, names: Sequence[str]) -> Ids:
     """Return the number of the block that each row is in: a block ends where one of the columns changes its value."""
     changed = np.zeros(frame.table.num_rows, dtype=bool)
     for name in names:
-        encoded = pa.concat_arrays(frame.column(name).chunks).dictionary_encode(null_encoding="encode")
-        codes = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)  # empty cells are equal
+        codes = _number_values(frame.column(name))
         changed[1:] |= codes[1:] != codes[:-1]
     return np.cumsum(changed)
+
+
+def _number_values(column: pa.ChunkedArray) -> Ids:
+    """Return equal numbers for equal cells, int64 [rows]; empty cells are equal."""
+    encoded = pa.concat_arrays(column.chunks).dictionary_encode(null_encoding="encode")
+    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def find_series(frame: Frame, label: str) -> tuple[str, str] | None:
+    """Return the columns of series and time of a table with a row for each time step; None for other tables.
+
+    The column of series has each of its values in one block of rows with one label; blocks have MIN_STEPS rows or more
+    on average. The column of time increases strictly within each block and mostly decreases between blocks.
+    """
+    if label not in frame.names or frame.table.num_rows < 2 * MIN_STEPS or len(frame.names) > MAX_COLUMNS:
+        return None
+    keys = [
+        name
+        for name in frame.names
+        if name != label and (arrow_columns.is_text(kind := frame.type_of(name)) or pa.types.is_integer(kind))
+    ]
+    times = [
+        name
+        for name in frame.names
+        if arrow_columns.is_number(frame.type_of(name)) or arrow_columns.is_date(frame.type_of(name))
+    ]
+    for key in keys:
+        block = number_blocks(frame, [key])
+        n = int(block[-1]) + 1
+        if n < 2 or len(block) < MIN_STEPS * n or n != _number_values(frame.column(key)).max() + 1:
+            continue
+        if number_blocks(frame, [key, label])[-1] + 1 > n:
+            continue
+        inside = block[1:] == block[:-1]
+        for time in times:
+            column = frame.column(time)
+            values = arrow_columns.days(column) if arrow_columns.is_date(column.type) else column
+            step = np.diff(arrow_columns.numbers(values))
+            if time not in (key, label) and (step[inside] > 0).all() and (step[~inside] < 0).mean() > 0.5:
+                return key, time
+    return None

@@ -1,0 +1,156 @@
+"""Read a run folder round by round for a replay: available and selected clients, and the values they reported."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort.errors import CheckpointError
+from fedcohort.record import history, metadata
+from fedcohort.record.history import History
+from fedcohort.record.observer import RunInfo
+from fedcohort.types import Ids
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class LoggedRound:
+    """One round of a finished run, as a replay reads it.
+
+    Attributes:
+        t: round, counted from 0.
+        available: sorted ids of the available clients.
+        chosen: sorted ids of the selected clients.
+        arrived: sorted ids of the clients whose updates arrived.
+        signals: logged signals by name, each [n_clients] or [n_clients, d], NaN if a client did not report.
+        round_s: length of the round in virtual seconds.
+    """
+
+    t: int
+    available: Ids
+    chosen: Ids
+    arrived: Ids
+    signals: Mapping[str, np.ndarray]
+    round_s: float
+
+
+@dataclass(frozen=True)
+class RunLog:
+    """A finished run, round by round, as a replay reads it.
+
+    Attributes:
+        info: metadata of the run.
+        rounds: the rounds.
+        facts: what the server knew about the clients at the start, by signal.
+        signal_names: names of the logged signals.
+    """
+
+    info: RunInfo
+    rounds: Sequence[LoggedRound]
+    facts: Mapping[str, np.ndarray]
+    signal_names: frozenset[str]
+
+    @property
+    def cohort(self) -> int:
+        """Number of clients that the run selects in each round."""
+        return int(self.info.config["cohort"])
+
+    @property
+    def n_clients(self) -> int:
+        """Number of clients of the run."""
+        return len(self.info.n_train)
+
+    @property
+    def units(self) -> int:
+        """Units of local work (epochs, or steps) that are requested from every selected client."""
+        client = self.info.config["client"]
+        return int(client["epochs"] if client["steps"] is None else client["steps"])
+
+
+def read_log(folder: Path) -> RunLog:
+    """Read the run in `folder`. Raises `CheckpointError` if it holds no run, or rounds are missing."""
+    info = metadata.load_info(folder)
+    past = history.read(folder)
+    if list(past.steps) != list(range(len(past.steps))) or len(past.steps) < 2:
+        raise CheckpointError(f"{folder} has no rounds to replay, or its {history.JOURNAL_FILE} lacks some of them")
+    table = past.clients()
+    columns = find_signal_columns([str(name) for name in table.columns]) | {"train_loss": "train_loss"}
+    rows_by_step = dict(iter(table.groupby("step")))
+    missing_step = next((step for step in past.steps[1:] if step not in rows_by_step and past.cohorts[step]), None)
+    if missing_step is not None:
+        raise CheckpointError(f"{folder} lacks the per-client table of round {missing_step}: repeat the run")
+    clock = past.metrics["time/virtual_s"].to_numpy()
+    rounds = [
+        LoggedRound(
+            t=step - 1,
+            available=read_available(past, step, rows_by_step.get(step, table[:0])),
+            chosen=np.asarray(past.cohorts[step], dtype=np.int64),
+            arrived=np.asarray(past.arrived[step], dtype=np.int64),
+            signals=read_signals(rows_by_step.get(step, table[:0]), columns, len(info.n_train)),
+            round_s=float(clock[step] - clock[step - 1]),
+        )
+        for step in past.steps[1:]
+    ]
+    facts = {"n_train": info.n_train, "noise_rate": info.noise_rate, "expected_s": info.expected_s}
+    registered_signals = (
+        read_registered(read_signals(rows_by_step[0], columns, len(info.n_train))) if 0 in rows_by_step else {}
+    )
+    return RunLog(info, rounds, {**registered_signals, **facts}, frozenset(columns))
+
+
+def read_available(past: History, step: int, rows: "pd.DataFrame") -> Ids:
+    """Return the sorted ids of the clients that were available in a round.
+
+    Args:
+        past: the journal.
+        step: the round.
+        rows: the per-client table of the round, with all clients if the journal lacks their availability.
+    """
+    flags = past.available(step)
+    return np.flatnonzero(rows["available"].to_numpy(dtype=bool) if flags is None else flags)
+
+
+def read_signals(
+    rows: "pd.DataFrame", columns: Mapping[str, str | list[str]], n_clients: int
+) -> dict[str, Float64[np.ndarray, "clients *_d"]]:
+    """Return each signal that clients reported in a round, NaN for clients without a row.
+
+    Args:
+        rows: the per-client table of the step.
+        columns: column, or columns, of each signal.
+        n_clients: number of clients.
+    """
+    signals = {}
+    for signal, names in columns.items():
+        values = rows[names].to_numpy(dtype=np.float64)
+        signals[signal] = np.full((n_clients, *values.shape[1:]), np.nan)
+        signals[signal][rows["client"].to_numpy()] = values
+    return signals
+
+
+def find_signal_columns(names: Sequence[str]) -> dict[str, str | list[str]]:
+    """Return the column of each signal in the per-client table, or its columns if the signal is a vector."""
+    columns: dict[str, str | list[str]] = {}
+    for name in (name for name in names if name.startswith("signal_")):
+        signal, _, index = name.removeprefix("signal_").rpartition(".")
+        if signal and index.isdecimal():
+            width = sum(column.rpartition(".")[0] == f"signal_{signal}" for column in names)
+            columns[signal] = [f"signal_{signal}.{i}" for i in range(width)]
+        else:
+            columns[name.removeprefix("signal_")] = name
+    return columns
+
+
+def read_registered(signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the signals of step 0, which clients report once at registration; counts become integers."""
+    facts = {}
+    for signal, values in signals.items():
+        if not np.isnan(values).all():
+            counts = values.ndim == 2 and np.array_equal(values, np.rint(values))
+            facts[signal] = values.astype(np.int64) if counts else values
+    return facts

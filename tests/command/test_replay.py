@@ -1,0 +1,255 @@
+"""A log is enough to choose again: the same selector chooses the same, another one says where it parts."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.command import line
+from fedcohort.command.replay import Replayed, main, make_selectors, replay
+from fedcohort.errors import CheckpointError, FedcohortError, IncompatibleConfig, OptionError
+from fedcohort.record.replayable import find_signal_columns, read_log
+from fedcohort.startup.command_line import run_with_one_line_errors
+from run_harness import go
+from yaml_words import CONFIGS
+
+LOGGED = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null", "rounds=6")
+AWAY = ("availability=bernoulli", "availability.p=0.6")
+
+
+def ran(logs: Path, *words: str) -> Path:
+    return go(logs, *LOGGED, *words).folder
+
+
+def again(folder: Path, *words: str) -> Replayed:
+    log = read_log(folder)
+    return replay(log, *make_selectors(log, words, Path(CONFIGS)))
+
+
+@pytest.fixture(scope="module")
+def flash(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ran(tmp_path_factory.mktemp("flash"), "selector=flash")
+
+
+def test_a_run_with_over_selection_is_replayed_identically(tmp_path: Path) -> None:
+    folder = ran(tmp_path, "deadline=over_commit", "selector=oort", "availability=diurnal", "availability.day_s=2000")
+    assert again(folder) == Replayed(rounds=6)
+
+
+@pytest.fixture(scope="module")
+def ucb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ran(tmp_path_factory.mktemp("ucb"), "selector=ucb_cs")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("selector=random", "selector.weights=proportional", *AWAY),
+        ("selector=round_robin", *AWAY),
+        ("selector=powd", *AWAY),
+        ("selector=ucb_cs", "deadline=fixed", "deadline.partial_work=false"),
+        ("selector=flash", "deadline=fixed", *AWAY),
+        ("selector=flash", "selector.context=fresh"),
+    ],
+)
+def test_the_same_selector_selects_the_same_clients(tmp_path: Path, words: tuple[str, ...]) -> None:
+    assert again(ran(tmp_path, *words)) == Replayed(6)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("selector=fedcbs", *AWAY),
+        ("selector=feddiverse", "selector.pretrain=2", "selector.epochs=1", "selector.batch=100", *AWAY),
+        ("selector=hcsfed", "selector.strata=3", *AWAY),
+        ("selector=hcsfed", "selector.recluster=2", "selector.agg=stratified"),
+        ("selector=fedcor", "selector.warmup=1", "selector.interval=2", "selector.first_steps=5", "selector.steps=5"),
+        ("selector=fedcor",),  # no shadow round comes of it
+        ("selector=pyramidfl", "deadline=fixed", *AWAY),
+        ("selector=pyramidfl", "selector.passes=3", "client.steps=7"),
+        ("selector=fedpns", "selector.keep=0.3", "deadline=fixed", "deadline.partial_work=false", *AWAY),
+    ],
+)
+def test_vectors_and_static_signals_are_logged(tmp_path: Path, words: tuple[str, ...]) -> None:
+    folder = ran(tmp_path, *words)
+    assert again(folder) == Replayed(6)
+
+
+@pytest.fixture(scope="module")
+def fedcbs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ran(tmp_path_factory.mktemp("fedcbs"), "selector=fedcbs")
+
+
+def test_logged_vectors_are_read_back_unchanged(fedcbs: Path) -> None:
+    """A row is as wide as it was, in order, whatever sorts its columns; counts are whole numbers."""
+    facts = read_log(fedcbs).facts
+    assert facts["label_counts"].shape == (12, 10)
+    assert facts["label_counts"].dtype.kind == "i"
+    assert facts["label_counts"].sum(1).tolist() == facts["n_train"].tolist()
+    names = [f"signal_a.b.{i}" for i in (0, 1, 10, 11, *range(2, 10))]
+    assert find_signal_columns([*names, "signal_c", "score"]) == {
+        "a.b": [f"signal_a.b.{i}" for i in range(12)],
+        "c": "signal_c",
+    }
+
+
+def test_static_signals_are_read_from_the_log(fedcbs: Path) -> None:
+    """With the classes of another client each, Fed-CBS chooses others."""
+    log = read_log(fedcbs)
+    turned = dataclasses.replace(log, facts={**log.facts, "label_counts": log.facts["label_counts"][::-1].copy()})
+    assert replay(turned, *make_selectors(turned, (), Path(CONFIGS))).step is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            ("selector=fedpns", "selector.loss_check=true"),
+            "selector=fedpns reads server_loss, which .*: whole updates, values that the server",
+        ),
+        (
+            ("selector=flash_progress",),
+            "selector=flash_progress reads .*server_val_loss, .*: whole updates, values that the server",
+        ),
+        (
+            ("selector=hcsfed", "selector.variant=feddiverse_paper"),
+            "selector=hcsfed reads update, which .*: whole updates, values that the server",
+        ),
+        (("selector=hcsfed", "selector.rate=0.5"), "asks for compressed_gradient in round 1, which"),
+    ],
+)
+def test_signals_too_large_to_log_are_named(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+    folder = ran(tmp_path, *words, "rounds=2")
+    with pytest.raises(IncompatibleConfig, match=says):
+        again(folder)
+
+
+def test_runs_with_late_updates_are_refused(tmp_path: Path) -> None:
+    folder = ran(tmp_path, "deadline=buffered", "rounds=2")
+    with pytest.raises(IncompatibleConfig, match="with deadline=buffered late updates arrive in later rounds"):
+        again(folder)
+
+
+def test_rounds_with_different_widths_are_replayed(tmp_path: Path) -> None:
+    """Who doesn't arrive has no row and no column; places beyond the round's width are null."""
+    log = read_log(ran(tmp_path, "selector=fedpns", "deadline=fixed", "deadline.partial_work=false", *AWAY))
+    width = max(len(now.arrived) for now in log.rounds)
+    narrow = [now for now in log.rounds if 0 < len(now.arrived) < width]
+    assert any(len(now.arrived) < len(now.chosen) for now in narrow)
+    for now in log.rounds:
+        H, m = now.signals["update_gram"], len(now.arrived)
+        assert H.shape == (12, width)
+        np.testing.assert_allclose(H[now.arrived, :m], H[now.arrived, :m].T, rtol=1e-9)
+        assert (np.diag(H[now.arrived]) > 0).all()
+        assert np.isnan(H[:, m:]).all()
+        assert np.isnan(np.delete(H, now.arrived, axis=0)).all()
+
+
+def test_derived_signals_are_read_from_the_log(tmp_path: Path) -> None:
+    """With every product of two clients turned round, others are left out, and drawn less later."""
+    folder = ran(tmp_path, "selector=fedpns", "selector.keep=0.3")
+    assert again(folder) == Replayed(6)
+    log, turned = read_log(folder), []
+    for now in log.rounds:
+        H, m = now.signals["update_gram"].copy(), len(now.arrived)
+        H[now.arrived, :m] *= 2 * np.eye(m) - 1
+        turned.append(dataclasses.replace(now, signals={**now.signals, "update_gram": H}))
+    log = dataclasses.replace(log, rounds=turned)
+    assert replay(log, *make_selectors(log, (), Path(CONFIGS))).step is not None
+
+
+def test_vectors_too_wide_in_some_rounds_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three numbers a row, where three or four clients arrive."""
+    monkeypatch.setattr("fedcohort.round.report.MAX_SIGNAL_COLUMNS", 3)
+    folder = ran(tmp_path, "selector=fedpns", "availability=bernoulli", "availability.p=0.3")
+    log = read_log(folder)
+    assert any(len(now.arrived) == 4 for now in log.rounds)
+    assert "update_gram" in log.signal_names
+    says = r"reads update_gram, which .*: whole updates, values that the server"
+    with pytest.raises(IncompatibleConfig, match=says):
+        again(folder)
+
+
+def test_signals_are_read_from_the_log(ucb: Path) -> None:
+    """With the sign of every loss turned round, the clients that were best are worst."""
+    log = read_log(ucb)
+    turned = [
+        dataclasses.replace(now, signals={**now.signals, "train_loss": -now.signals["train_loss"]})
+        for now in log.rounds
+    ]
+    log = dataclasses.replace(log, rounds=turned)
+    same_selector, other_selector = make_selectors(log, (), Path(CONFIGS))
+    assert replay(log, same_selector, other_selector).step is not None
+
+
+def test_another_selector_stops_at_its_first_different_selection(ucb: Path) -> None:
+    replayed = again(ucb, "selector=round_robin", "selector.tie=id")
+    assert replayed == Replayed(6, 1, read_log(ucb).rounds[0].chosen.tolist(), [0, 1, 2, 3])  # nobody has trained yet
+
+
+def test_other_options_stop_at_a_later_round(flash: Path) -> None:
+    """Round 1 selects all clients for any options; without exploration the posterior mean chooses in later rounds."""
+    assert again(flash, "selector.gamma_scale=0").step in range(2, 7)
+    assert again(flash, "selector=flash") == again(flash) == Replayed(6)
+
+
+def test_unspecified_options_are_those_of_the_run(tmp_path: Path) -> None:
+    folder = ran(tmp_path, "selector=round_robin", "selector.tie=id")
+    assert again(folder, "selector.tie=id") == Replayed(6)
+    assert again(folder, "selector=round_robin").step == 1  # the word's own default draws among ties
+
+
+def test_signals_missing_in_the_log_are_named(ucb: Path, flash: Path) -> None:
+    with pytest.raises(IncompatibleConfig, match=r"selector=flash reads duration, robust_loss, val_loss, which"):
+        again(ucb, "selector=flash")
+    with pytest.raises(IncompatibleConfig, match=r"queries robust_loss alpha=9\S* .*in round 1 "):
+        again(flash, "selector.alpha=9")
+
+
+def test_an_interrupted_run_is_replayed_up_to_its_last_round(flash: Path, tmp_path: Path) -> None:
+    for name in ("info.json", "info.npz", "clients.parquet"):
+        (tmp_path / name).write_bytes((flash / name).read_bytes())
+    lines = (flash / "journal.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "journal.jsonl").write_text("".join(lines[:4]))
+    assert again(tmp_path) == Replayed(3)
+    (tmp_path / "journal.jsonl").write_text(lines[0])
+    with pytest.raises(CheckpointError, match="no rounds to replay"):
+        again(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "can't read 'nothing'"),
+        (("selector=flash",), "can't read 'selector=flash'"),
+        (("run=x", "cohort=3"), "can't read 'cohort=3'"),
+        (("run=nowhere",), "nowhere is not the folder of a run"),
+        ((f"run={__file__}",), "test_replay.py is not the folder of a run"),
+    ],
+)
+def test_wrong_arguments_are_reported(words: tuple[str, ...], says: str) -> None:
+    with pytest.raises(FedcohortError, match=says):
+        main(words, Path(CONFIGS))
+
+
+def test_an_option_out_of_range_is_reported(ucb: Path) -> None:
+    with pytest.raises(OptionError, match=r"selector\.discount must be a number in \[0, 1\], got 7"):
+        again(ucb, "selector.discount=7")
+
+
+def test_the_command_prints_the_replay(
+    ucb: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(CONFIGS.parent)
+    assert line.main(["replay", f"run={ucb}", "selector=round_robin", "selector.tie=id"]) == 1
+    expected = "selector=round_robin differs from the run in round 1 of 6: the run chose ["
+    assert capsys.readouterr().out.startswith(expected)
+
+
+def test_an_unknown_selector_is_reported(ucb: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [f"run={ucb}", "selector=ucb"]
+    assert run_with_one_line_errors(lambda: main(words, Path(CONFIGS)), words, Path(CONFIGS)) == 2
+    text = capsys.readouterr().err
+    assert text.startswith("did you mean selector=ucb_cs? selector must be one of ")
+    assert text.count("\n") == 1
