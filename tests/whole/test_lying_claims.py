@@ -22,12 +22,12 @@ def loss_of(method: str, cell: str) -> str:
 
 
 def describe(cell: str, methods: tuple[str, ...]) -> list[str]:
-    return [f"{name_method(method)} {share(method, cell)} ({loss_of(method, cell)})" for method in methods]
+    return [f"| {name_method(method)} | {share(method, cell)} | {loss_of(method, cell)} |" for method in methods]
 
 
 def test_the_docs_have_the_shares_and_the_losses_of_the_study() -> None:
     methods = ("ocs", "powd", "active_fl", "ucb_cs", "clustered", "feel", "oort")
-    assert ", ".join(describe("tenfold", methods)) in DOCS
+    assert " ".join(describe("tenfold", methods)) in DOCS
     reciprocals = f"{share('fedcbs', 'inverted')} ({loss_of('fedcbs', 'inverted')}) where they send reciprocals"
     assert f"Fed-CBS gives them {share('fedcbs', 'tenfold')}, and {reciprocals}" in DOCS
     assert f"random selection {share('random', 'tenfold')}, DivFL {share('divfl', 'tenfold')}." in DOCS

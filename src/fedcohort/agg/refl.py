@@ -4,14 +4,13 @@ Abdelmoniem, Sahu, Canini, Fahmy, "REFL: Resource-Efficient Federated Learning",
 staleness-aware aggregation (SAA).
 
     fresh update:  v_i = 1
-    late update:   v_i = (1 - b) / (tau_i + 1) + b (1 - exp(-L_i / max_j L_j))
-    L_i = |m - (U_i + n m) / (n + 1)|^2 / |m|^2
+    late update:  v_i = (1 - b) / (tau_i + 1) + b (1 - exp(-L_i / max_j L_j))
+    L_i:  |m - (U_i + n m) / (n + 1)|^2 / |m|^2
     direction:  sum_i v_i u_i U_i / sum_i v_i u_i
 
-m is the mean of the n fresh updates, and j runs over the late updates of the round. tau_i is the number of rounds since
-client i received its model. Without a fresh update, with m = 0 or with all L_j = 0
-the second term is 0. The discount of the deadline (deadline.staleness) has no effect. The rule rests on released code;
-the full text was not read.
+Here m is the mean of the n fresh updates, and j runs over the late updates of the round. tau_i is the number of rounds
+since client i received its model. Without a fresh update, with m = 0 or with all L_j = 0 the second term is 0. The
+discount of the deadline (deadline.staleness) has no effect. The rule rests on released code; the full text was not read.
 
 Departures from the paper:
 - The code divides the exponential by 10, so that an update without any deviation keeps .9 b.

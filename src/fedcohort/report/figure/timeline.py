@@ -129,7 +129,7 @@ def round_lengths(history: History) -> "pd.Series[float]":
 def count_arrivals(history: History) -> "pd.DataFrame":
     """Return the number of clients that arrived with complete or partial work, and that were late, by round.
 
-    A client that goes on after the round is none of these.
+    A client that still works after the round is none of these.
     """
     columns = ["selected", "arrived", "units", "units_asked"]
     has_late_updates = "round/in_flight" in history.metrics
@@ -230,7 +230,7 @@ def _list_handles(round: TimedRound) -> "list[Artist]":
     visible = [look for phase, look in LOOKS.items() if round.phases[phase].max() >= shortest]
     handles: list[Artist] = [Patch(color=colour, label=label) for colour, label in visible]
     if round.goes_on.any():
-        handles.append(Patch(color=style.BLUE, alpha=PALE, label="goes on in the next round (→)"))
+        handles.append(Patch(color=style.BLUE, alpha=PALE, label="at work in the next round (→)"))
     if not (round.arrived | round.goes_on).all():
         handles.append(Patch(color=style.BLUE, alpha=PALE, label="too late (×): pale after the end"))
     handles.append(Line2D([], [], color=style.BLACK, linewidth=1.4, label="end of the round"))
