@@ -40,6 +40,7 @@ CASES = {
     "fedss": ("samples=fedss_loss", "partition=quantity", "agg=scaffold"),  # only those who have much keep a list
     "oracle": ("selector=oracle_greedy", "agg=feddf", "agg.steps=5", "proxy=client_heldout", "codec=quant"),
     "alie": ("attack=alie", "attack.fraction=0.3", "agg=trimmed_mean", "cohort=6"),  # ranks share what attackers know
+    "late": ("deadline=buffered", "deadline.buffer=3", "agg=scaffold", "selector=oort", "device=shifted_exponential"),
     "fedpns": ("selector=fedpns", "deadline=fixed", "samples=random", *HALT, "+callback.halt.patience=1"),
 }
 
@@ -113,7 +114,7 @@ def assert_same_rest(one: Path, other: Path) -> None:
 
 @pytest.mark.parametrize(
     ("case", "ranks"),
-    [("powd", (3,)), ("scaffold", (3,)), ("oracle", (2,)), ("fedpns", (3,)), ("fedss", (2,)), ("alie", (2,))],
+    [("powd", (3,)), ("scaffold", (3,)), ("oracle", (2,)), ("fedpns", (3,)), ("fedss", (2,)), ("alie", (2,)), ("late", (2,))],
 )
 def test_ranks_log_what_one_process_logs(
     case: str, ranks: tuple[int, ...], tmp_path: Path, federation: dict[str, Any]

@@ -10,7 +10,8 @@ staleness-aware aggregation (SAA).
 
 Here m is the mean of the n fresh updates, and j runs over the late updates of the round. tau_i is the number of rounds
 since client i received its model. Without a fresh update, with m = 0 or with all L_j = 0 the second term is 0. The
-discount of the deadline (deadline.staleness) has no effect. The rule rests on released code; the full text was not read.
+discount of the deadline (deadline.staleness) has no effect. The rule rests on released code. The full text was not
+read.
 
 Departures from the paper:
 - The code divides the exponential by 10, so that an update without any deviation keeps .9 b.
