@@ -114,7 +114,15 @@ def assert_same_rest(one: Path, other: Path) -> None:
 
 @pytest.mark.parametrize(
     ("case", "ranks"),
-    [("powd", (3,)), ("scaffold", (3,)), ("oracle", (2,)), ("fedpns", (3,)), ("fedss", (2,)), ("alie", (2,)), ("late", (2,))],
+    [
+        ("powd", (3,)),
+        ("scaffold", (3,)),
+        ("oracle", (2,)),
+        ("fedpns", (3,)),
+        ("fedss", (2,)),
+        ("alie", (2,)),
+        ("late", (2,)),
+    ],
 )
 def test_ranks_log_what_one_process_logs(
     case: str, ranks: tuple[int, ...], tmp_path: Path, federation: dict[str, Any]
