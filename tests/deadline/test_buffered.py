@@ -35,9 +35,15 @@ def test_a_buffer_that_never_fills_is_refused(tmp_path: Path) -> None:
         go(tmp_path, "deadline=buffered", "deadline.concurrency=3")
 
 
-@pytest.mark.parametrize("choice", ["selector=clustered", "agg=rhfl"])
-def test_methods_that_need_updates_of_one_model_are_refused(choice: str, tmp_path: Path) -> None:
-    with pytest.raises(IncompatibleConfig, match=r"needs all updates of a round to start from the same model"):
+@pytest.mark.parametrize(
+    ("choice", "reason"),
+    [
+        ("selector=clustered", "the weights that selector=clustered advises are for the cohort of one round"),
+        ("agg=rhfl", "needs all updates of a round to start from the same model"),
+    ],
+)
+def test_methods_that_need_updates_of_one_model_are_refused(choice: str, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(IncompatibleConfig, match=reason):
         go(tmp_path, choice, "deadline=buffered", "proxy=noise")
 
 

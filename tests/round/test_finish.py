@@ -51,7 +51,7 @@ def dispatcher(closes_s: float) -> Any:
         partial_work=False,
         carries=False,
         arrival_limit=lambda state: None,
-        max_staleness=None,
+        staleness_limit=lambda: None,
     )
     cost_model = SimpleNamespace(
         rates_of_round=lambda plain: SimpleNamespace(queried_signals={}),

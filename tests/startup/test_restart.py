@@ -170,8 +170,8 @@ def test_a_checkpoint_with_code_is_rejected_without_running_it(logs: Path, monke
 def test_an_unsupported_format_names_the_version_that_reads_it(logs: Path) -> None:
     path = home(logs) / "last.ckpt"
     saved = torch.load(path, weights_only=True)
-    checkpoint.write_checkpoint({**saved, "fedcohort": {**saved["fedcohort"], "format": 4, "commit": "0" * 40}}, path)
-    with pytest.raises(CheckpointError, match=r"has the format 4, .* reads 3; fedcohort 0\.\S+ at commit 0{40} reads"):
+    checkpoint.write_checkpoint({**saved, "fedcohort": {**saved["fedcohort"], "format": 5, "commit": "0" * 40}}, path)
+    with pytest.raises(CheckpointError, match=r"has the format 5, .* reads 4; fedcohort 0\.\S+ at commit 0{40} reads"):
         checkpoint.load_checkpoint(path, "any")
     checkpoint.write_checkpoint({**saved, "fedcohort": {**saved["fedcohort"], "format": 2}}, path)
     with pytest.raises(CheckpointError, match=r"the format 2, "):

@@ -1,4 +1,4 @@
-"""REFL's staleness-aware aggregation: a late update counts the more, the further it is from the others (2023).
+"""REFL: in its aggregation a late update counts the more, the further it is from the others (Abdelmoniem et al. 2023).
 
 Abdelmoniem, Sahu, Canini, Fahmy, "REFL: Resource-Efficient Federated Learning", EuroSys 2023, arXiv 2111.01108, its
 staleness-aware aggregation (SAA).

@@ -51,12 +51,9 @@ class Deadline(Component, Protocol[S]):
         needs: names of the signals that `observe` reads.
         carries: whether late clients go on working and arrive in a later round, instead of being dropped.
         refills: whether another client starts at each arrival, and not only when the server steps.
-        max_staleness: largest number of server steps between the model that a client received and the step in which
-            its update counts; older updates are dropped. None for no limit.
     """
 
     partial_work: bool
-    max_staleness: int | None = None
 
     @property
     def bounded(self) -> bool:
@@ -104,6 +101,10 @@ class Deadline(Component, Protocol[S]):
     def free_places(self, cohort_size: int, n_in_flight: int) -> int:
         """Return how many clients may be selected while the jobs of `n_in_flight` others are in flight."""
         return cohort_size
+
+    def staleness_limit(self) -> int | None:
+        """Return the largest staleness of an update that counts, in server steps; older ones are dropped. None: any."""
+        return None
 
     def arrival_limit(self, state: S) -> int | None:
         """Return the number of arrivals after which the server steps, if that ends the round; None otherwise."""

@@ -55,6 +55,9 @@ class LateUpdates(Deadline[S]):
     def requirements(self) -> frozenset[Requirement]:
         return frozenset({NO_WEIGHTS_OF_A_STEP})
 
+    def staleness_limit(self) -> int | None:
+        return self.max_staleness
+
     def discount(self, staleness: Ids) -> Values:
         """Return s(tau) of each update, [m]."""
         factors: Values = np.ones(len(staleness))

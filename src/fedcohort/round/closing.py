@@ -56,7 +56,7 @@ def find_closing(
     """
     jobs, announced_s = dispatched.jobs, dispatched.announced_s
     remaining_s = count_down(earlier_jobs, dispatched.start_s)
-    is_usable = mark_usable(earlier_jobs, dispatched.round, deadline.max_staleness)
+    is_usable = mark_usable(earlier_jobs, dispatched.round, deadline.staleness_limit())
     ends_s = np.concatenate([jobs.duration_s, remaining_s[is_usable]])
     if not len(ends_s):  # only clients whose updates are too old are at work: wait until they are free
         ends_s = remaining_s

@@ -21,7 +21,7 @@ def refill_places(step: Dispatch, dispatcher: Dispatcher, state: ServerState) ->
     busy, n_refills, has_arrived = state.in_flight.jobs.joined_with(step.jobs), 0, set[int]()
     while True:
         remaining_s = count_down(busy, step.start_s)
-        is_usable = mark_usable(busy, step.round, deadline.max_staleness)
+        is_usable = mark_usable(busy, step.round, deadline.staleness_limit())
         ends_s = remaining_s[is_usable & np.isfinite(remaining_s)]
         is_next = ~np.isin(busy.client, list(has_arrived))
         if not len(ends_s) or not is_next.any():
