@@ -1,0 +1,30 @@
+"""An update that arrives rounds after the selection of its client is credited to the context of the selection."""
+
+import numpy as np
+
+from fedcohort.types import Population
+from flash_toy import flash, make_probe_results
+from known import known
+from selector_harness import context, outcome
+
+K = 3
+
+
+def test_a_late_update_is_credited_to_the_context_at_its_selection() -> None:
+    """Client 0 is selected in round 1 and arrives in round 3, and clients 1 and 2 arrive in between."""
+    selector = flash(context="lagged")
+    state = selector.init(Population(K, 2, 1, {"n_train": np.ones(K)}))
+    rng = np.random.default_rng(3)
+    rounds = [([0, 1, 2], [0, 1, 2]), ([0, 1], [1]), ([2], [2]), ([], [0])]  # selected and arrived clients
+    sent_context = np.empty(0)
+    for t, (chosen, arrived) in enumerate(rounds):
+        if t == 1:
+            sent_context = state.X[0].copy()
+        if chosen:
+            _, state = selector.select(state, context(t, len(chosen), K, available=chosen), {})
+        probes = make_probe_results(rng.random(K), rng.random(K))
+        state = selector.observe(state, outcome(t, arrived, probes, duration=rng.random(len(arrived)) + 1))[1]
+    rows = known(state.pending)
+    assert rows.clients.tolist() == [0]
+    np.testing.assert_array_equal(rows.X[0], sent_context)
+    assert not np.array_equal(state.X[0], sent_context)
