@@ -22,8 +22,10 @@ def test_a_late_update_is_credited_to_the_context_at_its_selection() -> None:
             sent_context = state.X[0].copy()
         if chosen:
             _, state = selector.select(state, context(t, len(chosen), K, available=chosen), {})
-        probes = make_probe_results(rng.random(K), rng.random(K))
-        state = selector.observe(state, outcome(t, arrived, probes, duration=rng.random(len(arrived)) + 1))[1]
+        probes = make_probe_results(rng.random(K).tolist(), rng.random(K).tolist())
+        state = selector.observe(state, outcome(t, arrived, probes, duration=(rng.random(len(arrived)) + 1).tolist()))[
+            1
+        ]
     rows = known(state.pending)
     assert rows.clients.tolist() == [0]
     np.testing.assert_array_equal(rows.X[0], sent_context)
