@@ -15,9 +15,9 @@ def test_the_model_moves_by_alpha_times_the_weight_of_the_staleness(staleness: i
     """From 0 towards y = (1, 2) by .6 (1 + s)^-.5. The late client started at (4, 4), so that its update is y - 4."""
     agg, offset = make("agg", "fedasync"), 4.0 if staleness else 0.0
     updates = [make_update(0, [1 - offset, 2 - offset])]
-    late = make_late(agg, updates, [staleness], np.array([(1 + staleness) ** -0.5]))
-    late = replace(late, sent_offset={6: torch.full((2,), 4.0, dtype=torch.float64)}.__getitem__)
-    np.testing.assert_allclose(agg.direction(None, late)[0].displacement.numpy(), expected, rtol=1e-12)
+    arrived = make_late(agg, updates, [staleness], np.array([(1 + staleness) ** -0.5]))
+    arrived = replace(arrived, sent_offset={6: torch.full((2,), 4.0, dtype=torch.float64)}.__getitem__)
+    np.testing.assert_allclose(agg.direction(None, arrived)[0].displacement.numpy(), expected, rtol=1e-12)
 
 
 def test_arrivals_of_one_step_are_mixed_in_by_time() -> None:

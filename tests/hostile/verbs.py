@@ -146,7 +146,7 @@ STUDIES: list[tuple[str, dict[str, object], str]] = [
     ("a program in a mapping", {"common": ["+callback.x={_target_:subprocess.Popen}"]}, "names code"),
     ("a program in a cell", {"cells": {"a": {"words": ["selector._target_=os.system"]}}}, "names code"),
     ("a folder for Hydra", {"common": [*BASE[:4], "hydra.run.dir=out"]}, "hydra.run.dir"),
-    ("a path for a word", {"common": [*BASE[:4], "dataset=../model/mlp"]}, "dataset must be one of"),
+    ("a path instead of a choice", {"common": [*BASE[:4], "dataset=../model/mlp"]}, "dataset must be one of"),
     ("logs elsewhere", {"common": ["paths.logs=out"]}, "paths.logs is set by the study itself"),
     ("a study above", {"of": {"../x": "x"}}, "of: the name must be letters"),
 ]

@@ -12,6 +12,7 @@ from fedcohort.round.finish import close_round
 from fedcohort.round.in_flight import InFlight
 from fedcohort.round.jobs import Jobs
 from fedcohort.types import Selection
+from selector_harness import context
 
 CLIENTS, ONE_UNIT = np.array([0, 2, 5]), np.ones(3, np.int64)
 NONE = np.empty(0, np.int64)
@@ -37,7 +38,9 @@ def dispatched(timing: Timing) -> Dispatch:
     )
     losses = {int(client): np.ones(1) for client in CLIENTS}
     queried = QueriedClients((), {}, 0.5, 0.0, np.zeros(6, bool))
-    return Dispatch(0, CLIENTS, Selection(CLIENTS), None, queried, jobs, losses, 0.0, 0.25, 0.75, np.inf, NONE)
+    return Dispatch(
+        0, context(0), CLIENTS, Selection(CLIENTS), None, queried, jobs, losses, 0.0, 0.25, 0.75, np.inf, NONE
+    )
 
 
 STATE = SimpleNamespace(deadline=None, in_flight=InFlight())

@@ -1,10 +1,12 @@
 """Places that become free during a round are filled in the order of arrivals; a client starts once in a round."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from fedcohort.round.queries import Queries
 from run_harness import go, same_bits
 
 OPTIONS = ("deadline=buffered", "agg=fedbuff", "device=shifted_exponential", "device.persistent=true", "cohort=3")
@@ -31,6 +33,21 @@ def test_a_refill_is_charged_like_any_job_and_uses_the_answers_of_the_step(tmp_p
         queried = np.flatnonzero(after.clients["queried"])
         downloads = (after.metrics["comm/down_bytes"] - before.metrics["comm/down_bytes"]) / 2600
         assert downloads == len(set(after.cohort.tolist()) | set(queried.tolist()))
+
+
+def test_the_server_measures_the_model_once_a_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The selector reads the server's loss of w_t, and is called for several clients in each of the 4 steps."""
+    steps: list[int] = []
+    measure = Queries.measure_on_server
+
+    def counted(self: Queries) -> Mapping[str, float]:
+        steps.append(1)
+        return measure(self)
+
+    monkeypatch.setattr(Queries, "measure_on_server", counted)
+    ran = go(tmp_path, *OPTIONS, "selector=flash_progress", "deadline.concurrency=5", "rounds=4")
+    assert len(steps) == 4
+    assert max(map(len, ran.choices[1:])) > 1, "more than one client starts in a step"
 
 
 def test_a_resume_in_the_middle_has_equal_bits(tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ def trained(selector: Pisces, client: int, staleness: list[int], count: float, s
     state = selector.init(POPULATION)
     for steps in staleness:
         report = outcome(9, [client], loss_count=[count], loss_squares=[squares])
-        late = replace(report, sent_round=np.array([9 - steps]))
-        state = selector.observe(state, late)[1]
+        late_report = replace(report, sent_round=np.array([9 - steps]))
+        state = selector.observe(state, late_report)[1]
     return state
 
 

@@ -33,7 +33,7 @@ def test_an_oracle_with_few_seeds_is_not_the_best(tmp_path: Path) -> None:
 
 
 def test_a_share_of_headroom_uses_the_methods_seeds(tmp_path: Path) -> None:
-    """Two seeds are too few for it, and on the three of `mine` the yardstick, good on the others, wins nothing."""
+    """The oracle has too few seeds with two, and does not win on the three seeds of `mine`, unlike on the others."""
     study = write_study(tmp_path, **(ROWS | {"seeds": list(range(9))}))
     gaps = [-0.01, -0.01, -0.02, 0.1, 0.11, 0.1, 0.1, 0.1, 0.1]
     late_means = {"random": [0.8] * 9, "oracle_clean": [0.8 + gap for gap in gaps], "mine": [0.81, 0.82, 0.83]}
@@ -88,7 +88,7 @@ def test_a_copy_of_the_baseline_does_not_change_the_seeds_needed(tmp_path: Path)
 
 
 def test_a_method_with_few_seeds_does_not_change_the_seeds_needed(tmp_path: Path) -> None:
-    """Two seeds of one's own changed what is printed of everybody's."""
+    """Two seeds of a user's own method must not change the verdicts on the other methods."""
     study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
     without, with_method = (
         judge(study, make_results(study, {"equal": {**LATE_MEANS["equal"], **extra}}))

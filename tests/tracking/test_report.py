@@ -68,12 +68,12 @@ def test_a_repeated_report_replaces_the_earlier_one(logs: Logs, files: list[Path
     runs_of(logs, "a", "a")
     publish(about("a", files), logs.place())
     files[0].write_text("the second")
-    id = publish(about("a", files, says="nobody is ahead"), logs.place())
+    id = publish(about("a", files, says="no method is ahead"), logs.place())
     (run,) = reports(logs)
-    assert run.data.tags["verdict"] == "nobody is ahead"
+    assert run.data.tags["verdict"] == "no method is ahead"
     assert run.info.run_id == id
     assert Path(logs.client().download_artifacts(id, "report.html")).read_text() == "the second"
-    assert [line.partition(": ")[2].partition(" (")[0] for line in note(logs)[:-1]] == ["nobody is ahead"]
+    assert [line.partition(": ")[2].partition(" (")[0] for line in note(logs)[:-1]] == ["no method is ahead"]
 
 
 def test_a_report_on_all_runs_keeps_those_on_sweeps(logs: Logs, files: list[Path]) -> None:

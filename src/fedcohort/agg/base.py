@@ -104,6 +104,11 @@ class Arrived(ReadOnly):
             raise ValueError("the matrix of updates was not kept: set stacked = True in the class of the aggregator")
         return self.updates
 
+    @property
+    def staleness_factors(self) -> Values:
+        """Return `discounts`, or ones if all updates are of the current model, [m]."""
+        return np.ones(len(self.weights)) if self.discounts is None else self.discounts
+
     def add_offsets(self, displacement: Float[Tensor, "p"], weights: Values) -> Float[Tensor, "p"]:
         """Return sum_i weights_i (y_i - w_t), given sum_i weights_i D_i, where y_i is the model of client i, [P].
 

@@ -53,8 +53,7 @@ class FedAsync(Aggregator[None]):
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         """Return sum_i c_i (y_i - w_t), with c_i = alpha_i times the product of 1 - alpha_j over all later j."""
         n_arrived = len(arrived.weights)
-        discounts = np.ones(n_arrived) if arrived.discounts is None else arrived.discounts
-        alphas = np.where(arrived.weights > 0, self.alpha * discounts, 0.0)
+        alphas = np.where(arrived.weights > 0, self.alpha * arrived.staleness_factors, 0.0)
         order = np.arange(n_arrived) if arrived.end_s is None else np.argsort(arrived.end_s, kind="stable")
         kept_by_later = np.cumprod((1.0 - alphas[order])[::-1])[::-1]
         shares = np.empty(n_arrived)

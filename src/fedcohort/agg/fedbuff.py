@@ -38,7 +38,5 @@ class FedBuff(SampleWeighted[None]):
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         """Return 1/B sum_i u_i s_i U_i = (sum_i p_i U_i) / (sum_i p_i / s_i): p_i is u_i s_i over its sum."""
-        if arrived.discounts is None:
-            return Direction(arrived.mean), None
-        scale = float(arrived.weights.sum() / np.sum(arrived.weights / arrived.discounts))
+        scale = float(arrived.weights.sum() / np.sum(arrived.weights / arrived.staleness_factors))
         return Direction(arrived.mean * scale, arrived.weights * scale), None

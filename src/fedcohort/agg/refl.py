@@ -53,7 +53,7 @@ class Refl(SampleWeighted[None]):
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         staleness = arrived.outcome.staleness
-        base_weights = arrived.weights / (1.0 if arrived.discounts is None else arrived.discounts)
+        base_weights = arrived.weights / arrived.staleness_factors
         is_fresh = (staleness == 0) & (base_weights > 0)
         deviations = self._deviations(arrived, is_fresh)
         is_late = (staleness > 0) & (base_weights > 0)

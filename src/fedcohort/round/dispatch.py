@@ -64,7 +64,16 @@ class Dispatcher:
         before_s = waited_s + self.clock.window_s
         start_s = state.spent.virtual_s + before_s
         places = self.components.deadline.free_places(self.cohort, len(busy))
-        ctx = self._make_context(state, busy, ready, places, start_s, draws, draws.generator("selector"))
+        opening = RoundContext(
+            round=round,
+            cohort=places,
+            n_clients=self.federation.n_clients,
+            available=ready,
+            signals=self.populations.signals(self.queries.needs, "the selector", self.queries.measure_on_server()),
+            rng=draws.generator("selector"),
+            units=self.cost_model.units,
+        )
+        ctx = self._withhold_clients(opening, state, busy, start_s)
         if len(busy) and (places < 1 or not len(ctx.available)):  # this step only waits for jobs in flight
             queried = self._query(state.selector, replace(ctx, available=NO_IDS, backed_off=NO_IDS), draws, start_s)
             selection, selector_state = Selection(NO_IDS), state.selector
@@ -75,6 +84,7 @@ class Dispatcher:
         jobs, announced_s, first_losses = self._make_jobs(selection, queried, state, draws, start_s)
         return Dispatch(
             round=round,
+            opening=opening,
             ready=ctx.ready,
             selection=selection,
             selector_state=selector_state,
@@ -101,9 +111,8 @@ class Dispatcher:
             number: number of the refill in this round, from 1.
         """
         draws = Draws(self.settings.seed, self.federation.n_clients, step.round)
-        ctx = self._make_context(
-            state, busy, self.clock.ready_at(step.ready, now_s), 1, now_s, draws, draws.generator("refill", number)
-        )
+        ready, rng = self.clock.ready_at(step.ready, now_s), draws.generator("refill", number)
+        ctx = self._withhold_clients(replace(step.opening, cohort=1, available=ready, rng=rng), state, busy, now_s)
         if not len(ctx.available):
             return step
         is_absent = np.ones(self.federation.n_clients, dtype=bool)
@@ -121,30 +130,17 @@ class Dispatcher:
             uniform=draw_uniform(ready, len(clients), draws),
         )
 
-    def _make_context(
-        self,
-        state: ServerState,
-        busy: Jobs,
-        ready: Ids,
-        places: int,
-        start_s: float,
-        draws: Draws,
-        rng: np.random.Generator,
-    ) -> RoundContext:
-        """Return the selector's context at virtual second `start_s`, in which busy clients are not ready."""
+    def _withhold_clients(self, ctx: RoundContext, state: ServerState, busy: Jobs, now_s: float) -> RoundContext:
+        """Return the context at virtual second `now_s`, without the clients that are busy or back off."""
+        if len(busy):
+            ctx = replace(
+                ctx,
+                available=np.setdiff1d(ctx.available, busy.client, assume_unique=True),
+                in_flight=busy.client,
+                in_flight_s=np.maximum(busy.expected_end_s - now_s, 0.0),
+            )
         selector = self.components.selector
-        ctx = RoundContext(
-            round=draws.round,
-            cohort=places,
-            n_clients=self.federation.n_clients,
-            available=np.setdiff1d(ready, busy.client, assume_unique=True) if len(busy) else ready,
-            signals=self.populations.signals(self.queries.needs, "the selector", self.queries.measure_on_server()),
-            rng=rng,
-            units=self.cost_model.units,
-            in_flight=busy.client,
-            in_flight_s=np.maximum(busy.expected_end_s - start_s, 0.0),
-        )
-        return withhold(state.failures, ctx, selector.shortlist(places)) if selector.backs_off else ctx
+        return withhold(state.failures, ctx, selector.shortlist(ctx.cohort)) if selector.backs_off else ctx
 
     def _select(
         self, selector_state: object, ctx: RoundContext, answers: Mapping[str, ProbeResult]

@@ -8,7 +8,7 @@ from jaxtyping import Bool
 
 from fedcohort.round.jobs import NO_JOBS, Jobs
 from fedcohort.round.workload import list_answered
-from fedcohort.types import Ids, Probe, ProbeResult, Selection, Values
+from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class Dispatch:
 
     Attributes:
         round: number of the round, from 0.
+        opening: the selector's context at the start, before busy clients and those that back off were withheld.
         ready: sorted ids of the clients that are ready, including those that back off.
         selection: the selector's choice.
         selector_state: state of the selector after its choice.
@@ -60,6 +61,7 @@ class Dispatch:
     """
 
     round: int
+    opening: RoundContext
     ready: Ids
     selection: Selection
     selector_state: object
