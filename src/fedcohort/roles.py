@@ -106,7 +106,7 @@ def matching_table_rows(option: str) -> list[str]:
 
 
 def role_of(option: str) -> OptionRole:
-    """Return the role of an option."""
+    """Return what another value of an option changes, and whether the run then stays the same run."""
     return next((ROLE_BY_OPTION[name] for name in matching_table_rows(option)), COMPONENT_OPTION_ROLE)
 
 

@@ -59,5 +59,5 @@ def largest_shift(n_honest: int, n_attackers: int, form: str) -> float:
     q = n // 2 + 1 - n_attackers
     if q <= 0:
         return NormalDist().inv_cdf(MAJORITY_QUANTILE)
-    share = (n_honest - q) / n_honest if form == "honest" else (n - q) / n
-    return NormalDist().inv_cdf(share) if share > 0.5 else 0.0
+    covered_share = (n_honest - q) / n_honest if form == "honest" else (n - q) / n
+    return NormalDist().inv_cdf(covered_share) if covered_share > 0.5 else 0.0

@@ -25,7 +25,7 @@ ReportedValues = Num[np.ndarray, "_n *_d"]  # integers of some signals that are 
 
 @dataclass(frozen=True)
 class Crowd:
-    """What the attackers of a round know of its updates.
+    """Statistics of a round's updates that its attackers know.
 
     Attributes:
         mean: mean of the updates that they know, float64 [P]; None where they know none.
@@ -116,8 +116,8 @@ class ShareOfClients(Attack):
         return () if self.fraction else (f"attack={choice} has no effect with attack.fraction=0",)
 
     def attacker_ids(self, n_clients: int, rng: np.random.Generator) -> Ids:
-        count = int(np.ceil(self.fraction * n_clients - 1e-9))
-        return np.sort(rng.choice(n_clients, count, replace=False))
+        n_attackers = int(np.ceil(self.fraction * n_clients - 1e-9))
+        return np.sort(rng.choice(n_clients, n_attackers, replace=False))
 
 
 @dataclass(frozen=True)

@@ -119,12 +119,12 @@ class FederatedLoop(pl.Callback):
     def decide_end(self, trainer: pl.Trainer) -> None:
         """Decide whether the run ends with this round; `should_stop` is set if a callback has ended it."""
         is_done = bool(self.settings.budget.list_reached(self.spending.now))
-        exit_code, ends, halted = reduce_max(
+        exit_code, is_final, halted = reduce_max(
             torch.tensor([interrupts.exit_code, int(is_done), int(trainer.should_stop)])
         ).tolist()  # the same on all ranks, whichever rank received a signal
         interrupts.record_exit_code(exit_code)
         self.asked_to_stop, self.is_halted = exit_code > 0, halted > 0
-        trainer.should_stop = self.asked_to_stop or ends > 0 or self.is_halted
+        trainer.should_stop = self.asked_to_stop or is_final > 0 or self.is_halted
 
     def _report_round(self, trainer: pl.Trainer, module: ClientModule, step: int) -> None:
         report = self.round_runner.report(step, module.server_metrics)

@@ -113,7 +113,7 @@ class Attribute(Partition):
         return np.concatenate([np.full(n_skewed, size), last])
 
     def _tables_of_option(self, pools: Pools, n_clients: int | None) -> Counts:
-        """Return the tables of the option `counts`; raise `OptionError` if clients or data do not fit them."""
+        """Return the tables of the option `counts`; raise `OptionError` if clients or data do not match them."""
         table = np.array(self.counts, dtype=np.int64)
         if n_clients not in (None, len(table)):
             raise OptionError(

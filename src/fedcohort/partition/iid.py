@@ -29,4 +29,4 @@ class Iid(Partition):
 
     def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k."""
-        return [np.sort(part) for part in np.split(rng.permutation(len(stock)), np.cumsum(sizes)[:-1])]
+        return [np.sort(positions) for positions in np.split(rng.permutation(len(stock)), np.cumsum(sizes)[:-1])]

@@ -60,11 +60,11 @@ class LabelShards(Partition):
             shard_sizes: samples of each shard, [K * shards]; None for those that add up to `sizes`.
             rng: generator for the order of the samples of a class, and of the shards.
         """
-        K, least = len(sizes), int(sizes.min())
-        if least < self.shards:
+        K, smallest_size = len(sizes), int(sizes.min())
+        if smallest_size < self.shards:
             raise OptionError(
-                f"partition.shards={self.shards} is more than the {least} samples of the smallest of {K} clients; "
-                f"feasible: partition.shards<={least}"
+                f"partition.shards={self.shards} is more than the {smallest_size} samples of the smallest of {K} "
+                f"clients; feasible: partition.shards<={smallest_size}"
             )
         shuffled = rng.permutation(len(stock))
         by_label = shuffled[np.argsort(stock.labels[shuffled], kind="stable")]

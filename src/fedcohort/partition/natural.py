@@ -26,13 +26,13 @@ class Natural(Partition):
 
         Raises `DataError` if the dataset has no owners, `OptionError` if it has too few.
         """
-        owner = stock.owner
-        if owner is None:
+        owner_of_sample = stock.owner
+        if owner_of_sample is None:
             raise DataError(
                 "partition=natural needs a client column, and the data have none; choose another partition"
                 " (heterogeneity=iid) or name the column (dataset=folder dataset.client=...)"
             )
-        sizes = np.bincount(owner)
+        sizes = np.bincount(owner_of_sample)
         starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
         n_owners = len(starts) - 1
         if n_clients is not None and n_clients > n_owners:
@@ -41,5 +41,5 @@ class Natural(Partition):
                 "clients=null"
             )
         offsets = starts if n_clients is None else starts[: n_clients + 1]
-        order = np.argsort(owner, kind="stable")
+        order = np.argsort(owner_of_sample, kind="stable")
         return Ragged(order[: offsets[-1]], offsets)

@@ -69,16 +69,16 @@ class Quantity(Partition):
         require_min_samples(self.min_samples, N, K)
         sizes = proportional_sizes(N, self.weights(K, rng), self.min_samples)
         try:
-            parts = self.base.deal(stock, sizes, rng)
+            client_samples = self.base.deal(stock, sizes, rng)
         except OptionError as error:  # the base names its options without the prefix that they have here
             raise OptionError(str(error).replace("partition.", "partition.base.")) from error
-        if (least := min(len(part) for part in parts)) < self.min_samples:
+        if (smallest_size := min(len(samples) for samples in client_samples)) < self.min_samples:
             raise OptionError(
-                f"partition.min_samples={self.min_samples} is more than the {least} samples of the smallest of {K} "
-                f"clients, because the base partition uses {sum(len(part) for part in parts)} of {N}; feasible: "
-                f"partition.min_samples<={least}, a smaller partition.spread, or fewer clients"
+                f"partition.min_samples={self.min_samples} is more than the {smallest_size} samples of the smallest "
+                f"of {K} clients, because the base partition uses {sum(map(len, client_samples))} of {N}; "
+                f"feasible: partition.min_samples<={smallest_size}, a smaller partition.spread, or fewer clients"
             )
-        return parts
+        return client_samples
 
     def weights(self, n_clients: int, rng: np.random.Generator) -> Values:
         """Draw each client's weight, [n_clients]; the largest is 1."""

@@ -1,4 +1,4 @@
-"""Attacks on training labels and on updates: what the server receives instead of what honest clients would send."""
+"""Replace the training labels and the updates of attackers by false ones."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -91,13 +91,13 @@ class AttackedCollector(Collector):
 
 
 def describe_crowd(counts: Tensor, moments: Tensor) -> Crowd:
-    """Return what attackers know.
+    """Return the statistics of the round's updates that attackers know.
 
     Args:
         counts: numbers of honest updates, of attackers' updates and of known updates, float64 [3].
         moments: sums of the known updates and of their squares, float64 [2, P], or [2, 0] if attackers know nothing.
     """
-    n_honest, n_attackers, n_known = (int(count) for count in counts.tolist())
+    n_honest, n_attackers, n_known = (int(number) for number in counts.tolist())
     if not n_known:
         return Crowd(None, None, n_honest, n_attackers)
     mean, mean_square = moments / n_known
