@@ -24,7 +24,7 @@ ReportedValues = Num[np.ndarray, "_n *_d"]  # integers of some signals that are 
 
 
 @dataclass(frozen=True)
-class Crowd:
+class UpdateStats:
     """Statistics of a round's updates that its attackers know.
 
     Attributes:
@@ -77,12 +77,12 @@ class Attack(Component, Protocol):
         """Return the attackers' false reports of `signal`, with the shape of the true `values`: a row per attacker."""
         return values
 
-    def send(self, update: "Float[Tensor, 'p']", crowd: Crowd, rng: np.random.Generator) -> "Float[Tensor, 'p']":
+    def send(self, update: "Float[Tensor, 'p']", stats: UpdateStats, rng: np.random.Generator) -> "Float[Tensor, 'p']":
         """Return the update that an attacker sends, [P].
 
         Args:
             update: the update that it trained, float64 [P].
-            crowd: what the attackers of the round know.
+            stats: statistics of the updates that the attackers of the round know.
             rng: the generator of (seed, "attack_update", round, client).
         """
         return update

@@ -18,7 +18,7 @@ from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.stop import finish_observers, report_end, status_of
 from fedcohort.ranks import reduce_max
 from fedcohort.record.observer import Observer
-from fedcohort.round.budget import Spending
+from fedcohort.round.budget import BudgetHistory
 from fedcohort.round.components import Components
 from fedcohort.round.round import RoundRunner
 from fedcohort.round.settings import Settings
@@ -61,7 +61,7 @@ class FederatedLoop(pl.Callback):
         self.ends_early: Sequence[Any] = ()
         self.is_halted = False
         self.has_started = False
-        self.spending = Spending()
+        self.spending = BudgetHistory()
         self._restored_state: dict[str, Any] | None = None
 
     # --- start -------------------------------------------------------------------------------------------------

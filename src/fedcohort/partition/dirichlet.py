@@ -24,7 +24,7 @@ from jaxtyping import Float64
 from fedcohort import ranges
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
 from fedcohort.errors import OptionError
-from fedcohort.partition.base import Partition, Stock
+from fedcohort.partition.base import Partition, SamplePool
 from fedcohort.partition.sizes import require_min_samples, require_samples_for_clients
 from fedcohort.partition.tables import draw_by_table, round_to_margins, scale_to_margins
 from fedcohort.types import Ids, Values
@@ -98,23 +98,23 @@ class Dirichlet(Partition):
         ranges.number("alpha", self.alpha, "(0, inf)")
         ranges.integer("min_samples", self.min_samples, "[1, inf)")
 
-    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
+    def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: disjoint, all samples together.
 
         Raises `OptionError` if there are too few samples.
         """
-        K, N = require_samples_for_clients("dirichlet", n_clients, len(stock)), len(stock)
+        K, N = require_samples_for_clients("dirichlet", n_clients, len(sample_pool)), len(sample_pool)
         require_min_samples(self.min_samples, N, K)
         class_samples_of_clients: list[list[Ids]] = [[] for _ in range(K)]
-        for c in range(stock.n_classes):
-            of_class = rng.permutation(np.flatnonzero(stock.labels == c))
+        for c in range(sample_pool.n_classes):
+            of_class = rng.permutation(np.flatnonzero(sample_pool.labels == c))
             cut_positions = np.rint(np.cumsum(dirichlet(self.alpha, K, rng))[:-1] * len(of_class)).astype(np.int64)
             for k, class_samples in enumerate(np.split(of_class, np.minimum(cut_positions, len(of_class)))):
                 class_samples_of_clients[k].append(class_samples)
         client_samples = [rng.permutation(np.concatenate(client_pieces)) for client_pieces in class_samples_of_clients]
         return [np.sort(positions) for positions in enlarge_small_parts(client_samples, self.min_samples)]
 
-    def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
+    def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, with the classes that are drawn.
 
         Raises `OptionError` if a client has fewer than `min_samples` samples.
@@ -125,8 +125,8 @@ class Dirichlet(Partition):
                 f"partition.min_samples={self.min_samples} is more than the {smallest_size} samples of the smallest "
                 f"of {K} clients; feasible: partition.min_samples<={smallest_size}"
             )
-        pools = np.bincount(stock.labels, minlength=stock.n_classes)
+        pools = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
         classes = np.flatnonzero(pools)
         class_shares = scale_to_margins(log_gamma(self.alpha, (K, len(classes)), rng), sizes, pools[classes])
         table = round_to_margins(class_shares, sizes, pools[classes])
-        return draw_by_table(np.searchsorted(classes, stock.labels), table, rng)
+        return draw_by_table(np.searchsorted(classes, sample_pool.labels), table, rng)

@@ -21,7 +21,7 @@ from jaxtyping import Int64
 from fedcohort import ranges
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
 from fedcohort.errors import OptionError
-from fedcohort.partition.base import Partition, Stock
+from fedcohort.partition.base import Partition, SamplePool
 from fedcohort.partition.sizes import equal_sizes, require_samples_for_clients
 from fedcohort.partition.tables import spread_evenly
 from fedcohort.types import Ids
@@ -120,26 +120,26 @@ class DominantClass(Partition):
         ranges.number("fraction", self.fraction, "[0, 1]")
         ranges.number("share", self.share, "(0, 1]")
 
-    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
+    def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: disjoint, all samples together.
 
         Raises `OptionError`, with feasible values, if the classes have too few samples.
         """
-        K = require_samples_for_clients("dominant_class", n_clients, len(stock))
-        return self.deal(stock, equal_sizes(len(stock), K), rng)
+        K = require_samples_for_clients("dominant_class", n_clients, len(sample_pool))
+        return self.deal(sample_pool, equal_sizes(len(sample_pool), K), rng)
 
-    def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
+    def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k.
 
         Raises `OptionError`, with feasible values, if the classes have too few samples.
         """
-        K, pools = len(sizes), np.bincount(stock.labels, minlength=stock.n_classes)
-        plan = SplitPlan(sizes, pools, rng.permutation(K), rng.permutation(stock.n_classes))
+        K, pools = len(sizes), np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
+        plan = SplitPlan(sizes, pools, rng.permutation(K), rng.permutation(sample_pool.n_classes))
         dominant = plan.choose_dominant(round(self.fraction * K), self.share)
         if dominant is None:
             raise self._infeasible(plan)
         counts = plan.counts(dominant, self.share, rng)
-        return [np.sort(positions) for positions in _deal(stock.labels, counts, plan, dominant == UNIFORM, rng)]
+        return [np.sort(positions) for positions in _deal(sample_pool.labels, counts, plan, dominant == UNIFORM, rng)]
 
     def _infeasible(self, plan: SplitPlan) -> OptionError:
         """Return the error of an impossible split, with the nearest feasible fraction and share."""

@@ -14,19 +14,19 @@ import numpy as np
 
 from fedcohort.data.ragged import Ragged
 from fedcohort.errors import DataError, OptionError
-from fedcohort.partition.base import Partition, Stock
+from fedcohort.partition.base import Partition, SamplePool
 
 
 @dataclass(frozen=True)
 class Natural(Partition):
     takes_owners: ClassVar[bool] = True
 
-    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> Ragged:
+    def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> Ragged:
         """Return the sorted positions of each owner's samples; all samples together if all owners take part.
 
         Raises `DataError` if the dataset has no owners, `OptionError` if it has too few.
         """
-        owner_of_sample = stock.owner
+        owner_of_sample = sample_pool.owner
         if owner_of_sample is None:
             raise DataError(
                 "partition=natural needs a client column, and the data have none; choose another partition"
