@@ -53,6 +53,8 @@ class Settings:
     eval_every: int = setting_field("eval.every", integer_check("[1, inf)"))
     clients_every: int = setting_field("eval.clients_every", integer_check("[0, inf)"))
     clients_sample: int | None = setting_field("eval.clients_sample", integer_check("[1, inf)", allow_null=True))
+    average: str = setting_field("eval.average", choice_check("none", "ema"))
+    average_decay: float = setting_field("eval.average_decay", number_check("[0, 1)"))
     update_every: int = setting_field("eval.update_every", integer_check("[0, inf)"))
     window_s: float = setting_field("deadline.window_s", number_check("[0, inf)"))
     update_limit: float = setting_field("update_limit", number_check("(0, inf)"))
