@@ -76,10 +76,9 @@ class FederatedLoop(pl.Callback):
         self._data_module(trainer).federation = self.federation
         module.stopwatch, module.targets, module.average = self.stopwatch, self.federation.targets, setup.average
         module.engine, self.engine_reason = setup.engine, setup.engine_reason
-        if self._restored_state is not None:
-            states = (self._restored_state[name] for name in ("server", "clients"))
-            self.round_runner.restore(*states, self._restored_state.get("average"))
-            self.is_halted = self._restored_state.get("halted_by") == list(self.ends_early)
+        if (saved := self._restored_state) is not None:
+            self.round_runner.restore(saved["server"], saved["clients"], saved.get("average"))
+            self.is_halted = saved.get("halted_by") == list(self.ends_early)
             # A run that was killed after its last round has no further round to train.
             trainer.should_stop = self.is_halted or bool(self.settings.budget.list_reached(self.spending.now))
         if trainer.is_global_zero:
