@@ -74,11 +74,11 @@ class FederatedLoop(pl.Callback):
         self.shared_state = SharedState(self.federation)
         self.round_runner = RoundRunner(setup, self.stopwatch)
         self._data_module(trainer).federation = self.federation
-        module.stopwatch, module.targets = self.stopwatch, self.federation.targets
+        module.stopwatch, module.targets, module.average = self.stopwatch, self.federation.targets, setup.average
         module.engine, self.engine_reason = setup.engine, setup.engine_reason
-        if self._restored_state is not None:
-            self.round_runner.restore(self._restored_state["server"], self._restored_state["clients"])
-            self.is_halted = self._restored_state.get("halted_by") == list(self.ends_early)
+        if (saved := self._restored_state) is not None:
+            self.round_runner.restore(saved["server"], saved["clients"], saved.get("average"))
+            self.is_halted = saved.get("halted_by") == list(self.ends_early)
             # A run that was killed after its last round has no further round to train.
             trainer.should_stop = self.is_halted or bool(self.settings.budget.list_reached(self.spending.now))
         if trainer.is_global_zero:
@@ -157,6 +157,7 @@ class FederatedLoop(pl.Callback):
             "config_hash": self.settings.config_hash,
             "server": self.round_runner.state.pack(self.components),
             "clients": self.round_runner.setup.store.state_dict(),
+            "average": self.round_runner.setup.average.state_dict(),
             "spending": self.spending.pack(),
             "journal": next(filter(None, observer_digests), None),
             "halted_by": list(self.ends_early) if self.is_halted else None,

@@ -2,7 +2,8 @@
 
 <logs>/runs/<name>-<hash>-s<seed>[-2, -3, ...]/   config.yaml status.json run.log journal.jsonl clients.parquet
                                                   info.json info.npz starts.jsonl last.ckpt previous.ckpt
-                                                  weights.pt summary.json manifest.json figures/ report.html
+                                                  weights.pt weights_average.pt summary.json manifest.json
+                                                  figures/ report.html
 """
 
 import hashlib
@@ -26,7 +27,7 @@ LAST_CKPT, PREVIOUS_CKPT = "last.ckpt", "previous.ckpt"
 LOG_FILE, LOCK_FILE = "run.log", "run.lock"
 MANIFEST_FILES = (  # files in the manifest of a run that has ended
     *("config.yaml", "status.json", "journal.jsonl", "clients.parquet", "info.json", "info.npz", "starts.jsonl"),
-    *("weights.pt", "summary.json"),
+    *("weights.pt", "weights_average.pt", "summary.json"),
 )
 OTHER_FILES = ("manifest.json", LOG_FILE, LOCK_FILE, LAST_CKPT, PREVIOUS_CKPT, "mlflow.json", "report.html")
 SUBFOLDERS = ("clients", "figures")

@@ -67,7 +67,7 @@ class RunInfo:
 
     @property
     def budget(self) -> Budget:
-        """The limits at which the run ends: rounds, virtual seconds, bytes and accuracy."""
+        """The limits at which the run ends: rounds, virtual seconds, bytes, client FLOPs and accuracy."""
         return Budget.from_config({**self.config, "rounds": self.rounds})
 
 

@@ -1,4 +1,4 @@
-"""The budget of a run, which are the rounds, virtual seconds, bytes and accuracy at which it ends.
+"""The budget of a run, which are the rounds, virtual seconds, bytes, client FLOPs and accuracy at which it ends.
 
 A run ends after the first round in which it reaches one of these limits (>=). A run with a larger budget repeats the
 rounds of a run with a smaller one, so that a larger budget extends a finished run, as more `rounds` do.
@@ -11,25 +11,27 @@ from typing import Any
 
 from fedcohort.errors import OptionError
 
-UNTIL_OPTIONS = ("virtual_s", "bytes", "acc")  # options of the node `until`
+UNTIL_OPTIONS = ("virtual_s", "bytes", "acc", "client_flops")  # options of the node `until`
 BUDGET_OPTIONS = ("rounds", *(f"until.{name}" for name in UNTIL_OPTIONS))
 
 
 @dataclass(frozen=True)
 class BudgetUse:
-    """The rounds, virtual seconds, bytes and accuracy that a run has reached.
+    """The rounds, virtual seconds, bytes, client FLOPs and accuracy that a run has reached.
 
     Attributes:
         rounds: number of finished rounds.
         virtual_s: seconds on the simulated clock.
         bytes: bytes sent down and up by all clients.
         acc: best accuracy so far on the server's test set, in [0, 1]; 0 before the first evaluation.
+        client_flops: FLOPs of all clients, in training and in answers to queries.
     """
 
     rounds: int = 0
     virtual_s: float = 0.0
     bytes: float = 0.0
     acc: float = 0.0
+    client_flops: float = 0.0
 
     def after_round(self, step: int, metrics: Mapping[str, float]) -> "BudgetUse":
         """Return the amounts after round `step`; an amount that is not among its metrics stays the same."""
@@ -39,6 +41,7 @@ class BudgetUse:
             metrics.get("time/virtual_s", self.virtual_s),
             self.bytes if down_bytes is None or up_bytes is None else down_bytes + up_bytes,
             metrics.get("test/acc_best", self.acc),
+            metrics.get("comp/client_flops", self.client_flops),
         )
 
 
@@ -69,18 +72,26 @@ class Budget:
 
     Attributes:
         rounds: largest number of rounds.
-        virtual_s, bytes, acc: the options `until.*`.
+        virtual_s, bytes, acc, client_flops: the options `until.*`.
     """
 
     rounds: int
     virtual_s: float | None = None
     bytes: float | None = None
     acc: float | None = None
+    client_flops: float | None = None
+
+    def __str__(self) -> str:
+        """Return the limits as text, by which studies recognise equal runs; one that was added later only if it is set.
+
+        The results of earlier versions have this text without `client_flops`.
+        """
+        return repr(self).replace(", client_flops=None", "")
 
     @property
     def limits(self) -> tuple[float | None, ...]:
-        """The value of each limit (rounds, virtual seconds, bytes, accuracy), in the order of `BUDGET_OPTIONS`."""
-        return self.rounds, self.virtual_s, self.bytes, self.acc
+        """The value of each limit, in the order of `BUDGET_OPTIONS`."""
+        return self.rounds, *(getattr(self, name) for name in UNTIL_OPTIONS)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "Budget":

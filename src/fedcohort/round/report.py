@@ -52,7 +52,7 @@ def make_report(
     else:
         client_table = client_columns(finished, collected, federation.n_clients)
     if clients_every and step % clients_every == 0:
-        with stopwatch.stage("evaluate"):
+        with stopwatch.stage("evaluate"), setup.average.loaded():
             clients = choose_evaluated_clients(federation.n_clients, settings.clients_sample, settings.seed)
             client_scalars, metrics_by_client = client_metrics(network, federation, clients)
         metrics |= client_scalars
@@ -62,7 +62,7 @@ def make_report(
         metrics |= setup.score_correlation.measure(finished.selection)
     if "test/acc" in metrics:
         if (attribute := federation.server_test_attribute) is not None:
-            with stopwatch.stage("evaluate"):
+            with stopwatch.stage("evaluate"), setup.average.loaded():
                 metrics["test/acc_worst_group"] = worst_group_accuracy(network, federation.server_test, attribute)
         metrics["test/acc_best"] = state.best_acc = best_accuracy(state.best_acc, metrics["test/acc"])
     metrics |= data_metrics(federation, collected, setup.dispatcher.client_reports.is_attacker)
