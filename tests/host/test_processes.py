@@ -57,7 +57,7 @@ def test_repeated_processes_of_one_run_are_rejected(
         check_processes("cpu", 2, 1)
 
 
-@pytest.mark.parametrize(("accelerator", "asked"), [("cpu", False), ("gpu", True)])
+@pytest.mark.parametrize(("accelerator", "is_requested"), [("cpu", False), ("gpu", True)])
 def test_a_gpu_is_set_to_deterministic_mode(
     accelerator: str, is_requested: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

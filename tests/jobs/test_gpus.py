@@ -54,7 +54,7 @@ def test_free_ones_first_then_in_turn(tmp_path: Path) -> None:
     assert gpus.take_gpu(tmp_path, [], 0) is None
 
 
-@pytest.mark.parametrize(("asked", "found", "jobs"), [(-1, ["0", "1"], 2), (-1, [], -1), (5, ["0", "1"], 5)])
+@pytest.mark.parametrize(("n_requested", "gpu_names", "jobs"), [(-1, ["0", "1"], 2), (-1, [], -1), (5, ["0", "1"], 5)])
 def test_as_many_jobs_as_cards(
     monkeypatch: pytest.MonkeyPatch, n_requested: int, gpu_names: list[str], jobs: int
 ) -> None:

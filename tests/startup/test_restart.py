@@ -91,7 +91,7 @@ def test_each_of_fifty_flipped_bits_is_detected(logs: Path) -> None:
     checkpoint.load_checkpoint(path, own_hash(path))
 
 
-@pytest.mark.parametrize("kept_rows", [0, 1, 1000, -1, -100])
+@pytest.mark.parametrize("kept_bytes", [0, 1, 1000, -1, -100])
 def test_a_truncated_checkpoint_is_detected(logs: Path, kept_bytes: int) -> None:
     path = home(logs) / "last.ckpt"
     path.write_bytes(path.read_bytes()[:kept_bytes])

@@ -25,7 +25,7 @@ from tracking.databases import EXPERIMENT, Logs
 from tracking.tracked import DEAD, check, run_info, watchers
 
 
-@pytest.mark.parametrize(("status", "theirs"), [("interrupted", "KILLED"), ("failed", "FAILED")])
+@pytest.mark.parametrize(("status", "expected"), [("interrupted", "KILLED"), ("failed", "FAILED")])
 def test_how_a_run_ended(logs: Logs, status: str, expected: str) -> None:
     play(watchers(logs), run_info(logs), last=2, status=status)
     assert check(logs, 2, expected).data.tags["status"] == status
