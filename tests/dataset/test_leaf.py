@@ -71,7 +71,7 @@ def test_people_with_few_samples_are_left_out() -> None:
     ("options", "refusal"),
     [
         ({"least": 41}, "no training samples are left with test=sample, users=1 and least=41"),
-        ({"test": "given", "given": len(OWNER)}, "no test samples are left with test=given"),
+        ({"test": "given", "n_train_file": len(OWNER)}, "no test samples are left with test=given"),
     ],
 )
 def test_nothing_left_is_refused(options: dict[str, int], refusal: str) -> None:
