@@ -1,7 +1,7 @@
 """Evaluation of clients by forward passes of one model over their concatenated data, and queries about w_t."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -40,20 +40,38 @@ def mean_over_samples(
         functions: functions (log_probs [B, C], labels [B]) -> [B] of single targets; if samples have several targets,
             their mean is taken first (`data.targets`).
     """
+    values_by_function: list[list[Tensor]] = [[] for _ in functions]
+    for log_probs, y in _forward_passes(network, shard, clients):
+        for function_values, function in zip(values_by_function, functions, strict=True):
+            function_values.append(shard.targets.per_sample(function)(log_probs, y).double())
+    sample_counts = np.diff(shard.offsets)[clients]
+    client_of_sample = np.repeat(np.arange(len(clients)), sample_counts)
+    return [_segment_mean(function_values, client_of_sample, sample_counts) for function_values in values_by_function]
+
+
+@torch.no_grad()
+def sum_over_samples(
+    network: nn.Module, shard: Shard, clients: Ids, function: SampleFunction, width: int
+) -> Float64[np.ndarray, "_n _width"]:
+    """Return the sums over each client's samples of a function [B, C], [B] -> [B, width], float64 [n, width]."""
+    sums = np.zeros((len(clients), width))
+    clients_of_later_samples = np.repeat(np.arange(len(clients)), np.diff(shard.offsets)[clients])
+    for log_probs, y in _forward_passes(network, shard, clients):
+        np.add.at(sums, clients_of_later_samples[: len(y)], function(log_probs, y).double().cpu().numpy())
+        clients_of_later_samples = clients_of_later_samples[len(y) :]
+    return sums
+
+
+def _forward_passes(network: nn.Module, shard: Shard, clients: Ids) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield log-probabilities [B, C] and labels [B] of the clients' samples in eval mode, in the order of `clients`."""
     was_training = network.training
     network.eval()
     all_clients = np.array_equal(clients, np.arange(len(shard.offsets) - 1))
     rows = None if all_clients else torch.from_numpy(sample_rows(shard.offsets, clients)).to(shard.y.device)
-    sample_counts = np.diff(shard.offsets)[clients]
-    values_by_function: list[list[Tensor]] = [[] for _ in functions]
-    for start, stop in pairwise(_batch_bounds(network, shard, sample_counts)):
+    for start, stop in pairwise(_batch_bounds(network, shard, np.diff(shard.offsets)[clients])):
         x, y = _samples_between(shard, rows, start, stop)
-        log_probs = F.log_softmax(network(x), -1)
-        for function_values, function in zip(values_by_function, functions, strict=True):
-            function_values.append(shard.targets.per_sample(function)(log_probs, y).double())
+        yield F.log_softmax(network(x), -1), y
     network.train(was_training)
-    client_of_sample = np.repeat(np.arange(len(clients)), sample_counts)
-    return [_segment_mean(function_values, client_of_sample, sample_counts) for function_values in values_by_function]
 
 
 def _batch_bounds(network: nn.Module, client_samples: Shard, sample_counts: Ids) -> Sequence[int]:
@@ -88,13 +106,17 @@ def over_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shard, Samp
     """
     value_table = torch.zeros((len(evaluations), len(clients)), dtype=torch.float64)
     for row, (shard, function) in zip(value_table, evaluations, strict=True):
-        share = positions_of_rank(
-            rank_of_process(), count_processes(), clients, np.diff(shard.offsets)[clients].astype(np.float64)
-        )
-        client_rows = np.sort(np.array(share, dtype=np.int64))
+        client_rows = _rows_of_this_rank(shard, clients)
         (values,) = mean_over_samples(network, shard, clients[client_rows], [function])
         row[torch.from_numpy(client_rows)] = torch.from_numpy(values)
     return list(reduce_sum(value_table).numpy())
+
+
+def _rows_of_this_rank(shard: Shard, clients: Ids) -> Ids:
+    """Return the sorted positions of the clients whose samples this rank evaluates."""
+    work = np.diff(shard.offsets)[clients].astype(np.float64)
+    positions = positions_of_rank(rank_of_process(), count_processes(), clients, work)
+    return np.sort(np.array(positions, dtype=np.int64))
 
 
 class SignalMeasurer:
@@ -116,6 +138,15 @@ class SignalMeasurer:
     def mean_over_samples(self, split: str, clients: Ids, per_sample: SampleFunction) -> Values:
         shard = self.federation.train if split == "train" else self.federation.val
         return over_ranks(self.server.network, clients, (shard, per_sample))[0]
+
+    def sum_over_samples(
+        self, clients: Ids, per_sample: SampleFunction, width: int
+    ) -> Float64[np.ndarray, "_n _width"]:
+        shard, client_rows = self.federation.train, _rows_of_this_rank(self.federation.train, clients)
+        sums = torch.zeros((len(clients), width), dtype=torch.float64)
+        rank_sums = sum_over_samples(self.server.network, shard, clients[client_rows], per_sample, width)
+        sums[torch.from_numpy(client_rows)] = torch.from_numpy(rank_sums)
+        return reduce_sum(sums).numpy()
 
     @torch.no_grad()
     def per_sample_losses(self, client: int) -> Values:
