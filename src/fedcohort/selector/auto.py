@@ -255,7 +255,7 @@ class Auto(Selector[State]):
         elif state.is_acting and gap >= self.gap:
             smallest = min(max(math.ceil(MIN_POOL_SHARE * len(clients)), 1), len(clients))
             in_pool[clients] = choose_pool(estimate, losses.counts, smallest, self.cover)
-        _report(round, gap, state, in_pool)
+        self._report(round, gap, state, in_pool)
         return replace(state, in_pool=in_pool)
 
     def _compare_speeds(self, state: State, outcome: RoundOutcome) -> State:
@@ -273,15 +273,15 @@ class Auto(Selector[State]):
         )
         return replace(state, is_fast=is_fast | ~is_known)
 
-
-def _report(round: int, gap: float, state: State, in_pool: Bool[np.ndarray, "_k"]) -> None:
-    """Log what a probe showed, and what follows from it."""
-    if state.is_acting:
-        consequence = f"{int((~in_pool).sum())} of {len(in_pool)} clients are left out, but for probation"
-    elif state.is_released:
-        consequence = "the gap fell, so that the excluded clients are released"
-    elif state.is_suspected:
-        consequence = "a further probe shows whether it persists"
-    else:
-        consequence = "no clients are left out"
-    log.info("round %d: gap of %.2f in the rate of wrong labels: %s", round + 1, gap, consequence)
+    def _report(self, round: int, gap: float, state: State, in_pool: Bool[np.ndarray, "_k"]) -> None:
+        """Log what a probe showed, and what follows from it."""
+        if state.is_acting:
+            verb = "are" if self.act else "would be"
+            consequence = f"{int((~in_pool).sum())} of {len(in_pool)} clients {verb} left out, but for probation"
+        elif state.is_released:
+            consequence = "the gap fell, so that the excluded clients are released"
+        elif state.is_suspected:
+            consequence = "a further probe shows whether it persists"
+        else:
+            consequence = "no clients are left out"
+        log.info("round %d: gap of %.2f in the rate of wrong labels: %s", round + 1, gap, consequence)
