@@ -129,7 +129,7 @@ class LowRank(WireCodec):
         return frozenset({LINEAR_CLIENT, UNDECAYED_CLIENT} if self.mode == "train" else ())
 
     def bytes_up(self, layout: Layout) -> int:
-        """Return the bytes: 4 k d2 of each compressed tensor, 8 for their seed, and 4 a number of the others."""
+        """Return the upload's bytes: 4 k d2 per compressed tensor, 8 for the seed, 4 per number of other tensors."""
         factor_size_by_block = {
             block: self.k * block.size // matrix_rows(block)
             for block in layout.parameters

@@ -23,17 +23,17 @@ def to_logical_order(delta: Vector, layout: Layout) -> Float32Vector:
     """Return each tensor in its logical order, whatever the memory layout, as float32 on the host, [P]."""
     if any(block.channels_last for block in layout.parameters):
         delta = torch.cat([block.of(delta).flatten() for block in layout.parameters])
-    numbers: Float32Vector = delta.detach().to("cpu", torch.float32).numpy()
-    return numbers
+    update_values: Float32Vector = delta.detach().to("cpu", torch.float32).numpy()
+    return update_values
 
 
-def to_memory_order(numbers: Float32Vector | BoolVector, layout: Layout, like_tensor: Tensor) -> Tensor:
+def to_memory_order(values_in_order: Float32Vector | BoolVector, layout: Layout, like_tensor: Tensor) -> Tensor:
     """Return numbers in logical order in the memory order of the parameters, [P], on the device of `like_tensor`."""
-    tensor = torch.from_numpy(numbers)
+    tensor = torch.from_numpy(values_in_order)
     dtype = like_tensor.dtype if tensor.is_floating_point() else tensor.dtype
     if not any(block.channels_last for block in layout.parameters):
         return tensor.to(like_tensor.device, dtype)
-    tensor_in_memory_order = torch.empty(len(numbers), dtype=dtype)
+    tensor_in_memory_order = torch.empty(len(values_in_order), dtype=dtype)
     for block in layout.parameters:
         block.of(tensor_in_memory_order).copy_(tensor[block.offset : block.offset + block.size].view(block.shape))
     return tensor_in_memory_order.to(like_tensor.device)
@@ -82,8 +82,8 @@ def sparse_upload_bytes(rho: float, layout: Layout) -> int:
 
 def gather_sent_numbers(delta: Vector, rho: float, layout: Layout, seed: np.ndarray) -> SentArrays:
     """Return the arrays to send: the seed, and the update's numbers at the positions that the seed selects."""
-    numbers = to_logical_order(delta, layout)
-    return seed, join_arrays([numbers[positions] for positions in draw_sent_positions(rho, layout, seed)])
+    update_values = to_logical_order(delta, layout)
+    return seed, join_arrays([update_values[positions] for positions in draw_sent_positions(rho, layout, seed)])
 
 
 def scatter_sent_numbers(sent_arrays: SentArrays, rho: float, layout: Layout, unbiased: bool) -> Float32Vector:
@@ -95,11 +95,11 @@ def scatter_sent_numbers(sent_arrays: SentArrays, rho: float, layout: Layout, un
         layout: shapes of the network's tensors.
         unbiased: whether each tensor is scaled by the inverse of its share.
     """
-    seed, numbers = sent_arrays
+    seed, sent_values = sent_arrays
     decoded_update = np.zeros(layout.n_params, dtype=np.float32)
     start = 0
     for block, positions in zip(layout.parameters, draw_sent_positions(rho, layout, seed), strict=True):
-        decoded_update[positions] = numbers[start : start + len(positions)] * (
+        decoded_update[positions] = sent_values[start : start + len(positions)] * (
             block.size / len(positions) if unbiased else 1.0
         )
         start += len(positions)

@@ -92,8 +92,8 @@ def _samples_between(client_samples: Shard, rows: Tensor | None, start: int, sto
     return gather_rows(client_samples.x, rows[start:stop]), client_samples.y[rows[start:stop]]
 
 
-def _segment_mean(part: list[Tensor], segment: Ids, counts: Ids) -> Values:
-    value = torch.cat(part).cpu().numpy() if part else np.empty(0)
+def _segment_mean(batch_values: list[Tensor], segment: Ids, counts: Ids) -> Values:
+    value = torch.cat(batch_values).cpu().numpy() if batch_values else np.empty(0)
     total = np.bincount(segment, weights=value, minlength=len(counts))
     mean: Values = np.divide(total, counts, out=np.full(len(counts), np.nan), where=counts > 0)
     return mean
@@ -189,7 +189,7 @@ class SignalMeasurer:
         network, data = self.server.network, self.federation.server_val
         network.eval()
         rows = torch.arange(len(data.y)).split(count_at_once(network, data.x))
-        losses = [self.targets.losses(network(data.x[part]), data.y[part]).double() for part in rows]
+        losses = [self.targets.losses(network(data.x[positions]), data.y[positions]).double() for positions in rows]
         return float(torch.cat(losses).mean())
 
     @torch.no_grad()
