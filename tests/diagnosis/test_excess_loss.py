@@ -50,8 +50,8 @@ def test_rates_have_no_unit(fit: Fit) -> None:
 @FITS
 def test_relabelled_clients_and_classes_get_relabelled_estimates(fit: Fit) -> None:
     clients, classes = np.array([4, 0, 5, 2, 3, 1]), np.array([1, 0])
-    tables = (table[clients][:, classes] for table in (COUNTS, LOSSES.sums, LOSSES.squares))
-    relabelled = fit(ClassLosses(*tables, LOSSES.other_sums[clients]))
+    counts, sums, squares = (table[clients][:, classes] for table in (COUNTS, LOSSES.sums, LOSSES.squares))
+    relabelled = fit(ClassLosses(counts, sums, squares, LOSSES.other_sums[clients]))
     np.testing.assert_allclose(relabelled.excess, fit(LOSSES).excess[clients], atol=1e-9)
     np.testing.assert_allclose(relabelled.class_effect, fit(LOSSES).class_effect[classes], atol=1e-9)
 
@@ -65,8 +65,8 @@ def test_the_noise_of_a_class_that_one_client_holds_is_not_identified() -> None:
 @FITS
 def test_a_client_without_samples_has_no_excess(fit: Fit) -> None:
     empty = np.zeros((1, 2))
-    tables = (np.concatenate([table, empty]) for table in (COUNTS, LOSSES.sums, LOSSES.squares))
-    with_empty = fit(ClassLosses(*tables, np.append(LOSSES.other_sums, 0.0)))
+    counts, sums, squares = (np.concatenate([table, empty]) for table in (COUNTS, LOSSES.sums, LOSSES.squares))
+    with_empty = fit(ClassLosses(counts, sums, squares, np.append(LOSSES.other_sums, 0.0)))
     assert with_empty.excess[6] == pytest.approx(0.0, abs=1e-9)
     assert np.isfinite(with_empty.rate).all()
 

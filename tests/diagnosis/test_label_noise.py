@@ -54,7 +54,7 @@ def test_a_model_that_does_not_tell_gives_no_valid_gap() -> None:
 
 def test_a_pool_that_is_too_small_takes_the_clients_with_the_least_excess() -> None:
     counts = np.ones((5, 2))
-    pool = choose_pool(estimate([0.0, 1.0, 1.2, 1.1, 1.3], [0, 1, 1, 1, 1]), counts, 3, 0.0)
+    pool = choose_pool(estimate([0.0, 1.0, 1.2, 1.1, 1.3], [0, 1, 1, 1, 1]), counts, 0.6, 0.0)
     assert np.flatnonzero(pool).tolist() == [0, 1, 3]
 
 
@@ -64,9 +64,9 @@ def test_holders_of_a_missing_class_join_the_pool_until_it_is_covered() -> None:
     The pool {0, 1} has 20 of 50 samples, and needs .5 * 30 * 20/50 = 6 of class 1; with client 3 it has 10.
     """
     counts = np.array([[10.0, 0], [10, 0], [0, 10], [0, 10], [0, 10]])
-    pool = choose_pool(estimate([0.0, 0.0, 0.9, 0.8, 1.3], [0, 0, 1, 1, 1]), counts, 1, 0.5)
+    pool = choose_pool(estimate([0.0, 0.0, 0.9, 0.8, 1.3], [0, 0, 1, 1, 1]), counts, 0.2, 0.5)
     assert np.flatnonzero(pool).tolist() == [0, 1, 3]
     assert covers_all_classes(pool, counts, 0.5)
     assert not covers_all_classes(np.array([1, 1, 0, 0, 0], dtype=bool), counts, 0.5)
-    without_cover = choose_pool(estimate([0.0, 0.0, 0.9, 0.8, 1.3], [0, 0, 1, 1, 1]), counts, 1, 0.0)
+    without_cover = choose_pool(estimate([0.0, 0.0, 0.9, 0.8, 1.3], [0, 0, 1, 1, 1]), counts, 0.2, 0.0)
     assert np.flatnonzero(without_cover).tolist() == [0, 1]

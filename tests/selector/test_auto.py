@@ -66,10 +66,10 @@ def random_cohorts(rounds: int = 40) -> list[list[int]]:
 def test_two_looks_are_needed_before_clients_are_left_out() -> None:
     selector = auto(probation=0)
     once = after(selector, noisy(0.6))
-    assert not once.is_acting
-    assert once.is_suspected
+    assert not once.watch.is_acting
+    assert once.watch.is_suspected
     twice = after(selector, noisy(0.6), noisy(0.6))
-    assert twice.is_acting
+    assert twice.watch.is_acting
     assert np.flatnonzero(~twice.in_pool).tolist() == [8, 9, 10, 11]
     assert max(max(cohort) for cohort in cohorts(selector, twice)) < 8
 
@@ -88,7 +88,7 @@ def test_two_looks_are_needed_before_clients_are_left_out() -> None:
 def test_otherwise_it_is_random_selection_to_the_bit(probes: list[ProbeResult]) -> None:
     selector = auto()
     state = after(selector, *probes)
-    assert not state.is_acting
+    assert not state.watch.is_acting
     assert cohorts(selector, state) == random_cohorts()
 
 
@@ -116,8 +116,8 @@ def test_probes_are_sent_in_the_rounds_of_the_interval() -> None:
 
 
 def test_a_small_first_gap_ends_the_probes() -> None:
-    assert after(auto(), noisy(0.05)).is_done
-    assert not after(auto(), noisy(0.15)).is_done
+    assert after(auto(), noisy(0.05)).watch.is_done
+    assert not after(auto(), noisy(0.15)).watch.is_done
     assert not auto().plan(after(auto(), noisy(0.05)), context(24, 4, K))
 
 
@@ -129,6 +129,23 @@ def test_a_large_federation_is_probed_in_part_first() -> None:
         state = selector.observe(state, outcome(round, clients))[1]
     assert selector.plan(state, context(12, 4, K))[0].clients.tolist() == [2, 3, 6, 7]
     assert selector.plan(state, context(24, 4, K))[0].clients.tolist() == ALL.tolist()
+
+
+def test_a_sample_of_clients_of_one_class_leads_to_a_question_to_all() -> None:
+    """Four of twelve report their counts; the small gap ends the watch, but the next probe asks for all counts."""
+    counts = 40.0 * np.repeat(np.eye(C), 3, axis=0)
+    everyone = report([0.0] * K, counts)
+    few = np.array([0, 3, 6, 9])
+    selector = auto()
+    result = outcome(12, [0, 1], probes={"class_loss": ProbeResult(few, everyone.values[few])})
+    state = selector.observe(selector.init(Population(K, C, 2, {})), result)[1]
+    state = selector.select(state, context(13, 2, K), {})[1]
+    assert state.watch.is_done
+    assert not state.is_balanced
+    assert selector.plan(state, context(24, 4, K))
+    result = outcome(24, [0, 1, 2, 3], probes={"class_loss": everyone})
+    state = selector.observe(state, result)[1]
+    assert selector.select(state, context(25, 4, K), {})[1].is_balanced
 
 
 def test_probation_keeps_an_eighth_of_the_places() -> None:
@@ -147,7 +164,7 @@ def test_a_falling_gap_releases_the_excluded_clients_for_good() -> None:
     assert not kept.in_pool.all()
     released = after(selector, noisy(0.6), noisy(0.6), noisy(0.4))
     assert released.in_pool.all()
-    assert released.is_done
+    assert released.watch.is_done
     assert cohorts(selector, released) == random_cohorts()
 
 
@@ -166,18 +183,18 @@ def test_cohorts_are_not_balanced_while_noise_is_suspected() -> None:
     counts = np.concatenate([40.0 * np.repeat(np.eye(C), 2, axis=0), np.full((4, C), 10.0)])
     answers = report([0.0] * 8 + [1.8] * 4, counts)
     suspected = after(auto(), answers)
-    assert suspected.is_suspected
+    assert suspected.watch.is_suspected
     assert not suspected.is_balanced
     acting = after(auto(probation=0), answers, answers)
-    assert acting.is_acting
+    assert acting.watch.is_acting
     assert acting.is_balanced
     assert all(sorted(k // 2 for k in cohort) == [0, 1, 2, 3] for cohort in cohorts(auto(probation=0), acting))
 
 
 def test_noise_false_ignores_a_gap() -> None:
     state = after(auto(noise=False), noisy(0.6), noisy(0.6))
-    assert not state.is_acting
-    assert not state.is_suspected
+    assert not state.watch.is_acting
+    assert not state.watch.is_suspected
 
 
 def test_answers_that_no_client_can_give_are_left_out() -> None:

@@ -9,7 +9,6 @@ selects at random and asks all clients for class_loss; rounds is the number that
 diagnosis.json are in the run's folder. The log of another run shows what its clients reported.
 """
 
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from fedcohort.console.terminal import console
 from fedcohort.errors import OptionError
 from fedcohort.report import diagnosis as page
 from fedcohort.results.diagnosis import diagnose
-from fedcohort.selector.auto import JOBS_BEFORE_PROBE
+from fedcohort.selector.auto import rounds_between_probes
 from fedcohort.startup import components, compose
 from fedcohort.startup.load import DATA_GROUPS, load_federation
 
@@ -71,5 +70,4 @@ def _rounds_of_two_probes(words: Sequence[str]) -> int:
     if n_clients is None:
         n_clients = load_federation(composition, {g: components.make(composition, g) for g in DATA_GROUPS}).n_clients
     ranges.integer("cohort", config["cohort"], "[1, inf)")
-    interval = max(int(config["selector"]["first"]), math.ceil(JOBS_BEFORE_PROBE * n_clients / config["cohort"]))
-    return PROBES * interval + 1
+    return PROBES * rounds_between_probes(config["selector"]["first"], n_clients, config["cohort"]) + 1

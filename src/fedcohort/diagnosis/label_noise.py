@@ -7,6 +7,7 @@
 The gap is the smaller one of two fits (`excess_loss.py`), as each is misled by another kind of class skew.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,19 +67,19 @@ def split_in_two(values: Values) -> tuple[Bool[np.ndarray, "_n"], float]:
 
 
 def choose_pool(
-    estimate: NoiseEstimate, counts: Float64[np.ndarray, "_n _c"], min_size: int, cover: float
+    estimate: NoiseEstimate, counts: Float64[np.ndarray, "_n _c"], min_share: float, cover: float
 ) -> Bool[np.ndarray, "_n"]:
     """Return which clients form the pool, bool [n].
 
     Args:
         estimate: label noise of these clients.
         counts: their numbers of samples by class, [n, C].
-        min_size: the least number of clients; if fewer are below the cut, those with the least excess.
+        min_share: the least share of clients; if fewer are below the cut, those with the least excess.
         cover: for each class, the least ratio of the pool's share of its samples to the pool's share of all samples.
             Clients above the cut that hold much of a class join, the ones with the least excess first.
     """
     excess, is_noisier = estimate.fit.excess, estimate.is_noisier
-    order = np.argsort(excess, kind="stable")
+    order, min_size = np.argsort(excess, kind="stable"), math.ceil(min_share * len(excess))
     in_pool = ~is_noisier
     if in_pool.sum() < min_size:
         in_pool = np.zeros(len(excess), dtype=bool)

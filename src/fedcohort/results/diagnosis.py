@@ -155,7 +155,7 @@ def diagnose(folder: Path) -> Diagnosis:
     """Return what the run in `folder` shows. Raises `CheckpointError` if it is not the folder of a run."""
     run_history, info = history.read(folder), metadata.load_info(folder)
     table = run_history.clients()
-    looks = [_read_look(rows, int(step)) for step, rows in _rows_of_probes(table, "class_loss")]
+    looks = [_read_look(rows, step) for step, rows in _rows_of_probes(table, "class_loss")]
     counts = _read_counts(table, looks, len(info.n_train))
     skew = None if counts is None else _measure_skew(counts, int(info.config["cohort"]))
     durations = _read_durations(table, len(info.n_train))
@@ -186,7 +186,7 @@ def _rows_of_probes(table: "pd.DataFrame", signal: str) -> "Sequence[tuple[int, 
     if not columns:
         return []
     answered = table.loc[table[columns].notna().all(axis=1), ["step", "client", *columns]]
-    return [(step, rows) for step, rows in answered.groupby("step")]
+    return [(int(str(step)), rows) for step, rows in answered.groupby("step")]
 
 
 def _read_look(rows: "pd.DataFrame", step: int) -> Look:

@@ -12,17 +12,16 @@ Not from a paper. Random selection runs until two probes of `signal=class_loss` 
     first probe:  at the start of round R = max(first, ceil(1.2 K / m)), the others in rounds 2R, 3R, ...
     acts on noise:  gap_2 >= gap and gap_2 >= persistence gap_1
 
-The test, the pool, the greedy cohorts and the speeds are in `fedcohort/diagnosis/`, which `fedcohort diagnose` reads,
-too. A probe counts only if the model tells right labels from wrong ones (`NoiseEstimate.is_valid`). Two looks are
-needed because clients of another domain show the same gap: a domain is learnt under random selection, and its gap
-falls, while that of wrong labels stays. Until the two looks agree cohorts are not balanced, as clients with noisy
-labels have even label counts and a balanced cohort prefers them. If the first valid gap is below half of `gap`, no
-further probe is sent. The probes are answered during the round's training. In federations of more than `sample`
-clients the first probe goes to the most recently selected clients, a random sample, and the others are asked only if
-something shows.
+The test, the pool, the balanced cohorts and the speeds are in `fedcohort/diagnosis/`, which `fedcohort diagnose` reads,
+too. Two looks are needed because clients of another domain show the same gap (`diagnosis/noise_watch.py`). Until the
+looks agree cohorts are not balanced: clients with noisy labels have even label counts, so that balance prefers them.
+Probes are answered during the round's training. In a federation of more than `sample` clients the first one goes to the
+most recently selected clients, a random sample.
 
-Known failures: clients of another domain that also hold other classes may be excluded; if most clients have the same
-wrong labels, these are learnt; equal noise at all clients is not seen; a client that lies in `class_loss` is believed.
+Known failures:
+- Clients of another domain that also hold other classes may be left out.
+- If most clients have the same wrong labels, these are learnt. Equal noise at all clients is not seen.
+- A client that lies in `class_loss` is believed.
 """
 
 import logging
@@ -37,6 +36,7 @@ from fedcohort import ranges
 from fedcohort.diagnosis.class_balance import balanced_cohort, effective_classes_of_cohorts
 from fedcohort.diagnosis.excess_loss import ClassLosses
 from fedcohort.diagnosis.label_noise import choose_pool, estimate_noise
+from fedcohort.diagnosis.noise_watch import NoiseWatch
 from fedcohort.diagnosis.speeds import Durations, estimate_speeds, fast_clients
 from fedcohort.selector.base import Selector, draw, find_answers
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
@@ -45,6 +45,10 @@ log = logging.getLogger("fedcohort")
 
 JOBS_BEFORE_PROBE = 1.2  # of a client on average, before the first probe
 MIN_POOL_SHARE = 0.2  # of all clients
+MIN_KNOWN_SHARE = 0.5  # of the pool, whose label counts are known, for balanced cohorts
+INTEGERS = {"first": "[1, inf)", "probes": "[1, 1000]", "sample": "[2, inf)"}
+NUMBERS = dict.fromkeys(("gap", "persistence", "cover", "even"), "[0, 1]")
+NUMBERS |= {"probation": "[0, 0.5]", "speed_bound": "[0, 1)", "speed_gain": "[1, inf)"}
 
 
 @dataclass(frozen=True)
@@ -61,15 +65,10 @@ class State:
         in_pool: the clients that cohorts are drawn from, as far as label noise decides, [K].
         is_fast: the clients that are not left out for their speed, [K].
         durations: seconds of jobs so far.
-        n_looks: number of probes that count.
-        last_gap: gap of the last probe that counted; NaN before.
-        largest_gap: largest gap since clients were excluded; 0 before.
-        is_acting: whether clients are excluded for label noise.
-        is_released: whether excluded clients were released for good.
-        is_suspected: whether a gap was seen, or a probe did not count, and no client is excluded.
-        is_done: whether no further probe is sent.
+        watch: what the probes have shown about label noise.
         is_undecided: whether a probe was answered after the last decision on balance.
         is_balanced: whether cohorts are balanced.
+        needs_counts: whether they should be, but too few clients have reported their label counts.
         owed: places owed to excluded clients, in [0, 1).
     """
 
@@ -83,15 +82,10 @@ class State:
     in_pool: Bool[np.ndarray, "_k"]
     is_fast: Bool[np.ndarray, "_k"]
     durations: Durations
-    n_looks: int = 0
-    last_gap: float = float("nan")
-    largest_gap: float = 0.0
-    is_acting: bool = False
-    is_released: bool = False
-    is_suspected: bool = False
-    is_done: bool = False
+    watch: NoiseWatch
     is_undecided: bool = False
     is_balanced: bool = False
+    needs_counts: bool = False
     owed: float = 0.0
 
 
@@ -117,16 +111,10 @@ class Auto(Selector[State]):
     def __post_init__(self) -> None:
         for flag in ("act", "noise", "balance", "speed"):
             ranges.flag(flag, getattr(self, flag))
-        ranges.integer("first", self.first, "[1, inf)")
-        ranges.integer("probes", self.probes, "[1, 1000]")
-        ranges.integer("sample", self.sample, "[2, inf)")
-        ranges.number("gap", self.gap, "[0, 1]")
-        ranges.number("persistence", self.persistence, "[0, 1]")
-        ranges.number("cover", self.cover, "[0, 1]")
-        ranges.number("probation", self.probation, "[0, 0.5]")
-        ranges.number("even", self.even, "[0, 1]")
-        ranges.number("speed_bound", self.speed_bound, "[0, 1)")
-        ranges.number("speed_gain", self.speed_gain, "[1, inf)")
+        for name, interval in INTEGERS.items():
+            ranges.integer(name, getattr(self, name), interval)
+        for name, interval in NUMBERS.items():
+            ranges.number(name, getattr(self, name), interval)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -139,7 +127,7 @@ class Auto(Selector[State]):
         K, zeros = population.n_clients, np.zeros(population.n_clients)
         return State(
             n_classes=population.n_classes,
-            interval=max(self.first, math.ceil(JOBS_BEFORE_PROBE * K / population.cohort)),
+            interval=rounds_between_probes(self.first, K, population.cohort),
             counts=np.zeros((K, population.n_classes)),
             rate=np.full(K, np.nan),
             rate_error=np.full(K, np.nan),
@@ -148,11 +136,12 @@ class Auto(Selector[State]):
             in_pool=np.ones(K, dtype=bool),
             is_fast=np.ones(K, dtype=bool),
             durations=Durations(np.zeros(K, np.int64), zeros, zeros),
+            watch=NoiseWatch(),
         )
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         turn, remainder = divmod(ctx.round, state.interval)
-        if remainder or not 1 <= turn <= self.probes or state.is_done:
+        if remainder or not 1 <= turn <= self.probes or (state.watch.is_done and not state.needs_counts):
             return ()
         queried_ids = ctx.ready
         if turn == 1 and ctx.n_clients > self.sample:
@@ -169,13 +158,11 @@ class Auto(Selector[State]):
         state = self._decide_balance(state, pool, ctx)
         candidates = ctx.available[pool[ctx.available]]
         if state.is_balanced and len(candidates) >= ctx.cohort:
-            size = ctx.cohort - n_probation
-            clients = balanced_cohort(state.counts, state.uses, candidates, size, ctx.rng)
+            clients = balanced_cohort(state.counts, state.uses, candidates, ctx.cohort - n_probation, ctx.rng)
         if n_probation:
-            excluded_ids = ctx.available[~state.in_pool[ctx.available]]
-            excluded_ids = np.setdiff1d(excluded_ids, clients)
+            excluded_ids = np.setdiff1d(ctx.available[~state.in_pool[ctx.available]], clients)
             clients = np.union1d(clients, draw(np.ones(ctx.n_clients), excluded_ids, n_probation, ctx.rng))
-        if not state.is_acting:
+        if not state.watch.is_acting:
             return Selection(clients), replace(state, owed=owed)
         terms = {"excess_rate": state.rate, "rate_error": state.rate_error, "in_pool": pool.astype(float)}
         return Selection(clients, -state.rate, terms), replace(state, owed=owed)
@@ -186,8 +173,7 @@ class Auto(Selector[State]):
         last_round[outcome.selection.clients] = outcome.round
         state = replace(state, uses=uses, last_round=last_round)
         if self.speed:
-            durations = state.durations.after(outcome.clients, outcome.signals["duration"])
-            state = replace(state, durations=durations)
+            state = replace(state, durations=state.durations.after(outcome.clients, outcome.signals["duration"]))
         answers = find_answers(outcome.probes, "class_loss")
         if len(answers.clients):
             state = self._learn(state, answers, outcome.round)
@@ -197,28 +183,27 @@ class Auto(Selector[State]):
 
     def _places_on_probation(self, state: State, ctx: RoundContext) -> tuple[int, float]:
         """Return how many places of this round go to excluded clients, and the part of a place that is owed then."""
-        if not state.is_acting:
+        if not state.watch.is_acting:
             return 0, 0.0
         owed = state.owed + self.probation * ctx.cohort
-        n_available = int((~state.in_pool[ctx.available]).sum())
-        n_places = min(int(owed), n_available, ctx.cohort)
-        return n_places, owed - int(owed)
+        return min(int(owed), int((~state.in_pool[ctx.available]).sum()), ctx.cohort), owed - int(owed)
 
     def _decide_balance(self, state: State, pool: Bool[np.ndarray, "_k"], ctx: RoundContext) -> State:
         """Return the state with the decision whether cohorts are balanced, taken once after each probe."""
         if not (self.balance and state.is_undecided):
             return state
         is_known = pool & (state.counts.sum(1) > 0)
-        if state.is_suspected or not is_known.any():
+        if state.watch.is_suspected or not is_known.any():
             return replace(state, is_undecided=False, is_balanced=False)
         of_cohorts, of_pool = effective_classes_of_cohorts(state.counts, is_known, ctx.cohort, ctx.rng)
-        is_balanced = of_cohorts < self.even * of_pool
+        is_uneven = of_cohorts < self.even * of_pool
+        needs_counts = is_uneven and bool(is_known.sum() < MIN_KNOWN_SHARE * pool.sum())
+        is_balanced = is_uneven and not needs_counts
         if is_balanced != state.is_balanced:
-            log.info(
-                "round %d: random cohorts hold %.1f effective classes of %.1f: cohorts are %s from now on",
-                *(ctx.round + 1, of_cohorts, of_pool, "balanced" if is_balanced else "uniform"),
-            )
-        return replace(state, is_undecided=False, is_balanced=is_balanced)
+            how = "balanced" if is_balanced else "uniform"
+            text = "round %d: random cohorts hold %.1f effective classes of %.1f: cohorts are %s from now on"
+            log.info(text, ctx.round + 1, of_cohorts, of_pool, how)
+        return replace(state, is_undecided=False, is_balanced=is_balanced, needs_counts=needs_counts)
 
     def _learn(self, state: State, answers: ProbeResult, round: int) -> State:
         """Return the state after the answers to a probe: rates, gap, and the pool if the noise persists."""
@@ -231,32 +216,21 @@ class Auto(Selector[State]):
         counts[clients] = losses.counts
         state = replace(state, counts=counts, is_undecided=True)
         if not self.noise:
-            return replace(state, is_done=True)
+            return replace(state, watch=NoiseWatch(is_done=True))
         estimate = estimate_noise(losses)
         if not estimate.is_valid:
             log.info("round %d: too early to measure label noise (D = %.2f nats)", round + 1, estimate.fit.scale)
-            return state if state.is_acting else replace(state, is_suspected=True)
-        rate, rate_error = state.rate.copy(), state.rate_error.copy()
+            return replace(state, watch=state.watch.after_invalid())
+        watch = state.watch.after(estimate.gap, self.gap, self.persistence)
+        rate, rate_error, in_pool = state.rate.copy(), state.rate_error.copy(), state.in_pool.copy()
         rate[clients], rate_error[clients] = estimate.fit.rate, estimate.fit.rate_error
-        is_first, previous_gap, gap = state.n_looks == 0, state.last_gap, estimate.gap
-        state = replace(state, rate=rate, rate_error=rate_error, n_looks=state.n_looks + 1, last_gap=gap)
-        if state.is_acting:
-            is_released = gap < self.persistence * state.largest_gap
-            state = replace(state, largest_gap=max(gap, state.largest_gap), is_released=is_released)
-        else:
-            persists = not is_first and gap >= self.gap and gap >= self.persistence * previous_gap
-            state = replace(state, is_acting=persists, is_suspected=gap >= self.gap and not persists)
-            state = replace(state, is_done=is_first and gap < self.gap / 2, largest_gap=gap if persists else 0.0)
-        in_pool = state.in_pool.copy()
         in_pool[clients] = True
-        if state.is_released:
+        if watch.is_released:
             in_pool[:] = True
-            state = replace(state, is_acting=False, is_done=True)
-        elif state.is_acting and gap >= self.gap:
-            smallest = min(max(math.ceil(MIN_POOL_SHARE * len(clients)), 1), len(clients))
-            in_pool[clients] = choose_pool(estimate, losses.counts, smallest, self.cover)
-        self._report(round, gap, state, in_pool)
-        return replace(state, in_pool=in_pool)
+        elif watch.is_acting and estimate.gap >= self.gap:
+            in_pool[clients] = choose_pool(estimate, losses.counts, MIN_POOL_SHARE, self.cover)
+        log.info("round %d: gap of %.2f in the rate of wrong labels: %s", round + 1, watch.last_gap, watch.consequence)
+        return replace(state, watch=watch, rate=rate, rate_error=rate_error, in_pool=in_pool)
 
     def _compare_speeds(self, state: State, outcome: RoundOutcome) -> State:
         """Return the state with the clients that are fast enough, if speeds persist."""
@@ -264,24 +238,13 @@ class Auto(Selector[State]):
         speeds = estimate_speeds(state.durations, state.counts.sum(1))
         if not speeds.low > self.speed_bound or not is_known.any():
             return replace(state, is_fast=np.ones_like(state.is_fast))
-        cohort = len(outcome.selection.clients)
-        is_fast, gain = fast_clients(speeds, state.counts, is_known, cohort, self.cover, self.speed_gain)
-        log.info(
-            "round %d: %.0f %% of the variance of speeds persists: %d of %d clients stay in the pool, and rounds take "
-            "1/%.2f of the time",
-            *(outcome.round + 1, 100 * speeds.rho, int(is_fast.sum()), int(is_known.sum()), gain),
-        )
+        size = len(outcome.selection.clients)
+        is_fast, _ = fast_clients(speeds, state.counts, is_known, size, self.cover, self.speed_gain)
+        text = "round %d: %.0f %% of the variance of speeds persists: %d of %d clients are left out for their speed"
+        log.info(text, outcome.round + 1, 100 * speeds.rho, int((is_known & ~is_fast).sum()), int(is_known.sum()))
         return replace(state, is_fast=is_fast | ~is_known)
 
-    def _report(self, round: int, gap: float, state: State, in_pool: Bool[np.ndarray, "_k"]) -> None:
-        """Log what a probe showed, and what follows from it."""
-        if state.is_acting:
-            verb = "are" if self.act else "would be"
-            consequence = f"{int((~in_pool).sum())} of {len(in_pool)} clients {verb} left out, but for probation"
-        elif state.is_released:
-            consequence = "the gap fell, so that the excluded clients are released"
-        elif state.is_suspected:
-            consequence = "a further probe shows whether it persists"
-        else:
-            consequence = "no clients are left out"
-        log.info("round %d: gap of %.2f in the rate of wrong labels: %s", round + 1, gap, consequence)
+
+def rounds_between_probes(first: int, n_clients: int, cohort: int) -> int:
+    """Return R: at least `first`, and so many rounds that clients have had 1.2 jobs on average."""
+    return max(first, math.ceil(JOBS_BEFORE_PROBE * n_clients / cohort))
