@@ -102,8 +102,7 @@ class Cmnist(TableDataset):
         """Return the number of samples of each client, class and colour. pools: number of images of each class."""
         P = self.shares()[rng.permutation(self.clients)]
         size = int((pools / P.sum((0, 2))).min())
-        counts: Groups = np.floor(size * P + 1e-9).astype(np.int64)
-        return counts
+        return np.asarray(np.floor(size * P + 1e-9).astype(np.int64))
 
     def shares(self) -> Float64[np.ndarray, "clients 2 2"]:
         """Return P_k(y, a) of the clients with class imbalance, attribute imbalance and spurious correlation."""

@@ -120,5 +120,4 @@ class Spawrious(ImageTables):
 def _read_positions(frame: Frame, column_names: Sequence[str], names: Sequence[str], chosen: Sequence[str]) -> Ids:
     """Return the position in `chosen` of each cell of a column of `names`, int64 [rows]; -1 for names not chosen."""
     positions = np.array([chosen.index(name) if name in chosen else -1 for name in names], dtype=np.int64)
-    numbers: Ids = positions[read_classes(frame, column_of(frame, *column_names), names)]
-    return numbers
+    return np.asarray(positions[read_classes(frame, column_of(frame, *column_names), names)])

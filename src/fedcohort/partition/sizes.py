@@ -42,5 +42,4 @@ def proportional_sizes(n_samples: int, weights: Values, least: int) -> Ids:
     """
     up_to = np.cumsum(weights)
     ends = np.rint((n_samples - least * len(weights)) * (up_to / up_to[-1])).astype(np.int64)
-    sizes: Ids = least + np.diff(ends, prepend=0)
-    return sizes
+    return np.asarray(least + np.diff(ends, prepend=0))

@@ -76,14 +76,12 @@ def _is_uneven(values: Values) -> bool:
 def class_shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:
     """Return each client's share of each class; zeros for a client without samples."""
     total = class_counts.sum(axis=1, keepdims=True)
-    class_shares: np.ndarray = class_counts / np.maximum(total, 1)
-    return class_shares
+    return np.asarray(class_counts / np.maximum(total, 1))
 
 
 def count_classes(class_counts: np.ndarray) -> Int64[np.ndarray, "clients"]:
     """Return the number of classes of which each client has a sample."""
-    counts: np.ndarray = (class_counts > 0).sum(axis=1).astype(np.int64)
-    return counts
+    return np.asarray((class_counts > 0).sum(axis=1).astype(np.int64))
 
 
 def find_skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
