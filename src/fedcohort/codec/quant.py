@@ -125,7 +125,7 @@ class TensorSketch:
             h = hadamard_transform(self.random_signs * np.pad(h, (0, self.rotated_length - self.n_numbers)))
         if self.sent_positions is None:
             return h
-        return h[self.sent_positions] * (self.rotated_length / len(self.sent_positions))
+        return np.asarray(h[self.sent_positions] * (self.rotated_length / len(self.sent_positions)))
 
     def decode_linear(self, x: Reals) -> Reals:
         """Return the tensor [n] from its rotated and subsampled numbers x: the inverse of `encode_linear`."""

@@ -15,7 +15,8 @@ def uncompiled_optimizer(optimizer_class: type[OptimizerType]) -> type[Optimizer
     torch wraps methods of its optimizers to exclude them from compilation. The first call of a wrapper imports the
     compiler, although nothing is compiled here (torch 2.13.0).
     """
-    return cast(type[OptimizerType], _unwrapped_subclass(optimizer_class))
+    make_subclass: Any = _unwrapped_subclass  # mypy takes a class that is a type variable for unhashable
+    return cast(type[OptimizerType], make_subclass(optimizer_class))
 
 
 @cache
