@@ -125,9 +125,8 @@ def draw_rows(y: Ids, counts: Groups, rng: np.random.Generator) -> tuple[Ids, Id
     for c in (0, 1):
         n = counts[:, c].ravel()
         rows = rng.permutation(np.flatnonzero(y == c))[: n.sum()]
-        parts.append(
-            np.stack([rows, *(np.repeat(label, n) for label in np.indices(counts[:, c].shape).reshape(2, -1))])
-        )
+        clients_and_colours = np.indices(counts[:, c].shape).reshape(2, -1)
+        parts.append(np.stack([rows, *np.repeat(clients_and_colours, n, axis=1)]))
     rows, owner, colour = np.concatenate(parts, axis=1)
     order = np.argsort(rows)
     return rows[order], owner[order], colour[order]

@@ -98,17 +98,17 @@ class ImageLayout:
             name = self.classes[int(present[0])]
             raise DataError(f"dataset={self.name}: all training images are of class {name}: there is nothing to learn")
         has_names = any(text != str(c) for c, text in enumerate(self.classes))
-        class_names = tuple(self.classes) if has_names else ()
-        notes_text = "; ".join(notes)
-        raw = Raw(
-            *(self.name, x, y, test_x, test_y, len(self.classes)),
-            inputs=notes_text,
-            class_names=class_names,
+        return Raw(
+            self.name,
+            *(x if keeps_bytes else self.scale.convert(x), y),
+            *(test_x if keeps_bytes else self.scale.convert(test_x), test_y),
+            n_classes=len(self.classes),
+            inputs="; ".join(notes),
+            class_names=tuple(self.classes) if has_names else (),
+            scale=self.scale if keeps_bytes else None,
+            converted=None if keeps_bytes else self.scale,
             single_use=True,
         )
-        if keeps_bytes:
-            return replace(raw, scale=self.scale)
-        return replace(raw, train_x=self.scale.convert(x), test_x=self.scale.convert(test_x), converted=self.scale)
 
 
 @dataclass(frozen=True)

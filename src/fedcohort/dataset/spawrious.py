@@ -65,9 +65,8 @@ class Spawrious(ImageTables):
             ranges.texts(option, chosen)
             least = 2 if option == "breeds" else 1
             if set(chosen) - set(names) or len(set(chosen)) < max(least, len(chosen)):
-                raise ranges.range_error(
-                    option, f"a list of {least} or more of {', '.join(names)}, each once", list(chosen)
-                )
+                allowed = f"a list of {least} or more of {', '.join(names)}, each once"
+                raise ranges.range_error(option, allowed, list(chosen))
         ranges.integer("size", self.size, "[8, 1024]")
         ranges.number("test_share", self.test_share, "(0, 0.5]")
 

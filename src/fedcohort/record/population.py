@@ -110,10 +110,8 @@ def find_skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
     variance = 2 * degrees_of_freedom + ((counts.sum() / counts.sum(axis=0)).sum() - C * C - 2 * C + 2) / n
     is_variable = variance > MIN_VARIANCE  # otherwise X^2 is constant: one sample, equally frequent classes
     v = np.where(is_variable, variance, 1.0)
-    is_skewed: np.ndarray = is_variable & (
-        distance > v / (2 * degrees_of_freedom) * chdtri(2 * degrees_of_freedom**2 / v, FALSE_POSITIVE_RATE)
-    )
-    return is_skewed
+    threshold = v / (2 * degrees_of_freedom) * chdtri(2 * degrees_of_freedom**2 / v, FALSE_POSITIVE_RATE)
+    return np.asarray(is_variable & (distance > threshold))
 
 
 def min_median_max(values: np.ndarray) -> tuple[float, float, float]:
