@@ -19,7 +19,7 @@ from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.files import release_memory
-from fedcohort.dataset.images import BadImage, ImageFormat, holds_images
+from fedcohort.dataset.images import ImageFormat, decode_cells, holds_images
 from fedcohort.dataset.labels import read_classes
 from fedcohort.dataset.messages import difference
 from fedcohort.dataset.source import TableDataset, column_of
@@ -167,24 +167,14 @@ def read_images(
             begin, end = np.searchsorted(rows, (first_row + start, first_row + start + len(chunk)))
             chunk_rows = rows[begin:end] - first_row - start
             if len(chunk_rows) and holds_images(chunk.type):
-                _decode_rows(frame, name, chunk, start, chunk_rows, image_format, out[begin:end])
+                decoded = decode_cells(frame, name, chunk, start, chunk_rows.tolist(), image_format)
+                for i, image in enumerate(decoded, begin):
+                    out[i] = image
             elif len(chunk_rows):
                 part = replace(frame, table=pa.table({name: chunk}), rows=np.arange(start, start + len(chunk)))
                 out[begin:end] = _read_lists(part, name, image_format, white)[chunk_rows]
         first_row += size
     return out
-
-
-def _decode_rows(
-    frame: Frame, name: str, chunk: pa.Array, start: int, rows: Ids, image_format: ImageFormat, out: np.ndarray
-) -> None:
-    """Write the encoded images of some rows of a chunk, which begins at the row `start`, to `out`."""
-    encoded = chunk.field("bytes")
-    for i, row in enumerate(rows.tolist()):
-        try:
-            out[i] = image_format.decode(encoded[row].as_py())
-        except BadImage as error:
-            raise frame.cell_error(name, start + row, str(error)) from error
 
 
 def _value_of_white(frame: Frame, name: str) -> int:
