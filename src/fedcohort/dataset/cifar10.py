@@ -14,17 +14,18 @@ from fedcohort.dataset.image_dataset import ImageLayout, SmallImages
 from fedcohort.dataset.images import ImageFormat
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+LAYOUT = ImageLayout(
+    name="cifar10",
+    image=("img", "image"),
+    label=("label",),
+    classes=CLASSES,
+    image_format=ImageFormat((3, 32, 32)),
+    scale=PixelScale((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
+    original=(50_000, 10_000),
+)
 
 
 class Cifar10(SmallImages):
     """CIFAR-10, from a folder or from the Hugging Face hub."""
 
-    layout = ImageLayout(
-        name="cifar10",
-        image=("img", "image"),
-        label=("label",),
-        classes=CLASSES,
-        image_format=ImageFormat((3, 32, 32)),
-        scale=PixelScale((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
-        original=(50_000, 10_000),
-    )
+    layout = LAYOUT

@@ -25,17 +25,18 @@ skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table ta
 tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm
 """
 CLASSES = tuple(NAMES.split())
+LAYOUT = ImageLayout(
+    name="cifar100",
+    image=("img", "image"),
+    label=("fine_label", "label"),
+    classes=CLASSES,
+    image_format=ImageFormat((3, 32, 32)),
+    scale=PixelScale((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
+    original=(50_000, 10_000),
+)
 
 
 class Cifar100(SmallImages):
     """CIFAR-100, from a folder or from the Hugging Face hub."""
 
-    layout = ImageLayout(
-        name="cifar100",
-        image=("img", "image"),
-        label=("fine_label", "label"),
-        classes=CLASSES,
-        image_format=ImageFormat((3, 32, 32)),
-        scale=PixelScale((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
-        original=(50_000, 10_000),
-    )
+    layout = LAYOUT

@@ -13,17 +13,18 @@ from fedcohort.dataset.image_dataset import ImageLayout, SmallImages
 from fedcohort.dataset.images import ImageFormat
 
 CLASSES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
+LAYOUT = ImageLayout(
+    name="fashion_mnist",
+    image=("image",),
+    label=("label",),
+    classes=CLASSES,
+    image_format=ImageFormat((1, 28, 28)),
+    scale=PixelScale((0.2860,), (0.3530,)),
+    original=(60_000, 10_000),
+)
 
 
 class FashionMnist(SmallImages):
     """Fashion-MNIST, from a folder or from the Hugging Face hub."""
 
-    layout = ImageLayout(
-        name="fashion_mnist",
-        image=("image",),
-        label=("label",),
-        classes=CLASSES,
-        image_format=ImageFormat((1, 28, 28)),
-        scale=PixelScale((0.2860,), (0.3530,)),
-        original=(60_000, 10_000),
-    )
+    layout = LAYOUT

@@ -25,17 +25,19 @@ from fedcohort.dataset.image_dataset import ImageLayout
 from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.leaf import PeopleImages
 
+CLIENT = ("writer_id", "client")
+LAYOUT = ImageLayout(
+    name="femnist",
+    image=("image", "x"),
+    label=("character", "label", "y"),
+    classes=tuple("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"),
+    image_format=ImageFormat((1, 28, 28)),
+    scale=PixelScale((0.0,), (1.0,)),
+    pool=(805_263, 3_550),
+)
+
 
 class Femnist(PeopleImages):
     """FEMNIST: images [N, 1, 28, 28], 62 classes, a natural client per writer."""
 
-    client = ("writer_id", "client")
-    layout = ImageLayout(
-        name="femnist",
-        image=("image", "x"),
-        label=("character", "label", "y"),
-        classes=tuple("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"),
-        image_format=ImageFormat((1, 28, 28)),
-        scale=PixelScale((0.0,), (1.0,)),
-        pool=(805_263, 3_550),
-    )
+    layout, client = LAYOUT, CLIENT

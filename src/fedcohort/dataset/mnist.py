@@ -13,16 +13,18 @@ from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.image_dataset import ImageLayout, SmallImages
 from fedcohort.dataset.images import ImageFormat
 
+LAYOUT = ImageLayout(
+    name="mnist",
+    image=("image",),
+    label=("label",),
+    classes=tuple("0123456789"),
+    image_format=ImageFormat((1, 28, 28)),
+    scale=PixelScale((0.1307,), (0.3081,)),
+    original=(60_000, 10_000),
+)
+
 
 class Mnist(SmallImages):
     """MNIST, from a folder or from the Hugging Face hub."""
 
-    layout = ImageLayout(
-        name="mnist",
-        image=("image",),
-        label=("label",),
-        classes=tuple("0123456789"),
-        image_format=ImageFormat((1, 28, 28)),
-        scale=PixelScale((0.1307,), (0.3081,)),
-        original=(60_000, 10_000),
-    )
+    layout = LAYOUT
