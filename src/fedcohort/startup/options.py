@@ -136,8 +136,8 @@ def check(config: Mapping[str, Any]) -> None:
     for node in dict.fromkeys(option.split(".")[0] for option in CHECKS if "." in option):
         names, content = list_node_options(node), config.get(node)
         if not isinstance(content, Mapping):
-            allowed = f"set option by option ({', '.join(f'{node}.{name}' for name in names)})"
-            raise ranges.range_error(node, allowed, content)
+            form = f"set option by option ({', '.join(f'{node}.{name}' for name in names)})"
+            raise ranges.range_error(node, form, content)
         for option in content if "_target_" not in content else ():  # a component's constructor checks its options
             if option not in names:
                 raise unknown_option_error(node, option, names)

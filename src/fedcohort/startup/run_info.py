@@ -1,7 +1,7 @@
 """Describe a run by its options, its data and its origin."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fedcohort.record import folder, provenance
 from fedcohort.record.observer import RunInfo
@@ -13,9 +13,12 @@ from fedcohort.tracking import sweep_tags
 if TYPE_CHECKING:
     from torch import nn
 
+    from fedcohort.data.federation import Federation
     from fedcohort.lightning.loop import FederatedLoop
     from fedcohort.startup.restart import ResumePoint
     from fedcohort.types import Values
+
+DATA_FIELDS = ("n_train", "class_counts", "noise_rate", "skew", "feature_noise", "client_names")
 
 
 def describe_run(
@@ -38,7 +41,7 @@ def describe_run(
         restart: the rounds before this start, and their costs.
         expected_s: expected virtual seconds of a full local job of each client, [K].
     """
-    starts, config, federation = provenance.read_starts(path), composition.config, loop.federation
+    starts, config = provenance.read_starts(path), composition.config
     this_start = {name: starts[-1][name] for name in ("commit", "dirty", "versions")}
     return RunInfo(
         folder=path,
@@ -55,14 +58,8 @@ def describe_run(
         spent=restart.spending.pack() if restart.rounds else {},
         starts=starts,
         changed=list_typed(composition),
-        n_train=federation.n_train,
-        class_counts=federation.class_counts,
-        noise_rate=federation.noise_rate,
-        skew=federation.skew,
-        feature_noise=federation.feature_noise,
-        client_names=federation.client_names,
-        labels={str(number): name for number, name in enumerate(federation.class_names)},
         **this_start,
+        **describe_data(loop.federation),
     )
 
 
@@ -79,6 +76,14 @@ def _list_tags(loop: "FederatedLoop") -> dict[str, str]:
         "yardstick": ", ".join(unknowable_signals(loop.components.needs())),  # signals that make the run an oracle
     }
     return {name: text for name, text in tags.items() if text or name in ("tracking", "engine", "data")}
+
+
+def describe_data(federation: "Federation") -> dict[str, Any]:
+    """Return the fields of `RunInfo` that describe the data and their distribution among clients."""
+    return {
+        **{name: getattr(federation, name) for name in DATA_FIELDS},
+        "labels": {str(number): name for number, name in enumerate(federation.class_names)},
+    }
 
 
 def list_typed(composition: Composed) -> dict[str, str]:
