@@ -40,8 +40,8 @@ def describe_value(value: object) -> str:
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or dtype is None:
         text = repr(value)
-        shortened = text if len(text) <= MAX_VALUE_CHARACTERS else text[:MAX_VALUE_CHARACTERS] + "..."
-        return f"{shortened} ({type(value).__name__})"
+        shortened_text = text if len(text) <= MAX_VALUE_CHARACTERS else text[:MAX_VALUE_CHARACTERS] + "..."
+        return f"{shortened_text} ({type(value).__name__})"
     type_name = "array" if isinstance(value, np.ndarray) else type(value).__name__
     description = f"{str(dtype).removeprefix('torch.')} {type_name} {list(shape)}"
     if isinstance(value, np.ndarray) and value.size and dtype.kind in "iuf":
@@ -111,7 +111,7 @@ def check_number(
     exclude_min: bool = False,
     allow_nan: bool = False,
 ) -> float:
-    """Check that a component returned a number, and return it as a float.
+    """Return a component's result as a float after checking that it is a number.
 
     Args:
         value_name: the name of the value, for the message.
@@ -123,9 +123,9 @@ def check_number(
     """
     is_valid = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if is_valid and not allow_nan:
-        number = float(value)  # type: ignore[arg-type]  # mypy does not carry the check above over
-        is_above_min = number > min_value if exclude_min else number >= min_value
-        is_valid = is_above_min and (allow_infinite or math.isfinite(number))
+        checked_number = float(value)  # type: ignore[arg-type]  # mypy does not carry the check above over
+        is_above_min = checked_number > min_value if exclude_min else checked_number >= min_value
+        is_valid = is_above_min and (allow_infinite or math.isfinite(checked_number))
     if not is_valid:
         minimum_text = "" if math.isinf(min_value) else f" {'above' if exclude_min else 'of at least'} {min_value:g}"
         finite_text = "" if allow_infinite or allow_nan else "finite "
@@ -183,7 +183,7 @@ def check_result_and_state(
 
 
 def check_state_type(value: object, previous_state: object) -> object:
-    """Check that the next state has the type of the previous one, and return it."""
+    """Return a component's next state after checking that it has the type of the previous state."""
     if type(value) is not type(previous_state):
         raise contract_error("the state", f"a {type(previous_state).__name__}, the type of the previous state", value)
     return value

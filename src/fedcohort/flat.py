@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Block:
-    """The place of one tensor of the network in a flat vector.
+    """The position of one tensor of the network in a flat vector.
 
     Attributes:
         name: name of the tensor in the network.
@@ -45,7 +45,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Layout:
-    """The places of a network's tensors.
+    """The position of each tensor of a network in flat vectors.
 
     Attributes:
         parameters: trainable parameters, in the vector `w`.
@@ -150,7 +150,7 @@ class FlatModel:
         return network_output.float() if self.bf16 else network_output
 
     def load(self, source_model: "FlatModel") -> None:
-        """Copy the values of another model of the same network into this one."""
+        """Copy the parameters and buffers of another model of the same network into this model."""
         self.w.copy_(source_model.w)
         if len(self.buffers):
             self.buffers.copy_(source_model.buffers)

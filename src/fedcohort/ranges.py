@@ -153,7 +153,7 @@ def numbers(option: str, value: object, interval: str) -> None:
 
 
 def words(option: str, value: object, *allowed_items: str) -> None:
-    """Check that `value` is a list of one or more of `allowed_items`, without repetition."""
+    """Raise `OptionError` unless `value` is a list of one or more of `allowed_items` without repetition."""
     chosen_items = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
     if (
         not chosen_items

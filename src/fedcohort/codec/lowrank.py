@@ -129,7 +129,7 @@ class LowRank(WireCodec):
         return frozenset({LINEAR_CLIENT, UNDECAYED_CLIENT} if self.mode == "train" else ())
 
     def bytes_up(self, layout: Layout) -> int:
-        """Return the bytes: 4 k d2 of each compressed tensor, 8 for their seed, and 4 a number of the others."""
+        """Return the upload's bytes: 4 k d2 per compressed tensor, 8 for the seed, 4 per number of other tensors."""
         compressed = [block for block in layout.parameters if self._is_compressed(block)]
         n_saved = sum(block.size - self.k * block.size // matrix_rows(block) for block in compressed)
         return BYTES_PER_NUMBER * (layout.n_params - n_saved) + (SEED_BYTES if compressed else 0)

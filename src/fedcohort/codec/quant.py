@@ -43,21 +43,21 @@ Levels = UInt16[np.ndarray, "_n"]
 ALLOW_NAN = np.errstate(invalid="ignore")  # the engine leaves out an update that is not finite, with a message
 
 
-def quantise(numbers: Reals, bits_per_level: int, uniform_draws: Reals) -> tuple[Float32[np.ndarray, "2"], Levels]:
+def quantise(values: Reals, bits_per_level: int, uniform_draws: Reals) -> tuple[Float32[np.ndarray, "2"], Levels]:
     """Quantise numbers stochastically; return their range (lo, hi) as float32, and each number's level, uint16 [n].
 
     Where lo = hi all levels are 0, and lo is the constant.
 
     Args:
-        numbers: the numbers, [n].
+        values: the numbers, [n].
         bits_per_level: bits of a level.
         uniform_draws: draws from U[0, 1), [n].
     """
-    value_range = np.array([numbers.min(), numbers.max()], dtype=np.float32)
+    value_range = np.array([values.min(), values.max()], dtype=np.float32)
     step = _level_step(value_range, bits_per_level)
     if not 0 < step < np.inf:
-        return value_range, np.zeros(len(numbers), dtype=np.uint16)
-    levels = np.floor((numbers - float(value_range[0])) / step + uniform_draws)
+        return value_range, np.zeros(len(values), dtype=np.uint16)
+    levels = np.floor((values - float(value_range[0])) / step + uniform_draws)
     return value_range, np.clip(levels, 0, 2**bits_per_level - 1).astype(np.uint16)
 
 
@@ -162,12 +162,12 @@ class Quant(WireCodec):
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> SentArrays:
         """Return the arrays to send: the seed if one is needed, the ranges [tensors, 2], and the levels as bits."""
         client_rng = rng()
-        numbers, seed = to_logical_order(delta, layout).astype(np.float64), draw_seed(client_rng)
+        update_values, seed = to_logical_order(delta, layout).astype(np.float64), draw_seed(client_rng)
         block_ranges = np.empty((len(layout.parameters), 2), dtype=np.float32)
         levels = np.empty(self._n_sent(layout), dtype=np.uint16)
         start = 0
         for i, block in enumerate(layout.parameters):
-            tensor = numbers[block.offset : block.offset + block.size]
+            tensor = update_values[block.offset : block.offset + block.size]
             sketched = self._sketch_of_block(block, seed).encode_linear(tensor)
             stop = start + len(sketched)
             block_ranges[i], levels[start:stop] = quantise(sketched, self.bits, client_rng.random(len(sketched)))
@@ -181,11 +181,11 @@ class Quant(WireCodec):
         decoded_update = np.empty(layout.n_params, dtype=np.float32)
         start = 0
         for block_range, block in zip(block_ranges, layout.parameters, strict=True):
-            stop = start + self._sent_length(block)
-            sketched = dequantise(block_range, levels[start:stop], self.bits)
+            block_stop = start + self._sent_length(block)
+            sketched = dequantise(block_range, levels[start:block_stop], self.bits)
             tensor = self._sketch_of_block(block, sent_arrays[0]).decode_linear(sketched)
             decoded_update[block.offset : block.offset + block.size] = tensor
-            start = stop
+            start = block_stop
         return decoded_update
 
     @property

@@ -25,13 +25,13 @@ def to_logical_order(delta: Vector, layout: Layout) -> Float32Vector:
     return np.asarray(delta.detach().to("cpu", torch.float32).numpy())
 
 
-def to_memory_order(numbers: Float32Vector | BoolVector, layout: Layout, like_tensor: Tensor) -> Tensor:
+def to_memory_order(values_in_order: Float32Vector | BoolVector, layout: Layout, like_tensor: Tensor) -> Tensor:
     """Return numbers in logical order in the memory order of the parameters, [P], on the device of `like_tensor`."""
-    tensor = torch.from_numpy(numbers)
+    tensor = torch.from_numpy(values_in_order)
     dtype = like_tensor.dtype if tensor.is_floating_point() else tensor.dtype
     if not any(block.channels_last for block in layout.parameters):
         return tensor.to(like_tensor.device, dtype)
-    tensor_in_memory_order = torch.empty(len(numbers), dtype=dtype)
+    tensor_in_memory_order = torch.empty(len(values_in_order), dtype=dtype)
     for block in layout.parameters:
         block.of(tensor_in_memory_order).copy_(tensor[block.offset : block.offset + block.size].view(block.shape))
     return tensor_in_memory_order.to(like_tensor.device)

@@ -142,11 +142,11 @@ class InterruptHandler:
     @contextmanager
     def delay_signals(self) -> Iterator[None]:
         """Delay signals in the block until the next call of `check`."""
-        before, self._phase = self._phase, RunPhase.DEAF
+        previous_phase, self._phase = self._phase, RunPhase.DEAF
         try:
             yield
         finally:
-            self._phase = before
+            self._phase = previous_phase
 
     def raise_if_interrupted(self) -> None:
         """Raise `StopSignal` for a signal that had to wait, or whose exception was suppressed."""

@@ -21,7 +21,7 @@ class _TerminalHandler(logging.StreamHandler[TextIO]):
 
     @property
     def stream(self) -> TextIO:  # type: ignore[override]
-        """The standard error."""
+        """The standard error of the process at the time of a message."""
         return sys.stderr
 
 

@@ -37,8 +37,8 @@ def list_untried(accelerator: str, devices: int, num_nodes: int) -> list[str]:
     """Return a notice about hardware on which fedcohort has not been run; [] for other hardware."""
     untested = [f"several GPUs (trainer.devices={devices})"] if accelerator == "gpu" and devices > 1 else []
     untested += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
-    advice = "compare a short run with trainer=cpu before you rely on a long one"
-    return [f"fedcohort has not been run on {' and '.join(untested)} yet: {advice}"] if untested else []
+    advice_text = "compare a short run with trainer=cpu before you rely on a long one"
+    return [f"fedcohort has not been run on {' and '.join(untested)} yet: {advice_text}"] if untested else []
 
 
 def check_processes(accelerator: str, devices: int, num_nodes: int) -> None:

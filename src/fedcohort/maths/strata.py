@@ -11,17 +11,17 @@ PerStratum = Float64[np.ndarray, "h"]
 
 def spread_of_strata(X: Float64[np.ndarray, "n d"], stratum_of_row: Ids, n_strata: int) -> PerStratum:
     """Return S_h = sqrt(sum_{k in h} ||X_k - mean||^2 / (N_h - 1)) of each stratum, [count]; 0 for a single member."""
-    spreads = np.zeros(n_strata)
+    standard_deviations = np.zeros(n_strata)
     for h in range(n_strata):
         member_rows = X[stratum_of_row == h]
         if len(member_rows) > 1:
-            spreads[h] = np.sqrt(((member_rows - member_rows.mean(0)) ** 2).sum() / (len(member_rows) - 1))
-    return spreads
+            standard_deviations[h] = np.sqrt(((member_rows - member_rows.mean(0)) ** 2).sum() / (len(member_rows) - 1))
+    return standard_deviations
 
 
-def neyman_targets(stratum_sizes: StratumSizes, spreads: PerStratum, n_draws: int) -> PerStratum:
+def neyman_targets(stratum_sizes: StratumSizes, deviations: PerStratum, n_draws: int) -> PerStratum:
     """Return Neyman's allocation m N_h S_h / sum N_j S_j; m N_h / sum N_j if all S are 0."""
-    weights = stratum_sizes * (spreads if (stratum_sizes * spreads).sum() > 0 else 1.0)
+    weights = stratum_sizes * (deviations if (stratum_sizes * deviations).sum() > 0 else 1.0)
     return n_draws * weights / max(float(weights.sum()), 1e-300)
 
 

@@ -196,6 +196,9 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
         lines.append(f"attack={choices['attack']} has no effect: {readers}")
     if components.proxy.has_inputs and PROXY_INPUTS not in components.agg.requirements:
         lines.append(f"proxy={choices['proxy']} has no effect: agg={choices['agg']} doesn't read it")
+    decays = [override for override in typed if override.startswith("eval.average_decay=")]
+    if decays and facts.config["eval"]["average"] == "none":
+        lines.append(f"{decays[-1]} has no effect with eval.average=none: set eval.average=ema")
     return lines
 
 
