@@ -51,7 +51,7 @@ class RoundCheckpoint(Checkpoint):
         on_saved: Callable[[], None],
         run_origin: Mapping[str, Any],
     ) -> None:
-        """Set when to save, and what.
+        """Set the folder, the interval in rounds and the content of checkpoints.
 
         Args:
             folder: the run's folder.
@@ -222,8 +222,8 @@ def _other_format(path: Path, entry: Mapping[str, Any]) -> str:
     reader = READING_VERSION_BY_FORMAT.get(saved_format) if isinstance(saved_format, int) else None
     if "versions" in entry:  # a newer format
         reader = f"fedcohort {entry['versions'].get('fedcohort')} at commit {entry.get('commit')}"
-    hint = f"{reader} reads it" if reader else "CHANGELOG.md says which version reads it"
-    return f"{path} has the format {saved_format}, this version of fedcohort reads {CHECKPOINT_FORMAT}; {hint}"
+    advice_text = f"{reader} reads it" if reader else "CHANGELOG.md says which version reads it"
+    return f"{path} has the format {saved_format}, this version of fedcohort reads {CHECKPOINT_FORMAT}; {advice_text}"
 
 
 def rounds_in(checkpoint: dict[str, Any]) -> int:

@@ -136,6 +136,6 @@ def sum_metrics_over_ranks(metrics: Sequence[Metric]) -> None:
         (metric, name, torch.as_tensor(v)) for metric in metrics for name, v in metric.metric_state.items()
     ]
     summed_states = reduce_sum(torch.cat([value.double().flatten() for _, _, value in metric_states]))
-    parts = torch.split(summed_states, [value.numel() for _, _, value in metric_states])
-    for (metric, name, value), state_sum in zip(metric_states, parts, strict=True):
+    summed_parts = torch.split(summed_states, [value.numel() for _, _, value in metric_states])
+    for (metric, name, value), state_sum in zip(metric_states, summed_parts, strict=True):
         setattr(metric, name, state_sum.view_as(value).to(value.dtype))

@@ -36,7 +36,7 @@ def setting_field(name: str, check: OptionCheck) -> Any:  # noqa: ANN401  as `da
 
 @dataclass(frozen=True)
 class Settings:
-    """The options that the rounds read; configs/train.yaml and configs/engine explain them.
+    """Options of the training rounds, such as cohort size and seed; configs/train.yaml and configs/engine explain them.
 
     Attributes:
         config_hash: hash of the config and the seed, which a checkpoint must match.
