@@ -89,9 +89,8 @@ def parse_number(option: str, typed_text: str, interval: str) -> float:
 def choice(option: str, value: object, *valid_choices: str) -> None:
     """Check that `value` is one of `valid_choices`."""
     if not isinstance(value, str) or value not in valid_choices:
-        similar_name_hint = did_you_mean(
-            value, valid_choices, min_similarity=0.7
-        )  # above the similarity of bfloat16 and float32
+        # above the similarity of bfloat16 and float32
+        similar_name_hint = did_you_mean(value, valid_choices, min_similarity=0.7)
         raise OptionError(f"{range_error(option, 'one of ' + ', '.join(valid_choices), value)}{similar_name_hint}")
 
 

@@ -44,12 +44,10 @@ class OptionRole:
 
 COMPONENT_OPTION_ROLE = OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, tracked=True)
 _SETTING_ROLE = OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, tracked=True)
-_EXECUTION_ROLE = OptionRole(
-    OptionEffect.NOTHING, RunIdentity.FREE, tracked=True
-)  # other values give the same result in another way
-_OUTPUT_ROLE = OptionRole(
-    OptionEffect.NOTHING, RunIdentity.FREE
-)  # where files are written, and which observers there are
+# other values give the same result in another way
+_EXECUTION_ROLE = OptionRole(OptionEffect.NOTHING, RunIdentity.FREE, tracked=True)
+# where files are written, and which observers there are
+_OUTPUT_ROLE = OptionRole(OptionEffect.NOTHING, RunIdentity.FREE)
 
 ROLE_BY_OPTION: Mapping[str, OptionRole] = {
     "seed": OptionRole(OptionEffect.RESULTS, RunIdentity.SEED, tracked=True),

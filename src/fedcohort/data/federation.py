@@ -133,8 +133,7 @@ class Federation(ReadOnly):
     @cached_property
     def n_train(self) -> Ids:
         """Number of training samples of each client, int64 [K]."""
-        counts: Ids = read_only(np.diff(self.train.offsets))
-        return counts
+        return read_only(np.diff(self.train.offsets))
 
     @cached_property
     def label_counts(self) -> Counts:

@@ -12,9 +12,8 @@ from fedcohort.errors import OptionError
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
 MIN_CHECKED_BYTES = 2**26  # bytes below which a need is not checked
-_RESIDENT_BYTES = {
-    "after collection": 0.0
-}  # bytes of the process after the last garbage collection by `collect_after_run`
+# bytes of the process after the last garbage collection by `collect_after_run`
+_RESIDENT_BYTES = {"after collection": 0.0}
 MIN_GROWTH_BYTES = 2**26  # bytes of growth from which a full garbage collection, which takes 0.25 s, is worth its time
 
 

@@ -14,10 +14,7 @@ from collections.abc import Sequence
 
 log = logging.getLogger("fedcohort")
 ACTIVE_STATES = ("RUNNING", "SIGNALING")
-QUERY_INTERVAL_S, KILL_TIMEOUT_S = (
-    1.0,
-    60.0,
-)  # seconds between two queries for jobs, and until killed jobs must have ended
+QUERY_INTERVAL_S, KILL_TIMEOUT_S = 1.0, 60.0  # between two queries for jobs, and until killed jobs must have ended
 
 
 def current_job_id() -> str | None:

@@ -102,8 +102,7 @@ def _skew_row(shares: Shares, row: int, p_dominant: float) -> Shares:
     other_totals = np.where(np.arange(len(totals)) == row, 0.0, totals)
     weights = (1 - p_dominant) * other_totals / other_totals.sum() if other_totals.any() else np.zeros(len(totals))
     weights[row] = 1 - weights.sum()
-    skewed: Shares = shares * (weights / totals)[:, None]
-    return skewed
+    return np.asarray(shares * (weights / totals)[:, None])
 
 
 def peaked_probabilities(n: int, index: int, p_dominant: float) -> Values:

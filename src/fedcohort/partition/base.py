@@ -57,8 +57,7 @@ class SamplePool(ReadOnly):
         return None if self.all_attributes is None else self._select(self.all_attributes)
 
     def _select(self, values: Ids) -> Ids:
-        selected: Ids = read_only(np.delete(values, self.server_positions) if len(self.server_positions) else values)
-        return selected
+        return read_only(np.delete(values, self.server_positions) if len(self.server_positions) else values)
 
 
 class Partition(Component, Protocol):

@@ -41,11 +41,9 @@ def dirichlet(alpha: float, size: int, rng: np.random.Generator) -> Values:
         log_gamma = np.log(rng.standard_gamma(alpha + 1, size)) + log_u / alpha
     maximum = log_gamma.max()
     if np.isinf(maximum):  # the logarithms overflow for a tiny alpha; in the limit one client gets the whole class
-        one_hot_weights: Values = (np.arange(size) == log_u.argmax()).astype(np.float64)
-        return one_hot_weights
+        return np.asarray((np.arange(size) == log_u.argmax()).astype(np.float64))
     weight = np.exp(log_gamma - maximum)
-    probabilities: Values = weight / weight.sum()
-    return probabilities
+    return np.asarray(weight / weight.sum())
 
 
 def enlarge_small_parts(client_samples: list[Ids], min_samples: int) -> list[Ids]:
@@ -74,8 +72,7 @@ def log_gamma(alpha: float, shape: tuple[int, int], rng: np.random.Generator) ->
     """Draw logarithms of Gamma(alpha) variables, for any alpha > 0, at least the smallest finite float."""
     with np.errstate(over="ignore"):
         logarithms = np.log(rng.standard_gamma(alpha + 1, shape)) + np.log(1 - rng.random(shape)) / alpha
-    finite: Float64[np.ndarray, "clients classes"] = np.maximum(logarithms, np.finfo(np.float64).min)
-    return finite
+    return np.asarray(np.maximum(logarithms, np.finfo(np.float64).min))
 
 
 @dataclass(frozen=True)

@@ -86,5 +86,4 @@ class Quantity(Partition):
             log_weights = -self.spread * np.log(1.0 + rng.permutation(n_clients))
         else:
             log_weights = self.spread * rng.standard_normal(n_clients)
-        weights: Values = np.exp(log_weights - log_weights.max())
-        return weights
+        return np.asarray(np.exp(log_weights - log_weights.max()))

@@ -42,5 +42,4 @@ def proportional_sizes(n_samples: int, weights: Values, min_size: int) -> Ids:
     """
     weight_sums = np.cumsum(weights)
     stop_positions = np.rint((n_samples - min_size * len(weights)) * (weight_sums / weight_sums[-1])).astype(np.int64)
-    sizes: Ids = min_size + np.diff(stop_positions, prepend=0)
-    return sizes
+    return np.asarray(min_size + np.diff(stop_positions, prepend=0))

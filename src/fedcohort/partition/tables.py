@@ -26,8 +26,7 @@ def apportion_counts(
     order = np.lexsort((tie_order, -np.round(exact_counts - table, 9)), axis=1)
     rank = np.argsort(order, axis=1)
     table += rank < (sizes - table.sum(1))[:, None]
-    tables: Int64[np.ndarray, "clients classes attributes"] = table.reshape(P.shape)
-    return tables
+    return np.asarray(table.reshape(P.shape))
 
 
 def draw_by_table(sample_kind: Ids, table: Int64[np.ndarray, "clients *kinds"], rng: np.random.Generator) -> list[Ids]:
@@ -78,8 +77,7 @@ def scale_to_margins(
         if np.abs(column_sums * column - pools).max() < 0.5:
             break
         column = pools / column_sums
-    table: Float64[np.ndarray, "clients kinds"] = (sizes / (weights @ column))[:, None] * weights * column
-    return table
+    return np.asarray((sizes / (weights @ column))[:, None] * weights * column)
 
 
 def round_to_margins(

@@ -108,10 +108,9 @@ def status_of(path: Path) -> dict[str, Any]:
         status = json.loads(text)
     except (OSError, ValueError):
         return {}
-    is_valid = isinstance(status, dict) and all(
-        isinstance(status.get(key, 0), int) for key in ("rounds_done", "rounds")
-    )
-    return status if is_valid and digest.check_digest(text)[1] is not False else {}
+    if not isinstance(status, dict) or digest.check_digest(text)[1] is False:
+        return {}
+    return status if all(isinstance(status.get(key, 0), int) for key in ("rounds_done", "rounds")) else {}
 
 
 def spending_of(status: Mapping[str, Any]) -> BudgetHistory:
