@@ -72,18 +72,15 @@ class Launch:
         if local:
             yield from run_local(context, jobs, self.n_jobs, in_process=True)
             return
-        config = self._compose(sweep, configs)
+        limit = f"hydra.launcher.{LIMITS.get(self.launcher, 'n_jobs')}={self.n_jobs}"
+        words = [f"hydra/launcher={self.launcher}", f"hydra.sweep.dir={sweep}", "hydra.mode=MULTIRUN", limit]
+        with initialised_hydra(configs):
+            config = compose("train", overrides=[*words, *self.options], return_hydra_config=True)
         if self.launcher == "slurm":
             options: Any = OmegaConf.to_container(config.hydra.launcher, resolve=True)
             yield from cluster.run(context, jobs, options, wait=self.wait)
         else:
             yield from _run_by_hydra(config, sweep, jobs)
-
-    def _compose(self, sweep: Path, configs: Path) -> DictConfig:
-        limit = f"hydra.launcher.{LIMITS.get(self.launcher, 'n_jobs')}={self.n_jobs}"
-        words = [f"hydra/launcher={self.launcher}", f"hydra.sweep.dir={sweep}", "hydra.mode=MULTIRUN", *self.options]
-        with initialised_hydra(configs):
-            return compose("train", overrides=[*words[:3], limit, *words[3:]], return_hydra_config=True)
 
 
 def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:

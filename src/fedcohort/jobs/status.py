@@ -113,15 +113,11 @@ def describe(name: str, sweep_status: SweepStatus) -> str:
     end = "" if sweep_status.waits or sweep_status.count("running") else "; no process works on it"
     if seconds is not None:
         end = f"; about {units.rough_seconds(seconds)} left"
-    return f"sweep {name}: {describe_counts(sweep_status)}{end}{describe_best(sweep_status, '; best ')}"
-
-
-def describe_best(sweep_status: SweepStatus, prefix: str) -> str:
-    """Return the best validation accuracy and its job, after `prefix`; "" if no job has one."""
-    if (best := sweep_status.best()) is None:
-        return ""
-    jobs = sweep_status.plan.jobs or [record.words for record in sweep_status.records.values()]
-    return f"{prefix}{METRIC} {100 * best[0]:.1f} % ({varying_overrides(jobs, best[1].words)})"
+    best_text = ""
+    if (best := sweep_status.best()) is not None:
+        jobs = sweep_status.plan.jobs or [record.words for record in sweep_status.records.values()]
+        best_text = f"; best {METRIC} {100 * best[0]:.1f} % ({varying_overrides(jobs, best[1].words)})"
+    return f"sweep {name}: {describe_counts(sweep_status)}{end}{best_text}"
 
 
 def is_cancelled(sweep: Path) -> bool:
