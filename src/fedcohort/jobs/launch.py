@@ -29,7 +29,6 @@ from fedcohort.jobs.local import run_local
 from fedcohort.jobs.start import start
 from fedcohort.jobs.sweep import is_search
 from fedcohort.record import sweep_folder
-from fedcohort.record.sweep_folder import JobRecord
 from fedcohort.startup import command_line, compat
 from fedcohort.startup.compose import find_configs, initialised_hydra
 
@@ -138,18 +137,18 @@ class _Launcher(Launcher):
                 pass
         if not self.config.sweep.wait:
             return [JobReturn(words, status=JobStatus.COMPLETED) for words in job_overrides]
-        records = sweep_folder.read(sweep)
-        return [self._return_of(records.get(number), words, context.search) for number, words in jobs.items()]
+        records, returns = sweep_folder.read(sweep), []
+        for number, words in jobs.items():
+            record, has_metric = records.get(number), any(word.startswith("objective_metric=") for word in words)
+            if record is not None and (record.how in ("done", "skipped") or not (context.search or has_metric)):
+                returns.append(JobReturn(words, status=JobStatus.COMPLETED, _return_value=record.value))
+            else:
+                reason = record.reason if record is not None else "it was never started"
+                returns.append(JobReturn(words, status=JobStatus.FAILED, _return_value=JobFailed(reason)))
+        return returns
 
     def _run(self, context: JobContext, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
         raise NotImplementedError
-
-    def _return_of(self, record: JobRecord | None, words: Sequence[str], search: bool) -> JobReturn:
-        metric = search or any(word.startswith("objective_metric=") for word in words)
-        if record is not None and (record.how in ("done", "skipped") or not metric):
-            return JobReturn(words, status=JobStatus.COMPLETED, _return_value=record.value)
-        reason = record.reason if record is not None else "it was never started"
-        return JobReturn(words, status=JobStatus.FAILED, _return_value=JobFailed(reason))
 
 
 class Local(_Launcher):

@@ -88,9 +88,13 @@ class SweepStatus:
 def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
     """Return the status of the sweep in the folder `sweep`; waits: whether its jobs are known to be running."""
     waits = waits or is_locked(sweep / sweep_folder.LOCK_FILE) or bool(cluster.list_queued(sweep))
-    records, cancelled = sweep_folder.read(sweep), is_cancelled(sweep)
-    states = {number: _find_killed(record, waits, cancelled) for number, record in records.items()}
-    return SweepStatus(plan, states, waits)
+    records = dict(sweep_folder.read(sweep))
+    for number, record in records.items() if not waits else ():
+        is_running = record.folder is not None and is_locked(record.folder / "run.lock")
+        if record.how == "running" and not is_running:  # no process waits for the job or has its run open
+            stopped = replace(record, how="stopped")
+            records[number] = stopped if is_cancelled(sweep) else mark_killed_as_failed(record)
+    return SweepStatus(plan, records, waits)
 
 
 def describe_counts(sweep_status: SweepStatus) -> str:
@@ -125,15 +129,6 @@ def is_cancelled(sweep: Path) -> bool:
     return (sweep / sweep_folder.CANCELLED_FILE).exists()
 
 
-def describe_stopped(record: JobRecord, *, cancelled: bool) -> str:
-    """Return how far a stopped job came; cancelled: whether its sweep was."""
-    status = status_of(record.folder) if record.folder is not None else {}
-    how = "cancelled by you" if cancelled else "stopped"
-    if "rounds" not in status:
-        return f"{how} before its first round"
-    return f"{how}, {status['rounds_done']} of {status['rounds']} rounds; resume=true continues"
-
-
 def describe_next_job(sweep: Path, plan: Plan, number: int) -> str:
     """Return `job 7 of 18, about 40 min left` for the job `number`, from 0 on, that begins."""
     seconds = SweepStatus(plan, sweep_folder.read(sweep), waits=True).seconds_left(time.time())
@@ -152,14 +147,6 @@ def varying_overrides(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> st
     """Return those of `words` that not all jobs have; all of them where there is one job."""
     common = set.intersection(*(set(job) for job in jobs)) if len(jobs) > 1 else set()
     return " ".join(word for word in words if word not in common)
-
-
-def _find_killed(record: JobRecord, waited_for: bool, cancelled: bool) -> JobRecord:
-    """Return the record; "running" becomes stopped or failed if no process waits for the job or has its run open."""
-    is_running = record.folder is not None and is_locked(record.folder / "run.lock")
-    if record.how != "running" or waited_for or is_running:
-        return record
-    return replace(record, how="stopped") if cancelled else mark_killed_as_failed(record)
 
 
 def mark_killed_as_failed(record: JobRecord) -> JobRecord:

@@ -23,6 +23,13 @@ def list_verdicts(answer: Answer) -> list[str]:
     table = answer.headline
     unit, places = unit_of(table.options.metric), difference_decimals(table)
     methods_by_setting = {}
+
+    def quantity(value: float) -> str:
+        """Return a value with its unit, such as `1 point`, `2.7 points` or `0.05 nats`; "" for NaN."""
+        number, plural = f"{value * unit.factor:.2g}", unit.difference
+        name = plural.removesuffix("s") if plural == "points" and number == "1" else plural
+        return f"{number} {name}".strip() if math.isfinite(value) else ""
+
     for name in table.settings:
         entries = {condition: entry for condition, entry in table.in_setting(name).items() if entry.difference}
         if entries:
@@ -33,7 +40,7 @@ def list_verdicts(answer: Answer) -> list[str]:
         settings=table.settings,
         baseline=answer.question.baseline,
         rules=table.options.rules,
-        quantity=lambda value: _quantity(value * unit.factor, unit) if math.isfinite(value) else "",
+        quantity=quantity,
         improving_slope=IMPROVING_SLOPE if unit.name == "%" else math.inf,
         power=f"{100 * POWER:g}",
         newest=answer.newest,
@@ -66,10 +73,3 @@ def _describe(answer: Answer, cell: Cell, entry: Entry, unit: MetricUnit, places
         "unlike": answer.unlike.get(cell, ()),
         "oracle": entry.untested,
     }
-
-
-def _quantity(value: float, unit: MetricUnit) -> str:
-    """Return a number with its unit, such as `1 point`, `2.7 points` or `0.05 nats`."""
-    number = f"{value:.2g}"
-    name = unit.difference.removesuffix("s") if unit.difference == "points" and number == "1" else unit.difference
-    return f"{number} {name}".strip()
