@@ -1,15 +1,16 @@
 """The types of client ids and of values per client, and records whose arrays can't be changed."""
 
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
 Ids = Int64[np.ndarray, "_n"]  # lengths differ between arguments: the underscore keeps them unbound
 Values = Float64[np.ndarray, "_n"]
+T = TypeVar("T")
 
 
-def read_only(value: Any) -> Any:  # noqa: ANN401  any argument of a component
+def read_only(value: T) -> T:
     """Return a view of an array that can't be written to, and any other value as it is."""
     if not isinstance(value, np.ndarray) or not value.flags.writeable:
         return value

@@ -129,12 +129,12 @@ class Component(Protocol):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        """What must hold of the run. If one does not hold, the run is rejected at its start with the message."""
+        """Conditions on the run. If one of them is not met, the run is rejected at its start with its message."""
         return frozenset()
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        """What should hold of the run. If one does not hold, the run starts, and the message is a notice."""
+        """Recommended conditions on the run. If one of them is not met, its message is printed and the run starts."""
         return frozenset()
 
     def notices(self, choice: str) -> Sequence[str]:

@@ -18,12 +18,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 T = TypeVar("T")
-DTYPE_KIND_NAMES = {
-    "f": "a float",
-    "i": "an integer",
-    "b": "a bool",
-    "if": "a numeric",
-}  # by the letters of numpy's dtype kinds
+# by the letters of numpy's dtype kinds
+DTYPE_KIND_NAMES = {"f": "a float", "i": "an integer", "b": "a bool", "if": "a numeric"}
 NEW_NAMES_OF_ARGUMENTS = {  # old names of arguments of records, for one release
     "parts": "score_terms",
     "down": "down_s",
@@ -44,8 +40,8 @@ def describe_value(value: object) -> str:
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or dtype is None:
         text = repr(value)
-        shortened = text if len(text) <= MAX_VALUE_CHARACTERS else text[:MAX_VALUE_CHARACTERS] + "..."
-        return f"{shortened} ({type(value).__name__})"
+        shortened_text = text if len(text) <= MAX_VALUE_CHARACTERS else text[:MAX_VALUE_CHARACTERS] + "..."
+        return f"{shortened_text} ({type(value).__name__})"
     type_name = "array" if isinstance(value, np.ndarray) else type(value).__name__
     description = f"{str(dtype).removeprefix('torch.')} {type_name} {list(shape)}"
     if isinstance(value, np.ndarray) and value.size and dtype.kind in "iuf":
@@ -90,23 +86,20 @@ def check_array(
     if not is_valid:
         interval_text = "" if math.isinf(min_value) and math.isinf(max_value) else f" in [{min_value:g}, {max_value:g}]"
         finite_text = "" if allow_nan or "f" not in dtype_kinds else " of finite numbers"
-        raise contract_error(
-            value_name, f"{DTYPE_KIND_NAMES[dtype_kinds]} array {list(shape)}{finite_text}{interval_text}", value
-        )
+        expected = f"{DTYPE_KIND_NAMES[dtype_kinds]} array {list(shape)}{finite_text}{interval_text}"
+        raise contract_error(value_name, expected, value)
 
 
 def check_ids(value_name: str, value: object, id_count: int, min_length: int = 0) -> None:
     """Check an array of ids: sorted distinct integers in [0, n), `min_length` of them or more."""
-    is_valid = (
-        isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i" and len(value) >= min_length
-    )
-    if is_valid and isinstance(value, np.ndarray) and len(value):
-        is_valid = bool(value[0] >= 0 and value[-1] < id_count and (value[1:] > value[:-1]).all())
+    is_valid = False
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i" and len(value) >= min_length:
+        is_in_range = not len(value) or (value[0] >= 0 and value[-1] < id_count)
+        is_valid = bool(is_in_range and (value[1:] > value[:-1]).all())
     if not is_valid:
         minimum_text = f", at least {min_length}" if min_length else ""
-        raise contract_error(
-            value_name, f"an integer array of sorted distinct numbers in [0, {id_count - 1}]{minimum_text}", value
-        )
+        expected = f"an integer array of sorted distinct numbers in [0, {id_count - 1}]{minimum_text}"
+        raise contract_error(value_name, expected, value)
 
 
 def check_number(
@@ -118,7 +111,7 @@ def check_number(
     exclude_min: bool = False,
     allow_nan: bool = False,
 ) -> float:
-    """Check that a component returned a number, and return it as a float.
+    """Return a component's result as a float after checking that it is a number.
 
     Args:
         value_name: the name of the value, for the message.
@@ -130,15 +123,13 @@ def check_number(
     """
     is_valid = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if is_valid and not allow_nan:
-        number = float(value)  # type: ignore[arg-type]  # mypy does not carry the check above over
-        is_valid = (number > min_value if exclude_min else number >= min_value) and (
-            allow_infinite or math.isfinite(number)
-        )
+        checked_number = float(value)  # type: ignore[arg-type]  # mypy does not carry the check above over
+        is_above_min = checked_number > min_value if exclude_min else checked_number >= min_value
+        is_valid = is_above_min and (allow_infinite or math.isfinite(checked_number))
     if not is_valid:
         minimum_text = "" if math.isinf(min_value) else f" {'above' if exclude_min else 'of at least'} {min_value:g}"
-        raise contract_error(
-            value_name, f"a {'' if allow_infinite or allow_nan else 'finite '}number{minimum_text}", value
-        )
+        finite_text = "" if allow_infinite or allow_nan else "finite "
+        raise contract_error(value_name, f"a {finite_text}number{minimum_text}", value)
     return float(value)  # type: ignore[arg-type]
 
 
@@ -185,14 +176,14 @@ def check_result_and_state(
     """
     if not isinstance(value, tuple) or len(value) != 2:
         raise contract_error("the result", f"a pair ({required_type.__name__}, state)", value)
-    result = (
-        None if allow_none and value[0] is None else check_type("the first item of the result", value[0], required_type)
-    )
-    return result, check_state_type(value[1], previous_state)
+    item, state = value
+    if not (allow_none and item is None):
+        check_type("the first item of the result", item, required_type)
+    return item, check_state_type(state, previous_state)
 
 
 def check_state_type(value: object, previous_state: object) -> object:
-    """Check that the next state has the type of the previous one, and return it."""
+    """Return a component's next state after checking that it has the type of the previous state."""
     if type(value) is not type(previous_state):
         raise contract_error("the state", f"a {type(previous_state).__name__}, the type of the previous state", value)
     return value
@@ -210,12 +201,8 @@ def describe_exception(error: BaseException, module_name: str) -> str:
 
 def find_error_line(traceback_start: TracebackType | None, module_name: str) -> str:
     """Return file, line and function of the innermost frame of `module_name`, or an empty text."""
-    frames = [
-        (frame, line_number)
-        for frame, line_number in traceback.walk_tb(traceback_start)
-        if frame.f_globals.get("__name__") == module_name
-    ]
-    if not frames:
-        return ""
-    frame, line_number = frames[-1]
-    return f"{frame.f_code.co_filename}, line {line_number}, in {frame.f_code.co_name}"
+    line = ""
+    for frame, line_number in traceback.walk_tb(traceback_start):
+        if frame.f_globals.get("__name__") == module_name:
+            line = f"{frame.f_code.co_filename}, line {line_number}, in {frame.f_code.co_name}"
+    return line

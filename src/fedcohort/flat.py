@@ -6,6 +6,7 @@ elementwise maximum is taken.
 """
 
 import copy
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Block:
-    """The place of one tensor of the network in a flat vector.
+    """The position of one tensor of the network in a flat vector.
 
     Attributes:
         name: name of the tensor in the network.
@@ -44,7 +45,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Layout:
-    """The places of a network's tensors.
+    """The position of each tensor of a network in flat vectors.
 
     Attributes:
         parameters: trainable parameters, in the vector `w`.
@@ -117,15 +118,11 @@ class FlatModel:
         self.w = torch.empty(self.layout.n_params, dtype=first_parameter.dtype, device=first_parameter.device)
         self.g = torch.zeros_like(self.w)
         self.buffers = torch.empty(self.layout.n_buffers, dtype=first_parameter.dtype, device=first_parameter.device)
-        self.counters = torch.empty(
-            sum(b.size for b in self.layout.counters), dtype=torch.int64, device=first_parameter.device
-        )
-        for vector, blocks in (
-            (self.w, self.layout.parameters),
-            (self.buffers, self.layout.buffers),
-            (self.counters, self.layout.counters),
-        ):
-            self._attach_views(vector, blocks)
+        n_counters = sum(block.size for block in self.layout.counters)
+        self.counters = torch.empty(n_counters, dtype=torch.int64, device=first_parameter.device)
+        self._attach_views(self.w, self.layout.parameters)
+        self._attach_views(self.buffers, self.layout.buffers)
+        self._attach_views(self.counters, self.layout.counters)
         self.has_batch_norm = has_batch_norm(network)
         self.has_recurrence = has_recurrence(network)
         self.has_dropout = any(_applies_dropout(m) for m in network.modules())
@@ -148,15 +145,12 @@ class FlatModel:
 
     def logits(self, x: Tensor) -> Tensor:
         """Return the network's output in float32; with `bf16`, matrix products and convolutions are in bfloat16."""
-        if not self.bf16:
+        with torch.autocast(x.device.type, torch.bfloat16) if self.bf16 else nullcontext():
             network_output: Tensor = self.network(x)
-            return network_output
-        with torch.autocast(x.device.type, torch.bfloat16):
-            network_output = self.network(x)
-        return network_output.float()
+        return network_output.float() if self.bf16 else network_output
 
     def load(self, source_model: "FlatModel") -> None:
-        """Copy the values of another model of the same network into this one."""
+        """Copy the parameters and buffers of another model of the same network into this model."""
         self.w.copy_(source_model.w)
         if len(self.buffers):
             self.buffers.copy_(source_model.buffers)

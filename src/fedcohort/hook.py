@@ -53,7 +53,7 @@ class HookResult:
 
 
 class Correction(Protocol):
-    """The work of a hook in the local training of one client.
+    """A change of each gradient in the local training of one client, by a hook.
 
     A class may have a static method `stack`, which saves time if many clients are trained at once. It takes a list of
     corrections, one for each client, and returns one correction. Its `correct` changes the gradients [k, P] of the
@@ -133,7 +133,7 @@ class StepView(Protocol):
 
 @runtime_checkable
 class Weighing(Correction, Protocol):
-    """The correction of a `Weigher`."""
+    """A correction that also weighs the samples of each mini-batch, in the local training of one client."""
 
     def weigh(self, step: StepView) -> Float[Tensor, "b"]:
         """Return the factors by which the samples' objectives enter the mean that the step minimises, [b]."""
@@ -193,7 +193,7 @@ def stored_vector_sizes(hooks: Iterable[ClientHook], n_params: int, n_samples: i
 def begin_all(
     hooks: Sequence[ClientHook], w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
 ) -> list[Correction]:
-    """Begin the local training of one client, and return each hook's correction of its gradients.
+    """Prepare all hooks for the local training of one client; return each hook's correction of the gradient.
 
     The arguments are those of `ClientHook.begin`.
 

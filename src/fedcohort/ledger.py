@@ -35,7 +35,7 @@ class Charge:
         return Charge(*map(operator.add, astuple(self), astuple(charge)))
 
     def metrics(self) -> dict[str, float]:
-        """Return the costs by the names of the metrics that report them."""
+        """Return the bytes, FLOPs and virtual seconds by metric name."""
         return {
             "comm/down_bytes": self.down_bytes,
             "comm/up_bytes": self.up_bytes,

@@ -1,4 +1,4 @@
-"""Paths as users type them."""
+"""Absolute paths from paths that users type."""
 
 import os
 from pathlib import Path

@@ -89,9 +89,8 @@ def parse_number(option: str, typed_text: str, interval: str) -> float:
 def choice(option: str, value: object, *valid_choices: str) -> None:
     """Check that `value` is one of `valid_choices`."""
     if not isinstance(value, str) or value not in valid_choices:
-        similar_name_hint = did_you_mean(
-            value, valid_choices, min_similarity=0.7
-        )  # above the similarity of bfloat16 and float32
+        # above the similarity of bfloat16 and float32
+        similar_name_hint = did_you_mean(value, valid_choices, min_similarity=0.7)
         raise OptionError(f"{range_error(option, 'one of ' + ', '.join(valid_choices), value)}{similar_name_hint}")
 
 
@@ -154,7 +153,7 @@ def numbers(option: str, value: object, interval: str) -> None:
 
 
 def words(option: str, value: object, *allowed_items: str) -> None:
-    """Check that `value` is a list of one or more of `allowed_items`, without repetition."""
+    """Raise `OptionError` unless `value` is a list of one or more of `allowed_items` without repetition."""
     chosen_items = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
     if (
         not chosen_items

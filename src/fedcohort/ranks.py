@@ -1,4 +1,4 @@
-"""The ranks of a run, its processes: the division of a cohort among them, and sums over them."""
+"""Division of a cohort among the processes (ranks) of a run, and sums over these processes."""
 
 import heapq
 from collections.abc import Sequence

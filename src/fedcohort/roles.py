@@ -44,12 +44,10 @@ class OptionRole:
 
 COMPONENT_OPTION_ROLE = OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, tracked=True)
 _SETTING_ROLE = OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, tracked=True)
-_EXECUTION_ROLE = OptionRole(
-    OptionEffect.NOTHING, RunIdentity.FREE, tracked=True
-)  # other values give the same result in another way
-_OUTPUT_ROLE = OptionRole(
-    OptionEffect.NOTHING, RunIdentity.FREE
-)  # where files are written, and which observers there are
+# other values give the same result in another way
+_EXECUTION_ROLE = OptionRole(OptionEffect.NOTHING, RunIdentity.FREE, tracked=True)
+# where files are written, and which observers there are
+_OUTPUT_ROLE = OptionRole(OptionEffect.NOTHING, RunIdentity.FREE)
 
 ROLE_BY_OPTION: Mapping[str, OptionRole] = {
     "seed": OptionRole(OptionEffect.RESULTS, RunIdentity.SEED, tracked=True),
@@ -63,6 +61,8 @@ ROLE_BY_OPTION: Mapping[str, OptionRole] = {
     "eval.every": _SETTING_ROLE,
     "eval.clients_every": _SETTING_ROLE,
     "eval.clients_sample": _SETTING_ROLE,
+    "eval.average": _SETTING_ROLE,
+    "eval.average_decay": _SETTING_ROLE,
     "eval.update_every": _OUTPUT_ROLE,  # a metric that no result depends on
     "update_limit": _SETTING_ROLE,
     "engine.slices": _EXECUTION_ROLE,
@@ -97,6 +97,8 @@ NEUTRAL_VALUE_BY_LATER_OPTION: Mapping[str, object] = {
     "deadline.staleness_exponent": 0.5,
     "deadline.hinge_slope": 10.0,
     "deadline.hinge_start": 4,
+    "eval.average": "none",
+    "eval.average_decay": 0.9,
 }
 
 
@@ -106,7 +108,7 @@ def matching_table_rows(option: str) -> list[str]:
 
 
 def role_of(option: str) -> OptionRole:
-    """Return the role of an option."""
+    """Return what another value of an option changes, and whether the run then stays the same run."""
     return next((ROLE_BY_OPTION[name] for name in matching_table_rows(option)), COMPONENT_OPTION_ROLE)
 
 

@@ -56,28 +56,22 @@ def unpack_state(plain_data: PlainData, value_type_hint: object = Any) -> StateV
         _, value_type = (*_type_arguments(value_type_hint), Any, Any)[:2]
         return {unpack_state(k): unpack_state(v, value_type) for k, v in container_items}
     inner_types = tuple(hint for hint in _type_arguments(value_type_hint) if hint is not Ellipsis)
-    item_types = (
-        inner_types if len(inner_types) == len(container_items) else (inner_types[:1] or (Any,)) * len(container_items)
-    )
-    unpacked_items = [unpack_state(item, hint) for item, hint in zip(container_items, item_types, strict=True)]
+    if len(inner_types) != len(container_items):
+        inner_types = (inner_types[:1] or (Any,)) * len(container_items)
+    unpacked_items = [unpack_state(item, hint) for item, hint in zip(container_items, inner_types, strict=True)]
     return tuple(unpacked_items) if container_kind == "tuple" else unpacked_items
 
 
 def _unpack_record(packed_fields: dict[str, PlainData], value_type_hint: object) -> StateValue:
-    candidate_classes = [
-        c for c in _union_members(value_type_hint) if isinstance(c, type) and dataclasses.is_dataclass(c)
-    ]
-    if not candidate_classes:
+    candidates = [c for c in _union_members(value_type_hint) if isinstance(c, type) and dataclasses.is_dataclass(c)]
+    if not candidates:
         raise CheckpointError(f"the checkpoint holds a record where this version expects {value_type_hint}")
-    field_names_by_class = {c: {f.name for f in dataclasses.fields(c)} for c in candidate_classes}
-    record_class: type[Any] = next(
-        (c for c in candidate_classes if field_names_by_class[c] == set(packed_fields)), candidate_classes[0]
-    )
-    if field_names_by_class[record_class] != set(packed_fields):
+    names_by_class = {c: {f.name for f in dataclasses.fields(c)} for c in candidates}
+    record_class: Any = next((c for c in candidates if names_by_class[c] == set(packed_fields)), candidates[0])
+    if names_by_class[record_class] != set(packed_fields):
         raise CheckpointError(
-            f"{record_class.__name__} has the fields {sorted(field_names_by_class[record_class])}, the checkpoint "
-            f"{sorted(packed_fields)}: "
-            "another version wrote it; start a new run"
+            f"{record_class.__name__} has the fields {sorted(names_by_class[record_class])}, the checkpoint "
+            f"{sorted(packed_fields)}: another version wrote it; start a new run"
         )
     field_types = typing.get_type_hints(record_class)
     return record_class(**{name: unpack_state(value, field_types[name]) for name, value in packed_fields.items()})

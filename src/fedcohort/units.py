@@ -27,9 +27,9 @@ def seconds(value: float) -> str:
         return "-"
     if value < 120:
         return f"{value:.3g} s"
-    unit, unit_s, large, small, _ = next(scale for scale in TIMES if round(value / scale[0]) * scale[0] < scale[4])
-    count = round(value / unit)
-    return f"{count // unit_s} {large} {count % unit_s} {small}"
+    unit, unit_s, large_unit, finer, _ = next(scale for scale in TIMES if round(value / scale[0]) * scale[0] < scale[4])
+    n_units = round(value / unit)
+    return f"{n_units // unit_s} {large_unit} {n_units % unit_s} {finer}"
 
 
 def rough_seconds(value: float) -> str:

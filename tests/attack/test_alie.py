@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from fedcohort.attack.alie import largest_shift
-from fedcohort.attack.base import Crowd
+from fedcohort.attack.base import UpdateStats
 from fedcohort.rng import new_generator
 from yaml_words import make
 
 MEAN, STD = torch.tensor([2.0, 1.0]).double(), torch.tensor([1.0, 1.0]).double()  # of (1, 0), (2, 2) and (3, 1)
-CROWD, EMPTY = Crowd(MEAN, STD, 3, 2), Crowd(None, None, 0, 2)
+CROWD, EMPTY = UpdateStats(MEAN, STD, 3, 2), UpdateStats(None, None, 0, 2)
 TRAINED = torch.tensor([2.0, 2.0]).double()
 
 

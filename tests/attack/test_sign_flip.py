@@ -2,11 +2,11 @@
 
 import torch
 
-from fedcohort.attack.base import Crowd
+from fedcohort.attack.base import UpdateStats
 from fedcohort.rng import new_generator
 from yaml_words import make
 
-CROWD, RNG = Crowd(None, None, 3, 2), new_generator(0, "attack_update")
+CROWD, RNG = UpdateStats(None, None, 3, 2), new_generator(0, "attack_update")
 
 
 def test_the_opposite_of_the_trained_update_is_sent() -> None:

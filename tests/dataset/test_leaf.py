@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fedcohort.dataset.leaf import Division, Rules, subsample
+from fedcohort.dataset.base import Raw
+from fedcohort.dataset.leaf import Division, LeafDataset, subsample
 from fedcohort.errors import DataError, OptionError
 from known import known
 
@@ -11,8 +12,15 @@ SIZES = [10, 1, 20, 5, 40, 2]  # samples of each person
 OWNER = np.repeat(np.arange(6), SIZES)
 
 
+class Toy(LeafDataset):
+    name, client, column_names = "toy", ("client",), (("client",),)
+
+    def load(self, seed: int) -> Raw:
+        raise NotImplementedError
+
+
 def divided(test: str = "sample", users: float = 1.0, least: int = 0, given: int = 60, seed: int = 0) -> Division:
-    return Rules(test, users, least).divide("toy", OWNER, np.random.default_rng(seed), given)
+    return Toy(None, None, None, test, users, least).divide(OWNER, np.random.default_rng(seed), given)
 
 
 def test_nine_tenths_of_each_persons_samples_train() -> None:
@@ -79,8 +87,8 @@ def test_nothing_left_is_refused(options: dict[str, int], refusal: str) -> None:
 
 def test_options_are_checked() -> None:
     with pytest.raises(OptionError, match="test must be one of sample, user, given"):
-        Rules("none", 1.0, 0)
+        Toy(None, None, None, "none", 1.0, 0)
     with pytest.raises(OptionError, match=r"users must be a number in \(0, 1\], got 0"):
-        Rules("user", 0, 0)
+        Toy(None, None, None, "user", 0, 0)
     with pytest.raises(OptionError, match=r"least must be an integer in \[0, inf\)"):
-        Rules("user", 1, -1)
+        Toy(None, None, None, "user", 1, -1)

@@ -15,7 +15,7 @@ import pytest
 from fedcohort.data import skew
 from fedcohort.dataset.breeds import BREEDS
 from fedcohort.partition.attribute import Attribute
-from fedcohort.partition.base import Stock
+from fedcohort.partition.base import SamplePool
 from fedcohort.startup import components
 from feddiverse_toy import FEDDIVERSE, write_spawrious, write_waterbirds
 from run_harness import compose_words, go
@@ -44,8 +44,8 @@ def federation(word: str) -> np.ndarray:
     breeds = len(composition.config["dataset"].get("breeds", ()))
     pools = BIRDS if not breeds else np.full((breeds, 2), DOGS[0, 0])
     pair = np.repeat(np.arange(pools.size), pools.ravel())
-    stock = Stock(pair // 2, len(pools), None, pair % 2, 2)
-    parts = partition.split(stock, composition.config["clients"], np.random.default_rng(0))
+    sample_pool = SamplePool(pair // 2, len(pools), None, pair % 2, 2)
+    parts = partition.split(sample_pool, composition.config["clients"], np.random.default_rng(0))
     return np.stack([np.bincount(pair[part], minlength=pools.size).reshape(pools.shape) for part in parts])
 
 

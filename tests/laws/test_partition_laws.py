@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import FedcohortError
-from fedcohort.partition.base import Stock
+from fedcohort.partition.base import SamplePool
 from fedcohort.types import Ids
 from global_rng import guard
 from remedies import remedy
@@ -32,13 +32,13 @@ def labels(seed: int = 0) -> Ids:
     return np.random.default_rng(seed).permutation(np.arange(N) % C)
 
 
-def stock(y: Ids) -> Stock:
+def sample_pool(y: Ids) -> SamplePool:
     """Samples with owners, and with attributes of which each class has as many."""
-    return Stock(y, C, np.random.default_rng(9).permutation(np.arange(N) % K), (y + np.arange(N) // C) % A, A)
+    return SamplePool(y, C, np.random.default_rng(9).permutation(np.arange(N) % K), (y + np.arange(N) // C) % A, A)
 
 
 def split(partition: Any, seed: int = 0, clients: int | None = K) -> list[Ids]:
-    return partition.split(stock(labels()), clients, np.random.default_rng(seed))  # type: ignore[no-any-return]
+    return partition.split(sample_pool(labels()), clients, np.random.default_rng(seed))  # type: ignore[no-any-return]
 
 
 @remedy("Give each sample to exactly one client, and sort each client's positions.")
@@ -64,7 +64,7 @@ def test_deterministic_without_global_generators(partition: Any) -> None:
 
 @remedy("Copy labels, owners and attributes before you change them.")
 def test_the_arguments_are_not_modified(partition: Any) -> None:
-    arguments = stock(labels())
+    arguments = sample_pool(labels())
     for array in (arguments.labels, arguments.owner, arguments.attribute):
         assert array is not None
         array.flags.writeable = False
@@ -74,7 +74,7 @@ def test_the_arguments_are_not_modified(partition: Any) -> None:
 @remedy("Do not divide by the size of a class: it may be empty.")
 def test_a_class_without_samples_is_accepted(partition: Any) -> None:
     y = labels() % 7  # classes 7, 8, 9 are empty, 0, 1, 2 have twice as many
-    parts = partition.split(stock(y), K, np.random.default_rng(0))
+    parts = partition.split(sample_pool(y), K, np.random.default_rng(0))
     assert sum(len(part) for part in parts) == N or not partition.takes_all
 
 

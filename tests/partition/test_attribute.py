@@ -10,7 +10,7 @@ from fedcohort.data import skew
 from fedcohort.errors import DataError, OptionError
 from fedcohort.partition.attribute import Attribute
 from fedcohort.partition.attribute_tables import peaked_probabilities
-from fedcohort.partition.base import Stock
+from fedcohort.partition.base import SamplePool
 from fedcohort.partition.tables import apportion_counts
 from yaml_words import node
 
@@ -23,14 +23,14 @@ def rule(**changes: Any) -> Attribute:
     return Attribute(**{**options, **changes})
 
 
-def stock(pools: np.ndarray, seed: int = 0) -> Stock:
+def sample_pool(pools: np.ndarray, seed: int = 0) -> SamplePool:
     pair = np.random.default_rng(seed).permutation(np.repeat(np.arange(pools.size), pools.ravel()))
-    return Stock(pair // pools.shape[1], len(pools), None, pair % pools.shape[1], pools.shape[1])
+    return SamplePool(pair // pools.shape[1], len(pools), None, pair % pools.shape[1], pools.shape[1])
 
 
 def dealt(partition: Attribute, pools: np.ndarray, clients: int | None, seed: int = 0) -> np.ndarray:
     """The samples that each client got, [K, C, A]."""
-    given = stock(pools)
+    given = sample_pool(pools)
     parts = partition.split(given, clients, np.random.default_rng(seed))
     assert given.attribute is not None
     pair = given.labels * pools.shape[1] + given.attribute
@@ -97,7 +97,7 @@ def test_a_peak_leaves_the_remaining_share_to_the_other_cells() -> None:
 
 def told(partition: Attribute, pools: np.ndarray, sizes: list[int]) -> np.ndarray:
     """The samples that each client got out of the requested sizes, [K, C, A]."""
-    given = stock(pools)
+    given = sample_pool(pools)
     parts = partition.deal(given, np.array(sizes), np.random.default_rng(0))
     assert given.attribute is not None
     pair = given.labels * pools.shape[1] + given.attribute
@@ -200,7 +200,7 @@ def test_data_without_attributes_are_rejected() -> None:
     with pytest.raises(
         DataError, match="partition=attribute splits samples by class and attribute, but these data have"
     ):
-        rule().split(Stock(np.zeros(9, dtype=np.int64), 2), 2, np.random.default_rng(0))
+        rule().split(SamplePool(np.zeros(9, dtype=np.int64), 2), 2, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("counts", [[[[1, 2]], [[1, 2], [3, 4]]], [[1, 2]], [[[0.5, 1]]], [[["a", 1]]], [[[-1, 1]]], 3])

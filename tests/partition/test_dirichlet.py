@@ -3,7 +3,7 @@ import pytest
 
 from cases import for_all
 from fedcohort.errors import OptionError
-from fedcohort.partition.base import Stock
+from fedcohort.partition.base import SamplePool
 from fedcohort.partition.dirichlet import Dirichlet, dirichlet, enlarge_small_parts
 
 LABELS = np.arange(6000) % 10
@@ -11,7 +11,7 @@ LABELS = np.arange(6000) % 10
 
 def split(alpha: float, min_samples: int, clients: int, labels: np.ndarray = LABELS, seed: int = 0) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
-    return list(Dirichlet(alpha, min_samples).split(Stock(labels, 10), clients, rng))
+    return list(Dirichlet(alpha, min_samples).split(SamplePool(labels, 10), clients, rng))
 
 
 def skew(parts: list[np.ndarray]) -> float:

@@ -5,7 +5,7 @@ import pytest
 
 from cases import for_all
 from fedcohort.errors import OptionError
-from fedcohort.partition.base import Stock
+from fedcohort.partition.base import SamplePool
 from fedcohort.partition.dominant_class import UNIFORM, DominantClass, SplitPlan, share_out_evenly
 from fedcohort.partition.sizes import equal_sizes
 
@@ -16,7 +16,7 @@ def split(
     fraction: float, share: float, clients: int, labels: np.ndarray, n_classes: int = C, seed: int = 0
 ) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
-    return list(DominantClass(fraction, share).split(Stock(labels, n_classes), clients, rng))
+    return list(DominantClass(fraction, share).split(SamplePool(labels, n_classes), clients, rng))
 
 
 def class_counts(parts: list[np.ndarray], labels: np.ndarray, n_classes: int = C) -> np.ndarray:

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.partition.base import Stock
+from fedcohort.partition.base import SamplePool
 from fedcohort.partition.iid import Iid
 
 LABELS = np.arange(1003) % 10
 
 
 def split(clients: int | None, seed: int = 0) -> list[np.ndarray]:
-    return list(Iid().split(Stock(LABELS, 10), clients, np.random.default_rng(seed)))
+    return list(Iid().split(SamplePool(LABELS, 10), clients, np.random.default_rng(seed)))
 
 
 @pytest.mark.parametrize("clients", [1, 7, 50, 1003])

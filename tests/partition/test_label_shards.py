@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.partition.base import Stock
+from fedcohort.partition.base import SamplePool
 from fedcohort.partition.label_shards import LabelShards
 
 LABELS = np.random.default_rng(1).permutation(np.arange(6000) % 10)
 
 
 def split(shards: int, clients: int, seed: int = 0) -> list[np.ndarray]:
-    return LabelShards(shards).split(Stock(LABELS, 10), clients, np.random.default_rng(seed))
+    return LabelShards(shards).split(SamplePool(LABELS, 10), clients, np.random.default_rng(seed))
 
 
 def classes(parts: list[np.ndarray]) -> list[int]:

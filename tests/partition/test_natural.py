@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import DataError, OptionError
-from fedcohort.partition.base import Stock
+from fedcohort.partition.base import SamplePool
 from fedcohort.partition.natural import Natural
 
 OWNER = np.array([5, 2, 9, 2, 5, 5, 2, 7])
 
 
 def split(clients: int | None, owner: np.ndarray | None = OWNER) -> list[list[int]]:
-    parts = Natural().split(Stock(np.zeros(8, dtype=np.int64), 2, owner), clients, np.random.default_rng(0))
+    parts = Natural().split(SamplePool(np.zeros(8, dtype=np.int64), 2, owner), clients, np.random.default_rng(0))
     return [parts[i].tolist() for i in range(len(parts))]
 
 

@@ -9,7 +9,7 @@ import pytest
 from cases import for_all
 from fedcohort.errors import OptionError
 from fedcohort.partition.attribute import Attribute
-from fedcohort.partition.base import Stock
+from fedcohort.partition.base import SamplePool
 from fedcohort.partition.dirichlet import Dirichlet
 from fedcohort.partition.dominant_class import DominantClass
 from fedcohort.partition.iid import Iid
@@ -28,7 +28,7 @@ NAMES = ["iid", "dominant_class", "label_shards", "dirichlet", "attribute"]
 
 def split(partition: Quantity, seed: int = 0, clients: int = K, labels: np.ndarray = LABELS) -> list[np.ndarray]:
     attribute = (np.arange(len(labels)) // 3) % 2
-    return list(partition.split(Stock(labels, C, None, attribute, 2), clients, np.random.default_rng(seed)))
+    return list(partition.split(SamplePool(labels, C, None, attribute, 2), clients, np.random.default_rng(seed)))
 
 
 def sizes(parts: list[np.ndarray]) -> list[int]:
@@ -135,7 +135,7 @@ def test_a_partition_with_its_own_sizes_is_rejected() -> None:
 
 def test_partitions_that_choose_sizes_reject_given_sizes() -> None:
     with pytest.raises(OptionError, match="Natural chooses the sizes of its 2 clients itself"):
-        Natural().deal(Stock(LABELS, C), np.array([1, N - 1]), np.random.default_rng(0))
+        Natural().deal(SamplePool(LABELS, C), np.array([1, N - 1]), np.random.default_rng(0))
 
 
 def counts_of(parts: list[np.ndarray]) -> np.ndarray:
@@ -149,7 +149,7 @@ def test_the_skew_of_dirichlet_is_unchanged(alpha: float, low: float, high: floa
     for quantity in (True, False):
         shares = []
         for seed in range(10):
-            given = Stock(LABELS, C)
+            given = SamplePool(LABELS, C)
             parts = (Quantity(base, "lognormal", 0.7, 25) if quantity else base).split(
                 given, K, np.random.default_rng(seed)
             )

@@ -11,7 +11,7 @@ from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.record.observer import Observer
 from fedcohort.record.status import RunStatus
 from fedcohort.round import round as rounds
-from fedcohort.round.budget import Budget, Spending, Spent
+from fedcohort.round.budget import Budget, BudgetHistory, BudgetUse
 from killing import die, in_a_child, stop_after
 from run_harness import FinishedRun, go, same_bits
 from tracking.databases import said  # noqa: F401
@@ -45,45 +45,58 @@ def result_of(ran: FinishedRun) -> dict[str, object]:
 
 
 def test_a_budget_met_exactly_is_reached() -> None:
-    spent = Spent(3, virtual_s=30.0, bytes=5e6, acc=0.8)
+    spent = BudgetUse(3, virtual_s=30.0, bytes=5e6, acc=0.8, client_flops=7e9)
     for budget, names in (
         (Budget(3), ["rounds"]),
         (Budget(4), []),
         (Budget(9, virtual_s=30.0), ["until.virtual_s"]),
         (Budget(9, virtual_s=30.1), []),
         (Budget(3, bytes=5e6, acc=0.8), ["rounds", "until.bytes", "until.acc"]),
+        (Budget(9, client_flops=7e9), ["until.client_flops"]),
+        (Budget(9, client_flops=7.1e9), []),
     ):
         assert budget.list_reached(spent) == names
-    assert Budget(1, acc=0.1).list_reached(Spent(0, acc=0.5)) == [], "a run has a round, whatever w_0 is worth"
+    assert Budget(1, acc=0.1).list_reached(BudgetUse(0, acc=0.5)) == [], "a run has a round, whatever w_0 is worth"
     assert Budget(9, virtual_s=30.0, acc=0.9).describe_reached(spent) == "until.virtual_s=30 is reached (30)"
-    assert Budget(9, virtual_s=30.0, acc=0.9).describe_ends() == "virtual_s=30, acc=0.9"
+    assert Budget(9, virtual_s=30.0, acc=0.9, client_flops=7e9).describe_ends() == (
+        "virtual_s=30, acc=0.9, client_flops=7000000000"
+    )
+
+
+def test_the_text_of_a_budget_names_client_flops_only_where_they_are_limited() -> None:
+    """Committed results of studies have the text of earlier versions, by which a run is recognised."""
+    assert str(Budget(60, bytes=5.0)) == "Budget(rounds=60, virtual_s=None, bytes=5.0, acc=None)"
+    assert str(Budget(60, client_flops=5.0)).endswith("acc=None, client_flops=5.0)")
 
 
 def test_a_metric_that_a_round_does_not_measure_is_kept() -> None:
-    first = Spent().after_round(0, {"test/acc_best": 0.2})
+    first = BudgetUse().after_round(0, {"test/acc_best": 0.2})
     after = first.after_round(1, {"time/virtual_s": 7.0, "comm/down_bytes": 2.0, "comm/up_bytes": 3.0})
-    assert after == Spent(1, 7.0, 5.0, 0.2)
-    spending = Spending().after_round(0, {}).after_round(1, {"time/virtual_s": 7.0})
-    assert Spending.unpack(json.loads(json.dumps(spending.pack()))) == spending
+    assert after == BudgetUse(1, 7.0, 5.0, 0.2)
+    after = after.after_round(2, {"comp/client_flops": 9.0})
+    assert after.after_round(3, {}) == BudgetUse(3, 7.0, 5.0, 0.2, 9.0)
+    spending = BudgetHistory().after_round(0, {}).after_round(1, {"time/virtual_s": 7.0})
+    assert BudgetHistory.unpack(json.loads(json.dumps(spending.pack()))) == spending
 
 
 def test_spending_more_than_the_budget_is_rejected_by_name() -> None:
     """20 s before the last round, 30 s after it: any budget in (20, 30] ends it just there."""
-    spending = Spending(Spent(3, virtual_s=30.0, acc=0.8), Spent(2, virtual_s=20.0, acc=0.8))
+    spending = BudgetHistory(BudgetUse(3, virtual_s=30.0, acc=0.8), BudgetUse(2, virtual_s=20.0, acc=0.8))
     Budget(9, virtual_s=20.5).check_not_exceeded(spending, Path("run"))
     with pytest.raises(OptionError, match=r"until.virtual_s must be above 20, which run reached before its last"):
         Budget(9, virtual_s=20.0).check_not_exceeded(spending, Path("run"))
     with pytest.raises(OptionError, match=r"until.acc must be above 0.8, .*, got 0.7; .* resume=false"):
         Budget(9, acc=0.7).check_not_exceeded(spending, Path("run"))
-    Budget(9, acc=0.1).check_not_exceeded(Spending(Spent(1, acc=0.8), Spent(0, acc=0.5)), Path("run"))
+    Budget(9, acc=0.1).check_not_exceeded(BudgetHistory(BudgetUse(1, acc=0.8), BudgetUse(0, acc=0.5)), Path("run"))
 
 
-@pytest.mark.parametrize("name", ["virtual_s", "bytes", "acc"])
+@pytest.mark.parametrize("name", ["virtual_s", "bytes", "acc", "client_flops"])
 def test_a_run_ends_after_the_round_that_reaches_it(
     uninterrupted: FinishedRun, three: FinishedRun, tmp_path: Path, name: str
 ) -> None:
     best = [report.metrics["test/acc_best"] for report in uninterrupted.reports]
     end = {"bytes": traffic(uninterrupted, 3), "acc": best[3]}
+    end["client_flops"] = uninterrupted.reports[3].metrics["comp/client_flops"]
     last = best.index(best[3]) if name == "acc" else 3
     ran = three if name == "virtual_s" else go(tmp_path, *LONG, f"until.{name}={end[name]!r}")
     assert ran.last.step == max(last, 1)

@@ -19,7 +19,7 @@ from fedcohort.data.ragged import Ragged
 from fedcohort.dataset.base import Raw
 from fedcohort.device.base import Timing, Workload
 from fedcohort.errors import ComponentError
-from fedcohort.partition.base import Stock
+from fedcohort.partition.base import SamplePool
 from fedcohort.rng import Draws
 from fedcohort.round.contracts import CHECKS_BY_GROUP
 from fedcohort.types import Advice, Probe, RoundContext, RoundOutcome, Selection
@@ -111,7 +111,7 @@ METRICS = Case((), {"loss": float("nan")}, {"a key of": {1: 2.0}, r"result\['los
 SECONDS = Case((), float("inf"), {"of at least 0": -1.0, "a number": True, "number of": float("nan")})
 STEP = Case((STATE, VECTOR), (VECTOR, STATE), {"pair": VECTOR, "displacement must be": (torch.zeros(5), STATE)})
 SPLIT = Case(
-    (Stock(np.zeros(6, np.int64), 2), 2),
+    (SamplePool(np.zeros(6, np.int64), 2), 2),
     Ragged.from_parts([IDS, np.array([4])]),
     {"number of clients must be 2": [IDS], "samples of client 1": [IDS, np.array([6])], "Sequence": 3},
 )

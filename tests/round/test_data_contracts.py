@@ -5,11 +5,11 @@ import pytest
 
 from fedcohort.data.ragged import Ragged
 from fedcohort.errors import ComponentError
-from fedcohort.partition.base import Stock
+from fedcohort.partition.base import SamplePool
 from fedcohort.round import data_contracts
 from fedcohort.types import Ids
 
-STOCK = Stock(np.zeros(6, np.int64), 2)
+STOCK = SamplePool(np.zeros(6, np.int64), 2)
 
 
 def ids(*rows: int) -> Ids:

@@ -106,7 +106,7 @@ class Arrived(ReadOnly):
 
     @property
     def staleness_factors(self) -> Values:
-        """Return `discounts`, or ones if all updates are of the current model, [m]."""
+        """Return the discount of each update for its staleness, [m]; ones if all updates are of the current model."""
         return np.ones(len(self.weights)) if self.discounts is None else self.discounts
 
     def add_offsets(self, displacement: Float[Tensor, "p"], weights: Values) -> Float[Tensor, "p"]:

@@ -56,6 +56,6 @@ class FedAsync(Aggregator[None]):
         alphas = np.where(arrived.weights > 0, self.alpha * arrived.staleness_factors, 0.0)
         order = np.arange(n_arrived) if arrived.end_s is None else np.argsort(arrived.end_s, kind="stable")
         kept_by_later = np.cumprod((1.0 - alphas[order])[::-1])[::-1]
-        shares = np.empty(n_arrived)
-        shares[order] = alphas[order] * np.append(kept_by_later[1:], 1.0)
-        return Direction(arrived.add_offsets(arrived.combine(shares).displacement, shares), shares), None
+        weights = np.empty(n_arrived)
+        weights[order] = alphas[order] * np.append(kept_by_later[1:], 1.0)
+        return Direction(arrived.add_offsets(arrived.combine(weights).displacement, weights), weights), None

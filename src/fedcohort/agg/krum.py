@@ -60,12 +60,12 @@ class Krum(Unweighted):
     def combine(self, updates: Float[Tensor, "n p"]) -> tuple[Float[Tensor, "p"], Values]:
         n = len(updates)
         f = max(0, (n - 3) // 2) if self.attackers is None else self.attackers
-        chosen = np.arange(n)
+        chosen_rows = np.arange(n)
         if n > 2:
             gram = (updates @ updates.T).cpu().numpy()
             distances = np.maximum(np.diag(gram)[:, None] + np.diag(gram) - 2 * gram, 0.0)
             np.fill_diagonal(distances, np.inf)
             scores = np.sort(distances, axis=1)[:, : max(1, n - f - 2)].sum(axis=1)
-            chosen = np.argsort(scores, kind="stable")[: max(1, n - f) if self.keep is None else self.keep]
-        shares = np.bincount(chosen, minlength=n) / len(chosen)
+            chosen_rows = np.argsort(scores, kind="stable")[: max(1, n - f) if self.keep is None else self.keep]
+        shares = np.bincount(chosen_rows, minlength=n) / len(chosen_rows)
         return torch.from_numpy(shares).to(updates) @ updates, shares

@@ -1,4 +1,4 @@
-"""REFL: in its aggregation a late update counts the more, the further it is from the others (Abdelmoniem et al. 2023).
+"""REFL's aggregation: late updates weigh more if they differ more from the fresh ones (Abdelmoniem et al. 2023).
 
 Abdelmoniem, Sahu, Canini, Fahmy, "REFL: Resource-Efficient Federated Learning", EuroSys 2023, arXiv 2111.01108, its
 staleness-aware aggregation (SAA).
@@ -57,8 +57,8 @@ class Refl(SampleWeighted[None]):
         is_fresh = (staleness == 0) & (base_weights > 0)
         deviations = self._deviations(arrived, is_fresh)
         is_late = (staleness > 0) & (base_weights > 0)
-        largest = float(deviations[is_late].max(initial=0.0))
-        closeness = np.exp(-deviations / largest) if largest > 0 else np.ones(len(staleness))
+        max_deviation = float(deviations[is_late].max(initial=0.0))
+        closeness = np.exp(-deviations / max_deviation) if max_deviation > 0 else np.ones(len(staleness))
         factors = np.where(staleness > 0, (1 - self.b) / (staleness + 1) + self.b * (1 - closeness), 1.0)
         weights = factors * base_weights
         return arrived.combine(weights / weights.sum()), None

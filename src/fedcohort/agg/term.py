@@ -41,7 +41,7 @@ from fedcohort.types import Population
 
 @dataclass(frozen=True)
 class State:
-    """State of TERM that is kept between rounds: the running mean of the normaliser Z with smoothing.
+    """State of TERM that is kept between rounds: the running mean of the normaliser Z, if it is smoothed.
 
     Attributes:
         log_mean: ln Z^, 0 before the first round.

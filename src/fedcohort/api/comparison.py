@@ -68,7 +68,7 @@ class Options:
 
     @property
     def question(self) -> Question:
-        """The question that the options ask."""
+        """Return the rows, columns, baseline and metrics of the comparison that these options describe."""
         metrics = split_metrics(self.metric)
         level = ranges.parse_number("level", self.level, "(0, 1]")
         horizon = None if self.horizon is None else int(ranges.parse_number("horizon", self.horizon, "[1, inf)"))
@@ -78,7 +78,7 @@ class Options:
 
     @property
     def query(self) -> Query:
-        """The runs of MLflow that are compared."""
+        """Return the query for the runs in MLflow that are compared."""
         return Query(self.tracking_uri, self.experiment, self.sweep, self.filter)
 
 
@@ -142,27 +142,27 @@ def compare(
     """
     texts = {name: None if value is None else spell_value(value) for name, value in options.items()}
     if runs is None:
-        chosen = make_options(texts)
-        return Comparison(comparison.read_answer(chosen.query, chosen.question, float(chosen.wait_s)))
-    if wrong := next((name for name in options if name in TRACKED), None):
-        raise OptionError(f"{wrong} chooses runs that MLflow knows: leave it out, or leave out the runs")
+        settings = make_options(texts)
+        return Comparison(comparison.read_answer(settings.query, settings.question, float(settings.wait_s)))
+    if unusable_option := next((name for name in options if name in TRACKED), None):
+        raise OptionError(f"{unusable_option} chooses runs that MLflow knows: leave it out, or leave out the runs")
     if isinstance(runs, SweepResult):
         axes, only = runs.choose_axes()
-        chosen = make_options({**axes, **texts})
+        settings = make_options({**axes, **texts})
         source = f"sweep {runs.folder.name}"
         folders = runs.folders
     else:
-        chosen, only, source = make_options(texts), {}, "folders"
-        several = [runs] if isinstance(runs, RunResult | str | Path) else runs
-        folders = [run.folder if isinstance(run, RunResult) else Path(run) for run in several]
-    question = replace(chosen.question, source=source)
+        settings, only, source = make_options(texts), {}, "folders"
+        run_sources = [runs] if isinstance(runs, RunResult | str | Path) else runs
+        folders = [run.folder if isinstance(run, RunResult) else Path(run) for run in run_sources]
+    question = replace(settings.question, source=source)
     return Comparison(comparison.answer_folders(folders, question, only))
 
 
 def make_options(options: Mapping[str, str | None]) -> Options:
     """Return the options of a comparison by name. Raises `OptionError`."""
     names = [field.name for field in fields(Options)]
-    if wrong := next((name for name in options if name not in names), None):
-        raise unknown_option_error("", wrong, names)
+    if unknown_option := next((name for name in options if name not in names), None):
+        raise unknown_option_error("", unknown_option, names)
     values: Any = options  # the constructor rejects a null where a text is needed
     return Options(**values)

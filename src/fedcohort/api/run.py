@@ -87,8 +87,8 @@ class RunResult:
 
     def __repr__(self) -> str:
         summary = self.summary
-        ended = f"{summary['status']} after {summary['rounds']} of {summary['rounds_asked']} rounds"
-        lines = [f"{summary['name']}: {ended}"]
+        progress_text = f"{summary['status']} after {summary['rounds']} of {summary['rounds_asked']} rounds"
+        lines = [f"{summary['name']}: {progress_text}"]
         lines += [f"  {label:<40}{value}" for label, value in rows(summary)]
         if self.status == "interrupted":
             lines.append("  run(..., resume=True) with the same options continues it")
@@ -150,8 +150,8 @@ def find_configs() -> Path:
 
     Raises `OptionError` if none of them has one.
     """
-    places = [Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[3]]
-    for place in places:
+    searched_folders = [Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[3]]
+    for place in searched_folders:
         if (place / "configs" / "train.yaml").is_file() and (place / "configs" / "selector").is_dir():
             return place / "configs"
     raise OptionError(
@@ -173,9 +173,9 @@ def replace_data(options: Mapping[str, Any]) -> dict[str, Any]:
         OptionError: for data of another kind.
     """
     data: Any = options.get("dataset")
-    frame, described = data, dict[str, Any]()
-    if isinstance(data, tuple | list) and len(data) == 2 and not all(isinstance(part, str) for part in data):
-        frame, described = _tabulate(*data)
+    frame, replaced_options = data, dict[str, Any]()
+    if isinstance(data, tuple | list) and len(data) == 2 and not all(isinstance(item, str) for item in data):
+        frame, replaced_options = _tabulate(*data)
     elif isinstance(data, str | Mapping | tuple | list | None):
         return dict(options)
     elif not hasattr(data, "to_parquet"):
@@ -190,7 +190,7 @@ def replace_data(options: Mapping[str, Any]) -> dict[str, Any]:
     if not (folder / "train.parquet").exists():
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / "train.parquet", content.getbuffer())
-    replaced = {"dataset": "folder", "dataset.path": folder, "dataset.test_share": TEST_SHARE, **described}
+    replaced = {"dataset": "folder", "dataset.path": folder, "dataset.test_share": TEST_SHARE, **replaced_options}
     return {**replaced, **{name: value for name, value in options.items() if name != "dataset"}}
 
 

@@ -55,15 +55,15 @@ class SweepResult:
         """One row per job: the options that vary, state, last test accuracy, cost, folder, reason of a failure."""
         import pandas as pd
 
-        done = set(self.folders)
+        finished_folders = set(self.folders)
         rows = []
         for job in self.jobs:
             varying = varying_overrides([record.words for record in self.jobs], job.words).split()
             row: dict[str, Any] = dict(override.split("=", 1) for override in varying) | {"status": job.how}
-            if job.folder in done:
+            if job.folder in finished_folders:
                 result = RunResult(job.folder)
                 summary = result.summary
-                n_bytes = sum(summary["bytes"][way] or 0.0 for way in ("down", "up"))
+                n_bytes = sum(summary["bytes"][link_direction] or 0.0 for link_direction in ("down", "up"))
                 row |= {"accuracy": result.accuracy, "virtual_s": summary["virtual_s"], "bytes": n_bytes}
                 row |= {"client_flops": summary["client_flops"]}
             rows.append(row | {"folder": str(job.folder or ""), "reason": job.reason})
@@ -81,8 +81,8 @@ class SweepResult:
 
     def choose_axes(self) -> tuple[dict[str, str], dict[str, str]]:
         """Return rows, columns and baseline of a comparison, and the value of each further option that varies."""
-        done = [job for job in self.jobs if job.folder is not None and job.folder in self.folders]
-        return choose_axes([(RunResult(Path(str(job.folder))).info, job.words) for job in done])
+        finished_jobs = [job for job in self.jobs if job.folder is not None and job.folder in self.folders]
+        return choose_axes([(RunResult(Path(str(job.folder))).info, job.words) for job in finished_jobs])
 
     @staticmethod
     def _concatenate(frames: "Mapping[str, pd.DataFrame]") -> "pd.DataFrame":

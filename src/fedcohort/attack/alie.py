@@ -24,7 +24,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.attack.base import Colluding, Crowd
+from fedcohort.attack.base import Colluding, UpdateStats
 
 MAJORITY_QUANTILE = 0.99
 
@@ -46,11 +46,11 @@ class Alie(Colluding):
         ranges.number("z", self.z, "(-inf, inf)", allow_null=True)
         ranges.choice("form", self.form, "honest", "all")
 
-    def send(self, update: Float[Tensor, "p"], crowd: Crowd, rng: np.random.Generator) -> Float[Tensor, "p"]:
-        if crowd.mean is None or crowd.std is None:
+    def send(self, update: Float[Tensor, "p"], stats: UpdateStats, rng: np.random.Generator) -> Float[Tensor, "p"]:
+        if stats.mean is None or stats.std is None:
             return update
-        z = largest_shift(crowd.n_honest, crowd.n_attackers, self.form) if self.z is None else self.z
-        return crowd.mean - z * crowd.std
+        z = largest_shift(stats.n_honest, stats.n_attackers, self.form) if self.z is None else self.z
+        return stats.mean - z * stats.std
 
 
 def largest_shift(n_honest: int, n_attackers: int, form: str) -> float:
@@ -59,5 +59,5 @@ def largest_shift(n_honest: int, n_attackers: int, form: str) -> float:
     q = n // 2 + 1 - n_attackers
     if q <= 0:
         return NormalDist().inv_cdf(MAJORITY_QUANTILE)
-    share = (n_honest - q) / n_honest if form == "honest" else (n - q) / n
-    return NormalDist().inv_cdf(share) if share > 0.5 else 0.0
+    covered_share = (n_honest - q) / n_honest if form == "honest" else (n - q) / n
+    return NormalDist().inv_cdf(covered_share) if covered_share > 0.5 else 0.0

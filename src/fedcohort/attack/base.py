@@ -24,8 +24,8 @@ ReportedValues = Num[np.ndarray, "_n *_d"]  # integers of some signals that are 
 
 
 @dataclass(frozen=True)
-class Crowd:
-    """What the attackers of a round know of its updates.
+class UpdateStats:
+    """Statistics of a round's updates that its attackers know.
 
     Attributes:
         mean: mean of the updates that they know, float64 [P]; None where they know none.
@@ -77,12 +77,12 @@ class Attack(Component, Protocol):
         """Return the attackers' false reports of `signal`, with the shape of the true `values`: a row per attacker."""
         return values
 
-    def send(self, update: "Float[Tensor, 'p']", crowd: Crowd, rng: np.random.Generator) -> "Float[Tensor, 'p']":
+    def send(self, update: "Float[Tensor, 'p']", stats: UpdateStats, rng: np.random.Generator) -> "Float[Tensor, 'p']":
         """Return the update that an attacker sends, [P].
 
         Args:
             update: the update that it trained, float64 [P].
-            crowd: what the attackers of the round know.
+            stats: statistics of the updates that the attackers of the round know.
             rng: the generator of (seed, "attack_update", round, client).
         """
         return update
@@ -116,8 +116,8 @@ class ShareOfClients(Attack):
         return () if self.fraction else (f"attack={choice} has no effect with attack.fraction=0",)
 
     def attacker_ids(self, n_clients: int, rng: np.random.Generator) -> Ids:
-        count = int(np.ceil(self.fraction * n_clients - 1e-9))
-        return np.sort(rng.choice(n_clients, count, replace=False))
+        n_attackers = int(np.ceil(self.fraction * n_clients - 1e-9))
+        return np.sort(rng.choice(n_clients, n_attackers, replace=False))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.attack.base import Colluding, Crowd
+from fedcohort.attack.base import Colluding, UpdateStats
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Gaussian(Colluding):
         ranges.choice("mode", self.mode, "replace", "add")
         ranges.number("sigma", self.sigma, "[0, inf)", allow_null=True)
 
-    def send(self, update: Float[Tensor, "p"], crowd: Crowd, rng: np.random.Generator) -> Float[Tensor, "p"]:
+    def send(self, update: Float[Tensor, "p"], stats: UpdateStats, rng: np.random.Generator) -> Float[Tensor, "p"]:
         sigma = self.sigma
         if sigma is None:
-            if crowd.mean is None:
+            if stats.mean is None:
                 return update
-            sigma = float(crowd.mean.square().mean().sqrt())
+            sigma = float(stats.mean.square().mean().sqrt())
         noise = sigma * torch.from_numpy(rng.standard_normal(len(update))).to(update)
         return noise + update if self.mode == "add" else noise

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.attack.base import Colluding, Crowd
+from fedcohort.attack.base import Colluding, UpdateStats
 
 
 @dataclass(frozen=True)
@@ -38,5 +38,5 @@ class Ipm(Colluding):
         super().__post_init__()
         ranges.number("epsilon", self.epsilon, "[0, inf)")
 
-    def send(self, update: Float[Tensor, "p"], crowd: Crowd, rng: np.random.Generator) -> Float[Tensor, "p"]:
-        return update if crowd.mean is None else -self.epsilon * crowd.mean
+    def send(self, update: Float[Tensor, "p"], stats: UpdateStats, rng: np.random.Generator) -> Float[Tensor, "p"]:
+        return update if stats.mean is None else -self.epsilon * stats.mean

@@ -50,6 +50,6 @@ class LabelFlip(ShareOfClients):
     def relabel(self, labels: Ids, n_classes: int, rng: np.random.Generator) -> Ids:
         rows = rng.permutation(len(labels))[: round(self.share_rows * len(labels))]
         shift = rng.integers(1, max(n_classes, 2), len(rows))
-        flipped = labels.copy()
-        flipped[rows] = n_classes - 1 - labels[rows] if self.map == "reverse" else (labels[rows] + shift) % n_classes
-        return flipped
+        new_labels = labels.copy()
+        new_labels[rows] = n_classes - 1 - labels[rows] if self.map == "reverse" else (labels[rows] + shift) % n_classes
+        return new_labels

@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.attack.base import Crowd, ShareOfClients
+from fedcohort.attack.base import ShareOfClients, UpdateStats
 
 
 @dataclass(frozen=True)
@@ -39,5 +39,5 @@ class Scaling(ShareOfClients):
         super().__post_init__()
         ranges.number("factor", self.factor, "(-inf, inf)")
 
-    def send(self, update: Float[Tensor, "p"], crowd: Crowd, rng: np.random.Generator) -> Float[Tensor, "p"]:
+    def send(self, update: Float[Tensor, "p"], stats: UpdateStats, rng: np.random.Generator) -> Float[Tensor, "p"]:
         return self.factor * update

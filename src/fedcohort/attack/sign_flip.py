@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.attack.base import Crowd, ShareOfClients
+from fedcohort.attack.base import ShareOfClients, UpdateStats
 
 
 @dataclass(frozen=True)
@@ -35,5 +35,5 @@ class SignFlip(ShareOfClients):
         super().__post_init__()
         ranges.number("scale", self.scale, "[0, inf)")
 
-    def send(self, update: Float[Tensor, "p"], crowd: Crowd, rng: np.random.Generator) -> Float[Tensor, "p"]:
+    def send(self, update: Float[Tensor, "p"], stats: UpdateStats, rng: np.random.Generator) -> Float[Tensor, "p"]:
         return -self.scale * update

@@ -27,7 +27,7 @@ class Availability(Component, Protocol):
         return False
 
     def ready(self, draws: Draws) -> Bool[np.ndarray, "clients"]:
-        """Return whether each client is ready in the round of `draws`; not called where there is a schedule."""
+        """Return whether each client is ready in a round, bool [n_clients]; unused if `schedule` returns a schedule."""
         return np.ones(draws.n_clients, dtype=bool)
 
     def schedule(self, draws: Draws) -> ReadySchedule | None:

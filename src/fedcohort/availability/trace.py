@@ -182,16 +182,16 @@ class Trace(Availability):
         if (is_too_short := end_s - start_s < MIN_INTERVAL_S).any():
             position = int(np.flatnonzero(is_too_short)[row_order[is_too_short].argmin()])
             problem = f"begins at {start_s[position]:g} and ends at {end_s[position]:g}"
-            remedy = "an interval must be at least a microsecond long"
-            raise self._row_error("start", int(row_order[position]), f"{problem}: {remedy}")
+            problem_text = "an interval must be at least a microsecond long"
+            raise self._row_error("start", int(row_order[position]), f"{problem}: {problem_text}")
         if (is_overlap := (row_device[1:] == row_device[:-1]) & (start_s[1:] < end_s[:-1])).any():
             position = int(is_overlap.argmax())
             problem = (
                 f"begins at {start_s[position + 1]:g}, before row {row_order[position]} of the same client ends "
                 f"at {end_s[position]:g}"
             )
-            remedy = "the intervals of a client must be in order and apart"
-            raise self._row_error("start", int(row_order[position + 1]), f"{problem}: {remedy}")
+            problem_text = "the intervals of a client must be in order and apart"
+            raise self._row_error("start", int(row_order[position + 1]), f"{problem}: {problem_text}")
 
     def _read_periods(self, table: "Frame", row_order: Ids, row_device: Ids, end_s: Values) -> Values:
         """Return the seconds after which each device repeats, [devices].

@@ -172,10 +172,10 @@ class SquaredExponentialKernel:
 
 def condition_covariance(sigma: SquareMatrix, k: int) -> SquareMatrix:
     """Return the covariance of all clients given the value of client k; its row and column are exactly zero."""
-    conditional: SquareMatrix = sigma - np.outer(sigma[:, k], sigma[k]) / sigma[k, k]
-    conditional[k] = 0.0
-    conditional[:, k] = 0.0
-    return conditional
+    conditional_covariance: SquareMatrix = sigma - np.outer(sigma[:, k], sigma[k]) / sigma[k, k]
+    conditional_covariance[k] = 0.0
+    conditional_covariance[:, k] = 0.0
+    return conditional_covariance
 
 
 def weighted_mean(Y: ObservationMatrix, weights: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "k"]:

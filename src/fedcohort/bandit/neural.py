@@ -98,9 +98,9 @@ def network_outputs(theta: Values, X: ContextMatrix) -> Values:
     The halves of the hidden units are summed apart, so that copies of opposite sign cancel exactly.
     """
     W_1, W_2 = split_weights(theta, X.shape[1])
-    half = len(W_2) // 2
+    n_half_units = len(W_2) // 2
     first_half, second_half = (
-        np.maximum(X @ W_1[units].T, 0.0) @ W_2[units] for units in (slice(half), slice(half, None))
+        np.maximum(X @ W_1[units].T, 0.0) @ W_2[units] for units in (slice(n_half_units), slice(n_half_units, None))
     )
     return np.asarray(math.sqrt(len(W_2)) * (first_half + second_half))
 

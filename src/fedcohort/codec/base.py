@@ -49,7 +49,7 @@ class Codec(Component, Protocol):
 
     @abstractmethod
     def bytes_up(self, layout: Layout) -> int:
-        """Return the bytes of one encoded update of a network with this layout.
+        """Return the bytes of one encoded update of a network with the given tensors.
 
         They are known before training, so that the device model can charge their time.
         """

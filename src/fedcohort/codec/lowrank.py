@@ -22,6 +22,7 @@ Departures from the paper: it does not say how A is drawn. dist=uniform01 is U[0
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -54,8 +55,7 @@ LINEAR_CLIENT = Requirement(
 def least_squares(A: Float[Tensor, "d1 k"], H: Float[Tensor, "d1 d2"]) -> Float[Tensor, "k d2"]:
     """Return B = A+ H, the least-squares solution of A B = H for an A of full column rank; not finite if H is not."""
     Q, R = torch.linalg.qr(A)
-    B: Tensor = torch.linalg.solve_triangular(R, Q.t() @ H, upper=True)
-    return B
+    return cast(Tensor, torch.linalg.solve_triangular(R, Q.t() @ H, upper=True))
 
 
 def matrix_rows(block: Block) -> int:
@@ -129,14 +129,10 @@ class LowRank(WireCodec):
         return frozenset({LINEAR_CLIENT, UNDECAYED_CLIENT} if self.mode == "train" else ())
 
     def bytes_up(self, layout: Layout) -> int:
-        """Return the bytes: 4 k d2 of each compressed tensor, 8 for their seed, and 4 a number of the others."""
-        factor_size_by_block = {
-            block: self.k * block.size // matrix_rows(block)
-            for block in layout.parameters
-            if self._is_compressed(block)
-        }
-        n_numbers_sent = sum(factor_size_by_block.get(block, block.size) for block in layout.parameters)
-        return BYTES_PER_NUMBER * n_numbers_sent + (SEED_BYTES if factor_size_by_block else 0)
+        """Return the upload's bytes: 4 k d2 per compressed tensor, 8 for the seed, 4 per number of other tensors."""
+        compressed = [block for block in layout.parameters if self._is_compressed(block)]
+        n_saved = sum(block.size - self.k * block.size // matrix_rows(block) for block in compressed)
+        return BYTES_PER_NUMBER * (layout.n_params - n_saved) + (SEED_BYTES if compressed else 0)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> SentArrays:
         """Return the arrays to send: the seed of the matrices A, if any, and each tensor, or its factor B."""
@@ -150,10 +146,8 @@ class LowRank(WireCodec):
         return (seed, *arrays) if basis_by_block else tuple(arrays)
 
     def decode(self, sent_arrays: SentArrays, layout: Layout) -> Float32Vector:
-        has_compressed = any(self._is_compressed(block) for block in layout.parameters)
-        basis_by_block = self.draw_column_bases(layout, sent_arrays[0]) if has_compressed else {}
-        arrays = []
-        for block, array in zip(layout.parameters, sent_arrays[1:] if has_compressed else sent_arrays, strict=True):
+        basis_by_block, arrays = self.draw_column_bases(layout, sent_arrays[0]), []
+        for block, array in zip(layout.parameters, sent_arrays[1:] if basis_by_block else sent_arrays, strict=True):
             if block in basis_by_block:
                 array = (basis_by_block[block] @ torch.from_numpy(array).double()).float().numpy()
             arrays.append(array.ravel())
@@ -161,16 +155,14 @@ class LowRank(WireCodec):
 
     def draw_column_bases(self, layout: Layout, seed: np.ndarray) -> dict[Block, Float[Tensor, "d1 k"]]:
         """Return the random matrix A of each compressed tensor, float64, drawn from the seed that the client sends."""
-        return {
-            block: self._draw_matrix(shared_generator(seed, block), matrix_rows(block))
-            for block in layout.parameters
-            if self._is_compressed(block)
-        }
-
-    def _draw_matrix(self, rng: np.random.Generator, d1: int) -> Float[Tensor, "d1 k"]:
-        if self.dist == "uniform01":
-            return torch.from_numpy(rng.random((d1, self.k)))
-        return torch.from_numpy(rng.standard_normal((d1, self.k)) / np.sqrt(self.k))
+        bases = {}
+        for block in (block for block in layout.parameters if self._is_compressed(block)):
+            rng, shape = shared_generator(seed, block), (matrix_rows(block), self.k)
+            uniform = self.dist == "uniform01"
+            bases[block] = torch.from_numpy(
+                rng.random(shape) if uniform else rng.standard_normal(shape) / np.sqrt(self.k)
+            )
+        return bases
 
     def _is_compressed(self, block: Block) -> bool:
         return block.size >= self.min_size and self.k < matrix_rows(block)

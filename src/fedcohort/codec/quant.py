@@ -43,21 +43,21 @@ Levels = UInt16[np.ndarray, "_n"]
 ALLOW_NAN = np.errstate(invalid="ignore")  # the engine leaves out an update that is not finite, with a message
 
 
-def quantise(numbers: Reals, bits_per_level: int, uniform_draws: Reals) -> tuple[Float32[np.ndarray, "2"], Levels]:
+def quantise(values: Reals, bits_per_level: int, uniform_draws: Reals) -> tuple[Float32[np.ndarray, "2"], Levels]:
     """Quantise numbers stochastically; return their range (lo, hi) as float32, and each number's level, uint16 [n].
 
     Where lo = hi all levels are 0, and lo is the constant.
 
     Args:
-        numbers: the numbers, [n].
+        values: the numbers, [n].
         bits_per_level: bits of a level.
         uniform_draws: draws from U[0, 1), [n].
     """
-    value_range = np.array([numbers.min(), numbers.max()], dtype=np.float32)
+    value_range = np.array([values.min(), values.max()], dtype=np.float32)
     step = _level_step(value_range, bits_per_level)
     if not 0 < step < np.inf:
-        return value_range, np.zeros(len(numbers), dtype=np.uint16)
-    levels = np.floor((numbers - float(value_range[0])) / step + uniform_draws)
+        return value_range, np.zeros(len(values), dtype=np.uint16)
+    levels = np.floor((values - float(value_range[0])) / step + uniform_draws)
     return value_range, np.clip(levels, 0, 2**bits_per_level - 1).astype(np.uint16)
 
 
@@ -81,9 +81,8 @@ def pack_bits(levels: Levels, bits_per_level: int) -> UInt8[np.ndarray, "_b"]:
 
 def unpack_bits(packed_bits: UInt8[np.ndarray, "_b"], bits_per_level: int, n_levels: int) -> Levels:
     """Return the n numbers of `bits_per_level` bits each from the bytes of `pack_bits`."""
-    bit_table = np.unpackbits(packed_bits, count=n_levels * bits_per_level, bitorder="little").reshape(
-        n_levels, bits_per_level
-    )
+    bits = np.unpackbits(packed_bits, count=n_levels * bits_per_level, bitorder="little")
+    bit_table = bits.reshape(n_levels, bits_per_level)
     levels = np.zeros(n_levels, dtype=np.uint16)
     for bit in range(bits_per_level):
         levels |= bit_table[:, bit].astype(np.uint16) << np.uint16(bit)
@@ -101,8 +100,7 @@ def hadamard_transform(x: Reals) -> Reals:
     for _ in range(len(x).bit_length() - 1):
         even_entries, odd_entries = transformed[::2], transformed[1::2]
         transformed = np.concatenate([even_entries + odd_entries, even_entries - odd_entries])
-    normalised: Reals = transformed / np.sqrt(len(x))
-    return normalised
+    return np.asarray(transformed / np.sqrt(len(x)))
 
 
 @dataclass(frozen=True)
@@ -125,11 +123,9 @@ class TensorSketch:
         """Return the rotated and subsampled numbers of a tensor h [n], which are quantised next."""
         if self.random_signs is not None:
             h = hadamard_transform(self.random_signs * np.pad(h, (0, self.rotated_length - self.n_numbers)))
-        return (
-            h
-            if self.sent_positions is None
-            else h[self.sent_positions] * (self.rotated_length / len(self.sent_positions))
-        )
+        if self.sent_positions is None:
+            return h
+        return np.asarray(h[self.sent_positions] * (self.rotated_length / len(self.sent_positions)))
 
     def decode_linear(self, x: Reals) -> Reals:
         """Return the tensor [n] from its rotated and subsampled numbers x: the inverse of `encode_linear`."""
@@ -160,29 +156,24 @@ class Quant(WireCodec):
 
     def bytes_up(self, layout: Layout) -> int:
         """Return the bytes of an upload: bits / 8 for each number sent, 8 for each tensor's range, 8 for a seed."""
-        return (
-            -(-self._n_sent(layout) * self.bits // 8)
-            + 2 * BYTES_PER_NUMBER * len(layout.parameters)
-            + SEED_BYTES * self._uses_seed
-        )
+        bytes_of_levels, bytes_of_range = -(-self._n_sent(layout) * self.bits // 8), 2 * BYTES_PER_NUMBER
+        return bytes_of_levels + bytes_of_range * len(layout.parameters) + SEED_BYTES * self._uses_seed
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> SentArrays:
         """Return the arrays to send: the seed if one is needed, the ranges [tensors, 2], and the levels as bits."""
         client_rng = rng()
-        numbers, seed = to_logical_order(delta, layout).astype(np.float64), draw_seed(client_rng)
+        update_values, seed = to_logical_order(delta, layout).astype(np.float64), draw_seed(client_rng)
         block_ranges = np.empty((len(layout.parameters), 2), dtype=np.float32)
         levels = np.empty(self._n_sent(layout), dtype=np.uint16)
         start = 0
         for i, block in enumerate(layout.parameters):
-            sketched = self._sketch_of_block(block, seed).encode_linear(
-                numbers[block.offset : block.offset + block.size]
-            )
-            block_ranges[i], levels[start : start + len(sketched)] = quantise(
-                sketched, self.bits, client_rng.random(len(sketched))
-            )
-            start += len(sketched)
-        packed_bits = pack_bits(levels, self.bits)
-        return (seed, block_ranges, packed_bits) if self._uses_seed else (block_ranges, packed_bits)
+            tensor = update_values[block.offset : block.offset + block.size]
+            sketched = self._sketch_of_block(block, seed).encode_linear(tensor)
+            stop = start + len(sketched)
+            block_ranges[i], levels[start:stop] = quantise(sketched, self.bits, client_rng.random(len(sketched)))
+            start = stop
+        arrays = (block_ranges, pack_bits(levels, self.bits))
+        return (seed, *arrays) if self._uses_seed else arrays
 
     def decode(self, sent_arrays: SentArrays, layout: Layout) -> Float32Vector:
         block_ranges, packed_bits = sent_arrays[-2:]
@@ -190,12 +181,11 @@ class Quant(WireCodec):
         decoded_update = np.empty(layout.n_params, dtype=np.float32)
         start = 0
         for block_range, block in zip(block_ranges, layout.parameters, strict=True):
-            stop = start + self._sent_length(block)
-            sketched = dequantise(block_range, levels[start:stop], self.bits)
-            decoded_update[block.offset : block.offset + block.size] = self._sketch_of_block(
-                block, sent_arrays[0]
-            ).decode_linear(sketched)
-            start = stop
+            block_stop = start + self._sent_length(block)
+            sketched = dequantise(block_range, levels[start:block_stop], self.bits)
+            tensor = self._sketch_of_block(block, sent_arrays[0]).decode_linear(sketched)
+            decoded_update[block.offset : block.offset + block.size] = tensor
+            start = block_stop
         return decoded_update
 
     @property
@@ -217,10 +207,6 @@ class Quant(WireCodec):
         if not self._uses_seed:
             return TensorSketch(n_numbers, rotated_length, None, None)
         rng = shared_generator(seed, block)
-        random_signs = rng.choice((-1.0, 1.0), rotated_length) if self.rotate else None
-        return TensorSketch(
-            n_numbers,
-            rotated_length,
-            random_signs,
-            draw_tensor_positions(self.rho, rotated_length, rng) if self.rho < 1 else None,
-        )
+        signs = rng.choice((-1.0, 1.0), rotated_length) if self.rotate else None
+        positions = draw_tensor_positions(self.rho, rotated_length, rng) if self.rho < 1 else None
+        return TensorSketch(n_numbers, rotated_length, signs, positions)

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import Vector
-from fedcohort.ledger import BYTES_PER_NUMBER
 from fedcohort.rng import new_generator
 
 SEED_BYTES = 8  # bytes of a seed
@@ -23,17 +22,16 @@ def to_logical_order(delta: Vector, layout: Layout) -> Float32Vector:
     """Return each tensor in its logical order, whatever the memory layout, as float32 on the host, [P]."""
     if any(block.channels_last for block in layout.parameters):
         delta = torch.cat([block.of(delta).flatten() for block in layout.parameters])
-    numbers: Float32Vector = delta.detach().to("cpu", torch.float32).numpy()
-    return numbers
+    return np.asarray(delta.detach().to("cpu", torch.float32).numpy())
 
 
-def to_memory_order(numbers: Float32Vector | BoolVector, layout: Layout, like_tensor: Tensor) -> Tensor:
+def to_memory_order(values_in_order: Float32Vector | BoolVector, layout: Layout, like_tensor: Tensor) -> Tensor:
     """Return numbers in logical order in the memory order of the parameters, [P], on the device of `like_tensor`."""
-    tensor = torch.from_numpy(numbers)
+    tensor = torch.from_numpy(values_in_order)
     dtype = like_tensor.dtype if tensor.is_floating_point() else tensor.dtype
     if not any(block.channels_last for block in layout.parameters):
         return tensor.to(like_tensor.device, dtype)
-    tensor_in_memory_order = torch.empty(len(numbers), dtype=dtype)
+    tensor_in_memory_order = torch.empty(len(values_in_order), dtype=dtype)
     for block in layout.parameters:
         block.of(tensor_in_memory_order).copy_(tensor[block.offset : block.offset + block.size].view(block.shape))
     return tensor_in_memory_order.to(like_tensor.device)
@@ -56,51 +54,15 @@ def count_sent(rho: float, n_numbers: int) -> int:
 
 def draw_tensor_positions(rho: float, n_numbers: int, rng: np.random.Generator) -> SentPositions:
     """Draw which of n numbers are sent, `count_sent(rho, n)` of them; return their sorted positions."""
-    sent_positions: SentPositions = np.sort(
-        rng.choice(n_numbers, count_sent(rho, n_numbers), replace=False, shuffle=False)
-    )
-    return sent_positions
+    return np.sort(rng.choice(n_numbers, count_sent(rho, n_numbers), replace=False, shuffle=False))
 
 
 def draw_sent_positions(rho: float, layout: Layout, seed: np.ndarray) -> list[SentPositions]:
     """Return the positions of the sent numbers in the flat vector, tensor by tensor."""
-    return [
-        block.offset + draw_tensor_positions(rho, block.size, shared_generator(seed, block))
-        for block in layout.parameters
-    ]
+    blocks = layout.parameters
+    return [b.offset + draw_tensor_positions(rho, b.size, shared_generator(seed, b)) for b in blocks]
 
 
 def join_arrays(arrays: Sequence[np.ndarray]) -> np.ndarray:
     """Return the arrays joined one after the other; an empty float32 array if there are none."""
     return np.concatenate(arrays) if arrays else np.empty(0, dtype=np.float32)
-
-
-def sparse_upload_bytes(rho: float, layout: Layout) -> int:
-    """Return the bytes of an upload with the share rho of each tensor's numbers, and a seed for their positions."""
-    return SEED_BYTES + BYTES_PER_NUMBER * sum(count_sent(rho, block.size) for block in layout.parameters)
-
-
-def gather_sent_numbers(delta: Vector, rho: float, layout: Layout, seed: np.ndarray) -> SentArrays:
-    """Return the arrays to send: the seed, and the update's numbers at the positions that the seed selects."""
-    numbers = to_logical_order(delta, layout)
-    return seed, join_arrays([numbers[positions] for positions in draw_sent_positions(rho, layout, seed)])
-
-
-def scatter_sent_numbers(sent_arrays: SentArrays, rho: float, layout: Layout, unbiased: bool) -> Float32Vector:
-    """Return the inverse of `gather_sent_numbers`, with 0 if nothing was sent, [P].
-
-    Args:
-        sent_arrays: seed and numbers.
-        rho: share of the numbers.
-        layout: shapes of the network's tensors.
-        unbiased: whether each tensor is scaled by the inverse of its share.
-    """
-    seed, numbers = sent_arrays
-    decoded_update = np.zeros(layout.n_params, dtype=np.float32)
-    start = 0
-    for block, positions in zip(layout.parameters, draw_sent_positions(rho, layout, seed), strict=True):
-        decoded_update[positions] = numbers[start : start + len(positions)] * (
-            block.size / len(positions) if unbiased else 1.0
-        )
-        start += len(positions)
-    return decoded_update

@@ -1,1 +1,1 @@
-"""What a run prints: its facts, its progress and its result."""
+"""Terminal output of a run: its configuration, progress and result."""

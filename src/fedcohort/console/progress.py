@@ -64,7 +64,7 @@ class Progress(Observer):
             )
 
     def finish(self, status: str) -> None:
-        """Close the bar."""
+        """End the progress bar, if there is one."""
         if self._progress_bar is not None:
             self._progress_bar.stop()
 
@@ -97,11 +97,11 @@ def list_progress_facts(report: RoundReport, metrics: dict[str, float], evaluate
         evaluated_round: the round that measured them, which is named where it is an earlier one.
     """
     origin_text = "" if evaluated_round == report.step else f" of round {evaluated_round}"
-    parts = [f"cohort {len(report.cohort)} arrived {len(report.arrived)}"]
-    parts += [f"{name} {metrics[name]:.3g}{origin_text}" for name in ("test/acc", "test/loss") if name in metrics]
+    texts = [f"cohort {len(report.cohort)} arrived {len(report.arrived)}"]
+    texts += [f"{name} {metrics[name]:.3g}{origin_text}" for name in ("test/acc", "test/loss") if name in metrics]
     if "time/virtual_s" in metrics:
-        parts.append(f"virtual {units.seconds(metrics['time/virtual_s'])}")
-    return "  ".join(parts)
+        texts.append(f"virtual {units.seconds(metrics['time/virtual_s'])}")
+    return "  ".join(texts)
 
 
 def show_start(terminal: "Console", info: RunInfo) -> None:
@@ -166,7 +166,7 @@ class NotebookBar:
         self._display_handle.update(self._html_class(self._bar_html(rounds_done, facts)))
 
     def stop(self) -> None:
-        """Do nothing: the line stays."""
+        """Leave the last progress line on the screen."""
 
-    def _bar_html(self, rounds_done: int, facts: str) -> str:
-        return HTML_BAR_TEMPLATE.format(done=rounds_done, total=self._total_rounds, facts=escape(facts))
+    def _bar_html(self, rounds_done: int, progress_text: str) -> str:
+        return HTML_BAR_TEMPLATE.format(done=rounds_done, total=self._total_rounds, facts=escape(progress_text))

@@ -48,7 +48,7 @@ def console() -> "Console":
 
 
 def print_for_each(folders: Sequence[Path], describe: Callable[[Path], str]) -> int:
-    """Print what `describe` returns for each folder, or its error; return 1 where there was one, else 0."""
+    """Print the result of `describe` for each folder, or its error; return 1 if a folder had an error, else 0."""
     from rich.console import Console
 
     standard_console, error_console = console(), Console(stderr=True, soft_wrap=True, highlight=False)

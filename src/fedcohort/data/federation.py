@@ -133,15 +133,14 @@ class Federation(ReadOnly):
     @cached_property
     def n_train(self) -> Ids:
         """Number of training samples of each client, int64 [K]."""
-        counts: Ids = read_only(np.diff(self.train.offsets))
-        return counts
+        return read_only(np.diff(self.train.offsets))
 
     @cached_property
     def label_counts(self) -> Counts:
-        """Samples of T_k by the class that the client sees, int64 [K, C]; [K, 1] as in `class_counts`."""
-        owner = np.repeat(np.arange(self.n_clients), self.n_train)
+        """Training samples of each client by observed (possibly noisy) label, int64 [K, C]; [K, 1] for sequences."""
+        client_of_sample = np.repeat(np.arange(self.n_clients), self.n_train)
         labels, n = self.targets.strata(self.train.y.cpu().numpy(), self.n_classes)
-        counts: Counts = read_only(np.bincount(owner * n + labels, minlength=self.n_clients * n))
+        counts: Counts = read_only(np.bincount(client_of_sample * n + labels, minlength=self.n_clients * n))
         return counts.reshape(self.n_clients, n)
 
     @cached_property
@@ -158,7 +157,7 @@ class Federation(ReadOnly):
         return {name: value for name, value in values.items() if name.endswith("_ci")}
 
     def notices(self) -> list[str]:
-        """Return start-up notices about the data."""
+        """Return the notices about the federation's data that a run prints at its start."""
         unheld_classes = np.flatnonzero(self.class_counts.sum(0) == 0)
         if not len(unheld_classes):
             return []
@@ -171,6 +170,6 @@ class Federation(ReadOnly):
 
     def to(self, device: torch.device | str) -> "Federation":
         """Return the same federation with all tensors on `device`."""
-        parts = ("train", "val", "test", "server_val", "server_test")
-        moved = {name: getattr(self, name).to(device) for name in parts}
-        return replace(self, proxy=None if self.proxy is None else self.proxy.to(device), **moved)
+        shard_names = ("train", "val", "test", "server_val", "server_test")
+        moved_shards = {name: getattr(self, name).to(device) for name in shard_names}
+        return replace(self, proxy=None if self.proxy is None else self.proxy.to(device), **moved_shards)

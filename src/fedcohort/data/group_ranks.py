@@ -21,5 +21,4 @@ def rank_within_group(groups: Ids, order: Ids | None = None) -> Ids:
 
 def keep_first(rows: Ids, groups: Ids, limits: Ids) -> Ids:
     """Return the first limits[g] of `rows` of each group g, in their order; groups: of all rows, int64 [N]."""
-    first: Ids = rows[rank_within_group(groups[rows]) < limits[groups[rows]]]
-    return first
+    return np.asarray(rows[rank_within_group(groups[rows]) < limits[groups[rows]]])

@@ -96,8 +96,8 @@ def find_bias_aligned(
 
 def find_pivot_class(G: Int64[np.ndarray, "classes"], g: Int64[np.ndarray, "classes"]) -> int | None:
     """Return the class whose G and g are nearest in size; None if no class has both."""
-    gap = np.where((G > 0) & (g > 0), np.abs(G - g).astype(np.float64), np.inf)
-    return int(gap.argmin()) if np.isfinite(gap).any() else None
+    count_difference = np.where((G > 0) & (g > 0), np.abs(G - g).astype(np.float64), np.inf)
+    return int(count_difference.argmin()) if np.isfinite(count_difference).any() else None
 
 
 def with_binary_head(network: nn.Module, x: Tensor) -> nn.Module:
@@ -153,8 +153,8 @@ def batches(n: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarray]
     A last batch of one sample joins the batch before it, as batch norm needs two samples.
     """
     order = rng.permutation(n)
-    cuts = [cut for cut in range(size, n, size) if n - cut > 1]
-    yield from np.split(order, cuts)
+    batch_starts = [batch_start for batch_start in range(size, n, size) if n - batch_start > 1]
+    yield from np.split(order, batch_starts)
 
 
 @torch.no_grad()

@@ -42,8 +42,8 @@ class PixelScale:
 
     def numbers(self, pixels: "UInt8[Tensor, 'n c h w']") -> "Float32[Tensor, 'n c h w']":
         """Return the standardised pixels as a new tensor."""
-        top, mean, sd = channels_of(self, pixels.device)
-        return pixels.float().div(top).sub(mean).div(sd)
+        max_pixel, mean, sd = channels_of(self, pixels.device)
+        return pixels.float().div(max_pixel).sub(mean).div(sd)
 
     def attach(self, network: "nn.Module") -> None:
         """Register a hook that standardises byte inputs of the network; float inputs are left unchanged."""
@@ -65,7 +65,7 @@ class Conversion:
 
 @lru_cache(maxsize=8)
 def channels_of(scale: PixelScale, device: "torch.device") -> "Tensor":
-    """Return 255, the mean and the standard deviation on the device, [3, channels, 1, 1]."""
+    """Return 255, the channels' means and their standard deviations as one tensor, [3, channels, 1, 1]."""
     import torch  # noqa: PLC0415 - datasets are made before torch is imported
 
     rows = [[255.0] * len(scale.sd), [*scale.mean], [*scale.sd]]

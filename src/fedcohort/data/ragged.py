@@ -21,10 +21,10 @@ class Ragged:
     offsets: Ids
 
     @classmethod
-    def from_parts(cls, parts: Sequence[Ids]) -> "Ragged":
+    def from_parts(cls, groups: Sequence[Ids]) -> "Ragged":
         """Concatenate one array of positions per client."""
-        rows = np.concatenate(parts) if len(parts) else np.empty(0)
-        return cls.from_sizes(rows.astype(np.int64, copy=False), np.fromiter(map(len, parts), np.int64, len(parts)))
+        rows = np.concatenate(groups) if len(groups) else np.empty(0)
+        return cls.from_sizes(rows.astype(np.int64, copy=False), np.fromiter(map(len, groups), np.int64, len(groups)))
 
     @classmethod
     def from_sizes(cls, rows: Ids, sizes: Ids) -> "Ragged":
@@ -56,16 +56,16 @@ class Ragged:
             Whether each position is before the cut, bool [N]; the positions before it; the positions after it.
         """
         sizes_of_halves = np.stack([sizes, self.sizes - sizes], axis=1)
-        first = np.repeat(np.tile([True, False], len(self)), sizes_of_halves.ravel())
+        is_first_half = np.repeat(np.tile([True, False], len(self)), sizes_of_halves.ravel())
         return (
-            first,
-            Ragged.from_sizes(self.rows[first], sizes),
-            Ragged.from_sizes(self.rows[~first], self.sizes - sizes),
+            is_first_half,
+            Ragged.from_sizes(self.rows[is_first_half], sizes),
+            Ragged.from_sizes(self.rows[~is_first_half], self.sizes - sizes),
         )
 
     def counts(self, kind: Ids, n_kinds: int) -> np.ndarray:
         """Count each client's positions of each kind, int64 [K, n_kinds]; kind: of each position, int64 [N]."""
-        cell = self.owner
-        cell *= n_kinds  # in place: an array of all positions is large
-        cell += kind
-        return np.bincount(cell, minlength=len(self) * n_kinds).reshape(len(self), n_kinds)
+        client_and_kind = self.owner
+        client_and_kind *= n_kinds  # in place: an array of all positions is large
+        client_and_kind += kind
+        return np.bincount(client_and_kind, minlength=len(self) * n_kinds).reshape(len(self), n_kinds)

@@ -9,19 +9,19 @@ from fedcohort.types import Ids
 Counts = Int64[np.ndarray, "clients classes"]
 
 
-def natural_owners(owner: Ids, parts: Ragged) -> Ids | None:
+def natural_owners(owner_of_sample: Ids, client_samples: Ragged) -> Ids | None:
     """Return the owner of each client's samples, [K]; None if clients and owners do not correspond one to one.
 
     Args:
-        owner: owner of each sample, [N].
-        parts: positions of each client's samples.
+        owner_of_sample: owner of each sample, [N].
+        client_samples: positions of each client's samples.
     """
-    if (parts.sizes == 0).any():
+    if (client_samples.sizes == 0).any():
         return None
-    owners, starts = owner[parts.rows], parts.offsets[:-1]
+    owners, starts = owner_of_sample[client_samples.rows], client_samples.offsets[:-1]
     first: Ids = owners[starts]
     has_several_owners = (np.minimum.reduceat(owners, starts) != first) | (np.maximum.reduceat(owners, starts) != first)
-    return None if has_several_owners.any() or len(np.unique(first)) < len(parts) else first
+    return None if has_several_owners.any() or len(np.unique(first)) < len(client_samples) else first
 
 
 def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
@@ -41,14 +41,14 @@ def split_by_class(labels: Ids, counts: Counts, rng: np.random.Generator) -> Rag
         counts: training samples of each client by class, [K, C].
         rng: generator for the order of the rows of a class.
     """
-    shares = class_quotas(counts, np.bincount(labels, minlength=counts.shape[1]), rng)
+    client_quotas = class_quotas(counts, np.bincount(labels, minlength=counts.shape[1]), rng)
     rows_by_class, clients_by_class = [], []
-    for c, quota in enumerate(shares.T):
+    for c, quota in enumerate(client_quotas.T):
         of_class = rng.permutation(np.flatnonzero(labels == c))
         rows_by_class.append(of_class[: quota.sum()])
         clients_by_class.append(np.repeat(np.arange(len(counts)), quota))
     rows, clients = np.concatenate(rows_by_class), np.concatenate(clients_by_class)
-    return Ragged.from_sizes(rows[np.lexsort((rows, clients))], shares.sum(1))
+    return Ragged.from_sizes(rows[np.lexsort((rows, clients))], client_quotas.sum(1))
 
 
 def class_quotas(counts: Counts, pool: Ids, rng: np.random.Generator) -> Counts:
@@ -64,14 +64,14 @@ def class_quotas(counts: Counts, pool: Ids, rng: np.random.Generator) -> Counts:
         pool: test rows of each class, [C].
         rng: generator that breaks ties.
     """
-    out = np.zeros_like(counts)
+    quotas = np.zeros_like(counts)
     rounding_remainder = rng.random(len(counts)) * 1e-6
     for c in np.flatnonzero((counts.sum(0) > 0) & (pool > 0)):
-        holders = np.flatnonzero(counts[:, c])
-        target = pool[c] * counts[holders, c] / counts[:, c].sum()
-        out[holders, c] = nearest_integers(target + rounding_remainder[holders], int(pool[c]))
-        rounding_remainder[holders] += target - out[holders, c]
-    return out
+        clients_with_class = np.flatnonzero(counts[:, c])
+        target = pool[c] * counts[clients_with_class, c] / counts[:, c].sum()
+        quotas[clients_with_class, c] = nearest_integers(target + rounding_remainder[clients_with_class], int(pool[c]))
+        rounding_remainder[clients_with_class] += target - quotas[clients_with_class, c]
+    return quotas
 
 
 def nearest_integers(targets: np.ndarray, total: int) -> Ids:

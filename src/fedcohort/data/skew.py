@@ -29,25 +29,25 @@ def triplets(counts: Shaped[np.ndarray, "clients classes attributes"]) -> Float6
     H_y, H_a = entropy(P.sum(2)), entropy(P.sum(1))
     H_sum = H_y + H_a
     information = np.maximum(0.0, H_sum - entropy(P.reshape(len(P), -1)))
-    varies = H_sum > MIN_ENTROPY
-    sc = np.where(varies, 2 * information / np.where(varies, H_sum, 1.0), 0.0 * H_sum)  # NaN stays NaN
+    has_entropy = H_sum > MIN_ENTROPY
+    sc = np.where(has_entropy, 2 * information / np.where(has_entropy, H_sum, 1.0), 0.0 * H_sum)  # NaN stays NaN
     values = np.stack([_imbalance(H_y, P.shape[1]), _imbalance(H_a, P.shape[2]), sc], axis=1)
     return values.clip(0.0, 1.0)
 
 
 def triplet(N: Shaped[np.ndarray, "classes attributes"]) -> Float64[np.ndarray, "3"]:
-    """Return (CI, AI, SC) of one count matrix."""
+    """Return class imbalance, attribute imbalance and spurious correlation (CI, AI, SC) of one count matrix."""
     return np.asarray(triplets(N[None])[0])
 
 
 def class_imbalance(counts: Shaped[np.ndarray, "classes"]) -> float:
-    """Return the CI of one dataset; NaN without samples."""
+    """Return the class imbalance of one dataset, in [0, 1]; NaN without samples."""
     return float(triplet(counts[:, None])[0])
 
 
-def _imbalance(entropy: Float64[np.ndarray, "clients"], count: int) -> Float64[np.ndarray, "clients"]:
+def _imbalance(entropy: Float64[np.ndarray, "clients"], n_categories: int) -> Float64[np.ndarray, "clients"]:
     """Return the imbalance of each client by its entropy; 0 for a single class."""
-    return 1 - entropy / math.log(count) if count > 1 else 0.0 * entropy
+    return 1 - entropy / math.log(n_categories) if n_categories > 1 else 0.0 * entropy
 
 
 def metrics(counts: Shaped[np.ndarray, "clients classes attributes"]) -> dict[str, float]:

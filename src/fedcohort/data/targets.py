@@ -49,11 +49,11 @@ class Targets(Protocol):
         """Return the cross-entropy of each sample, in nats, [B]."""
 
     def loss(self, logits: "Tensor", y: "Tensor") -> "Tensor":
-        """Return the mean of `losses`."""
+        """Return the mean of the samples' cross-entropies, in nats."""
         return self.losses(logits, y).mean()
 
     def total(self, logits: "Tensor", y: "Tensor") -> "Tensor":
-        """Return the sum of `losses`."""
+        """Return the sum of the samples' cross-entropies, in nats."""
         return self.losses(logits, y).sum()
 
     @abstractmethod
@@ -63,7 +63,7 @@ class Targets(Protocol):
 
 @dataclass(frozen=True)
 class OneClass(Targets):
-    """A sample has one class."""
+    """Labels of classification: one class per sample."""
 
     single: ClassVar[bool] = True
     lowest: ClassVar[int] = 0
@@ -113,10 +113,10 @@ class Positions(Targets):
         return values.view(y.shape).where(labelled, 0).sum(1) / labelled.sum(1).clamp(min=1)
 
     def hits(self, scores: "Tensor", y: "Tensor") -> "Tensor":
-        hits = scores.argmax(1) == y
+        is_correct = scores.argmax(1) == y
         for symbol in self.never:
-            hits = hits & (y != symbol)
-        return hits
+            is_correct = is_correct & (y != symbol)
+        return is_correct
 
     def losses(self, logits: "Tensor", y: "Tensor") -> "Tensor":
         return self.per_sample(lambda table, flat: _cross_entropy(table, flat, "none"))(logits, y)

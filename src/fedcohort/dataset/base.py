@@ -126,45 +126,35 @@ def check(raw: Raw) -> Raw:
     ids = {name: getattr(raw, name) for name in IDS if getattr(raw, name) is not None}
     converted: dict[str, np.ndarray] = {"train_x": x, "train_y": y, "test_x": test_x, "test_y": test_y}
     converted |= {name: values.astype(np.int64, copy=False) for name, values in ids.items()}
-    changed = [
-        f"{name} from {before.dtype} to {array.dtype}"
-        for name, array in converted.items()
-        if (before := getattr(raw, name)).dtype != array.dtype
-    ]
-    if changed:
+    dtypes = {name: (getattr(raw, name).dtype, array.dtype) for name, array in converted.items()}
+    if changed := [f"{name} from {old} to {new}" for name, (old, new) in dtypes.items() if old != new]:
         log.warning("dataset=%s: converted %s", raw.name, ", ".join(changed))
     if raw.targets.single and len(raw.train_x) > 1 and _are_rows_equal(raw.train_x):
-        raise DataError(
-            f"dataset={raw.name}: all {len(raw.train_x)} training samples are the same: there is nothing to learn"
-        )
+        what = f"all {len(raw.train_x)} training samples are the same: there is nothing to learn"
+        raise DataError(f"dataset={raw.name}: {what}")
     valid = None if raw.valid is None else _check_part(raw, "valid", *raw.valid)
     return replace(raw, **converted, valid=valid)  # type: ignore[arg-type]  # mypy takes one type for all fields
 
 
 def _check_part(raw: Raw, part: str, x: Any, y: Any) -> tuple[np.ndarray, Labels]:  # noqa: ANN401  checked here
     """Check the inputs and labels of a part, and return them as float32 (integers keep their type) and int64."""
+    where = f"dataset={raw.name}: {part}"
     if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiu" or x.ndim < 2:
-        raise DataError(
-            f"dataset={raw.name}: {part} inputs must be an array [N, ...] of numbers, got {describe_value(x)}"
-        )
+        raise DataError(f"{where} inputs must be an array [N, ...] of numbers, got {describe_value(x)}")
     if not _holds_integers(y) or y.ndim != (1 if raw.targets.single else 2):
         axes = "[N]" if raw.targets.single else "[N, positions]"
-        raise DataError(f"dataset={raw.name}: {part} labels must be an integer array {axes}, got {describe_value(y)}")
+        raise DataError(f"{where} labels must be an integer array {axes}, got {describe_value(y)}")
     if len(x) != len(y) or len(y) == 0:
-        raise DataError(f"dataset={raw.name}: {part} has {len(x)} inputs and {len(y)} labels")
+        raise DataError(f"{where} has {len(x)} inputs and {len(y)} labels")
     if x.shape[1:] != raw.train_x.shape[1:] or y.shape[1:] != raw.train_y.shape[1:]:
-        shapes = [list(array.shape[1:]) for array in (x, y, raw.train_x, raw.train_y)]
-        raise DataError(
-            f"dataset={raw.name}: {part} samples have inputs {shapes[0]} and labels {shapes[1]}, training samples "
-            f"{shapes[2]} and {shapes[3]}"
-        )
+        here, train = ([list(array.shape[1:]) for array in arrays] for arrays in ((x, y), (raw.train_x, raw.train_y)))
+        samples = f"inputs {here[0]} and labels {here[1]}, training samples {train[0]} and {train[1]}"
+        raise DataError(f"{where} samples have {samples}")
     if y.min() < (low := raw.targets.lowest) or y.max() >= raw.n_classes:
-        raise DataError(
-            f"dataset={raw.name}: {part} labels must be in [{low}, {raw.n_classes - 1}], got {y.min()}..{y.max()}"
-        )
+        raise DataError(f"{where} labels must be in [{low}, {raw.n_classes - 1}], got {y.min()}..{y.max()}")
     x = x.astype(np.float32, copy=False) if x.dtype.kind == "f" else x
     if (row := _find_bad_row(x)) is not None:
-        raise DataError(f"dataset={raw.name}: {part} row {row} has a feature that is NaN or infinite")
+        raise DataError(f"{where} row {row} has a feature that is NaN or infinite")
     return x, y.astype(np.int64, copy=False)
 
 
@@ -174,13 +164,11 @@ def _check_ids(raw: Raw) -> None:
         ids, y = getattr(raw, name), raw.train_y if name.startswith("train") else raw.test_y
         n = len(y) if isinstance(y, np.ndarray) else 0
         if ids is not None and (not _holds_integers(ids) or ids.shape != (n,) or (n and ids.min() < 0)):
-            raise DataError(
-                f"dataset={raw.name}: {name} must be an integer array [{n}] from 0, got {describe_value(ids)}"
-            )
+            what = f"{name} must be an integer array [{n}] from 0, got {describe_value(ids)}"
+            raise DataError(f"dataset={raw.name}: {what}")
     if isinstance(raw.n_classes, bool) or not isinstance(raw.n_classes, int | np.integer) or raw.n_classes < 1:
-        raise DataError(
-            f"dataset={raw.name}: n_classes must be an integer of at least 1, got {describe_value(raw.n_classes)}"
-        )
+        what = f"n_classes must be an integer of at least 1, got {describe_value(raw.n_classes)}"
+        raise DataError(f"dataset={raw.name}: {what}")
 
 
 def _holds_integers(values: object) -> bool:

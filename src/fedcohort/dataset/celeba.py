@@ -23,7 +23,7 @@ from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.image_dataset import ImageLayout
 from fedcohort.dataset.images import ImageFormat
-from fedcohort.dataset.people_images import PeopleImages
+from fedcohort.dataset.leaf import PeopleImages
 
 CLIENT = ("celeb_id", "client")
 LAYOUT = ImageLayout(

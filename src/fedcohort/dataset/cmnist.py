@@ -102,8 +102,7 @@ class Cmnist(TableDataset):
         """Return the number of samples of each client, class and colour. pools: number of images of each class."""
         P = self.shares()[rng.permutation(self.clients)]
         size = int((pools / P.sum((0, 2))).min())
-        counts: Groups = np.floor(size * P + 1e-9).astype(np.int64)
-        return counts
+        return np.asarray(np.floor(size * P + 1e-9).astype(np.int64))
 
     def shares(self) -> Float64[np.ndarray, "clients 2 2"]:
         """Return P_k(y, a) of the clients with class imbalance, attribute imbalance and spurious correlation."""
@@ -126,9 +125,8 @@ def draw_rows(y: Ids, counts: Groups, rng: np.random.Generator) -> tuple[Ids, Id
     for c in (0, 1):
         n = counts[:, c].ravel()
         rows = rng.permutation(np.flatnonzero(y == c))[: n.sum()]
-        parts.append(
-            np.stack([rows, *(np.repeat(label, n) for label in np.indices(counts[:, c].shape).reshape(2, -1))])
-        )
+        clients_and_colours = np.indices(counts[:, c].shape).reshape(2, -1)
+        parts.append(np.stack([rows, *np.repeat(clients_and_colours, n, axis=1)]))
     rows, owner, colour = np.concatenate(parts, axis=1)
     order = np.argsort(rows)
     return rows[order], owner[order], colour[order]

@@ -145,13 +145,10 @@ def recognise_separator(head: str) -> str:
 def _wrong_length_error(file: Path, bad_rows: Sequence[Any]) -> DataError:
     """Return the error that names the first rows with too few or too many cells."""
     further = f" ({len(bad_rows) - MAX_PROBLEMS} more such rows follow)" if len(bad_rows) > MAX_PROBLEMS else ""
-    problems = [
-        DataError(
-            f"dataset.path: {file} can't be read, it is truncated or no csv file: row {row.number - 2} has "
-            f"{row.actual_columns} cells, the header has {row.expected_columns}{further}"
-        )
-        for row in bad_rows[:MAX_PROBLEMS]
-    ]
+    where, problems = f"dataset.path: {file} can't be read, it is truncated or no csv file", []
+    for row in bad_rows[:MAX_PROBLEMS]:
+        cells = f"{row.actual_columns} cells, the header has {row.expected_columns}{further}"
+        problems.append(DataError(f"{where}: row {row.number - 2} has {cells}"))
     return SeveralProblems(problems) if len(problems) > 1 else problems[0]
 
 

@@ -23,7 +23,7 @@ Departures from LEAF: the random draws differ, and writers with fewer than three
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.image_dataset import ImageLayout
 from fedcohort.dataset.images import ImageFormat
-from fedcohort.dataset.people_images import PeopleImages
+from fedcohort.dataset.leaf import PeopleImages
 
 CLIENT = ("writer_id", "client")
 LAYOUT = ImageLayout(

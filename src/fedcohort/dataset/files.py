@@ -76,9 +76,8 @@ def release_memory() -> None:
 def read_part(path: str, part: str, option: str = "dataset.path") -> Frame:
     """Read the table `part` (train, test) of the folder `path`. Raises `DataError` if there is none."""
     if (file := find_part(path, part, option)) is None:
-        raise DataError(
-            f"{option}={path} needs {part}.parquet or {part}.csv; it holds {list_folder(expand_home(path))}"
-        )
+        content = list_folder(expand_home(path))
+        raise DataError(f"{option}={path} needs {part}.parquet or {part}.csv; it holds {content}")
     return read(file, option=option)
 
 
@@ -94,9 +93,8 @@ def find_part(path: str, part: str, option: str = "dataset.path") -> Path | None
     files = [file for suffix in SUFFIXES if os.path.lexists(file := folder / (part + suffix))]
     irregular = [file for file in files if not file.is_file() and not (file.is_dir() and list_files(file))]
     if irregular:
-        raise DataError(
-            f"{option}={path}: {irregular[0].name} is no regular file, or a link to nothing: it is not read"
-        )
+        what = "is no regular file, or a link to nothing: it is not read"
+        raise DataError(f"{option}={path}: {irregular[0].name} {what}")
     if len(files) > 1:
         raise DataError(f"{option}={path} holds both {files[0].name} and {files[1].name}: move one of them away")
     return files[0] if files else None

@@ -19,7 +19,7 @@ from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.files import release_memory
-from fedcohort.dataset.images import BadImage, ImageFormat, holds_images
+from fedcohort.dataset.images import ImageFormat, decode_cells, holds_images
 from fedcohort.dataset.labels import read_classes
 from fedcohort.dataset.messages import difference
 from fedcohort.dataset.source import TableDataset, column_of
@@ -98,17 +98,17 @@ class ImageLayout:
             name = self.classes[int(present[0])]
             raise DataError(f"dataset={self.name}: all training images are of class {name}: there is nothing to learn")
         has_names = any(text != str(c) for c, text in enumerate(self.classes))
-        class_names = tuple(self.classes) if has_names else ()
-        notes_text = "; ".join(notes)
-        raw = Raw(
-            *(self.name, x, y, test_x, test_y, len(self.classes)),
-            inputs=notes_text,
-            class_names=class_names,
+        return Raw(
+            self.name,
+            *(x if keeps_bytes else self.scale.convert(x), y),
+            *(test_x if keeps_bytes else self.scale.convert(test_x), test_y),
+            n_classes=len(self.classes),
+            inputs="; ".join(notes),
+            class_names=tuple(self.classes) if has_names else (),
+            scale=self.scale if keeps_bytes else None,
+            converted=None if keeps_bytes else self.scale,
             single_use=True,
         )
-        if keeps_bytes:
-            return replace(raw, scale=self.scale)
-        return replace(raw, train_x=self.scale.convert(x), test_x=self.scale.convert(test_x), converted=self.scale)
 
 
 @dataclass(frozen=True)
@@ -167,24 +167,14 @@ def read_images(
             begin, end = np.searchsorted(rows, (first_row + start, first_row + start + len(chunk)))
             chunk_rows = rows[begin:end] - first_row - start
             if len(chunk_rows) and holds_images(chunk.type):
-                _decode_rows(frame, name, chunk, start, chunk_rows, image_format, out[begin:end])
+                decoded = decode_cells(frame, name, chunk, start, chunk_rows.tolist(), image_format)
+                for i, image in enumerate(decoded, begin):
+                    out[i] = image
             elif len(chunk_rows):
                 part = replace(frame, table=pa.table({name: chunk}), rows=np.arange(start, start + len(chunk)))
                 out[begin:end] = _read_lists(part, name, image_format, white)[chunk_rows]
         first_row += size
     return out
-
-
-def _decode_rows(
-    frame: Frame, name: str, chunk: pa.Array, start: int, rows: Ids, image_format: ImageFormat, out: np.ndarray
-) -> None:
-    """Write the encoded images of some rows of a chunk, which begins at the row `start`, to `out`."""
-    encoded = chunk.field("bytes")
-    for i, row in enumerate(rows.tolist()):
-        try:
-            out[i] = image_format.decode(encoded[row].as_py())
-        except BadImage as error:
-            raise frame.cell_error(name, start + row, str(error)) from error
 
 
 def _value_of_white(frame: Frame, name: str) -> int:

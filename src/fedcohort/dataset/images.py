@@ -7,6 +7,7 @@ file, however transparent it is.
 import io
 import struct
 import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ from fedcohort.host import memory
 if TYPE_CHECKING:
     from PIL import Image
 
+    from fedcohort.dataset.table import Frame
+
 SAME_SIZE = "; all must be of one kind and size, as fedcohort prepare imagefolder SRC DST size=64 makes them"
 SMALLER = "fedcohort prepare imagefolder SRC DST size=64 makes them smaller"
 DEEP = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all above 255 white
@@ -25,10 +28,6 @@ DEEP = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all 
 
 class BadImage(Exception):
     """An image that can't be used; the message states the reason, in the form that follows "row 3"."""
-
-    def __init__(self, why: str, row: int = 0) -> None:
-        super().__init__(why)
-        self.row = row
 
 
 @dataclass(frozen=True)
@@ -57,13 +56,6 @@ class ImageFormat:
             image = image.resize((width + 2 * m, height + 2 * m), Image.Resampling.BILINEAR)
         return image.crop((m, m, m + width, m + height))
 
-    def decode(self, data: bytes | None) -> np.ndarray:
-        """Return an encoded image as uint8 of `shape`. Raises `BadImage`."""
-        pixels = decode(data, self)
-        if pixels.shape != self.shape:
-            raise BadImage(f"is an image of {pixels.shape}, but {self.shape} is expected")
-        return pixels
-
 
 def holds_images(kind: pa.DataType) -> bool:
     """Return whether a column of this type holds encoded images."""
@@ -73,31 +65,50 @@ def holds_images(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(content) or pa.types.is_large_binary(content) or pa.types.is_null(content))
 
 
-def decode_chunk(chunk: pa.Array, n_rows: int, shape: tuple[int, ...] = ()) -> np.ndarray:
-    """Decode a piece of a column of images: uint8 [rows, channels, height, width].
+def decode_cells(
+    frame: "Frame", name: str, chunk: pa.Array, start: int, rows: Iterable[int], image_format: ImageFormat | None = None
+) -> Iterator[np.ndarray]:
+    """Yield images of a piece of a column, decoded as by `decode`. Raises `DataError` by row.
 
     Args:
+        frame: the table, for messages.
+        name: the column.
         chunk: the encoded images.
-        n_rows: rows of the whole column.
+        start: row of the first of them in the table.
+        rows: the rows of `chunk` to decode.
+        image_format: as for `decode`.
+    """
+    encoded = chunk.field("bytes")
+    for row in rows:
+        try:
+            yield decode(encoded[row].as_py(), image_format)
+        except BadImage as error:
+            raise frame.cell_error(name, start + row, str(error)) from error
+
+
+def read_chunk(frame: "Frame", name: str, chunk: pa.Array, start: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a piece of a column of images, uint8 [rows, channels, height, width].
+
+    Args:
+        frame: the table.
+        name: the column.
+        chunk: the encoded images.
+        start: row of the first of them in the table.
         shape: shape of the images in the pieces before; empty for the first piece.
 
     Raises:
-        BadImage: an image can't be decoded, or has another shape than the first.
+        DataError: an image can't be decoded, or has another shape than the first; the message names its row.
         OptionError: the column needs too much memory.
     """
-    decoded: list[np.ndarray] = []
-    for row, data in enumerate(chunk.field("bytes")):
-        try:
-            image = decode(data.as_py())
-        except BadImage as error:
-            raise BadImage(str(error), row) from error
+    decoded, n_rows = list[np.ndarray](), frame.table.num_rows
+    for row, image in enumerate(decode_cells(frame, name, chunk, start, range(len(chunk)))):
         if not shape:
             shape, what = image.shape, f"{n_rows:,} images of {' x '.join(map(str, image.shape))}"
             memory.require_memory((n_rows + len(chunk)) * image.nbytes, what, SMALLER)
         if image.shape != shape:
             path = chunk.field("path")[row].as_py() if chunk.type.get_field_index("path") >= 0 else None
-            name = f" ({path})" if path else ""
-            raise BadImage(f"is an image of {image.shape}{name}, and the first is one of {shape}{SAME_SIZE}", row)
+            what = f"is an image of {image.shape}{f' ({path})' if path else ''}, and the first is one of {shape}"
+            raise frame.cell_error(name, start + row, f"{what}{SAME_SIZE}")
         decoded.append(image)
     return np.stack(decoded)
 
@@ -127,7 +138,10 @@ def decode(data: bytes | None, image_format: ImageFormat | None = None) -> np.nd
     except Exception as error:  # Pillow's decoders raise errors of many kinds for damaged bytes
         reason = (str(error) or type(error).__name__).splitlines()[0].partition(" <_io")[0]
         raise BadImage(f"can't be read as an image: {reason}") from error
-    return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+    pixels = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+    if image_format is not None and pixels.shape != image_format.shape:
+        raise BadImage(f"is an image of {pixels.shape}, but {image_format.shape} is expected")
+    return pixels
 
 
 def rotate_upright(image: "Image.Image") -> "Image.Image":

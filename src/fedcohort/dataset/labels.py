@@ -137,10 +137,8 @@ def _read_column(frame: Frame, name: str) -> np.ndarray:
         return np.asarray(column).astype(np.int64)
     is_whole = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER))
     if 2 * is_whole.sum() >= len(is_whole):
-        allowed = "among whole numbers: all labels must be of one kind"
-        frame.check_cells(
-            name, ~is_whole, lambda row: f"holds {column[row].as_py()[: arrow_columns.MAX_CELL]!r} {allowed}"
-        )
+        allowed, longest = "among whole numbers: all labels must be of one kind", arrow_columns.MAX_CELL
+        frame.check_cells(name, ~is_whole, lambda row: f"holds {column[row].as_py()[:longest]!r} {allowed}")
     return np.array(column.to_pylist(), dtype=np.str_)
 
 

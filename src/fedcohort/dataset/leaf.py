@@ -14,19 +14,23 @@ Departures from LEAF: the random draws differ.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fedcohort import ranges
 from fedcohort.data.group_ranks import rank_within_group
+from fedcohort.dataset.base import Raw
 from fedcohort.dataset.clients import read_clients
 from fedcohort.dataset.files import find_part
+from fedcohort.dataset.image_dataset import ImageLayout, ImageTables
+from fedcohort.dataset.labels import read_classes
 from fedcohort.dataset.messages import difference
 from fedcohort.dataset.source import TableDataset, column_of
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
+from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
 TRAINING_SHARE, MIN_TRAINING_SAMPLES = 0.9, 3
@@ -58,14 +62,19 @@ class Division:
 
 
 @dataclass(frozen=True)
-class Rules:
-    """LEAF's options, and the division into a training and a test part.
+class LeafDataset(TableDataset):
+    """A dataset with natural clients that LEAF's rules divide into a training and a test part.
 
     Attributes:
+        client: possible names of the column of people.
+        hub_parts: parts that the hub has; a folder must have the first.
         test: "sample", "user" or "given".
         users: share of the samples.
         least: samples of the smallest person.
     """
+
+    client: ClassVar[Sequence[str]]
+    hub_parts: ClassVar[Sequence[str]] = ("train",)
 
     test: str
     users: float
@@ -75,14 +84,12 @@ class Rules:
         ranges.choice("test", self.test, "sample", "user", "given")
         ranges.number("users", self.users, "(0, 1]")
         ranges.integer("least", self.least, "[0, inf)")
+        super().__post_init__()
 
-    def divide(
-        self, name: str, owner: Ids, rng: np.random.Generator, n_train_file: int, gap: int | None = None
-    ) -> Division:
+    def divide(self, owner: Ids, rng: np.random.Generator, n_train_file: int, gap: int | None = None) -> Division:
         """Divide rows by LEAF's rules.
 
         Args:
-            name: name of the dataset, for messages.
             owner: the person of each row, int64 [N], counted from 0.
             rng: for all draws.
             n_train_file: rows of the file's training part, which come first, for test=given.
@@ -93,7 +100,7 @@ class Rules:
             DataError: if no training or no test sample remains.
         """
         if not len(owner):
-            raise DataError(f"dataset={name} has no samples")
+            raise DataError(f"dataset={self.name} has no samples")
         rows = np.arange(len(owner)) if self.users == 1 else subsample(owner, self.users, rng)
         counts = np.bincount(owner[rows], minlength=owner.max() + 1)
         left_out = (counts > 0) & (counts < self.least)
@@ -117,10 +124,8 @@ class Rules:
         has_new_people = not np.isin(owner[test_rows], clients).any()
         test_rows = test_rows[has_new_people | ~too_small[owner[test_rows]]]
         if not len(train) or not len(test_rows):
-            raise DataError(
-                f"dataset={name}: no {'test' if len(train) else 'training'} samples are left with test={self.test}, "
-                f"users={self.users:g} and least={self.least}"
-            )
+            part, options = "test" if len(train) else "training", f"users={self.users:g} and least={self.least}"
+            raise DataError(f"dataset={self.name}: no {part} samples are left with test={self.test}, {options}")
         note = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
         note += "; the test samples are of other people: no metrics clients/acc_*" * has_new_people
         if n_left_out := int((left_out | too_small).sum()):
@@ -138,23 +143,6 @@ class Rules:
         """
         return [] if self.test == "given" else [note for count in counts for note in difference(*count)]
 
-
-@dataclass(frozen=True)
-class LeafDataset(Rules, TableDataset):
-    """A dataset with natural clients that LEAF's rules divide into a training and a test part.
-
-    Attributes:
-        client: possible names of the column of people.
-        hub_parts: parts that the hub has; a folder must have the first.
-    """
-
-    client: ClassVar[Sequence[str]]
-    hub_parts: ClassVar[Sequence[str]] = ("train",)
-
-    def __post_init__(self) -> None:
-        Rules.__post_init__(self)
-        TableDataset.__post_init__(self)
-
     def pool_frames(self) -> list[Frame]:
         """Return the tables that the rules divide; with test=given only those of training and test."""
         if self.test == "given":
@@ -167,6 +155,42 @@ class LeafDataset(Rules, TableDataset):
     def read_people(self, frames: Sequence[Frame]) -> Ids:
         """Return the person of each row, one table after the other, numbered in the sorted order of ids; int64 [N]."""
         return read_clients(frames, [column_of(frame, *self.client) for frame in frames])[0]
+
+
+@dataclass(frozen=True)
+class PeopleImages(ImageTables, LeafDataset):
+    """A dataset of images with a natural client per person.
+
+    Attributes:
+        layout: the images; `layout.pool` has the original's numbers of images and people.
+        attribute: in some datasets an option, the tables' name of a column of numbers or booleans that becomes the
+            attribute; None for none.
+    """
+
+    layout: ClassVar[ImageLayout]
+
+    def __init_subclass__(cls) -> None:
+        cls.name, cls.column_names = cls.layout.name, (cls.layout.image, cls.layout.label, cls.client)
+
+    def load(self, seed: int) -> Raw:
+        """Return images, classes and natural clients; the division is drawn. Raises `DataError`.
+
+        Images of rows that are left out aren't decoded.
+        """
+        frames = self.pool_frames()
+        labels = np.concatenate([self.layout.read_labels(frame) for frame in frames])
+        people = self.read_people(frames)
+        rng = new_generator(seed, "leaf")
+        parts = self.divide(people, rng, frames[0].table.num_rows)
+        x, test_x = (self.layout.read_images(frames, rows) for rows in (parts.train, parts.test))
+        n_images, n_people = self.layout.pool
+        counts = ("images", len(people), n_images), ("people", len(np.unique(people)), n_people)
+        notes = [parts.note, *self.compare_with_original(*counts)]
+        raw = self.layout.make_raw((x, labels[parts.train]), (test_x, labels[parts.test]), self.pixels, *notes)
+        if (attribute := getattr(self, "attribute", None)) is not None:
+            values = np.concatenate([read_classes(frame, attribute, ("0", "1")) for frame in frames])
+            raw = replace(raw, train_attribute=values[parts.train], test_attribute=values[parts.test])
+        return replace(raw, revision=frames[0].revision, **parts.clients)
 
 
 def subsample(owner: Ids, share: float, rng: np.random.Generator) -> Ids:

@@ -63,10 +63,8 @@ class StoredTable:
             self._fragments = list(table.get_fragments())
             for file, fragment in zip(self._files, self._fragments, strict=True):
                 if (file_columns := fragment.physical_schema.names) != names:
-                    different = sorted(set(names) ^ set(file_columns)) or file_columns
-                    raise DataError(
-                        f"dataset.path: {file} has columns other than {self._files[0].name}: {', '.join(different[:9])}"
-                    )
+                    different = ", ".join((sorted(set(names) ^ set(file_columns)) or file_columns)[:9])
+                    raise DataError(f"dataset.path: {file} has columns other than {self._files[0].name}: {different}")
             self._ends = list(accumulate(fragment.count_rows() for fragment in self._fragments))
         except (pa.ArrowException, OSError) as error:
             raise unreadable(file, error) from error
@@ -87,9 +85,8 @@ class StoredTable:
             DataError: its pieces can't be read.
             OptionError: it needs more memory than is available, by the sizes in the files.
         """
-        memory.require_memory(
-            self._encoded_bytes[name], f"dataset.path: column {name!r} of {self._folder}", "use fewer rows"
-        )
+        what = f"dataset.path: column {name!r} of {self._folder}"
+        memory.require_memory(self._encoded_bytes[name], what, "use fewer rows")
         return pa.chunked_array(list(self.chunks(name)), type=decoded_type(self.schema.field(name).type))
 
     @cached_property

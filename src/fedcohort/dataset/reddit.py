@@ -75,7 +75,7 @@ class Reddit(leaf.LeafDataset):
         train, test, vocabulary = self.frames(("train", "test", "vocabulary"))
         tokens = read_vocabulary(vocabulary, self.vocabulary)
         users, n_train = self.read_people([train, test]), train.table.num_rows
-        parts = self.divide(self.name, users, new_generator(seed, "leaf"), n_train)
+        parts = self.divide(users, new_generator(seed, "leaf"), n_train)
         n_users = len(np.unique(users))
         x, y = read_part(train, tokens)
         test_x, test_y = read_part(test, tokens, x.shape[1])

@@ -82,7 +82,7 @@ class Shakespeare(leaf.LeafDataset):
             sequences = read_sequences(frames, roles)
         gap = -(-LENGTH // self.step) if has_lines else LENGTH  # sequences that share characters with one
         owner, n_train_file = sequences.owner, sequences.n_train_file
-        parts = self.divide(self.name, owner, new_generator(seed, "leaf"), n_train_file, gap)
+        parts = self.divide(owner, new_generator(seed, "leaf"), n_train_file, gap)
         notes = [f"{LENGTH} characters, the next one is the label", parts.note]
         notes += [f"{sequences.n_replaced:,} other characters are spaces"] * bool(sequences.n_replaced)
         notes += ["validation sequences overlap training sequences"] * (not has_lines or self.step <= LENGTH)

@@ -65,9 +65,8 @@ class Spawrious(ImageTables):
             ranges.texts(option, chosen)
             least = 2 if option == "breeds" else 1
             if set(chosen) - set(names) or len(set(chosen)) < max(least, len(chosen)):
-                raise ranges.range_error(
-                    option, f"a list of {least} or more of {', '.join(names)}, each once", list(chosen)
-                )
+                allowed = f"a list of {least} or more of {', '.join(names)}, each once"
+                raise ranges.range_error(option, allowed, list(chosen))
         ranges.integer("size", self.size, "[8, 1024]")
         ranges.number("test_share", self.test_share, "(0, 0.5]")
 
@@ -120,5 +119,4 @@ class Spawrious(ImageTables):
 def _read_positions(frame: Frame, column_names: Sequence[str], names: Sequence[str], chosen: Sequence[str]) -> Ids:
     """Return the position in `chosen` of each cell of a column of `names`, int64 [rows]; -1 for names not chosen."""
     positions = np.array([chosen.index(name) if name in chosen else -1 for name in names], dtype=np.int64)
-    numbers: Ids = positions[read_classes(frame, column_of(frame, *column_names), names)]
-    return numbers
+    return np.asarray(positions[read_classes(frame, column_of(frame, *column_names), names)])

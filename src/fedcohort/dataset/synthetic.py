@@ -58,9 +58,8 @@ class Synthetic(Dataset):
         ranges.integer("min_samples", self.min_samples, "[5, inf)")
         ranges.integer("max_samples", self.max_samples, "[5, inf)", allow_null=True)
         if self.max_samples is not None and self.max_samples < self.min_samples:
-            raise ranges.range_error(
-                "max_samples", f"at least min_samples={self.min_samples}, or null", self.max_samples
-            )
+            allowed = f"at least min_samples={self.min_samples}, or null"
+            raise ranges.range_error("max_samples", allowed, self.max_samples)
         expected = self.min_samples + MEAN_TAIL
         expected = expected if self.max_samples is None else min(expected, self.max_samples)
         if self.clients * expected > MAX_SAMPLES:

@@ -211,10 +211,7 @@ class Frame:
         start is the row of its first cell, image_shape the shape of the images in the chunks before, empty for none.
         """
         if images.holds_images(chunk.type):
-            try:
-                return images.decode_chunk(chunk, self.table.num_rows, image_shape)
-            except images.BadImage as error:
-                raise self.cell_error(name, start + error.row, str(error)) from error
+            return images.read_chunk(self, name, chunk, start, image_shape)
         # The `datasets` library stores arrays (Array2D, Array3D) as an extension of lists.
         array, shape = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk, [len(chunk)]
         while arrow_columns.is_list(array.type):

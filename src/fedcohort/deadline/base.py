@@ -103,7 +103,7 @@ class Deadline(Component, Protocol[S]):
         return cohort_size
 
     def staleness_limit(self) -> int | None:
-        """Return the largest staleness of an update that counts, in server steps; older ones are dropped. None: any."""
+        """Return the largest staleness of an update that is not dropped, in server steps; None without a limit."""
         return None
 
     def arrival_limit(self, state: S) -> int | None:

@@ -70,7 +70,7 @@ class State:
 
 @dataclass(frozen=True)
 class FedBalancer(Deadline[State]):
-    """FedBalancer's deadline, between the most efficient ones for one epoch and for all epochs.
+    """FedBalancer's deadline, between the most efficient deadlines for one local epoch and for all local epochs.
 
     Attributes:
         w: rounds between the controller's decisions.
@@ -154,7 +154,7 @@ def mean_job_seconds(ctx: PaceContext) -> float:
 
 
 def most_efficient_deadline(finish_s: Values, grid_s: float | None = None) -> float:
-    """Return the deadline with the most completed clients per second; the shortest of equal ones, 0 without clients.
+    """Return the deadline with the most completed clients per second, the shortest if several tie; 0 without clients.
 
     On a grid only the first deadline after a completion can be it: the next ones are longer for the same clients.
 

@@ -59,7 +59,7 @@ class LateUpdates(Deadline[S]):
         return self.max_staleness
 
     def discount(self, staleness: Ids) -> Values:
-        """Return s(tau) of each update, [m]."""
+        """Return the factor s(tau) by which each update is multiplied for its staleness tau, [m]."""
         factors: Values = np.ones(len(staleness))
         if self.staleness == "polynomial":
             factors = (1.0 + staleness) ** -self.staleness_exponent

@@ -116,7 +116,7 @@ class DeviceSpeeds:
         )
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Return the seconds in the round of `draws`, for the clients with these ids."""
+        """Return the seconds of each phase of the work in one round, with the random speeds of `draws`."""
         train_draws, down_draws, up_draws = (
             draws.generator(purpose).standard_normal(draws.n_clients)[clients]
             for purpose in ("latency", "download", "upload")

@@ -8,12 +8,9 @@ from pathlib import Path
 
 def fedcohort_command(subcommand: str) -> str:
     """Return the `fedcohort` command with a verb, or `python -m fedcohort` if the script is not installed."""
-    script_path = Path(sys.executable).with_name("fedcohort")
-    return (
-        f"{program_command('fedcohort')} {subcommand}"
-        if script_path.exists()
-        else f"{program_command('python')} -m fedcohort {subcommand}"
-    )
+    is_installed = Path(sys.executable).with_name("fedcohort").exists()
+    program = program_command("fedcohort") if is_installed else f"{program_command('python')} -m fedcohort"
+    return f"{program} {subcommand}"
 
 
 def program_command(name: str) -> str:

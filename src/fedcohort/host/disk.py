@@ -28,11 +28,9 @@ def disk_errors_in_one_line(folder: Path) -> Iterator[None]:
     except OSError as error:
         if not is_disk_refusal(error):
             raise
-        path_of_error = error.filename or folder
         raise DiskError(
-            f"{path_of_error} could not be written ({error.strerror or error}). Files saved before are intact: free "
-            "disk space "
-            "and resume with resume=true"
+            f"{error.filename or folder} could not be written ({error.strerror or error}). Files saved before are "
+            "intact: free disk space and resume with resume=true"
         ) from error
 
 

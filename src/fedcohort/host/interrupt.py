@@ -72,13 +72,11 @@ class InterruptHandler:
 
     def __init__(self) -> None:
         self._phase = RunPhase.START
-        self._shared_flags = mmap.mmap(
-            -1, 2
-        )  # exit code, and whether the round is dropped; shared with forked processes
+        # exit code, and whether the round is dropped; shared with forked processes
+        self._shared_flags = mmap.mmap(-1, 2)
         self._owner_pid = 0
-        self._own_exit_code = (
-            0  # exit code by a signal to this process only, which torch may have sent to a forked process
-        )
+        # exit code by a signal to this process only, which torch may have sent to a forked process
+        self._own_exit_code = 0
         self._has_seen_signal = False
         self._previous_handlers: dict[int, Any] | None = None
 
@@ -114,7 +112,7 @@ class InterruptHandler:
                 signal.signal(signal_number, self._for_owner(handler))
         handlers = {signal_number: signal.getsignal(signal_number) for signal_number in STOP_SIGNALS}
         self._previous_handlers = {
-            signal_number: handler for signal_number, handler in handlers.items() if handler is not signal.SIG_IGN
+            number: before for number, before in handlers.items() if before is not signal.SIG_IGN
         }
         self.begin_listening()
 
@@ -138,18 +136,17 @@ class InterruptHandler:
 
     def remove_handlers(self) -> None:
         """Prepare for the end of the process: a first signal ends it at once; after one, others are ignored."""
-        self._restore_handlers(
-            dict.fromkeys(self._previous_handlers or (), signal.SIG_IGN if self.exit_code else signal.SIG_DFL)
-        )
+        handler = signal.SIG_IGN if self.exit_code else signal.SIG_DFL
+        self._restore_handlers(dict.fromkeys(self._previous_handlers or (), handler))
 
     @contextmanager
     def delay_signals(self) -> Iterator[None]:
         """Delay signals in the block until the next call of `check`."""
-        before, self._phase = self._phase, RunPhase.DEAF
+        previous_phase, self._phase = self._phase, RunPhase.DEAF
         try:
             yield
         finally:
-            self._phase = before
+            self._phase = previous_phase
 
     def raise_if_interrupted(self) -> None:
         """Raise `StopSignal` for a signal that had to wait, or whose exception was suppressed."""

@@ -12,9 +12,8 @@ from fedcohort.errors import OptionError
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
 MIN_CHECKED_BYTES = 2**26  # bytes below which a need is not checked
-_RESIDENT_BYTES = {
-    "after collection": 0.0
-}  # bytes of the process after the last garbage collection by `collect_after_run`
+# bytes of the process after the last garbage collection by `collect_after_run`
+_RESIDENT_BYTES = {"after collection": 0.0}
 MIN_GROWTH_BYTES = 2**26  # bytes of growth from which a full garbage collection, which takes 0.25 s, is worth its time
 
 
@@ -96,7 +95,7 @@ def available_bytes() -> float:
     return max(0.0, min(byte_limits))
 
 
-def require_memory(needed_bytes: float, owner_name: str, remedy: str) -> None:
+def require_memory(needed_bytes: float, owner_name: str, advice_text: str) -> None:
     """Raise `OptionError` if `needed_bytes` bytes are more than are available.
 
     Nothing else depends on the available memory, so that equal configs give equal runs on every machine.
@@ -104,8 +103,8 @@ def require_memory(needed_bytes: float, owner_name: str, remedy: str) -> None:
     Args:
         needed_bytes: lower bound of the bytes that are needed.
         owner_name: the part of the run that needs them, with which the message begins.
-        remedy: the options that the user can change.
+        advice_text: the options that the user can change.
     """
     if needed_bytes > MIN_CHECKED_BYTES and needed_bytes > (free_bytes := available_bytes()):
         needs_text = f"{owner_name} needs at least {needed_bytes / 1e9:.1f} GB of memory"
-        raise OptionError(f"{needs_text}, {free_bytes / 1e9:.1f} GB are available: {remedy}")
+        raise OptionError(f"{needs_text}, {free_bytes / 1e9:.1f} GB are available: {advice_text}")

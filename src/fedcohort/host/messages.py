@@ -21,7 +21,7 @@ class _TerminalHandler(logging.StreamHandler[TextIO]):
 
     @property
     def stream(self) -> TextIO:  # type: ignore[override]
-        """The standard error."""
+        """The standard error of the process at the time of a message."""
         return sys.stderr
 
 
@@ -66,9 +66,8 @@ def log_to_file(path: Path) -> Iterator[None]:
         yield
     except Exception as error:  # the end of the command prints it on the terminal, possibly in another process
         error_trace = None if isinstance(error, FedcohortError) else (type(error), error, error.__traceback__)
-        handler.handle(
-            log.makeRecord(log.name, logging.ERROR, __file__, 0, "the run failed: %s", (error,), error_trace)
-        )
+        record = log.makeRecord(log.name, logging.ERROR, __file__, 0, "the run failed: %s", (error,), error_trace)
+        handler.handle(record)
         raise
     finally:
         log.removeHandler(handler)

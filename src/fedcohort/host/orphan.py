@@ -19,9 +19,8 @@ def end_when_parent_ends() -> None:
     workers of a fork server. Linux also kills a direct child, even if it holds the interpreter's lock.
     """
     parent_process = multiprocessing.parent_process()
-    if (
-        parent_process is None or parent_process.sentinel is None or [os.getpid()] == _WATCHING_PIDS
-    ):  # None: joblib ends its own workers
+    # None: joblib ends its own workers
+    if parent_process is None or parent_process.sentinel is None or [os.getpid()] == _WATCHING_PIDS:
         return
     _WATCHING_PIDS[:] = [os.getpid()]
     if os.getppid() == parent_process.pid:

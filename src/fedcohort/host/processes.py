@@ -37,8 +37,8 @@ def list_untried(accelerator: str, devices: int, num_nodes: int) -> list[str]:
     """Return a notice about hardware on which fedcohort has not been run; [] for other hardware."""
     untested = [f"several GPUs (trainer.devices={devices})"] if accelerator == "gpu" and devices > 1 else []
     untested += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
-    advice = "compare a short run with trainer=cpu before you rely on a long one"
-    return [f"fedcohort has not been run on {' and '.join(untested)} yet: {advice}"] if untested else []
+    advice_text = "compare a short run with trainer=cpu before you rely on a long one"
+    return [f"fedcohort has not been run on {' and '.join(untested)} yet: {advice_text}"] if untested else []
 
 
 def check_processes(accelerator: str, devices: int, num_nodes: int) -> None:
@@ -50,17 +50,12 @@ def check_processes(accelerator: str, devices: int, num_nodes: int) -> None:
         launch_command = "srun --ntasks=1" if launcher_name == "srun" else "torchrun --nproc-per-node=1"
         raise OptionError(
             f"{launcher_name} started {n_launches} processes, and with trainer.num_nodes=1 each would train the whole "
-            "run: use "
-            f"{launch_command}. trainer.devices={devices} starts further processes itself; a sweep (-m) starts "
-            "different runs"
+            f"run: use {launch_command}. trainer.devices={devices} starts further processes itself; a sweep (-m) "
+            "starts different runs"
         )
-    if num_nodes > 1 and task.count_cluster_processes() != devices * num_nodes:
-        meaning_of_options = f"trainer.num_nodes={num_nodes} times trainer.devices={devices}"
-        allowed_text = (
-            f"{devices * num_nodes}, {meaning_of_options}: srun --nodes={num_nodes} --ntasks-per-node={devices}"
-        )
-        raise range_error(
-            "the number of tasks that SLURM or torchrun started", allowed_text, task.count_cluster_processes()
-        )
+    if num_nodes > 1 and (n_tasks := task.count_cluster_processes()) != devices * num_nodes:
+        meaning = f"{devices * num_nodes}, trainer.num_nodes={num_nodes} times trainer.devices={devices}"
+        allowed_text = f"{meaning}: srun --nodes={num_nodes} --ntasks-per-node={devices}"
+        raise range_error("the number of tasks that SLURM or torchrun started", allowed_text, n_tasks)
     if accelerator == "gpu" and (n_gpus := torch.cuda.device_count()) < devices:
         raise range_error("trainer.devices", f"at most the number of CUDA devices, which is {n_gpus}", devices)

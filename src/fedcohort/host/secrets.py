@@ -38,9 +38,8 @@ def mask_password(address: str) -> str:
 
 def password_error(option: str, address: str) -> OptionError:
     """Return the error for an option whose value is an address with a password."""
-    return OptionError(
-        f"{option} must be an address without a password, got {mask_password(address)}: {PASSWORD_INSTRUCTIONS}"
-    )
+    what = f"{option} must be an address without a password, got {mask_password(address)}"
+    return OptionError(f"{what}: {PASSWORD_INSTRUCTIONS}")
 
 
 def check_for_passwords(arguments: Iterable[str], files: Sequence[Path] = ()) -> None:

@@ -14,10 +14,7 @@ from collections.abc import Sequence
 
 log = logging.getLogger("fedcohort")
 ACTIVE_STATES = ("RUNNING", "SIGNALING")
-QUERY_INTERVAL_S, KILL_TIMEOUT_S = (
-    1.0,
-    60.0,
-)  # seconds between two queries for jobs, and until killed jobs must have ended
+QUERY_INTERVAL_S, KILL_TIMEOUT_S = 1.0, 60.0  # between two queries for jobs, and until killed jobs must have ended
 
 
 def current_job_id() -> str | None:
@@ -78,8 +75,8 @@ def cancel_jobs(job_ids: Sequence[str], wait_s: float) -> list[str]:
 
 def _wait_for(job_ids: Sequence[str], seconds: float) -> list[str]:
     """Wait until SLURM has none of `job_ids`, for at most `seconds`; return the jobs that it still has."""
-    end = time.monotonic() + seconds
-    while (remaining_jobs := list_queued(job_ids)) and time.monotonic() < end:
+    deadline_s = time.monotonic() + seconds
+    while (remaining_jobs := list_queued(job_ids)) and time.monotonic() < deadline_s:
         time.sleep(QUERY_INTERVAL_S)
     return remaining_jobs
 

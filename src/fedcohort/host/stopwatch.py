@@ -27,8 +27,8 @@ class Stopwatch:
 
     def lap_seconds(self) -> dict[str, float]:
         """Return the seconds by stage since the last lap."""
-        spent, self.seconds_by_stage = self.seconds_by_stage, dict.fromkeys(STAGE_NAMES, 0.0)
-        return spent
+        lap_seconds_by_stage, self.seconds_by_stage = self.seconds_by_stage, dict.fromkeys(STAGE_NAMES, 0.0)
+        return lap_seconds_by_stage
 
     def _count_since(self) -> None:
         """Add the time since the last switch to the current stage."""

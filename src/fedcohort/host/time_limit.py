@@ -1,4 +1,4 @@
-"""A limit on the time of a block of code."""
+"""Interrupt a block of code that takes longer than a number of seconds."""
 
 import signal
 import threading
@@ -28,7 +28,7 @@ def time_limit(limit_s: float, task_name: str) -> Iterator[None]:
         return
     is_running, limit_message = True, f"{task_name} took longer than {limit_s:g} s"
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
+    def interrupt(signal_number: int, frame: FrameType | None) -> None:
         if is_running:
             raise _TimeLimitReached(limit_message)  # with the text: messages name the innermost error
 

@@ -47,5 +47,5 @@ class Beta(LabelNoise):
 
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
         """Draw each client's probability that a label is wrong, [n_clients]."""
-        share = self.concentration / 100
-        return draws.once().generator("label_noise").beta(self.a * share, (100 - self.a) * share, draws.n_clients)
+        scale = self.concentration / 100
+        return draws.once().generator("label_noise").beta(self.a * scale, (100 - self.a) * scale, draws.n_clients)

@@ -22,6 +22,7 @@ from fedcohort.errors import CheckpointError, DamagedCheckpoint
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.lightning.compat import make_checkpoint
 from fedcohort.ranks import reduce_max
+from fedcohort.round.average import ModelAverage
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -50,7 +51,7 @@ class RoundCheckpoint(Checkpoint):
         on_saved: Callable[[], None],
         run_origin: Mapping[str, Any],
     ) -> None:
-        """Set when to save, and what.
+        """Set the folder, the interval in rounds and the content of checkpoints.
 
         Args:
             folder: the run's folder.
@@ -102,24 +103,34 @@ class RoundCheckpoint(Checkpoint):
 
 
 class FinalWeightsWriter(pl.Callback):
-    """Writes `<folder>/weights.pt` at the end of a run: the network's state_dict, tensors by name."""
+    """Writes `<folder>/weights.pt` at the end of a run: the network's state_dict, tensors by name.
+
+    With an average of the model (`eval.average`), `weights_average.pt` has its values.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "weights.pt"
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if trainer.is_global_zero:
-            partial = self.path.with_suffix(".partial")
-            network: torch.nn.Module = pl_module.network  # type: ignore[assignment]
-            weights = {
-                name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()
-            }
-            try:
-                with partial.open("wb", buffering=0) as file:
-                    _save_with_digest(weights, _DigestingFile(file))
-                rename_checkpoint(partial, self.path)
-            finally:
-                partial.unlink(missing_ok=True)
+        if not trainer.is_global_zero:
+            return
+        network: torch.nn.Module = pl_module.network  # type: ignore[assignment]
+        average: ModelAverage = pl_module.average  # type: ignore[assignment]
+        self._write(network, self.path)
+        if average.vectors:
+            with average.loaded():
+                self._write(network, self.path.with_name("weights_average.pt"))
+
+    @staticmethod
+    def _write(network: torch.nn.Module, path: Path) -> None:
+        weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
+        partial = path.with_suffix(".partial")
+        try:
+            with partial.open("wb", buffering=0) as file:
+                _save_with_digest(weights, _DigestingFile(file))
+            rename_checkpoint(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 class _DigestingFile(io.RawIOBase):
@@ -211,8 +222,8 @@ def _other_format(path: Path, entry: Mapping[str, Any]) -> str:
     reader = READING_VERSION_BY_FORMAT.get(saved_format) if isinstance(saved_format, int) else None
     if "versions" in entry:  # a newer format
         reader = f"fedcohort {entry['versions'].get('fedcohort')} at commit {entry.get('commit')}"
-    hint = f"{reader} reads it" if reader else "CHANGELOG.md says which version reads it"
-    return f"{path} has the format {saved_format}, this version of fedcohort reads {CHECKPOINT_FORMAT}; {hint}"
+    advice_text = f"{reader} reads it" if reader else "CHANGELOG.md says which version reads it"
+    return f"{path} has the format {saved_format}, this version of fedcohort reads {CHECKPOINT_FORMAT}; {advice_text}"
 
 
 def rounds_in(checkpoint: dict[str, Any]) -> int:

@@ -28,7 +28,7 @@ class CohortSlices:
         """Distribute the groups of tasks, each of which an engine trains at once, over the slices."""
         slice_bounds = [len(task_groups) * i // self.n_slices for i in range(self.n_slices + 1)]
         self._slices = [
-            list(itertools.chain(*task_groups[start:end])) for start, end in itertools.pairwise(slice_bounds)
+            list(itertools.chain(*task_groups[start:stop])) for start, stop in itertools.pairwise(slice_bounds)
         ]
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class ServerEvaluationData:
         return 1
 
     def __iter__(self) -> Iterator[list[Iterator[tuple[Tensor, Tensor]]]]:
-        yield [batches_of_rank(part) for part in self.sample_sets]
+        yield [batches_of_rank(sample_positions) for sample_positions in self.sample_sets]
 
 
 def batches_of_rank(samples: Rows, batch: int = EVAL_BATCH) -> Iterator[tuple[Tensor, Tensor]]:

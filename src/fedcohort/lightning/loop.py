@@ -18,7 +18,7 @@ from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.stop import finish_observers, report_end, status_of
 from fedcohort.ranks import reduce_max
 from fedcohort.record.observer import Observer
-from fedcohort.round.budget import Spending
+from fedcohort.round.budget import BudgetHistory
 from fedcohort.round.components import Components
 from fedcohort.round.round import RoundRunner
 from fedcohort.round.settings import Settings
@@ -61,7 +61,7 @@ class FederatedLoop(pl.Callback):
         self.ends_early: Sequence[Any] = ()
         self.is_halted = False
         self.has_started = False
-        self.spending = Spending()
+        self.spending = BudgetHistory()
         self._restored_state: dict[str, Any] | None = None
 
     # --- start -------------------------------------------------------------------------------------------------
@@ -74,11 +74,11 @@ class FederatedLoop(pl.Callback):
         self.shared_state = SharedState(self.federation)
         self.round_runner = RoundRunner(setup, self.stopwatch)
         self._data_module(trainer).federation = self.federation
-        module.stopwatch, module.targets = self.stopwatch, self.federation.targets
+        module.stopwatch, module.targets, module.average = self.stopwatch, self.federation.targets, setup.average
         module.engine, self.engine_reason = setup.engine, setup.engine_reason
-        if self._restored_state is not None:
-            self.round_runner.restore(self._restored_state["server"], self._restored_state["clients"])
-            self.is_halted = self._restored_state.get("halted_by") == list(self.ends_early)
+        if (saved := self._restored_state) is not None:
+            self.round_runner.restore(saved["server"], saved["clients"], saved.get("average"))
+            self.is_halted = saved.get("halted_by") == list(self.ends_early)
             # A run that was killed after its last round has no further round to train.
             trainer.should_stop = self.is_halted or bool(self.settings.budget.list_reached(self.spending.now))
         if trainer.is_global_zero:
@@ -119,12 +119,12 @@ class FederatedLoop(pl.Callback):
     def decide_end(self, trainer: pl.Trainer) -> None:
         """Decide whether the run ends with this round; `should_stop` is set if a callback has ended it."""
         is_done = bool(self.settings.budget.list_reached(self.spending.now))
-        exit_code, ends, halted = reduce_max(
+        exit_code, is_final, halted = reduce_max(
             torch.tensor([interrupts.exit_code, int(is_done), int(trainer.should_stop)])
         ).tolist()  # the same on all ranks, whichever rank received a signal
         interrupts.record_exit_code(exit_code)
         self.asked_to_stop, self.is_halted = exit_code > 0, halted > 0
-        trainer.should_stop = self.asked_to_stop or ends > 0 or self.is_halted
+        trainer.should_stop = self.asked_to_stop or is_final > 0 or self.is_halted
 
     def _report_round(self, trainer: pl.Trainer, module: ClientModule, step: int) -> None:
         report = self.round_runner.report(step, module.server_metrics)
@@ -157,6 +157,7 @@ class FederatedLoop(pl.Callback):
             "config_hash": self.settings.config_hash,
             "server": self.round_runner.state.pack(self.components),
             "clients": self.round_runner.setup.store.state_dict(),
+            "average": self.round_runner.setup.average.state_dict(),
             "spending": self.spending.pack(),
             "journal": next(filter(None, observer_digests), None),
             "halted_by": list(self.ends_early) if self.is_halted else None,

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import lightning.pytorch as pl
@@ -12,6 +13,7 @@ from torchmetrics import MeanMetric, Metric, MetricCollection
 from fedcohort.data.targets import ONE_CLASS, Targets
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.ranks import count_processes, reduce_sum
+from fedcohort.round.average import ModelAverage
 from fedcohort.round.collect import Collector
 from fedcohort.round.in_flight import SentModels
 from fedcohort.training.client_task import ClientTask
@@ -19,6 +21,7 @@ from fedcohort.training.engines import Engine
 
 LOADER_NAMES = ("server_val", "test")
 MONITORED_METRICS = ("server_val/acc", "server_val/loss")
+UNAVERAGED = "_unaveraged"  # ending of the metrics of the model that clients receive, where its average is evaluated
 
 
 class ClientModule(pl.LightningModule):
@@ -35,6 +38,7 @@ class ClientModule(pl.LightningModule):
         sent_models: the models and vectors from which the round's clients start.
         stopwatch: measures the stages of the round.
         targets: the kind of labels.
+        average: the average of the global model, which is evaluated in its place.
     """
 
     engine: Engine
@@ -42,14 +46,14 @@ class ClientModule(pl.LightningModule):
     sent_models: SentModels
     stopwatch: Stopwatch
     targets: Targets = ONE_CLASS
+    average: ModelAverage
 
     def __init__(self, network: nn.Module, watched: bool = False) -> None:
         super().__init__()
         self.automatic_optimization = False
         self.network, self.watched = network, watched
-        self._loader_metrics = [
-            make_metrics() for _ in LOADER_NAMES
-        ]  # a list, so that they are not in the model's state_dict
+        # a dictionary of lists, so that they are not in the model's state_dict
+        self._metrics_by_model = {ending: [make_metrics() for _ in LOADER_NAMES] for ending in ("", UNAVERAGED)}
         self.server_metrics: dict[str, float] = {}
 
     def configure_optimizers(self) -> None:
@@ -63,19 +67,25 @@ class ClientModule(pl.LightningModule):
                         self.collector.add(update)
 
     def on_validation_epoch_start(self) -> None:
-        for collection in self._loader_metrics:
+        for collection in itertools.chain(*self._evaluated_metrics.values()):
             collection.to(self.device).set_dtype(torch.float64)  # in this order: a move forgets the precision
             collection.reset()
 
     def validation_step(self, batch: Sequence[Iterable[tuple[Tensor, Tensor]]], batch_idx: int) -> None:
-        """Evaluate the model on this rank's share of the server's data, which may be empty."""
-        with self.stopwatch.stage("evaluate"):
-            for metrics, loader_batches in zip(self._loader_metrics, batch, strict=True):
-                batch_results = [
-                    accuracy_and_loss(self.targets, self.network(x), y) for x, y in loader_batches if len(y)
-                ]
-                for name, values in zip(("acc", "loss"), zip(*batch_results, strict=True), strict=False):
-                    metrics[name].update(torch.cat(values))
+        """Evaluate the model on this rank's share of the server's data, which may be empty; its average first."""
+        parts_by_loader = [list(loader_batches) for loader_batches in batch]
+        for ending, collections in self._evaluated_metrics.items():
+            model = nullcontext() if ending == UNAVERAGED else self.average.loaded()
+            with self.stopwatch.stage("evaluate"), model:
+                for metrics, parts in zip(collections, parts_by_loader, strict=True):
+                    part_results = [accuracy_and_loss(self.targets, self.network(x), y) for x, y in parts if len(y)]
+                    for name, values in zip(("acc", "loss"), zip(*part_results, strict=True), strict=False):
+                        metrics[name].update(torch.cat(values))
+
+    @property
+    def _evaluated_metrics(self) -> dict[str, list[MetricCollection]]:
+        """The metrics that an evaluation measures, of each loader, by the ending of their names."""
+        return self._metrics_by_model if self.average.vectors else {"": self._metrics_by_model[""]}
 
     def on_validation_epoch_end(self) -> None:
         """Compute the metrics over all ranks by one exchange.
@@ -83,10 +93,12 @@ class ClientModule(pl.LightningModule):
         Callbacks can only read `MONITORED_METRICS`, so that none of them selects a model by `test/*`.
         """
         with self.stopwatch.stage("evaluate"):
-            sum_metrics_over_ranks([metric for collection in self._loader_metrics for metric in collection.values()])
+            collections = [*itertools.chain(*self._evaluated_metrics.values())]
+            sum_metrics_over_ranks([metric for collection in collections for metric in collection.values()])
             metric_values = {
-                f"{name}/{metric}": value
-                for name, collection in zip(LOADER_NAMES, self._loader_metrics, strict=True)
+                f"{name}/{metric}{ending}": value
+                for ending, by_loader in self._evaluated_metrics.items()
+                for name, collection in zip(LOADER_NAMES, by_loader, strict=True)
                 for metric, value in collection.compute().items()
             }
             self.server_metrics = dict(
@@ -124,6 +136,6 @@ def sum_metrics_over_ranks(metrics: Sequence[Metric]) -> None:
         (metric, name, torch.as_tensor(v)) for metric in metrics for name, v in metric.metric_state.items()
     ]
     summed_states = reduce_sum(torch.cat([value.double().flatten() for _, _, value in metric_states]))
-    parts = torch.split(summed_states, [value.numel() for _, _, value in metric_states])
-    for (metric, name, value), state_sum in zip(metric_states, parts, strict=True):
+    summed_parts = torch.split(summed_states, [value.numel() for _, _, value in metric_states])
+    for (metric, name, value), state_sum in zip(metric_states, summed_parts, strict=True):
         setattr(metric, name, state_sum.view_as(value).to(value.dtype))

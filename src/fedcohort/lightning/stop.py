@@ -11,7 +11,7 @@ from fedcohort.errors import FedcohortError
 from fedcohort.host import disk
 from fedcohort.host.interrupt import RunPhase, interrupts
 from fedcohort.record.observer import Observer
-from fedcohort.round.budget import Budget, Spent
+from fedcohort.round.budget import Budget, BudgetUse
 
 log = logging.getLogger("fedcohort")
 
@@ -76,12 +76,12 @@ def find_stopper(trainer: pl.Trainer) -> str:
     return reasons_text or "a callback asked for it"
 
 
-def report_end(trainer: pl.Trainer, budget: Budget, spent: Spent, asked_to_stop: bool) -> str:
+def report_end(trainer: pl.Trainer, budget: Budget, amounts: BudgetUse, asked_to_stop: bool) -> str:
     """Return the status at the end of `fit`: finished by its budget or a callback, or interrupted by a signal."""
-    is_done = bool(budget.list_reached(spent))
-    reason = budget.describe_reached(spent) or (find_stopper(trainer) if not is_done and not asked_to_stop else "")
+    is_done = bool(budget.list_reached(amounts))
+    reason = budget.describe_reached(amounts) or (find_stopper(trainer) if not is_done and not asked_to_stop else "")
     if reason and trainer.is_global_zero:
-        log.info("ended after round %d of %d. %s", spent.rounds, budget.rounds, reason)
+        log.info("ended after round %d of %d. %s", amounts.rounds, budget.rounds, reason)
     return "finished" if is_done or not asked_to_stop else "interrupted"
 
 

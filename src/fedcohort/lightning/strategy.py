@@ -34,11 +34,11 @@ class CohortLauncher(MultiProcessingLauncher):
     ) -> object:
         n_threads = torch.get_num_threads()
 
-        def work(*inner: object, **named: object) -> object:
+        def run_in_process(*positional_arguments: object, **keyword_arguments: object) -> object:
             end_when_parent_ends()
             torch.set_num_threads(n_threads)  # Lightning gives each process its part of the cores' instead
             try:
-                return function(*inner, **named)
+                return function(*positional_arguments, **keyword_arguments)
             except BaseException as error:
                 for callback in trainer.callbacks:
                     callback.on_exception(trainer, trainer.lightning_module, error)
@@ -52,7 +52,7 @@ class CohortLauncher(MultiProcessingLauncher):
         share_with_children()
         with tempfile.TemporaryDirectory(prefix="fedcohort-") as folder:
             self._strategy.meeting_file = Path(folder) / "ranks"
-            return super().launch(work, *args, trainer=trainer, **kwargs)
+            return super().launch(run_in_process, *args, trainer=trainer, **kwargs)
 
 
 class CohortStrategy(DDPStrategy):
@@ -67,7 +67,7 @@ class CohortStrategy(DDPStrategy):
     meeting_file: Path | None = None
 
     def setup_distributed(self) -> None:
-        """Connect the processes of one machine by its loopback interface and a file, without an open port."""
+        """Connect the training processes of one machine by its loopback interface and a file, not a network port."""
         if self.meeting_file is not None:
             if loopback := next((name for _, name in socket.if_nameindex() if name in LOOPBACK_NAMES), None):
                 os.environ["GLOO_SOCKET_IFNAME"] = loopback

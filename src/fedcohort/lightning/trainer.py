@@ -112,5 +112,5 @@ def describe_rank_death(error: Any) -> str:  # noqa: ANN401  one of torch's two 
     """Return one line about a training process that died, or raised an exception, from torch's error."""
     if message := find_message(str(error)):
         return message
-    last = str(error).strip().splitlines()[-1].strip()
-    return f"training process {error.error_index} ended ({last}); resume from the last checkpoint with resume=true"
+    last_line = str(error).strip().splitlines()[-1].strip()
+    return f"training process {error.error_index} ended ({last_line}); resume from the last checkpoint with resume=true"

@@ -34,9 +34,7 @@ def minimise_by_descent(
             extrapolated_point, momentum = next_point, 1.0
         else:
             next_momentum = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-            extrapolated_point, momentum = (
-                next_point + (momentum - 1) / next_momentum * (next_point - point),
-                float(next_momentum),
-            )
+            extrapolated_point = next_point + (momentum - 1) / next_momentum * (next_point - point)
+            momentum = float(next_momentum)
         point = next_point
     return point

@@ -32,10 +32,8 @@ def tilt_within_kl_ball(log_q: LogWeightRows, rho: float) -> tuple[LogWeightRows
     for _ in range(BISECTION_STEPS):
         middle_log_s = (lower_log_s + upper_log_s) / 2
         is_feasible = _kl_from_uniform(z, middle_log_s) <= rho
-        lower_log_s, upper_log_s = (
-            np.where(is_feasible, middle_log_s, lower_log_s),
-            np.where(is_feasible, upper_log_s, middle_log_s),
-        )
+        lower_log_s = np.where(is_feasible, middle_log_s, lower_log_s)
+        upper_log_s = np.where(is_feasible, upper_log_s, middle_log_s)
     tilted_weights = np.exp(np.exp(lower_log_s) * z)
     with np.errstate(over="ignore"):
         return tilted_weights / tilted_weights.sum(-1, keepdims=True), np.expm1(-lower_log_s)
@@ -46,7 +44,5 @@ def _kl_from_uniform(z: LogWeightRows, log_s: OneColumn) -> OneColumn:
     s = np.exp(log_s)
     tilted_weights = np.exp(s * z)
     weight_sum = tilted_weights.sum(-1, keepdims=True)
-    divergence: OneColumn = (
-        s * (tilted_weights * z).sum(-1, keepdims=True) / weight_sum - np.log(weight_sum) + np.log(z.shape[-1])
-    )
-    return divergence
+    mean_z = s * (tilted_weights * z).sum(-1, keepdims=True) / weight_sum
+    return np.asarray(mean_z - np.log(weight_sum) + np.log(z.shape[-1]))

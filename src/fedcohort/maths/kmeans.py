@@ -14,22 +14,20 @@ MAX_LLOYD_STEPS = 300  # largest number of steps of a run, as in scikit-learn
 
 
 def cluster_numbers(
-    numbers: Float64[np.ndarray, "n"], n_clusters: int, rng: np.random.Generator, max_steps: int = 50
+    values: Float64[np.ndarray, "n"], n_clusters: int, rng: np.random.Generator, max_steps: int = 50
 ) -> np.ndarray:
     """Return the sorted means of `n_clusters` clusters of numbers, [count], in O(n log n + steps count log n).
 
     Clusters of numbers are intervals whose bounds are in the middle between two means.
     """
-    numbers = np.sort(numbers)
-    cumulative_sums = np.concatenate([[0.0], np.cumsum(numbers)])
-    cluster_means = np.sort(_draw_centres(numbers[:, None], n_clusters, rng)[:, 0])
+    values = np.sort(values)
+    cumulative_sums = np.concatenate([[0.0], np.cumsum(values)])
+    cluster_means = np.sort(_draw_centres(values[:, None], n_clusters, rng)[:, 0])
     for _ in range(max_steps):
-        boundaries = np.searchsorted(numbers, (cluster_means[1:] + cluster_means[:-1]) / 2)
-        cluster_edges = np.concatenate([[0], boundaries, [len(numbers)]])
-        cluster_sizes = np.diff(cluster_edges)
-        next_means = np.where(
-            cluster_sizes > 0, np.diff(cumulative_sums[cluster_edges]) / np.maximum(cluster_sizes, 1), cluster_means
-        )
+        boundaries = np.searchsorted(values, (cluster_means[1:] + cluster_means[:-1]) / 2)
+        edges = np.concatenate([[0], boundaries, [len(values)]])
+        sizes, sums = np.diff(edges), np.diff(cumulative_sums[edges])
+        next_means = np.where(sizes > 0, sums / np.maximum(sizes, 1), cluster_means)
         if np.array_equal(next_means, cluster_means):
             break
         cluster_means = next_means
@@ -53,16 +51,6 @@ def cluster_vectors(
     cluster_of_row = np.empty(len(X), np.int64)
     cluster_of_row[row_order] = cluster_number[best_labels]
     return cluster_of_row
-
-
-def cluster_inertia(X: PointMatrix, cluster_of_row: Int64[np.ndarray, "_n"]) -> float:
-    """Return the sum of squared distances of the points X to the means of their clusters; label: cluster of each."""
-    return float(
-        sum(
-            ((X[cluster_of_row == cluster] - X[cluster_of_row == cluster].mean(0)) ** 2).sum()
-            for cluster in np.unique(cluster_of_row)
-        )
-    )
 
 
 def _run_lloyd(X: PointMatrix, n_clusters: int, rng: np.random.Generator) -> tuple[float, Int64[np.ndarray, "_n"]]:

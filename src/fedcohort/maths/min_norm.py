@@ -15,13 +15,11 @@ def project_onto_box_simplex(v: Vector, lower_bounds: Vector, upper_bounds: Vect
     v and high - v. mu is interpolated between two of these 2 n breakpoints.
     """
     breakpoints = np.concatenate([lower_bounds - v, upper_bounds - v])
-    breakpoint_order = np.argsort(breakpoints, kind="stable")
-    breakpoints, slopes = breakpoints[breakpoint_order], np.repeat([1.0, -1.0], len(v))[breakpoint_order]
-    sums_at_breakpoints = lower_bounds.sum() + np.concatenate(
-        [[0.0], np.cumsum(np.diff(breakpoints) * np.cumsum(slopes)[:-1])]
-    )
-    nearest_point: Vector = np.clip(v + np.interp(1.0, sums_at_breakpoints, breakpoints), lower_bounds, upper_bounds)
-    return nearest_point
+    order = np.argsort(breakpoints, kind="stable")
+    breakpoints, slopes = breakpoints[order], np.repeat([1.0, -1.0], len(v))[order]
+    increases = np.cumsum(np.diff(breakpoints) * np.cumsum(slopes)[:-1])
+    sums_at_breakpoints = lower_bounds.sum() + np.concatenate([[0.0], increases])
+    return np.asarray(np.clip(v + np.interp(1.0, sums_at_breakpoints, breakpoints), lower_bounds, upper_bounds))
 
 
 def min_norm_weights(Q: Float64[np.ndarray, "n n"], start_weights: Vector, epsilon: float) -> Vector:

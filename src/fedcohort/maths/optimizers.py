@@ -2,7 +2,7 @@
 
 import inspect
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 
@@ -16,13 +16,11 @@ def uncompiled_optimizer(optimizer_class: type[OptimizerType]) -> type[Optimizer
     compiler, although nothing is compiled here (torch 2.13.0).
     """
     make_subclass: Any = _unwrapped_subclass  # mypy takes a class that is a type variable for unhashable
-    subclass: type[OptimizerType] = make_subclass(optimizer_class)
-    return subclass
+    return cast(type[OptimizerType], make_subclass(optimizer_class))
 
 
 @cache
-def _unwrapped_subclass(optimizer_class: type) -> Any:  # noqa: ANN401 - a class of the same type
-    methods = {
-        name: inspect.unwrap(getattr(optimizer_class, name)) for name in ("add_param_group", "zero_grad", "step")
-    }
+def _unwrapped_subclass(optimizer_class: Any) -> Any:  # noqa: ANN401 - a class, and a class of the same type
+    names = ("add_param_group", "zero_grad", "step")
+    methods = {name: inspect.unwrap(getattr(optimizer_class, name)) for name in names}
     return type(optimizer_class.__name__, (optimizer_class,), {**methods, "step": torch.no_grad()(methods["step"])})

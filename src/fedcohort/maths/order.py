@@ -1,4 +1,4 @@
-"""Order statistics of long vectors."""
+"""Quantiles of vectors with millions of numbers, without sorting them."""
 
 import numpy as np
 

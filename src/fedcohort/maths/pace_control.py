@@ -89,9 +89,5 @@ def pace_utility(loss_sum: Values, n_used: Values, deadline_s: float) -> float:
         n_used: number of samples of each client, [m].
         deadline_s: announced deadline in seconds.
     """
-    n_trained_samples = float(n_used.sum())
-    return (
-        float(loss_sum.sum()) / (n_trained_samples * deadline_s)
-        if n_trained_samples > 0 and deadline_s > 0
-        else float("nan")
-    )
+    samples_times_s = float(n_used.sum()) * deadline_s
+    return float(loss_sum.sum()) / samples_times_s if samples_times_s > 0 else float("nan")

@@ -23,7 +23,7 @@ N_COMPARED, MAX_CHANGE, MIN_VALUE = 10, 0.05, 1e-12
 
 
 def shapley_values(
-    value: CoalitionValue, n: int, tolerance: float, exact: int, per_player: int, rng: np.random.Generator
+    value: CoalitionValue, n: int, tolerance: float, max_exact_players: int, per_player: int, rng: np.random.Generator
 ) -> Values:
     """Return the Shapley value of each player, [n]; a difference with a value that is not finite counts as 0.
 
@@ -31,7 +31,7 @@ def shapley_values(
         value: function of the sorted positions of a coalition's players; it is called once for each coalition.
         n: number of players.
         tolerance: difference of two values below which no player contributes to it.
-        exact: largest number of players of which all coalitions are evaluated.
+        max_exact_players: largest number of players of which all coalitions are evaluated.
         per_player: most permutations, divided by n.
         rng: generator of the permutations.
     """
@@ -43,20 +43,20 @@ def shapley_values(
             known_values[members] = coalition_value if math.isfinite(coalition_value) else math.nan
         return known_values[members]
 
-    everyone, phi = frozenset(range(n)), np.zeros(n)
-    if not n or abs(value_of(everyone) - value_of(frozenset())) < tolerance:
+    all_players, phi = frozenset(range(n)), np.zeros(n)
+    if not n or abs(value_of(all_players) - value_of(frozenset())) < tolerance:
         return phi
-    if n <= exact:
+    if n <= max_exact_players:
         for code in range(2**n):
             members = frozenset(i for i in range(n) if code >> i & 1)
             weight = 1 / (n * math.comb(n - 1, len(members))) if len(members) < n else 0.0
-            for i in everyone - members:
+            for i in all_players - members:
                 phi[i] += weight * _difference(value_of(members | {i}), value_of(members))
         return phi
     running_means = [phi]
     for step in range(per_player * n):
-        first = step % n
-        order = [first, *rng.permutation(np.delete(np.arange(n), first)).tolist()]
+        first_player = step % n
+        order = [first_player, *rng.permutation(np.delete(np.arange(n), first_player)).tolist()]
         marginals = walk(value_of, order, tolerance)
         phi = phi + (marginals - phi) / (step + 1)
         if step >= n and all(_has_converged(phi, means) for means in running_means):
@@ -82,5 +82,5 @@ def _difference(with_player: float, without_player: float) -> float:
     return difference if math.isfinite(difference) else 0.0
 
 
-def _has_converged(current: Values, earlier: Values) -> bool:
-    return float(np.mean(np.abs(earlier - current) / np.maximum(np.abs(current), MIN_VALUE))) < MAX_CHANGE
+def _has_converged(phi: Values, phi_before: Values) -> bool:
+    return float(np.mean(np.abs(phi_before - phi) / np.maximum(np.abs(phi), MIN_VALUE))) < MAX_CHANGE

@@ -14,8 +14,7 @@ def project_onto_simplex(v: Vector) -> Vector:
     descending = np.sort(v)[::-1]
     sum_excess = np.cumsum(descending) - 1
     last_positive = np.flatnonzero(descending - sum_excess / np.arange(1, len(v) + 1) > 0)[-1]
-    nearest_point: Vector = np.maximum(v - sum_excess[last_positive] / (last_positive + 1), 0.0)
-    return nearest_point
+    return np.asarray(np.maximum(v - sum_excess[last_positive] / (last_positive + 1), 0.0))
 
 
 def least_variance_weights(X: Float64[np.ndarray, "n d"], relative_ridge: float = 1e-8) -> Vector:
@@ -31,9 +30,8 @@ def least_variance_weights(X: Float64[np.ndarray, "n d"], relative_ridge: float 
         return equal_weights
     centred = centred / np.sqrt(trace)  # now the trace is 1
     step_size = 1 / (float(np.linalg.norm(centred, 2)) ** 2 + relative_ridge)
-    return minimise_by_descent(
-        lambda ahead: project_onto_simplex(
-            ahead - step_size * (centred @ (centred.T @ ahead) + relative_ridge * ahead)
-        ),
-        equal_weights,
-    )
+
+    def step(ahead: Vector) -> Vector:
+        return project_onto_simplex(ahead - step_size * (centred @ (centred.T @ ahead) + relative_ridge * ahead))
+
+    return minimise_by_descent(step, equal_weights)

@@ -3,28 +3,26 @@
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from fedcohort.types import Ids
+
 StratumSizes = Int64[np.ndarray, "h"]
 PerStratum = Float64[np.ndarray, "h"]
 
 
-def spread_of_strata(
-    X: Float64[np.ndarray, "n d"], stratum_of_row: Int64[np.ndarray, "n"], n_strata: int
-) -> PerStratum:
+def spread_of_strata(X: Float64[np.ndarray, "n d"], stratum_of_row: Ids, n_strata: int) -> PerStratum:
     """Return S_h = sqrt(sum_{k in h} ||X_k - mean||^2 / (N_h - 1)) of each stratum, [count]; 0 for a single member."""
-    spreads = np.zeros(n_strata)
+    standard_deviations = np.zeros(n_strata)
     for h in range(n_strata):
         member_rows = X[stratum_of_row == h]
         if len(member_rows) > 1:
-            spreads[h] = np.sqrt(((member_rows - member_rows.mean(0)) ** 2).sum() / (len(member_rows) - 1))
-    return spreads
+            standard_deviations[h] = np.sqrt(((member_rows - member_rows.mean(0)) ** 2).sum() / (len(member_rows) - 1))
+    return standard_deviations
 
 
-def neyman_targets(stratum_sizes: StratumSizes, spreads: PerStratum, n_draws: int) -> PerStratum:
+def neyman_targets(stratum_sizes: StratumSizes, deviations: PerStratum, n_draws: int) -> PerStratum:
     """Return Neyman's allocation m N_h S_h / sum N_j S_j; m N_h / sum N_j if all S are 0."""
-    stratum_weights = (
-        stratum_sizes * spreads if (stratum_sizes * spreads).sum() > 0 else stratum_sizes.astype(np.float64)
-    )
-    return n_draws * stratum_weights / max(float(stratum_weights.sum()), 1e-300)
+    weights = stratum_sizes * (deviations if (stratum_sizes * deviations).sum() > 0 else 1.0)
+    return n_draws * weights / max(float(weights.sum()), 1e-300)
 
 
 def round_to_capacity(target_draws: PerStratum, capacity: StratumSizes, n_draws: int) -> StratumSizes:
@@ -35,14 +33,12 @@ def round_to_capacity(target_draws: PerStratum, capacity: StratumSizes, n_draws:
     Each stratum with capacity gets one draw, or those with the largest targets if m is too small for that. Each
     further draw goes to the stratum that is farthest below its target, the first one in case of ties.
     """
-    draws_per_stratum = np.zeros(len(target_draws), np.int64)
-    non_empty_strata = np.flatnonzero(capacity > 0)
-    draws_per_stratum[non_empty_strata[np.argsort(-target_draws[non_empty_strata], kind="stable")][:n_draws]] = 1
-    while draws_per_stratum.sum() < min(n_draws, capacity.sum()):
-        draws_per_stratum[
-            int(np.where(draws_per_stratum < capacity, target_draws - draws_per_stratum, -np.inf).argmax())
-        ] += 1
-    return draws_per_stratum
+    draws = np.zeros(len(target_draws), np.int64)
+    non_empty = np.flatnonzero(capacity > 0)
+    draws[non_empty[np.argsort(-target_draws[non_empty], kind="stable")][:n_draws]] = 1
+    while draws.sum() < min(n_draws, capacity.sum()):
+        draws[int(np.where(draws < capacity, target_draws - draws, -np.inf).argmax())] += 1
+    return draws
 
 
 def equal_allocation(stratum_sizes: StratumSizes, capacity: StratumSizes, n_draws: int) -> StratumSizes:
@@ -52,13 +48,11 @@ def equal_allocation(stratum_sizes: StratumSizes, capacity: StratumSizes, n_draw
 
     The remainder of the division goes to the largest strata. Draws beyond a stratum's capacity go to the others.
     """
-    draws_per_stratum = np.zeros(len(stratum_sizes), np.int64)
-    while (n_remaining := int(min(n_draws, capacity.sum()) - draws_per_stratum.sum())) > 0:
-        free_strata = np.flatnonzero(draws_per_stratum < capacity)
-        equal_share, n_left_over = divmod(n_remaining, len(free_strata))
-        stratum_shares = np.full(len(free_strata), equal_share)
-        stratum_shares[np.argsort(-stratum_sizes[free_strata], kind="stable")[:n_left_over]] += 1
-        draws_per_stratum[free_strata] = np.minimum(
-            draws_per_stratum[free_strata] + stratum_shares, capacity[free_strata]
-        )
-    return draws_per_stratum
+    draws = np.zeros(len(stratum_sizes), np.int64)
+    while (n_remaining := int(min(n_draws, capacity.sum()) - draws.sum())) > 0:
+        free = np.flatnonzero(draws < capacity)
+        equal_share, n_left_over = divmod(n_remaining, len(free))
+        draws[free] += equal_share
+        draws[free[np.argsort(-stratum_sizes[free], kind="stable")[:n_left_over]]] += 1
+        draws = np.minimum(draws, capacity)
+    return draws

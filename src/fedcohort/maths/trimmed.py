@@ -20,7 +20,7 @@ def trimmed_mean(matrix: Float[Tensor, "n p"], k: int) -> tuple[Float[Tensor, "p
     means, counts = np.empty(values.shape[1], values.dtype), np.zeros(n, np.int64)
     for start in range(0, values.shape[1], COLUMNS):
         columns = np.ascontiguousarray(values[:, start : start + COLUMNS].T)
-        middle = np.partition(columns, (k, n - k - 1), axis=1)[:, k : n - k]
-        means[start : start + COLUMNS] = middle.mean(axis=1)
-        counts += ((columns >= middle[:, :1]) & (columns <= middle[:, -1:])).sum(axis=0)
+        untrimmed_values = np.partition(columns, (k, n - k - 1), axis=1)[:, k : n - k]
+        means[start : start + COLUMNS] = untrimmed_values.mean(axis=1)
+        counts += ((columns >= untrimmed_values[:, :1]) & (columns <= untrimmed_values[:, -1:])).sum(axis=0)
     return torch.from_numpy(means).to(matrix), counts / counts.sum()

@@ -1,1 +1,1 @@
-"""Networks."""
+"""Neural networks that clients train; `base.py` is their contract."""

@@ -50,8 +50,7 @@ def require_images(model_name: str, sample_shape: tuple[int, ...], min_side: int
     if len(sample_shape) != 3 or min(sample_shape[1:]) < min_side:
         raise IncompatibleConfig(
             f"model={model_name} needs images [channels, height, width] of at least {min_side}x{min_side}, but the "
-            "inputs "
-            f"are {list(sample_shape)}"
+            f"inputs are {list(sample_shape)}"
         )
     return sample_shape
 
@@ -60,8 +59,7 @@ def check_norm(norm: str, groups: int, layer_channels: Iterable[int]) -> None:
     """Check that `norm` is group or batch, and that `groups` divides the channels of every normalised layer."""
     ranges.choice("norm", norm, "group", "batch")
     ranges.integer("groups", groups, "[1, inf)")
-    distinct_widths = sorted(set(layer_channels))
-    if norm == "group" and any(width % groups for width in distinct_widths):
-        raise ranges.range_error(
-            "groups", f"a divisor of every layer's channels ({', '.join(map(str, distinct_widths))})", groups
-        )
+    widths = sorted(set(layer_channels))
+    if norm == "group" and any(width % groups for width in widths):
+        allowed = f"a divisor of every layer's channels ({', '.join(map(str, widths))})"
+        raise ranges.range_error("groups", allowed, groups)

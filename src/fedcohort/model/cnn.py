@@ -29,18 +29,6 @@ class Cnn(Model):
         ranges.integer("dense", self.dense, "[1, inf)")
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
+        from fedcohort.model import two_convolutions  # noqa: PLC0415 - options are checked before torch is imported
 
-        channels, height, width = require_images("cnn", shape, 4)
-        return nn.Sequential(
-            nn.Conv2d(channels, 32, 5, padding=2),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(32, 64, 5, padding=2),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(),
-            nn.Linear(64 * (height // 4) * (width // 4), self.dense),
-            nn.ReLU(),
-            nn.Linear(self.dense, n_classes),
-        )
+        return two_convolutions.make_layers(require_images("cnn", shape, 4), (32, 64), self.dense, n_classes)

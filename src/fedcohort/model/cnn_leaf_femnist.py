@@ -23,22 +23,9 @@ DENSE_UNITS = 2048
 @dataclass(frozen=True)
 class CnnLeafFemnist(Model):
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
+        from fedcohort.model import glorot, two_convolutions  # noqa: PLC0415 - options are checked before torch is imported
 
-        from fedcohort.model import glorot  # noqa: PLC0415
-
-        channels, height, width = require_images("cnn_leaf_femnist", shape, 4)
-        network = nn.Sequential(
-            nn.Conv2d(channels, 32, 5, padding=2),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(32, 64, 5, padding=2),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(),
-            nn.Linear(64 * (height // 4) * (width // 4), DENSE_UNITS),
-            nn.ReLU(),
-            nn.Linear(DENSE_UNITS, n_classes),
-        )
+        image_shape = require_images("cnn_leaf_femnist", shape, 4)
+        network = two_convolutions.make_layers(image_shape, (32, 64), DENSE_UNITS, n_classes)
         glorot.draw_weights(network)
         return network

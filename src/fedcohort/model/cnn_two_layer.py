@@ -35,17 +35,7 @@ class CnnTwoLayer(Model):
             raise ranges.range_error("channels", "a list of two integers, as [32,64]", list(self.channels))
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
+        from fedcohort.model import two_convolutions  # noqa: PLC0415 - options are checked before torch is imported
 
-        in_channels, height, width = require_images("cnn_two_layer", shape, 4)
-        first_channels, second_channels = self.channels
-        return nn.Sequential(
-            nn.Conv2d(in_channels, first_channels, 5, padding=2),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(first_channels, second_channels, 5, padding=2),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(),
-            nn.Linear(second_channels * (height // 4) * (width // 4), n_classes),
-        )
+        first, second = self.channels
+        return two_convolutions.make_layers(require_images("cnn_two_layer", shape, 4), (first, second), 0, n_classes)

@@ -17,15 +17,8 @@ from torch import Tensor, nn
 
 from fedcohort.model import norms
 
-STAGE_SETTINGS = (
-    (1, 1, 1),
-    (6, 2, 2),
-    (6, 3, 2),
-    (6, 4, 2),
-    (6, 3, 1),
-    (6, 3, 2),
-    (6, 1, 1),
-)  # t, blocks, stride of the first
+# t, blocks and the stride of the first, for each stage
+STAGE_SETTINGS = ((1, 1, 1), (6, 2, 2), (6, 3, 2), (6, 4, 2), (6, 3, 1), (6, 3, 2), (6, 1, 1))
 
 
 class InvertedResidual(nn.Module):
@@ -36,15 +29,10 @@ class InvertedResidual(nn.Module):
     ) -> None:
         super().__init__()
         inner_channels = in_channels * expansion
-        layers: list[nn.Module] = (
-            [_norm_conv(in_channels, inner_channels, 1, 1, 1, norm_name, groups)] if expansion > 1 else []
-        )
-        layers.append(_norm_conv(inner_channels, inner_channels, 3, stride, inner_channels, norm_name, groups))
-        layers += [
-            nn.Conv2d(inner_channels, out_channels, 1, bias=False),
-            norms.make_norm(norm_name, groups, out_channels),
-        ]
-        self.conv = nn.Sequential(*layers)
+        expanding = [_norm_conv(in_channels, inner_channels, 1, 1, 1, norm_name, groups)] if expansion > 1 else []
+        depthwise = _norm_conv(inner_channels, inner_channels, 3, stride, inner_channels, norm_name, groups)
+        projection = nn.Conv2d(inner_channels, out_channels, 1, bias=False)
+        self.conv = nn.Sequential(*expanding, depthwise, projection, norms.make_norm(norm_name, groups, out_channels))
         self.is_residual = stride == 1 and in_channels == out_channels
 
     def forward(self, x: Tensor) -> Tensor:
@@ -79,21 +67,13 @@ def make_layers(
     in_channels = stem_channels
     for (expansion, n_blocks, stride), out_channels in zip(STAGE_SETTINGS, stage_channels, strict=True):
         for block_index in range(n_blocks):
-            features.append(
-                InvertedResidual(in_channels, out_channels, 1 if block_index else stride, expansion, norm_name, groups)
-            )
+            block_stride = 1 if block_index else stride
+            features.append(InvertedResidual(in_channels, out_channels, block_stride, expansion, norm_name, groups))
             in_channels = out_channels
     features.append(_norm_conv(in_channels, last_channels, 1, 1, 1, norm_name, groups))
-    network = nn.Sequential(
-        OrderedDict[str, nn.Module](
-            features=nn.Sequential(*features),
-            pool=nn.AdaptiveAvgPool2d(1),
-            flatten=nn.Flatten(),
-            classifier=nn.Sequential(
-                OrderedDict({"1": nn.Linear(last_channels, n_classes)})
-            ),  # torchvision has dropout at 0
-        )
-    )
+    classifier = nn.Sequential(OrderedDict({"1": nn.Linear(last_channels, n_classes)}))  # torchvision has dropout at 0
+    layers = {"features": nn.Sequential(*features), "pool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten()}
+    network = nn.Sequential(OrderedDict[str, nn.Module](layers, classifier=classifier))
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

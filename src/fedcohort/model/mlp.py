@@ -29,7 +29,7 @@ class Mlp(Model):
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
         from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
 
-        layer_widths = [math.prod(shape), *(int(units) for units in self.hidden)]
+        layer_widths = [math.prod(shape), *(int(n_units) for n_units in self.hidden)]
         layers: list[nn.Module] = [nn.Flatten()]
         for in_features, out_features in itertools.pairwise(layer_widths):
             layers += [nn.Linear(in_features, out_features), nn.ReLU()]

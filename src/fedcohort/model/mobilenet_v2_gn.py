@@ -44,9 +44,8 @@ class MobileNetV2(Model):
 
     def __post_init__(self) -> None:
         ranges.number("width", self.width, "(0, 10]")
-        check_norm(
-            self.norm, self.groups, {*self.layer_channels, *(MAX_EXPANSION * w for w in self.layer_channels[1:-2])}
-        )
+        inner_channels = {MAX_EXPANSION * width for width in self.layer_channels[1:-2]}
+        check_norm(self.norm, self.groups, {*self.layer_channels, *inner_channels})
         ranges.text("weights", self.weights, allow_null=True)
         if self.weights is not None and not Path(self.weights).is_file():
             raise ranges.range_error("weights", "the path of a file, or null", self.weights)
@@ -54,10 +53,8 @@ class MobileNetV2(Model):
     @property
     def layer_channels(self) -> tuple[int, ...]:
         """Channels of the stem, of each stage, and of the last convolution."""
-        return (
-            *(_round_to_step(self.width * channels) for channels in CHANNELS_AT_WIDTH_1),
-            _round_to_step(max(1.0, self.width) * LAST_CHANNELS),
-        )
+        last_channels = _round_to_step(max(1.0, self.width) * LAST_CHANNELS)
+        return (*(_round_to_step(self.width * channels) for channels in CHANNELS_AT_WIDTH_1), last_channels)
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
         channels, *_ = require_images("mobilenet_v2_gn", shape, MIN_SIDE)

@@ -62,16 +62,14 @@ class Module(Model):
         ranges.choice("inputs", self.inputs, "numbers", "tokens")
         ranges.choice("output", self.output, "sample", "position")
         if not isinstance(self.args, Mapping | None) or not all(isinstance(name, str) for name in self.args or ()):
-            raise ranges.range_error(
-                "args", "a mapping of parameter names to values, as {width: 16}, or null", self.args
-            )
+            allowed = "a mapping of parameter names to values, as {width: 16}, or null"
+            raise ranges.range_error("args", allowed, self.args)
         if isinstance(self.head, bool) or not isinstance(self.head, int | str | None):
             raise ranges.range_error("head", "an integer, a text or null", self.head)
         path_parts = self.path.split(".") if isinstance(self.path, str) else []
         if len(path_parts) < 2 or not all(name.isidentifier() for name in path_parts):
-            raise ranges.range_error(
-                "path", "the dotted name of a class, as my_networks.Net for Net in my_networks.py", self.path
-            )
+            allowed = "the dotted name of a class, as my_networks.Net for Net in my_networks.py"
+            raise ranges.range_error("path", allowed, self.path)
         _require_module(self._module_name)
 
     @property
@@ -102,13 +100,10 @@ class Module(Model):
         network = self._make_network(shape, n_classes)
         if not any(parameter.is_meta or nn.parameter.is_lazy(parameter) for parameter in network.parameters()):
             torch.set_rng_state(rng_state)
-            second_weights = self._make_network(shape, n_classes).state_dict()
-            if differing_names := [
-                name for name, value in network.state_dict().items() if not _are_equal(value, second_weights[name])
-            ]:
+            again, weights = self._make_network(shape, n_classes).state_dict(), network.state_dict()
+            if different := [name for name in weights if not _are_equal(weights[name], again[name])]:
                 raise IncompatibleConfig(
-                    f"model.path={self.path}: {differing_names[0]!r} differs between two networks of one seed: draw "
-                    "initial "
+                    f"model.path={self.path}: {different[0]!r} differs between two networks of one seed: draw initial "
                     "weights from torch's generator alone, as torch.nn.init does"
                 )
         return network
@@ -121,15 +116,12 @@ class Module(Model):
         try:
             network = factory(**arguments)
         except Exception as error:
-            arguments_text = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-            raise OptionError(
-                f"model.path={self.path}: {self.path}({arguments_text}) raises "
-                f"{_describe_cause(error, self._module_name)}"
-            ) from error
+            call = f"{self.path}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
+            cause = _describe_cause(error, self._module_name)
+            raise OptionError(f"model.path={self.path}: {call} raises {cause}") from error
         if not isinstance(network, nn.Module):
-            raise ranges.range_error(
-                "model.path", "a class or function that makes an nn.Module", type(network).__name__
-            )
+            allowed = "a class or function that makes an nn.Module"
+            raise ranges.range_error("model.path", allowed, type(network).__name__)
         if self.head is not None:
             network.register_forward_hook(_select_output(self.head))
         return network
@@ -142,20 +134,16 @@ class Module(Model):
         parameter_by_name = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
         user_values = dict(self.args or {})
         accepts_any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
-        unknown_names = [name for name in user_values if name not in parameter_by_name and not accepts_any_name]
-        if unknown_names:
-            raise OptionError(
-                f"model.args: {self.path} has no parameter "
-                f"{unknown_names[0]!r}{_suggestion(unknown_names[0], parameter_by_name)}"
-            )
+        unknown = next((name for name in user_values if name not in parameter_by_name and not accepts_any_name), None)
+        if unknown is not None:
+            hint = _suggestion(unknown, parameter_by_name)
+            raise OptionError(f"model.args: {self.path} has no parameter {unknown!r}{hint}")
         arguments = {name: value for name, value in data_values.items() if name in parameter_by_name} | user_values
-        missing_names = [
-            name for name, p in parameter_by_name.items() if p.default is p.empty and name not in arguments
-        ]
-        if missing_names:
+        required = (name for name, p in parameter_by_name.items() if p.default is p.empty)
+        if missing := next((name for name in required if name not in arguments), None):
             raise OptionError(
-                f"model.args: {self.path} needs the parameter {missing_names[0]!r}: type model.args="
-                f"{{{missing_names[0]}: ...}}. The data set {', '.join(names[0] for names in DATA_PARAMETERS)}"
+                f"model.args: {self.path} needs the parameter {missing!r}: type model.args={{{missing}: ...}}. "
+                f"The data set {', '.join(names[0] for names in DATA_PARAMETERS)}"
             )
         return arguments
 
@@ -166,13 +154,8 @@ def _require_module(module_name: str) -> None:
         return
     if (working_folder := str(Path.cwd())) not in sys.path:
         sys.path.append(working_folder)
-    package_name, _, _ = module_name.rpartition(".")
     try:
-        module_spec = (
-            importlib.util.find_spec(module_name)
-            if not package_name or importlib.util.find_spec(package_name)
-            else None
-        )
+        module_spec = importlib.util.find_spec(module_name)  # imports the packages that contain the module
     except (ImportError, ValueError):
         module_spec = None
     if module_spec is None:
@@ -189,9 +172,8 @@ def _load_factory(path: str) -> Callable[..., object]:
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
-        raise OptionError(
-            f"model.path={path}: importing {module_name} raises {_describe_cause(error, module_name)}"
-        ) from error
+        cause = _describe_cause(error, module_name)
+        raise OptionError(f"model.path={path}: importing {module_name} raises {cause}") from error
     factory = getattr(module, factory_name, None)
     if hasattr(factory, "state_dict") and not inspect.isclass(factory):
         raise OptionError(
@@ -200,10 +182,8 @@ def _load_factory(path: str) -> Callable[..., object]:
         )
     if not callable(factory):
         class_names = [key for key, value in vars(module).items() if inspect.isclass(value) and not key.startswith("_")]
-        raise OptionError(
-            f"model.path={path}: {module_name} has no class "
-            f"{factory_name!r}{_suggestion(factory_name, class_names, 'it has ')}"
-        )
+        hint = _suggestion(factory_name, class_names, "it has ")
+        raise OptionError(f"model.path={path}: {module_name} has no class {factory_name!r}{hint}")
     return typing.cast(Callable[..., object], factory)
 
 
@@ -234,8 +214,4 @@ def _select_output(output_key: int | str) -> Callable[[object, object, Any], "Te
 def _are_equal(first_tensor: "Tensor", second_tensor: "Tensor") -> bool:
     import torch  # noqa: PLC0415 - imports torch
 
-    return (
-        torch.equal(first_tensor.nan_to_num(), second_tensor.nan_to_num())
-        if first_tensor.is_floating_point()
-        else torch.equal(first_tensor, second_tensor)
-    )
+    return torch.equal(first_tensor.nan_to_num(), second_tensor.nan_to_num())

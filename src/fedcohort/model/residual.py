@@ -62,9 +62,8 @@ def make_layers(
     in_channels = stage_channels[0]
     for stage, out_channels in enumerate(stage_channels):
         for block_index in range(blocks_per_stage):
-            layers.append(
-                BasicBlock(in_channels, out_channels, 2 if stage and not block_index else 1, norm_name, groups)
-            )
+            stride = 2 if stage and not block_index else 1
+            layers.append(BasicBlock(in_channels, out_channels, stride, norm_name, groups))
             in_channels = out_channels
     network = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(in_channels, n_classes))
     for module in network.modules():

@@ -43,9 +43,8 @@ class NextTokenLstm(TokenLstm):
         for layer in range(layers):
             input_weights = getattr(self.lstm, f"weight_ih_l{layer}")
             hidden_weights = getattr(self.lstm, f"weight_hh_l{layer}")
-            weight_bound = math.sqrt(
-                6 / (input_weights.shape[1] + hidden + 4 * hidden)
-            )  # TensorFlow has both in one matrix
+            # TensorFlow has both in one matrix
+            weight_bound = math.sqrt(6 / (input_weights.shape[1] + hidden + 4 * hidden))
             nn.init.uniform_(input_weights, -weight_bound, weight_bound)
             nn.init.uniform_(hidden_weights, -weight_bound, weight_bound)
             input_bias = getattr(self.lstm, f"bias_ih_l{layer}")

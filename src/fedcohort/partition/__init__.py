@@ -1,1 +1,1 @@
-"""Which sample belongs to which client."""
+"""Partitions of training samples among clients; `base.py` is their contract."""

@@ -36,7 +36,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.errors import DataError, OptionError
 from fedcohort.partition.attribute_tables import Counts, Dominant, Pools, check_pools, data_tables, even_tables
-from fedcohort.partition.base import Partition, Stock
+from fedcohort.partition.base import Partition, SamplePool
 from fedcohort.partition.sizes import equal_sizes, require_samples_for_clients
 from fedcohort.partition.tables import draw_by_table
 from fedcohort.types import Ids
@@ -81,25 +81,25 @@ class Attribute(Partition):
     def takes_sizes(self) -> bool:
         return not self.counts
 
-    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
+    def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: disjoint, with the numbers of its table.
 
         Raises `DataError` if the data have no attributes, `OptionError` if they have too few samples of a pair.
         """
-        pair, pools = _pairs(stock)
+        pair, pools = _pairs(sample_pool)
         if self.counts:
             table = self._tables_of_option(pools, n_clients)
         else:
-            K = require_samples_for_clients("attribute", n_clients, len(stock))
-            table = self._tables_of_rule(pools, self.default_sizes(len(stock), K), rng.permutation(K))
+            K = require_samples_for_clients("attribute", n_clients, len(sample_pool))
+            table = self._tables_of_rule(pools, self.default_sizes(len(sample_pool), K), rng.permutation(K))
         return draw_by_table(pair, table, rng)
 
-    def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
+    def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, or fewer under margins=even.
 
         Raises `DataError` if the data have no attributes, `OptionError` if they have too few samples of a pair.
         """
-        pair, pools = _pairs(stock)
+        pair, pools = _pairs(sample_pool)
         clients = rng.permutation(len(sizes))
         return draw_by_table(pair, self._tables_of_rule(pools, sizes[clients], clients), rng)
 
@@ -113,7 +113,7 @@ class Attribute(Partition):
         return np.concatenate([np.full(n_skewed, size), last])
 
     def _tables_of_option(self, pools: Pools, n_clients: int | None) -> Counts:
-        """Return the tables of the option `counts`; raise `OptionError` if clients or data do not fit them."""
+        """Return the tables of the option `counts`; raise `OptionError` if clients or data do not match them."""
         table = np.array(self.counts, dtype=np.int64)
         if n_clients not in (None, len(table)):
             raise OptionError(
@@ -168,16 +168,16 @@ class Attribute(Partition):
             raise ranges.range_error("counts", allowed_form, self.counts)
 
 
-def _pairs(stock: Stock) -> tuple[Ids, Pools]:
+def _pairs(sample_pool: SamplePool) -> tuple[Ids, Pools]:
     """Return each sample's pair, class * n_attributes + attribute, and the samples by class and attribute.
 
     Raises `DataError` if the data have no attributes.
     """
-    if stock.attribute is None:
+    if sample_pool.attribute is None:
         raise DataError(
             "partition=attribute splits samples by class and attribute, but these data have no attributes; choose "
             "dataset=waterbirds, dataset=spawrious or dataset=celeba (dataset.attribute=Male), or another partition"
         )
-    shape = (stock.n_classes, stock.n_attributes)
-    pair = stock.labels * stock.n_attributes + stock.attribute
+    shape = (sample_pool.n_classes, sample_pool.n_attributes)
+    pair = sample_pool.labels * sample_pool.n_attributes + sample_pool.attribute
     return pair, np.bincount(pair, minlength=shape[0] * shape[1]).reshape(shape)

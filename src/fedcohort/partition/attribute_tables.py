@@ -31,29 +31,29 @@ class Dominant(NamedTuple):
     shifts: Sequence[int]
 
 
-def even_tables(pools: Pools, sizes: Ids, dominant: Dominant, share: float, categories: Categories) -> Counts:
+def even_tables(pools: Pools, sizes: Ids, dominant: Dominant, p_dominant: float, categories: Categories) -> Counts:
     """Return the tables of margins=even, [K, C, A], ordered by kind.
 
     Args:
         pools: samples of the data by class and attribute, [C, A].
         sizes: proportions of the clients' sizes, [K].
         dominant: the dominant values of the clients.
-        share: fraction of a skewed client's samples that have its class, its attribute, or paired class and attribute.
+        p_dominant: fraction of a skewed client's samples with its class, its attribute, or its class and attribute.
         categories: ids of the rows and columns of `pools`, for messages.
 
     Raises:
         OptionError: the data have too few samples of a pair.
     """
-    (C, A), n_clients, shares = pools.shape, len(sizes), sizes / sizes.max()
-    ci = [np.outer(peaked_probabilities(C, c, share), np.full(A, 1 / A)) for c in dominant.classes]
-    ai = [np.outer(np.full(C, 1 / C), peaked_probabilities(A, b, share)) for b in dominant.attributes]
-    sc = [np.stack([peaked_probabilities(A, (y + d) % A, share) for y in range(C)]) / C for d in dominant.shifts]
+    (C, A), n_clients, relative_sizes = pools.shape, len(sizes), sizes / sizes.max()
+    ci = [np.outer(peaked_probabilities(C, c, p_dominant), np.full(A, 1 / A)) for c in dominant.classes]
+    ai = [np.outer(np.full(C, 1 / C), peaked_probabilities(A, b, p_dominant)) for b in dominant.attributes]
+    sc = [np.stack([peaked_probabilities(A, (y + d) % A, p_dominant) for y in range(C)]) / C for d in dominant.shifts]
     P = np.stack([*ci, *ai, *sc])
-    demand = (shares[:, None, None] * P).sum(0)
+    demand = (relative_sizes[:, None, None] * P).sum(0)
     feasible = np.divide(pools, demand, out=np.full(pools.shape, np.inf), where=demand > 0)
     size = int(feasible.min())
     # Rounding may ask for one sample more of a pair than the exact shares: the size shrinks until the tables fit.
-    while size > 0 and ((table := apportion_counts(np.floor(size * shares + 1e-9), P)).sum(0) > pools).any():
+    while size > 0 and ((table := apportion_counts(np.floor(size * relative_sizes + 1e-9), P)).sum(0) > pools).any():
         size -= 1
     if size == 0:
         y, a = divmod(int(feasible.argmin()), A)
@@ -67,48 +67,47 @@ def even_tables(pools: Pools, sizes: Ids, dominant: Dominant, share: float, cate
     return table
 
 
-def data_tables(pools: Pools, sizes: Ids, dominant: Dominant, share: float, categories: Categories) -> Counts:
+def data_tables(pools: Pools, sizes: Ids, dominant: Dominant, p_dominant: float, categories: Categories) -> Counts:
     """Return the tables of margins=data, [K, C, A], ordered by kind.
 
     Args:
         pools: samples of the data by class and attribute, [C, A].
         sizes: samples of each client, [K].
         dominant: the dominant values of the clients.
-        share: fraction of a skewed client's samples that have its class, its attribute, or paired class and attribute.
+        p_dominant: fraction of a skewed client's samples with its class, its attribute, or its class and attribute.
         categories: ids of the rows and columns of `pools`, for messages.
 
     Raises:
         OptionError: the ci and ai clients need more samples of a pair than the data have.
     """
     shares, n_skewed = pools / pools.sum(), len(dominant.classes) + len(dominant.attributes)
-    ci = [_skew_row(shares, c, share) for c in dominant.classes]
-    ai = [_skew_row(shares.T, b, share).T for b in dominant.attributes]
+    ci = [_skew_row(shares, c, p_dominant) for c in dominant.classes]
+    ai = [_skew_row(shares.T, b, p_dominant).T for b in dominant.attributes]
     tables: Counts = np.zeros((len(sizes), *pools.shape), dtype=np.int64)
     if n_skewed:
         tables[:n_skewed] = apportion_counts(sizes[:n_skewed], np.stack([*ci, *ai]))
     skewed_sum = tables.sum(0)
     check_pools(skewed_sum, pools, "a smaller partition.share, partition.ci or partition.ai", categories)
     # The sc clients share the remaining samples evenly, pair by pair; the largest of them choose first.
-    remaining = np.repeat(np.arange(pools.size), (pools - skewed_sum).ravel())
+    remaining_kinds = np.repeat(np.arange(pools.size), (pools - skewed_sum).ravel())
     largest_first = n_skewed + np.argsort(-sizes[n_skewed:], kind="stable")
     for k, positions in zip(largest_first, spread_evenly(sizes[largest_first]), strict=True):
-        tables[k] = np.bincount(remaining[positions], minlength=pools.size).reshape(pools.shape)
+        tables[k] = np.bincount(remaining_kinds[positions], minlength=pools.size).reshape(pools.shape)
     return tables
 
 
-def _skew_row(shares: Shares, row: int, share: float) -> Shares:
-    """Return `shares` with a total of `share` in one row; proportions between and within the other rows stay."""
+def _skew_row(shares: Shares, row: int, p_dominant: float) -> Shares:
+    """Return `shares` with a total of `p_dominant` in one row; proportions between and within the other rows stay."""
     totals = shares.sum(1)
     other_totals = np.where(np.arange(len(totals)) == row, 0.0, totals)
-    weights = (1 - share) * other_totals / other_totals.sum() if other_totals.any() else np.zeros(len(totals))
+    weights = (1 - p_dominant) * other_totals / other_totals.sum() if other_totals.any() else np.zeros(len(totals))
     weights[row] = 1 - weights.sum()
-    skewed: Shares = shares * (weights / totals)[:, None]
-    return skewed
+    return np.asarray(shares * (weights / totals)[:, None])
 
 
-def peaked_probabilities(n: int, index: int, share: float) -> Values:
-    """Return n probabilities: `share` at `index`, equal ones elsewhere."""
-    weights = np.full(n, (1 - share) / max(1, n - 1))
+def peaked_probabilities(n: int, index: int, p_dominant: float) -> Values:
+    """Return n probabilities: `p_dominant` at `index`, and equal probabilities at all other positions."""
+    weights = np.full(n, (1 - p_dominant) / max(1, n - 1))
     weights[index] = 1 - weights.sum() + weights[index]
     return weights
 

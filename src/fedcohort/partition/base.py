@@ -15,7 +15,7 @@ from fedcohort.types import Ids, ReadOnly, read_only
 
 
 @dataclass(frozen=True)
-class Stock(ReadOnly):
+class SamplePool(ReadOnly):
     """The N training samples that a partition distributes, with their classes, owners and attributes.
 
     The properties select these samples from the arrays of all samples. They are computed on first use, as a copy of a
@@ -57,8 +57,7 @@ class Stock(ReadOnly):
         return None if self.all_attributes is None else self._select(self.all_attributes)
 
     def _select(self, values: Ids) -> Ids:
-        selected: Ids = read_only(np.delete(values, self.server_positions) if len(self.server_positions) else values)
-        return selected
+        return read_only(np.delete(values, self.server_positions) if len(self.server_positions) else values)
 
 
 class Partition(Component, Protocol):
@@ -83,11 +82,11 @@ class Partition(Component, Protocol):
         return True
 
     @abstractmethod
-    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> Sequence[Ids] | Ragged:
+    def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> Sequence[Ids] | Ragged:
         """Return sorted, disjoint positions of each client's samples: one array per client, or a `Ragged`.
 
         Args:
-            stock: the N samples.
+            sample_pool: the N samples.
             n_clients: number of clients; None for all natural clients.
             rng: generator for all random choices.
 
@@ -95,7 +94,7 @@ class Partition(Component, Protocol):
             DataError, OptionError: the split is impossible; the message names feasible values.
         """
 
-    def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> Sequence[Ids]:
+    def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> Sequence[Ids]:
         """Return sorted, disjoint positions of each client's samples: sizes[k] of client k.
 
         partition=quantity calls it with the sizes that it draws; a partition with `takes_sizes` implements it. If
@@ -103,7 +102,7 @@ class Partition(Component, Protocol):
         partition allows.
 
         Args:
-            stock: the N samples.
+            sample_pool: the N samples.
             sizes: positive number of samples of each client, int64 [K], with sum N.
             rng: generator for all random choices.
 

@@ -24,7 +24,7 @@ from jaxtyping import Float64
 from fedcohort import ranges
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
 from fedcohort.errors import OptionError
-from fedcohort.partition.base import Partition, Stock
+from fedcohort.partition.base import Partition, SamplePool
 from fedcohort.partition.sizes import require_min_samples, require_samples_for_clients
 from fedcohort.partition.tables import draw_by_table, round_to_margins, scale_to_margins
 from fedcohort.types import Ids, Values
@@ -39,34 +39,32 @@ def dirichlet(alpha: float, size: int, rng: np.random.Generator) -> Values:
     log_u = np.log(1 - rng.random(size))
     with np.errstate(over="ignore"):
         log_gamma = np.log(rng.standard_gamma(alpha + 1, size)) + log_u / alpha
-    top = log_gamma.max()
-    if np.isinf(top):  # the logarithms overflow for a tiny alpha; in the limit one client gets the whole class
-        winner: Values = (np.arange(size) == log_u.argmax()).astype(np.float64)
-        return winner
-    weight = np.exp(log_gamma - top)
-    share: Values = weight / weight.sum()
-    return share
+    maximum = log_gamma.max()
+    if np.isinf(maximum):  # the logarithms overflow for a tiny alpha; in the limit one client gets the whole class
+        return np.asarray((np.arange(size) == log_u.argmax()).astype(np.float64))
+    weight = np.exp(log_gamma - maximum)
+    return np.asarray(weight / weight.sum())
 
 
-def enlarge_small_parts(parts: list[Ids], least: int) -> list[Ids]:
-    """Move the last samples of the largest parts to parts of fewer than `least` samples.
+def enlarge_small_parts(client_samples: list[Ids], min_samples: int) -> list[Ids]:
+    """Move the last samples of the largest parts to parts of fewer than `min_samples` samples.
 
     The sizes must sum to at least least * len(parts). While a part is too small, the largest one is above the mean, so
     that it never becomes too small itself.
     """
-    sizes = np.array([len(part) for part in parts])
+    sizes = np.array([len(positions) for positions in client_samples])
     n_original = sizes.copy()  # samples of the original part that stay in it
-    received: list[list[int]] = [[] for _ in parts]
-    for small in np.flatnonzero(sizes < least):
-        while sizes[small] < least:
-            largest = int(sizes.argmax())
-            sizes[largest] -= 1
-            n_original[largest] -= 1
-            sizes[small] += 1
-            received[small].append(parts[largest][n_original[largest]])
+    received: list[list[int]] = [[] for _ in client_samples]
+    for small_client in np.flatnonzero(sizes < min_samples):
+        while sizes[small_client] < min_samples:
+            largest_client = int(sizes.argmax())
+            sizes[largest_client] -= 1
+            n_original[largest_client] -= 1
+            sizes[small_client] += 1
+            received[small_client].append(client_samples[largest_client][n_original[largest_client]])
     return [
-        np.concatenate([part[:n], np.array(samples, dtype=np.int64)])
-        for part, n, samples in zip(parts, n_original, received, strict=True)
+        np.concatenate([positions[:n], np.array(samples, dtype=np.int64)])
+        for positions, n, samples in zip(client_samples, n_original, received, strict=True)
     ]
 
 
@@ -74,8 +72,7 @@ def log_gamma(alpha: float, shape: tuple[int, int], rng: np.random.Generator) ->
     """Draw logarithms of Gamma(alpha) variables, for any alpha > 0, at least the smallest finite float."""
     with np.errstate(over="ignore"):
         logarithms = np.log(rng.standard_gamma(alpha + 1, shape)) + np.log(1 - rng.random(shape)) / alpha
-    finite: Float64[np.ndarray, "clients classes"] = np.maximum(logarithms, np.finfo(np.float64).min)
-    return finite
+    return np.asarray(np.maximum(logarithms, np.finfo(np.float64).min))
 
 
 @dataclass(frozen=True)
@@ -98,35 +95,35 @@ class Dirichlet(Partition):
         ranges.number("alpha", self.alpha, "(0, inf)")
         ranges.integer("min_samples", self.min_samples, "[1, inf)")
 
-    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
+    def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: disjoint, all samples together.
 
         Raises `OptionError` if there are too few samples.
         """
-        K, N = require_samples_for_clients("dirichlet", n_clients, len(stock)), len(stock)
+        K, N = require_samples_for_clients("dirichlet", n_clients, len(sample_pool)), len(sample_pool)
         require_min_samples(self.min_samples, N, K)
-        pieces: list[list[Ids]] = [[] for _ in range(K)]
-        for c in range(stock.n_classes):
-            of_class = rng.permutation(np.flatnonzero(stock.labels == c))
-            cuts = np.rint(np.cumsum(dirichlet(self.alpha, K, rng))[:-1] * len(of_class)).astype(np.int64)
-            for k, piece in enumerate(np.split(of_class, np.minimum(cuts, len(of_class)))):
-                pieces[k].append(piece)
-        parts = [rng.permutation(np.concatenate(client_pieces)) for client_pieces in pieces]
-        return [np.sort(part) for part in enlarge_small_parts(parts, self.min_samples)]
+        class_samples_of_clients: list[list[Ids]] = [[] for _ in range(K)]
+        for c in range(sample_pool.n_classes):
+            of_class = rng.permutation(np.flatnonzero(sample_pool.labels == c))
+            cut_positions = np.rint(np.cumsum(dirichlet(self.alpha, K, rng))[:-1] * len(of_class)).astype(np.int64)
+            for k, class_samples in enumerate(np.split(of_class, np.minimum(cut_positions, len(of_class)))):
+                class_samples_of_clients[k].append(class_samples)
+        client_samples = [rng.permutation(np.concatenate(client_pieces)) for client_pieces in class_samples_of_clients]
+        return [np.sort(positions) for positions in enlarge_small_parts(client_samples, self.min_samples)]
 
-    def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
+    def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, with the classes that are drawn.
 
         Raises `OptionError` if a client has fewer than `min_samples` samples.
         """
-        K, least = len(sizes), int(sizes.min())
-        if self.min_samples > least:
+        K, smallest_size = len(sizes), int(sizes.min())
+        if self.min_samples > smallest_size:
             raise OptionError(
-                f"partition.min_samples={self.min_samples} is more than the {least} samples of the smallest of {K} "
-                f"clients; feasible: partition.min_samples<={least}"
+                f"partition.min_samples={self.min_samples} is more than the {smallest_size} samples of the smallest "
+                f"of {K} clients; feasible: partition.min_samples<={smallest_size}"
             )
-        pools = np.bincount(stock.labels, minlength=stock.n_classes)
+        pools = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
         classes = np.flatnonzero(pools)
-        shares = scale_to_margins(log_gamma(self.alpha, (K, len(classes)), rng), sizes, pools[classes])
-        table = round_to_margins(shares, sizes, pools[classes])
-        return draw_by_table(np.searchsorted(classes, stock.labels), table, rng)
+        class_shares = scale_to_margins(log_gamma(self.alpha, (K, len(classes)), rng), sizes, pools[classes])
+        table = round_to_margins(class_shares, sizes, pools[classes])
+        return draw_by_table(np.searchsorted(classes, sample_pool.labels), table, rng)

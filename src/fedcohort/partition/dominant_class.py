@@ -21,7 +21,7 @@ from jaxtyping import Int64
 from fedcohort import ranges
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
 from fedcohort.errors import OptionError
-from fedcohort.partition.base import Partition, Stock
+from fedcohort.partition.base import Partition, SamplePool
 from fedcohort.partition.sizes import equal_sizes, require_samples_for_clients
 from fedcohort.partition.tables import spread_evenly
 from fedcohort.types import Ids
@@ -46,29 +46,29 @@ class SplitPlan:
     clients: Ids
     classes: Ids
 
-    def count_dominant(self, share: float) -> Ids:
+    def count_dominant(self, dominant_share: float) -> Ids:
         """Return the samples of the dominant class that each client has if it is skewed, [K]."""
-        return np.rint(share * self.sizes).astype(np.int64)
+        return np.rint(dominant_share * self.sizes).astype(np.int64)
 
-    def choose_dominant(self, n_skewed: int, share: float) -> Ids | None:
+    def choose_dominant(self, n_skewed: int, dominant_share: float) -> Ids | None:
         """Return each client's dominant class, [K], or UNIFORM; None if the classes have too few samples."""
-        remaining, n_dominant = self.pools.copy(), self.count_dominant(share)
+        n_free, n_dominant = self.pools.copy(), self.count_dominant(dominant_share)
         dominant = np.full(len(self.sizes), UNIFORM)
         shift = 0
         for k in self.clients[:n_skewed]:
             order = np.roll(self.classes, -shift)
-            candidates = np.flatnonzero(remaining[order] >= n_dominant[k])
+            candidates = np.flatnonzero(n_free[order] >= n_dominant[k])
             if len(candidates) == 0:
                 return None
             dominant[k] = order[candidates[0]]
-            remaining[dominant[k]] -= n_dominant[k]
+            n_free[dominant[k]] -= n_dominant[k]
             shift = (shift + int(candidates[0]) + 1) % len(self.classes)
-        return dominant if (self.count_other(dominant, share) <= remaining.sum() - remaining).all() else None
+        return dominant if (self.count_other(dominant, dominant_share) <= n_free.sum() - n_free).all() else None
 
-    def count_other(self, dominant: Ids, share: float) -> Ids:
+    def count_other(self, dominant: Ids, dominant_share: float) -> Ids:
         """Return for each class c the samples of other classes that the clients dominated by c need, [C]."""
         skewed = dominant != UNIFORM
-        n_other = (self.sizes - self.count_dominant(share))[skewed]
+        n_other = (self.sizes - self.count_dominant(dominant_share))[skewed]
         return np.bincount(dominant[skewed], n_other, len(self.pools)).astype(np.int64)
 
     def counts(self, dominant: Ids, share: float, rng: np.random.Generator) -> Counts:
@@ -76,29 +76,29 @@ class SplitPlan:
         table = np.zeros((len(self.sizes), len(self.pools)), dtype=np.int64)
         skewed, n_dominant = np.flatnonzero(dominant != UNIFORM), self.count_dominant(share)
         table[skewed, dominant[skewed]] = n_dominant[skewed]
-        remaining, needed = self.pools - table.sum(0), self.count_other(dominant, share)
+        remaining_samples, needed_samples = self.pools - table.sum(0), self.count_other(dominant, share)
         for k in rng.permutation(skewed):
             n_other, c = self.sizes[k] - n_dominant[k], dominant[k]
             # Clients dominated by another class d can't take d: enough of the other classes must remain for them.
-            low = np.maximum(needed + remaining + n_other - remaining.sum(), 0)
-            high = remaining.copy()
-            low[c] = high[c] = 0
-            draws = share_out_evenly(n_other, low, high, rng.random(len(remaining)))
+            lower_bounds = np.maximum(needed_samples + remaining_samples + n_other - remaining_samples.sum(), 0)
+            upper_bounds = remaining_samples.copy()
+            lower_bounds[c] = upper_bounds[c] = 0
+            draws = share_out_evenly(n_other, lower_bounds, upper_bounds, rng.random(len(remaining_samples)))
             table[k] += draws
-            remaining -= draws
-            needed[c] -= n_other
+            remaining_samples -= draws
+            needed_samples[c] -= n_other
         return table
 
 
-def share_out_evenly(total: int, low: Ids, high: Ids, tie: np.ndarray) -> Ids:
+def share_out_evenly(total: int, lower_bounds: Ids, upper_bounds: Ids, tie_order: np.ndarray) -> Ids:
     """Return integers in [low, high] that sum to `total`, as equal as possible.
 
-    tie: numbers in [0, 1); among equal integers that with the smallest `tie` is raised first.
+    tie_order: numbers in [0, 1); among equal integers that with the smallest `tie_order` is raised first.
     """
-    out = low.copy()
-    for _ in range(total - int(low.sum())):
-        out[np.where(out < high, out + tie, np.inf).argmin()] += 1
-    return out
+    assigned_counts = lower_bounds.copy()
+    for _ in range(total - int(lower_bounds.sum())):
+        assigned_counts[np.where(assigned_counts < upper_bounds, assigned_counts + tie_order, np.inf).argmin()] += 1
+    return assigned_counts
 
 
 @dataclass(frozen=True)
@@ -120,32 +120,32 @@ class DominantClass(Partition):
         ranges.number("fraction", self.fraction, "[0, 1]")
         ranges.number("share", self.share, "(0, 1]")
 
-    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
+    def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: disjoint, all samples together.
 
         Raises `OptionError`, with feasible values, if the classes have too few samples.
         """
-        K = require_samples_for_clients("dominant_class", n_clients, len(stock))
-        return self.deal(stock, equal_sizes(len(stock), K), rng)
+        K = require_samples_for_clients("dominant_class", n_clients, len(sample_pool))
+        return self.deal(sample_pool, equal_sizes(len(sample_pool), K), rng)
 
-    def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
+    def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k.
 
         Raises `OptionError`, with feasible values, if the classes have too few samples.
         """
-        K, pools = len(sizes), np.bincount(stock.labels, minlength=stock.n_classes)
-        plan = SplitPlan(sizes, pools, rng.permutation(K), rng.permutation(stock.n_classes))
+        K, pools = len(sizes), np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
+        plan = SplitPlan(sizes, pools, rng.permutation(K), rng.permutation(sample_pool.n_classes))
         dominant = plan.choose_dominant(round(self.fraction * K), self.share)
         if dominant is None:
             raise self._infeasible(plan)
         counts = plan.counts(dominant, self.share, rng)
-        return [np.sort(part) for part in _deal(stock.labels, counts, plan, dominant == UNIFORM, rng)]
+        return [np.sort(positions) for positions in _deal(sample_pool.labels, counts, plan, dominant == UNIFORM, rng)]
 
     def _infeasible(self, plan: SplitPlan) -> OptionError:
         """Return the error of an impossible split, with the nearest feasible fraction and share."""
         n_skewed, K = round(self.fraction * len(plan.sizes)), len(plan.sizes)
-        shares = sorted(np.arange(1, 101) / 100, key=lambda share: abs(share - self.share))
-        share = next((share for share in shares if plan.choose_dominant(n_skewed, share) is not None), None)
+        candidate_shares = sorted(np.arange(1, 101) / 100, key=lambda share: abs(share - self.share))
+        share = next((share for share in candidate_shares if plan.choose_dominant(n_skewed, share) is not None), None)
         feasible_skewed = next(
             n for n in range(n_skewed - 1, -1, -1) if plan.choose_dominant(n, self.share) is not None
         )
@@ -171,13 +171,13 @@ def _deal(labels: Ids, counts: Counts, plan: SplitPlan, uniform: np.ndarray, rng
     """
     K, C = counts.shape
     rows = [rng.permutation(np.flatnonzero(labels == c)) for c in range(C)]
-    ends = counts.cumsum(0)
-    starts = ends - counts
-    parts = [np.concatenate([rows[c][starts[k, c] : ends[k, c]] for c in range(C)]) for k in range(K)]
-    remaining = np.concatenate([rows[c][ends[-1, c] :] for c in range(C)])
+    stop_positions = counts.cumsum(0)
+    starts = stop_positions - counts
+    parts = [np.concatenate([rows[c][starts[k, c] : stop_positions[k, c]] for c in range(C)]) for k in range(K)]
+    remaining_rows = np.concatenate([rows[c][stop_positions[-1, c] :] for c in range(C)])
     # `remaining` is sorted by class, so that evenly spread positions give each client its share of every class.
     largest_first = plan.clients[uniform[plan.clients]]
     largest_first = largest_first[np.argsort(-plan.sizes[largest_first], kind="stable")]
     for k, positions in zip(largest_first, spread_evenly(plan.sizes[largest_first]), strict=True):
-        parts[k] = remaining[positions]
+        parts[k] = remaining_rows[positions]
     return parts

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.partition.base import Partition, Stock
+from fedcohort.partition.base import Partition, SamplePool
 from fedcohort.partition.sizes import equal_sizes, require_samples_for_clients
 from fedcohort.types import Ids
 
@@ -19,14 +19,14 @@ from fedcohort.types import Ids
 class Iid(Partition):
     takes_sizes: ClassVar[bool] = True
 
-    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
+    def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: disjoint, all samples together.
 
         Raises `OptionError` if there are fewer samples than clients.
         """
-        K = require_samples_for_clients("iid", n_clients, len(stock))
-        return self.deal(stock, equal_sizes(len(stock), K), rng)
+        K = require_samples_for_clients("iid", n_clients, len(sample_pool))
+        return self.deal(sample_pool, equal_sizes(len(sample_pool), K), rng)
 
-    def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
+    def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k."""
-        return [np.sort(part) for part in np.split(rng.permutation(len(stock)), np.cumsum(sizes)[:-1])]
+        return [np.sort(positions) for positions in np.split(rng.permutation(len(sample_pool)), np.cumsum(sizes)[:-1])]

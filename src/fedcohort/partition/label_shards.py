@@ -15,7 +15,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
 from fedcohort.errors import OptionError
-from fedcohort.partition.base import Partition, Stock
+from fedcohort.partition.base import Partition, SamplePool
 from fedcohort.partition.sizes import equal_sizes, require_samples_for_clients
 from fedcohort.types import Ids
 
@@ -36,38 +36,38 @@ class LabelShards(Partition):
     def __post_init__(self) -> None:
         ranges.integer("shards", self.shards, "[1, inf)")
 
-    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
+    def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: disjoint, all samples together.
 
         Raises `OptionError` if there are fewer samples than shards.
         """
-        K = require_samples_for_clients("label_shards", n_clients, len(stock))
-        return self._cut(stock, equal_sizes(len(stock), K), equal_sizes(len(stock), K * self.shards), rng)
+        K = require_samples_for_clients("label_shards", n_clients, N := len(sample_pool))
+        return self._cut(sample_pool, equal_sizes(N, K), equal_sizes(N, K * self.shards), rng)
 
-    def deal(self, stock: Stock, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
+    def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, in `shards` pieces of equal size.
 
         Raises `OptionError` if a client has fewer samples than pieces.
         """
-        return self._cut(stock, sizes, None, rng)
+        return self._cut(sample_pool, sizes, None, rng)
 
-    def _cut(self, stock: Stock, sizes: Ids, shard_sizes: Ids | None, rng: np.random.Generator) -> list[Ids]:
+    def _cut(self, sample_pool: SamplePool, sizes: Ids, shard_sizes: Ids | None, rng: np.random.Generator) -> list[Ids]:
         """Cut the samples, sorted by class, into shards, and return each client's.
 
         Args:
-            stock: the N samples.
+            sample_pool: the N samples.
             sizes: samples of each client, [K].
             shard_sizes: samples of each shard, [K * shards]; None for those that add up to `sizes`.
             rng: generator for the order of the samples of a class, and of the shards.
         """
-        K, least = len(sizes), int(sizes.min())
-        if least < self.shards:
+        K, smallest_size = len(sizes), int(sizes.min())
+        if smallest_size < self.shards:
             raise OptionError(
-                f"partition.shards={self.shards} is more than the {least} samples of the smallest of {K} clients; "
-                f"feasible: partition.shards<={least}"
+                f"partition.shards={self.shards} is more than the {smallest_size} samples of the smallest of {K} "
+                f"clients; feasible: partition.shards<={smallest_size}"
             )
-        shuffled = rng.permutation(len(stock))
-        by_label = shuffled[np.argsort(stock.labels[shuffled], kind="stable")]
+        shuffled = rng.permutation(len(sample_pool))
+        by_label = shuffled[np.argsort(sample_pool.labels[shuffled], kind="stable")]
         shards = rng.permutation(K * self.shards).reshape(K, self.shards)
         if shard_sizes is None:
             shard_sizes = np.empty(K * self.shards, dtype=np.int64)

@@ -14,25 +14,25 @@ import numpy as np
 
 from fedcohort.data.ragged import Ragged
 from fedcohort.errors import DataError, OptionError
-from fedcohort.partition.base import Partition, Stock
+from fedcohort.partition.base import Partition, SamplePool
 
 
 @dataclass(frozen=True)
 class Natural(Partition):
     takes_owners: ClassVar[bool] = True
 
-    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> Ragged:
+    def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> Ragged:
         """Return the sorted positions of each owner's samples; all samples together if all owners take part.
 
         Raises `DataError` if the dataset has no owners, `OptionError` if it has too few.
         """
-        owner = stock.owner
-        if owner is None:
+        owner_of_sample = sample_pool.owner
+        if owner_of_sample is None:
             raise DataError(
                 "partition=natural needs a client column, and the data have none; choose another partition"
                 " (heterogeneity=iid) or name the column (dataset=folder dataset.client=...)"
             )
-        sizes = np.bincount(owner)
+        sizes = np.bincount(owner_of_sample)
         starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
         n_owners = len(starts) - 1
         if n_clients is not None and n_clients > n_owners:
@@ -41,5 +41,5 @@ class Natural(Partition):
                 "clients=null"
             )
         offsets = starts if n_clients is None else starts[: n_clients + 1]
-        order = np.argsort(owner, kind="stable")
+        order = np.argsort(owner_of_sample, kind="stable")
         return Ragged(order[: offsets[-1]], offsets)

@@ -23,7 +23,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.component import Requirement
 from fedcohort.errors import OptionError
-from fedcohort.partition.base import Partition, Stock
+from fedcohort.partition.base import Partition, SamplePool
 from fedcohort.partition.sizes import proportional_sizes, require_min_samples, require_samples_for_clients
 from fedcohort.types import Ids, Values
 
@@ -60,25 +60,25 @@ class Quantity(Partition):
     def requirements(self) -> frozenset[Requirement]:
         return self.base.requirements
 
-    def split(self, stock: Stock, n_clients: int | None, rng: np.random.Generator) -> Sequence[Ids]:
+    def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> Sequence[Ids]:
         """Return sorted positions of each client's samples: disjoint, all samples together if `takes_all`.
 
         Raises `OptionError` if there are too few samples.
         """
-        K, N = require_samples_for_clients("quantity", n_clients, len(stock)), len(stock)
+        K, N = require_samples_for_clients("quantity", n_clients, len(sample_pool)), len(sample_pool)
         require_min_samples(self.min_samples, N, K)
         sizes = proportional_sizes(N, self.weights(K, rng), self.min_samples)
         try:
-            parts = self.base.deal(stock, sizes, rng)
+            client_samples = self.base.deal(sample_pool, sizes, rng)
         except OptionError as error:  # the base names its options without the prefix that they have here
             raise OptionError(str(error).replace("partition.", "partition.base.")) from error
-        if (least := min(len(part) for part in parts)) < self.min_samples:
+        if (smallest_size := min(len(samples) for samples in client_samples)) < self.min_samples:
             raise OptionError(
-                f"partition.min_samples={self.min_samples} is more than the {least} samples of the smallest of {K} "
-                f"clients, because the base partition uses {sum(len(part) for part in parts)} of {N}; feasible: "
-                f"partition.min_samples<={least}, a smaller partition.spread, or fewer clients"
+                f"partition.min_samples={self.min_samples} is more than the {smallest_size} samples of the smallest "
+                f"of {K} clients, because the base partition uses {sum(map(len, client_samples))} of {N}; "
+                f"feasible: partition.min_samples<={smallest_size}, a smaller partition.spread, or fewer clients"
             )
-        return parts
+        return client_samples
 
     def weights(self, n_clients: int, rng: np.random.Generator) -> Values:
         """Draw each client's weight, [n_clients]; the largest is 1."""
@@ -86,5 +86,4 @@ class Quantity(Partition):
             log_weights = -self.spread * np.log(1.0 + rng.permutation(n_clients))
         else:
             log_weights = self.spread * rng.standard_normal(n_clients)
-        weights: Values = np.exp(log_weights - log_weights.max())
-        return weights
+        return np.asarray(np.exp(log_weights - log_weights.max()))

@@ -34,13 +34,12 @@ def equal_sizes(n_samples: int, n_clients: int) -> Ids:
     return n_samples // n_clients + (np.arange(n_clients) < n_samples % n_clients)
 
 
-def proportional_sizes(n_samples: int, weights: Values, least: int) -> Ids:
+def proportional_sizes(n_samples: int, weights: Values, min_size: int) -> Ids:
     """Return sizes that sum to `n_samples`, int64 [n_clients].
 
-    Every client has `least` samples and a share of the remaining ones in proportion to its weight, rounded to one of
+    Every client has `min_size` samples and a share of the remaining ones in proportion to its weight, rounded to one of
     the two nearest integers. `n_samples` must be at least least * len(weights).
     """
-    up_to = np.cumsum(weights)
-    ends = np.rint((n_samples - least * len(weights)) * (up_to / up_to[-1])).astype(np.int64)
-    sizes: Ids = least + np.diff(ends, prepend=0)
-    return sizes
+    weight_sums = np.cumsum(weights)
+    stop_positions = np.rint((n_samples - min_size * len(weights)) * (weight_sums / weight_sums[-1])).astype(np.int64)
+    return np.asarray(min_size + np.diff(stop_positions, prepend=0))

@@ -20,14 +20,13 @@ def apportion_counts(
     Ties are broken by another pair for each client, so that no pair gets all of the remaining samples.
     """
     K, pairs = len(P), P[0].size
-    exact = sizes[:, None] * P.reshape(K, pairs)
-    table = np.floor(exact + 1e-9).astype(np.int64)
-    turn = (np.arange(pairs)[None] - np.arange(K)[:, None]) % pairs
-    order = np.lexsort((turn, -np.round(exact - table, 9)), axis=1)
+    exact_counts = sizes[:, None] * P.reshape(K, pairs)
+    table = np.floor(exact_counts + 1e-9).astype(np.int64)
+    tie_order = (np.arange(pairs)[None] - np.arange(K)[:, None]) % pairs
+    order = np.lexsort((tie_order, -np.round(exact_counts - table, 9)), axis=1)
     rank = np.argsort(order, axis=1)
     table += rank < (sizes - table.sum(1))[:, None]
-    tables: Int64[np.ndarray, "clients classes attributes"] = table.reshape(P.shape)
-    return tables
+    return np.asarray(table.reshape(P.shape))
 
 
 def draw_by_table(sample_kind: Ids, table: Int64[np.ndarray, "clients *kinds"], rng: np.random.Generator) -> list[Ids]:
@@ -36,12 +35,12 @@ def draw_by_table(sample_kind: Ids, table: Int64[np.ndarray, "clients *kinds"], 
     sample_kind: flat index of each sample's kind in a row of the table, int64 [N].
     """
     counts = table.reshape(len(table), -1)
-    parts: list[list[Ids]] = [[] for _ in counts]
+    samples_by_client: list[list[Ids]] = [[] for _ in counts]
     for kind, client_counts in enumerate(counts.T):
         rows = rng.permutation(np.flatnonzero(sample_kind == kind))
         for k, client_rows in enumerate(np.split(rows, np.cumsum(client_counts))[:-1]):
-            parts[k].append(client_rows)
-    return [np.sort(np.concatenate(pieces)) for pieces in parts]
+            samples_by_client[k].append(client_rows)
+    return [np.sort(np.concatenate(client_samples)) for client_samples in samples_by_client]
 
 
 def spread_evenly(sizes: Ids) -> list[Ids]:
@@ -78,29 +77,28 @@ def scale_to_margins(
         if np.abs(column_sums * column - pools).max() < 0.5:
             break
         column = pools / column_sums
-    table: Float64[np.ndarray, "clients kinds"] = (sizes / (weights @ column))[:, None] * weights * column
-    return table
+    return np.asarray((sizes / (weights @ column))[:, None] * weights * column)
 
 
 def round_to_margins(
-    shares: Float64[np.ndarray, "clients kinds"], sizes: Ids, pools: Ids
+    kind_shares: Float64[np.ndarray, "clients kinds"], sizes: Ids, pools: Ids
 ) -> Int64[np.ndarray, "clients kinds"]:
-    """Return integers near `shares` with exactly the given sums; rounding errors carry over to the next client.
+    """Return integers near `kind_shares` with exactly the given sums; rounding errors carry over to the next client.
 
     Args:
-        shares: exact numbers; rows sum to `sizes`, columns approximately to `pools`.
+        kind_shares: exact numbers; rows sum to `sizes`, columns approximately to `pools`.
         sizes: sums of the rows.
         pools: sums of the columns, with the same total.
     """
-    table, remaining, rounding_error = np.zeros(shares.shape, dtype=np.int64), pools.copy(), np.zeros(len(pools))
+    table, n_free, rounding_error = np.zeros(kind_shares.shape, dtype=np.int64), pools.copy(), np.zeros(len(pools))
     for k, size in enumerate(sizes.tolist()):
-        rounding_error += shares[k]
-        counts = np.minimum(np.floor(np.maximum(rounding_error, 0) + 1e-9).astype(np.int64), remaining)
+        rounding_error += kind_shares[k]
+        counts = np.minimum(np.floor(np.maximum(rounding_error, 0) + 1e-9).astype(np.int64), n_free)
         while counts.sum() > size:  # earlier clients' rounding errors add up to more than this client's size
             counts[np.argmax(np.where(counts > 0, counts - rounding_error, -np.inf))] -= 1
         for _ in range(size - int(counts.sum())):
-            counts[np.argmax(np.where(counts < remaining, rounding_error - counts, -np.inf))] += 1
+            counts[np.argmax(np.where(counts < n_free, rounding_error - counts, -np.inf))] += 1
         table[k] = counts
-        remaining -= counts
+        n_free -= counts
         rounding_error -= counts
     return table

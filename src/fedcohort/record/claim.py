@@ -61,15 +61,11 @@ class Request:
             return FolderUse.UNRELATED
         if self.budget.list_exceeded(spending):
             return FolderUse.BEYOND
-        if not is_finished:
-            return (
-                FolderUse.UNFINISHED
-                if status.get("rounds", self.budget.rounds) == self.budget.rounds
-                else FolderUse.EXTENSION
-            )
-        return (
-            FolderUse.FINISHED if status.get("early") or self.budget.list_reached(spending.now) else FolderUse.EXTENSION
-        )
+        if not is_finished and status.get("rounds", self.budget.rounds) == self.budget.rounds:
+            return FolderUse.UNFINISHED
+        if is_finished and (status.get("early") or self.budget.list_reached(spending.now)):
+            return FolderUse.FINISHED
+        return FolderUse.EXTENSION
 
 
 def claim_folder(logs: Path, name: str, request: Request, resume: bool) -> RunFolder:
@@ -120,10 +116,8 @@ def _find_resumable(runs: Path, request: Request) -> RunFolder | None:
         return None
     for path in paths:
         check_files(path)
-        if not status_of(path) and (path / "status.json").exists():
-            log.warning(
-                "%s is damaged and is ignored: the checkpoint has the number of completed rounds", path / "status.json"
-            )
+        if not status_of(path) and (file := path / "status.json").exists():
+            log.warning("%s is damaged and is ignored: the checkpoint has the number of completed rounds", file)
 
     def rank(path: Path) -> tuple[FolderUse, int, float]:
         """Return the rank of a run: an extension resumes the run with the most rounds, others the newest run."""

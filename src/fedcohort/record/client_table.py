@@ -87,12 +87,9 @@ def write_step(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> st
     rows = client_facts.rows_of_clients(clients)
     ids = {"step": np.full(len(clients), step, dtype=np.int32), "client": clients.astype(np.int32)}
     flags = {name: rows.get(name, np.zeros(len(clients), dtype=bool)) for name in FLAG_NAMES}
-    numbers = {
-        name: pa.array(values, pa.float64(), from_pandas=True)  # NaN becomes null
-        for name, values in rows.items()
-        if name not in FLAG_NAMES
-    }
-    table = pa.table({**ids, **flags, **numbers})
+    numbers = {name: values for name, values in rows.items() if name not in FLAG_NAMES}
+    nullable = {name: pa.array(values, pa.float64(), from_pandas=True) for name, values in numbers.items()}  # NaN: null
+    table = pa.table({**ids, **flags, **nullable})
     parquet_bytes = io.BytesIO()
     parquet.write_table(table, parquet_bytes)
     (folder / client_files.STEP_FOLDER).mkdir(exist_ok=True)
@@ -147,10 +144,8 @@ def merge_steps(folder: Path, steps: Collection[int], digests: Mapping[int, str]
         shutil.rmtree(folder / client_files.STEP_FOLDER, ignore_errors=True)
         return
     merged_steps = sorted(step for path in sources for step in client_files.list_steps(path))
-    schemas = [
-        client_files.open_undamaged(path, digests.get(client_files.file_step(path))).schema_arrow for path in sources
-    ]
-    schema = pa.unify_schemas(schemas, promote_options="permissive")
+    files = (client_files.open_undamaged(path, digests.get(client_files.file_step(path))) for path in sources)
+    schema = pa.unify_schemas([file.schema_arrow for file in files], promote_options="permissive")
     fields = sorted(schema, key=lambda field: _column_sort_key(field.name))
     schema = pa.schema(fields, metadata={client_files.STEPS_KEY: json.dumps(merged_steps)})
     with disk.replace_atomically(folder / client_files.TABLE_FILE) as draft:

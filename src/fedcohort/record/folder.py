@@ -2,7 +2,8 @@
 
 <logs>/runs/<name>-<hash>-s<seed>[-2, -3, ...]/   config.yaml status.json run.log journal.jsonl clients.parquet
                                                   info.json info.npz starts.jsonl last.ckpt previous.ckpt
-                                                  weights.pt summary.json manifest.json figures/ report.html
+                                                  weights.pt weights_average.pt summary.json manifest.json
+                                                  figures/ report.html
 """
 
 import hashlib
@@ -20,13 +21,13 @@ from fedcohort.host.disk import is_file
 from fedcohort.host.lock import try_to_lock
 from fedcohort.record import digest
 from fedcohort.roles import RunIdentity, select_options
-from fedcohort.round.budget import Spending, Spent
+from fedcohort.round.budget import BudgetHistory, BudgetUse
 
 LAST_CKPT, PREVIOUS_CKPT = "last.ckpt", "previous.ckpt"
 LOG_FILE, LOCK_FILE = "run.log", "run.lock"
 MANIFEST_FILES = (  # files in the manifest of a run that has ended
     *("config.yaml", "status.json", "journal.jsonl", "clients.parquet", "info.json", "info.npz", "starts.jsonl"),
-    *("weights.pt", "summary.json"),
+    *("weights.pt", "weights_average.pt", "summary.json"),
 )
 OTHER_FILES = ("manifest.json", LOG_FILE, LOCK_FILE, LAST_CKPT, PREVIOUS_CKPT, "mlflow.json", "report.html")
 SUBFOLDERS = ("clients", "figures")
@@ -107,17 +108,16 @@ def status_of(path: Path) -> dict[str, Any]:
         status = json.loads(text)
     except (OSError, ValueError):
         return {}
-    is_valid = isinstance(status, dict) and all(
-        isinstance(status.get(key, 0), int) for key in ("rounds_done", "rounds")
-    )
-    return status if is_valid and digest.check_digest(text)[1] is not False else {}
+    if not isinstance(status, dict) or digest.check_digest(text)[1] is False:
+        return {}
+    return status if all(isinstance(status.get(key, 0), int) for key in ("rounds_done", "rounds")) else {}
 
 
-def spending_of(status: Mapping[str, Any]) -> Spending:
+def spending_of(status: Mapping[str, Any]) -> BudgetHistory:
     """Return what a run has spent, by its `status.json`; older versions of fedcohort wrote the rounds only."""
     if "spent" in status:
-        return Spending.unpack(status["spent"])
-    return Spending(Spent(status.get("rounds_done", 0)))
+        return BudgetHistory.unpack(status["spent"])
+    return BudgetHistory(BudgetUse(status.get("rounds_done", 0)))
 
 
 def list_runs(runs: Path, digest: str, seed: int) -> list[Path]:

@@ -25,9 +25,9 @@ def _describe_choice(info: RunInfo, group: str) -> str:
     node: Any = info.config
     for name in group.split("."):
         node = node.get(name, {})
-    options = {name: value for name, value in node.items() if name != "_target_"}
-    pairs = ", ".join(
+    pairs = [
         _describe_choice(info, f"{group}.{name}") if isinstance(value, Mapping) else f"{name}={value}"
-        for name, value in options.items()
-    )
-    return info.choices.get(group, "?") + (f"({pairs})" if pairs else "")
+        for name, value in node.items()
+        if name != "_target_"
+    ]
+    return info.choices.get(group, "?") + (f"({', '.join(pairs)})" if pairs else "")

@@ -12,7 +12,7 @@ from jaxtyping import Bool
 from fedcohort.errors import CheckpointError, DamagedFile, IncompatibleConfig
 from fedcohort.host.disk import is_file
 from fedcohort.record import client_table, digest, manifest, presence
-from fedcohort.round.budget import Spent
+from fedcohort.round.budget import BudgetUse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,9 +149,9 @@ def read_undamaged(path: Path, offset: int = 0, before: str = "") -> tuple[list[
     return lines, offset, ""
 
 
-def count_spent(lines: Sequence[Line]) -> Spent:
+def count_spent(lines: Sequence[Line]) -> BudgetUse:
     """Return the rounds, virtual seconds, bytes and accuracy that a run has reached by the last of these lines."""
-    spent = Spent()
+    spent = BudgetUse()
     for line in lines:
         spent = spent.after_round(line.step, line.metrics)
     return spent

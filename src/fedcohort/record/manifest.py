@@ -48,15 +48,13 @@ def replace_files(folder: Path, contents: Mapping[str, bytes | memoryview], *, c
         for name, content in contents.items():
             write_atomically(folder / name, content)
         return
-    new_entries = {
-        name: {"bytes": len(content), "blake2b": digest.digest_of_bytes(content)} for name, content in contents.items()
-    }
+    new = {name: {"bytes": len(c), "blake2b": digest.digest_of_bytes(c)} for name, c in contents.items()}
     before = {name: _describe_file(folder / name) if is_file(folder / name) else None for name in contents}
     entries = entries or {}
-    _write(folder, {**entries, **{name: [before[name], new_entries[name]] for name in contents}})
+    _write(folder, {**entries, **{name: [before[name], new[name]] for name in contents}})
     for name, content in contents.items():
         write_atomically(folder / name, content)
-    _write(folder, {**entries, **{name: [new_entries[name]] for name in contents}})
+    _write(folder, {**entries, **{name: [new[name]] for name in contents}})
 
 
 def check_file(path: Path) -> None:

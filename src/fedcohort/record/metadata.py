@@ -9,11 +9,11 @@ import dataclasses
 import io
 import json
 import time
-import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -24,10 +24,7 @@ from fedcohort.record.folder import check_files
 from fedcohort.record.observer import RunInfo
 
 INFO_FILE, ARRAYS_FILE = "info.json", "info.npz"
-READ_ERRORS = (
-    *(OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError),
-    *(zlib.error, zipfile.BadZipFile),
-)
+READ_ERRORS = (OSError, EOFError, ValueError, LookupError, TypeError, NotImplementedError, zlib.error, BadZipFile)
 REMEDY = "Restore it from a copy, or remove it and resume the run, which writes it again"
 
 

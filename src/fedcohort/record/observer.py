@@ -36,7 +36,7 @@ class RunInfo:
         n_params: number of model parameters.
         rounds: number of rounds that the run is to reach.
         start: rounds completed before this start; 0 for a new run.
-        spent: cost of these rounds (`round.budget.Spending.pack`); {} for a new run.
+        spent: cost of these rounds (`round.budget.BudgetHistory.pack`); {} for a new run.
         starts: every start of the run, this one last (`provenance.note_start`).
     """
 
@@ -67,7 +67,7 @@ class RunInfo:
 
     @property
     def budget(self) -> Budget:
-        """The limits at which the run ends: rounds, virtual seconds, bytes and accuracy."""
+        """The limits at which the run ends: rounds, virtual seconds, bytes, client FLOPs and accuracy."""
         return Budget.from_config({**self.config, "rounds": self.rounds})
 
 

@@ -9,7 +9,7 @@ from fedcohort.record.observer import RunInfo
 
 MAIN_GROUPS = ("experiment", "selector", "agg", "dataset", "heterogeneity", "partition", "label_noise", "model")
 SET_BY_PRESET = ("partition", "label_noise")
-OWN_ROWS = ("seed", "rounds", "until.virtual_s", "until.bytes", "until.acc")
+OWN_ROWS = ("seed", "rounds", "until.virtual_s", "until.bytes", "until.acc", "until.client_flops")
 MAX_LABELS = 12  # class names that the table lists
 
 
@@ -26,11 +26,7 @@ def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
     fewest_classes, median_classes, largest = population.min_median_max(population.count_classes(info.class_counts))
     n_classes = info.class_counts.shape[1]
     typed = [f"{name}={value}" for name, value in info.changed.items() if name not in (*MAIN_GROUPS, *OWN_ROWS)]
-    classes = (
-        f"{fewest_classes:.0f} / {median_classes:.0f} / {largest:.0f} of {n_classes} per client"
-        if n_classes > 1
-        else "none"
-    )
+    classes = f"{fewest_classes:.0f} / {median_classes:.0f} / {largest:.0f} of {n_classes} per client"
     skewed = population.find_skewed(info.class_counts).mean() if len(info.n_train) else math.nan
     noise = info.noise_rate.mean() if len(info.noise_rate) else math.nan
     from_round = f", from round {info.start}" if info.start else ""
@@ -41,11 +37,11 @@ def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
         ("rounds", f"{info.rounds}{from_round}"),
         *([("until", until)] if (until := info.budget.describe_ends()) else []),
         ("clients", f"{len(info.n_train)} with {low:.0f} / {median:.0f} / {high:.0f} samples (min / median / max)"),
-        ("classes", classes),
+        ("classes", classes if n_classes > 1 else "none"),
         *([("labels", describe_labels(info.labels))] if info.labels else []),
         ("skewed", f"{units.percent(skewed)} of clients; mean label noise {units.percent(noise)}"),
         *([("imbalance", describe_imbalance(info.skew))] if info.skew else []),
-        *([("clients/*", describe_sampling(info))] if describe_sampling(info) else []),
+        *([("clients/*", sampling)] if (sampling := describe_sampling(info)) else []),
         ("parameters", f"{info.n_params:,}"),
         ("folder", str(info.folder)),
     ]

@@ -76,14 +76,12 @@ def _is_uneven(values: Values) -> bool:
 def class_shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:
     """Return each client's share of each class; zeros for a client without samples."""
     total = class_counts.sum(axis=1, keepdims=True)
-    class_shares: np.ndarray = class_counts / np.maximum(total, 1)
-    return class_shares
+    return np.asarray(class_counts / np.maximum(total, 1))
 
 
 def count_classes(class_counts: np.ndarray) -> Int64[np.ndarray, "clients"]:
     """Return the number of classes of which each client has a sample."""
-    counts: np.ndarray = (class_counts > 0).sum(axis=1).astype(np.int64)
-    return counts
+    return np.asarray((class_counts > 0).sum(axis=1).astype(np.int64))
 
 
 def find_skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
@@ -112,10 +110,8 @@ def find_skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
     variance = 2 * degrees_of_freedom + ((counts.sum() / counts.sum(axis=0)).sum() - C * C - 2 * C + 2) / n
     is_variable = variance > MIN_VARIANCE  # otherwise X^2 is constant: one sample, equally frequent classes
     v = np.where(is_variable, variance, 1.0)
-    is_skewed: np.ndarray = is_variable & (
-        distance > v / (2 * degrees_of_freedom) * chdtri(2 * degrees_of_freedom**2 / v, FALSE_POSITIVE_RATE)
-    )
-    return is_skewed
+    threshold = v / (2 * degrees_of_freedom) * chdtri(2 * degrees_of_freedom**2 / v, FALSE_POSITIVE_RATE)
+    return np.asarray(is_variable & (distance > threshold))
 
 
 def min_median_max(values: np.ndarray) -> tuple[float, float, float]:

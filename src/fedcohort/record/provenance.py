@@ -119,9 +119,8 @@ def read_starts(folder: Path) -> list[StartRecord]:
         except ValueError:
             is_undamaged = not line.endswith(b"}")  # then it was cut
         if not is_undamaged:
-            raise DamagedFile(
-                f"{path} is damaged: the content of a line has changed. Restore it from a copy, or remove it"
-            )
+            remedy = "Restore it from a copy, or remove it"
+            raise DamagedFile(f"{path} is damaged: the content of a line has changed. {remedy}")
     return starts
 
 

@@ -97,10 +97,9 @@ def read_log(folder: Path) -> RunLog:
         for step in past.steps[1:]
     ]
     facts = {"n_train": info.n_train, "noise_rate": info.noise_rate, "expected_s": info.expected_s}
-    registered_signals = (
-        read_registered(read_signals(rows_by_step[0], columns, len(info.n_train))) if 0 in rows_by_step else {}
-    )
-    return RunLog(info, rounds, {**registered_signals, **facts}, frozenset(columns))
+    if 0 in rows_by_step:
+        facts = read_registered(read_signals(rows_by_step[0], columns, len(info.n_train))) | facts
+    return RunLog(info, rounds, facts, frozenset(columns))
 
 
 def read_available(past: History, step: int, rows: "pd.DataFrame") -> Ids:

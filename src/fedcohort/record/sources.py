@@ -13,16 +13,8 @@ from fedcohort.paths import expand_home
 from fedcohort.roles import flatten_config
 
 PACKAGE = Path(__file__).parents[1]
-NO_RESULTS = (
-    "api",
-    "command",
-    "study",
-    "jobs",
-    "report",
-    "tracking",
-    "console",
-    "results",
-)  # packages that decide no results
+# packages that decide no results
+NO_RESULTS = ("api", "command", "study", "jobs", "report", "tracking", "console", "results")
 TARGET_KEY = "_target_"  # Hydra's key for the class of a component
 FILES = ("path", "weights")  # options that name a file, or a folder of files, that results depend on
 END_BYTES = 2**24  # bytes that are read at each end of a large file

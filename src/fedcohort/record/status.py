@@ -12,7 +12,7 @@ from fedcohort.host import slurm
 from fedcohort.record import digest
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.observer import Observer, RunInfo
-from fedcohort.round.budget import Spending
+from fedcohort.round.budget import BudgetHistory
 from fedcohort.types import RoundReport
 
 
@@ -22,10 +22,10 @@ class RunStatus(Observer):
     def __init__(self, callbacks: Sequence[Any] = ()) -> None:
         self.callbacks = list(callbacks)
         self.info: RunInfo | None = None
-        self.spending = Spending()
+        self.spending = BudgetHistory()
 
     def start(self, info: RunInfo) -> None:
-        self.info, self.spending = info, Spending.unpack(info.spent)
+        self.info, self.spending = info, BudgetHistory.unpack(info.spent)
         self._write("running")
 
     def observe(self, report: RoundReport) -> None:

@@ -16,7 +16,7 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.record.provenance import describe_forced
 from fedcohort.results.frame import EVALUATIONS
 from fedcohort.results.target import find_crossing
-from fedcohort.round.budget import Spent
+from fedcohort.round.budget import BudgetUse
 
 BEST_METRICS = (MAIN_METRIC, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
 MEAN_METRICS = ("attack/weight", "attack/share")  # metrics whose mean over the rounds is reported
@@ -43,7 +43,7 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
     final = history.final
     last = {name: steps[-1] for name, steps in history.measured.items() if name.startswith(EVALUATIONS)}
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    spent = Spent().after_round(history.steps[-1] if history.steps else 0, final)
+    spent = BudgetUse().after_round(history.steps[-1] if history.steps else 0, final)
     return {
         "status": status,
         "name": info.name,

@@ -115,7 +115,7 @@ class ServerStep:
         return weighed_updates, replace(state, deadline=deadline.observe(state.deadline, outcome))
 
     def _next_in_flight(self, finished: Finished, state: ServerState) -> InFlight:
-        """Return the jobs in flight after the round, with what was sent with them."""
+        """Return the jobs that are in flight after the round, and the models that their clients received."""
         if not len(finished.in_flight):
             return InFlight()
         vectors = self.components.agg.broadcast(state.agg)

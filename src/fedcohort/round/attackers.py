@@ -1,4 +1,4 @@
-"""Attacks on training labels and on updates: what the server receives instead of what honest clients would send."""
+"""Replace the training labels and the updates of attackers by false ones."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fedcohort.attack.base import Attack, Crowd
+from fedcohort.attack.base import Attack, UpdateStats
 from fedcohort.data.federation import Federation
 from fedcohort.rng import new_generator
 from fedcohort.round.collect import Collector, ReduceFunction
@@ -80,26 +80,26 @@ class AttackedCollector(Collector):
             self._add_group(update.group, update.client, None)
 
     def finish(self, reduce: ReduceFunction, reduce_max: ReduceFunction) -> Collected:
-        crowd = describe_crowd(reduce(self.counts), reduce(self.moments))
+        stats = describe_updates(reduce(self.counts), reduce(self.moments))
         for update in self.withheld:
             rng = new_generator(self.round_attack.seed, "attack_update", self.round_attack.round, update.client)
-            false = self.attack.send(update.delta.double(), crowd, rng).to(update.delta)
+            false = self.attack.send(update.delta.double(), stats, rng).to(update.delta)
             norm = float(torch.linalg.vector_norm(false))
             super().add(replace(update, vector=false, norms=(norm, *update.norms[1:])))
         self.withheld = []
         return super().finish(reduce, reduce_max)
 
 
-def describe_crowd(counts: Tensor, moments: Tensor) -> Crowd:
-    """Return what attackers know.
+def describe_updates(counts: Tensor, moments: Tensor) -> UpdateStats:
+    """Return the statistics of the round's updates that attackers know.
 
     Args:
         counts: numbers of honest updates, of attackers' updates and of known updates, float64 [3].
         moments: sums of the known updates and of their squares, float64 [2, P], or [2, 0] if attackers know nothing.
     """
-    n_honest, n_attackers, n_known = (int(count) for count in counts.tolist())
+    n_honest, n_attackers, n_known = (int(number) for number in counts.tolist())
     if not n_known:
-        return Crowd(None, None, n_honest, n_attackers)
+        return UpdateStats(None, None, n_honest, n_attackers)
     mean, mean_square = moments / n_known
     variance = (mean_square - mean.square()).clamp_min(0) * n_known / max(n_known - 1, 1)
-    return Crowd(mean, variance.sqrt(), n_honest, n_attackers)
+    return UpdateStats(mean, variance.sqrt(), n_honest, n_attackers)

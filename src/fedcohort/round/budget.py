@@ -1,4 +1,4 @@
-"""The budget of a run, which are the rounds, virtual seconds, bytes and accuracy at which it ends.
+"""The budget of a run, which are the rounds, virtual seconds, bytes, client FLOPs and accuracy at which it ends.
 
 A run ends after the first round in which it reaches one of these limits (>=). A run with a larger budget repeats the
 rounds of a run with a smaller one, so that a larger budget extends a finished run, as more `rounds` do.
@@ -11,56 +11,59 @@ from typing import Any
 
 from fedcohort.errors import OptionError
 
-UNTIL_OPTIONS = ("virtual_s", "bytes", "acc")  # options of the node `until`
+UNTIL_OPTIONS = ("virtual_s", "bytes", "acc", "client_flops")  # options of the node `until`
 BUDGET_OPTIONS = ("rounds", *(f"until.{name}" for name in UNTIL_OPTIONS))
 
 
 @dataclass(frozen=True)
-class Spent:
-    """The rounds, virtual seconds, bytes and accuracy that a run has reached.
+class BudgetUse:
+    """The rounds, virtual seconds, bytes, client FLOPs and accuracy that a run has reached.
 
     Attributes:
         rounds: number of finished rounds.
         virtual_s: seconds on the simulated clock.
         bytes: bytes sent down and up by all clients.
         acc: best accuracy so far on the server's test set, in [0, 1]; 0 before the first evaluation.
+        client_flops: FLOPs of all clients, in training and in answers to queries.
     """
 
     rounds: int = 0
     virtual_s: float = 0.0
     bytes: float = 0.0
     acc: float = 0.0
+    client_flops: float = 0.0
 
-    def after_round(self, step: int, metrics: Mapping[str, float]) -> "Spent":
+    def after_round(self, step: int, metrics: Mapping[str, float]) -> "BudgetUse":
         """Return the amounts after round `step`; an amount that is not among its metrics stays the same."""
         down_bytes, up_bytes = (metrics.get(f"comm/{direction}_bytes") for direction in ("down", "up"))
-        return Spent(
+        return BudgetUse(
             step,
             metrics.get("time/virtual_s", self.virtual_s),
             self.bytes if down_bytes is None or up_bytes is None else down_bytes + up_bytes,
             metrics.get("test/acc_best", self.acc),
+            metrics.get("comp/client_flops", self.client_flops),
         )
 
 
 @dataclass(frozen=True)
-class Spending:
+class BudgetHistory:
     """The amounts that a run has reached now, and before its last round."""
 
-    now: Spent = field(default_factory=Spent)
-    before: Spent = field(default_factory=Spent)
+    now: BudgetUse = field(default_factory=BudgetUse)
+    before: BudgetUse = field(default_factory=BudgetUse)
 
-    def after_round(self, step: int, metrics: Mapping[str, float]) -> "Spending":
+    def after_round(self, step: int, metrics: Mapping[str, float]) -> "BudgetHistory":
         """Return the amounts reached after round `step`, and those before it; metrics: values of the round by name."""
-        return Spending(self.now.after_round(step, metrics), self.now)
+        return BudgetHistory(self.now.after_round(step, metrics), self.now)
 
     def pack(self) -> dict[str, dict[str, float]]:
         """Return the amounts as dictionaries of numbers, for `status.json` and checkpoints."""
         return asdict(self)
 
     @classmethod
-    def unpack(cls, packed: Mapping[str, Mapping[str, Any]]) -> "Spending":
+    def unpack(cls, packed: Mapping[str, Mapping[str, Any]]) -> "BudgetHistory":
         """Restore the result of `pack`; {} stands for a run without a finished round."""
-        return cls(**{name: Spent(**amounts) for name, amounts in packed.items()})
+        return cls(**{name: BudgetUse(**amounts) for name, amounts in packed.items()})
 
 
 @dataclass(frozen=True)
@@ -69,38 +72,46 @@ class Budget:
 
     Attributes:
         rounds: largest number of rounds.
-        virtual_s, bytes, acc: the options `until.*`.
+        virtual_s, bytes, acc, client_flops: the options `until.*`.
     """
 
     rounds: int
     virtual_s: float | None = None
     bytes: float | None = None
     acc: float | None = None
+    client_flops: float | None = None
+
+    def __str__(self) -> str:
+        """Return the limits as text, by which studies recognise equal runs; one that was added later only if it is set.
+
+        The results of earlier versions have this text without `client_flops`.
+        """
+        return repr(self).replace(", client_flops=None", "")
 
     @property
     def limits(self) -> tuple[float | None, ...]:
-        """The value of each limit (rounds, virtual seconds, bytes, accuracy), in the order of `BUDGET_OPTIONS`."""
-        return self.rounds, self.virtual_s, self.bytes, self.acc
+        """The value of each limit, in the order of `BUDGET_OPTIONS`."""
+        return self.rounds, *(getattr(self, name) for name in UNTIL_OPTIONS)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "Budget":
         """Read the budget of a composed config; configs of older versions have no `until`."""
         return cls(config["rounds"], **{name: (config.get("until") or {}).get(name) for name in UNTIL_OPTIONS})
 
-    def list_reached(self, spent: Spent) -> list[str]:
+    def list_reached(self, spent: BudgetUse) -> list[str]:
         """Return the names of the options whose limit is reached; none before the first round."""
         named_limits = zip(BUDGET_OPTIONS, ("rounds", *UNTIL_OPTIONS), strict=True)
         return [option for option, name in named_limits if spent.rounds and self._reaches(spent, name)]
 
-    def _reaches(self, spent: Spent, name: str) -> bool:
+    def _reaches(self, spent: BudgetUse, name: str) -> bool:
         limit = getattr(self, name)
         return limit is not None and bool(getattr(spent, name) >= limit)
 
-    def list_exceeded(self, spending: Spending) -> list[str]:
+    def list_exceeded(self, spending: BudgetHistory) -> list[str]:
         """Return the names of the options of `until` whose limit was reached before the last round."""
         return [option for option in self.list_reached(spending.before) if option != "rounds"]
 
-    def check_not_exceeded(self, spending: Spending, path: Path) -> None:
+    def check_not_exceeded(self, spending: BudgetHistory, path: Path) -> None:
         """Raise `OptionError` if the run in `path` has trained more rounds than this budget allows."""
         for option in self.list_exceeded(spending):
             name = option.removeprefix("until.")
@@ -115,7 +126,7 @@ class Budget:
         named_limits = zip(UNTIL_OPTIONS, self.limits[1:], strict=True)
         return ", ".join(f"{name}={limit:.10g}" for name, limit in named_limits if limit is not None)
 
-    def describe_reached(self, spent: Spent) -> str:
+    def describe_reached(self, spent: BudgetUse) -> str:
         """Return the limits of `until` that are reached, as in `until.virtual_s=300 is reached (312.4)`; "" if none."""
         names = [option.removeprefix("until.") for option in self.list_reached(spent) if option != "rounds"]
         reached_texts = [

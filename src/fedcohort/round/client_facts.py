@@ -49,11 +49,11 @@ class ClientFacts(Mapping[str, np.ndarray]):
 
     def __or__(self, columns: Mapping[str, np.ndarray]) -> "ClientFacts":
         """Return these facts with further whole columns, each [n_clients]."""
-        new = ClientFacts.from_columns(columns)
+        added_facts = ClientFacts.from_columns(columns)
         return ClientFacts(
-            self.n_clients or new.n_clients,
-            self.ids_by_flag | new.ids_by_flag,
-            self.numeric_columns | new.numeric_columns,
+            self.n_clients or added_facts.n_clients,
+            self.ids_by_flag | added_facts.ids_by_flag,
+            self.numeric_columns | added_facts.numeric_columns,
         )
 
     @property

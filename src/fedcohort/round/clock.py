@@ -46,7 +46,7 @@ class Clock:
             raise IncompatibleConfig(f"availability: none of the {draws.n_clients} clients is ever ready")
 
     def find_ready(self, draws: Draws, now_s: float, may_wait: bool = True) -> tuple[Ids, float]:
-        """Return the sorted ids of the clients that are ready in a round, and the seconds of waiting for them.
+        """Return the sorted ids of the clients that are ready in a round, and the seconds that the server waited.
 
         The array is read-only if all clients are ready in every round.
 

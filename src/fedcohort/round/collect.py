@@ -108,7 +108,7 @@ class Collector:
         if not is_sound:
             return
         self.arrival_table[row, 0], self.arrival_table[row, 1] = 1.0, update.n_used
-        self.arrival_table[row, 2:] = [read(update) for read in self.options.report_readers.values()]
+        self.arrival_table[row, 2:] = [read_report(update) for read_report in self.options.report_readers.values()]
         for name, target_sum in self.upload_sums.items():
             matrix_row = self.client_uploads[name][row] if name in self.client_uploads else None
             self._add_vector(
@@ -183,7 +183,7 @@ class Collector:
             updates=self._select_rows(reduce(self.update_matrix), arrived_rows)
             if self.update_matrix is not None
             else None,
-            reports={word: table[has_arrived, 2 + i].copy() for i, word in enumerate(self.options.report_readers)},
+            reports={signal: table[has_arrived, 2 + i].copy() for i, signal in enumerate(self.options.report_readers)},
             stored=self._gather_stored(reduce),
             per_client=self._gather_per_client(table[has_arrived, 1].copy(), arrived_rows, reduce, reduce_max),
         )

@@ -67,7 +67,7 @@ class Components:
 
     @property
     def hooks(self) -> tuple[ClientHook, ...]:
-        """All hooks in the order in which they act; the aggregator's is first, so that it gets the raw gradient."""
+        """All client hooks in order of application; the aggregator's is first and receives the raw gradient."""
         return (*self.agg.hooks, *self.regulariser.hooks, *self.codec.hooks)
 
     @property
@@ -221,12 +221,12 @@ class Populations:
             cohort: number of clients per round.
             timed_facts: facts of devices and jobs, each [n_clients]; a missing one is 1 for every client.
         """
-        facts = {
+        client_facts = {
             "n_train": federation.n_train,
             "label_counts": federation.label_counts,
             "noise_rate": federation.noise_rate,
-            **{fact: timed_facts.get(fact, np.ones(federation.n_clients)) for fact in TIMED_FACTS},
+            **{fact_name: timed_facts.get(fact_name, np.ones(federation.n_clients)) for fact_name in TIMED_FACTS},
         }
         if federation.group_counts is not None:
-            facts["group_counts"] = federation.group_counts
-        return cls(federation.n_clients, federation.n_classes, cohort, facts)
+            client_facts["group_counts"] = federation.group_counts
+        return cls(federation.n_clients, federation.n_classes, cohort, client_facts)

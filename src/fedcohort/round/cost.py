@@ -87,8 +87,8 @@ class CostModel:
             return np.zeros(len(clients))
         is_trainer, n = np.isin(clients, signal.jobs(options) if signal.jobs else clients), self.federation.n_train
         rows = [
-            foresee_samples(self.components.samples, k, int(n[k]), draws) if trains else None
-            for k, trains in zip(clients.tolist(), is_trainer.tolist(), strict=True)
+            foresee_samples(self.components.samples, k, int(n[k]), draws) if does_train else None
+            for k, does_train in zip(clients.tolist(), is_trainer.tolist(), strict=True)
         ]
         return np.asarray(3 * is_trainer * self.count_processed(self.count_used(clients, rows), self.units))
 
@@ -98,8 +98,8 @@ class CostModel:
         They serve queries of the aggregator, and reports. answered: queries of the selector, which it does not repeat.
         """
         passes: Values = rates.passes_after * self.federation.n_train[clients]
-        for word, signal in rates.queried_signals.items():
-            passes = passes + np.where(find_answering(word, clients, answered), 0.0, self.query_passes(signal, clients))
+        for name, signal in rates.queried_signals.items():
+            passes = passes + np.where(find_answering(name, clients, answered), 0.0, self.query_passes(signal, clients))
         return passes
 
     def job_workload(
@@ -126,13 +126,13 @@ class CostModel:
         """
         n_units = self.units if units is None else units
         units_per_time = self.units if self.components.client.steps is None else 1
-        ones = np.ones(len(n_used))
+        unit_factors = np.ones(len(n_used))
         return Workload(
             unit_load=self.count_processed(n_used, n_units) / n_units * (rates.step_passes / 3.0) / units_per_time,
             infer_load=forward_passes / (3.0 * units_per_time),
             units=self.units,
-            bytes_down=(rates.down_bytes - self.query_rates.down_bytes * np.asarray(has_model)) * ones,
-            bytes_up=up_bytes * ones,
+            bytes_down=(rates.down_bytes - self.query_rates.down_bytes * np.asarray(has_model)) * unit_factors,
+            bytes_up=up_bytes * unit_factors,
             epochs=units_per_time,
         )
 
@@ -154,7 +154,7 @@ class CostModel:
         }
 
     def query_work(self, probes: Sequence[Probe], draws: Draws) -> QueryWork:
-        """Return the work that queries need of each client in the round of `draws`."""
+        """Return the forward passes and training samples that the round's queries require of each client."""
         work = QueryWork(*np.zeros((3, self.federation.n_clients)))
         for probe in probes:
             signal, clients = find_signal(probe.signal), probe.clients
@@ -241,10 +241,10 @@ class CostModel:
             self.count_forward_passes(ids, rates, answered).sum() + self.query_work(probes, draws).total.sum()
         )
         units_done = np.where(closing.is_in_time, closing.units_done, jobs.assigned)
-        trained = self.count_processed(self.count_used(ids, jobs.rows), units_done)[~find_trained(ids, answered)]
+        n_trained = self.count_processed(self.count_used(ids, jobs.rows), units_done)[~find_trained(ids, answered)]
         return Charge(
             down_bytes=float(len(ids) * rates.down_bytes + extra_bytes),
             up_bytes=float(jobs.bytes_up[closing.is_in_time].sum() + answer_bytes),
             probe_bytes=float(extra_bytes + answer_bytes),
-            client_flops=self.flops * (passes + rates.step_passes * float(trained.sum())),
+            client_flops=self.flops * (passes + rates.step_passes * float(n_trained.sum())),
         )

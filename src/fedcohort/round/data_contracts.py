@@ -16,7 +16,7 @@ Result = Any
 ResultCheck = Callable[..., Result]
 
 
-def check_split(component: AnyComponent, result: Result, stock: Any, size: Any, *args: object) -> Ragged:  # noqa: ANN401
+def check_split(component: AnyComponent, result: Result, sample_pool: Any, size: Any, *args: object) -> Ragged:  # noqa: ANN401
     """Check the positions of the clients' samples, and return them as a `Ragged`.
 
     size: number of clients, None for any number; or the sizes of the clients.
@@ -26,13 +26,13 @@ def check_split(component: AnyComponent, result: Result, stock: Any, size: Any, 
         positions = result
     else:
         for client, rows in enumerate(check_type("the result", result, Sequence)):  # type: ignore[type-abstract]
-            check_ids(f"the samples of client {client}", rows, len(stock))
+            check_ids(f"the samples of client {client}", rows, len(sample_pool))
         positions = Ragged.from_parts(result)
     if not len(positions) or (n_clients is not None and len(positions) != n_clients):
         raise contract_error(
             "the number of clients", "at least 1" if n_clients is None else f"{n_clients}", len(positions)
         )
-    check_ids("the samples of all clients", np.sort(positions.rows), len(stock), min_length=1)
+    check_ids("the samples of all clients", np.sort(positions.rows), len(sample_pool), min_length=1)
     return positions
 
 

@@ -60,21 +60,21 @@ class Dispatcher:
         """
         draws = Draws(self.settings.seed, self.federation.n_clients, round)
         busy = state.in_flight.jobs
-        ready, waited_s = self.clock.find_ready(draws, state.spent.virtual_s, may_wait=not len(busy))
+        ready_ids, waited_s = self.clock.find_ready(draws, state.spent.virtual_s, may_wait=not len(busy))
         before_s = waited_s + self.clock.window_s
         start_s = state.spent.virtual_s + before_s
-        places = self.components.deadline.free_places(self.cohort, len(busy))
-        opening = RoundContext(
+        free_places = self.components.deadline.free_places(self.cohort, len(busy))
+        opening_context = RoundContext(
             round=round,
-            cohort=places,
+            cohort=free_places,
             n_clients=self.federation.n_clients,
-            available=ready,
+            available=ready_ids,
             signals=self.populations.signals(self.queries.needs, "the selector", self.queries.measure_on_server()),
             rng=draws.generator("selector"),
             units=self.cost_model.units,
         )
-        ctx = self._withhold_clients(opening, state, busy, start_s)
-        if len(busy) and (places < 1 or not len(ctx.available)):  # this step only waits for jobs in flight
+        ctx = self._withhold_clients(opening_context, state, busy, start_s)
+        if len(busy) and (free_places < 1 or not len(ctx.available)):  # this step only waits for jobs in flight
             queried = self._query(state.selector, replace(ctx, available=NO_IDS, backed_off=NO_IDS), draws, start_s)
             selection, selector_state = Selection(NO_IDS), state.selector
         else:
@@ -84,7 +84,7 @@ class Dispatcher:
         jobs, announced_s, first_losses = self._make_jobs(selection, queried, state, draws, start_s)
         return Dispatch(
             round=round,
-            opening=opening,
+            opening=opening_context,
             ready=ctx.ready,
             selection=selection,
             selector_state=selector_state,
@@ -98,7 +98,7 @@ class Dispatcher:
             uniform=draw_uniform(ctx.ready, len(selection.clients), draws),
         )
 
-    def refill(self, step: Dispatch, state: ServerState, busy: Jobs, now_s: float, number: int) -> Dispatch:
+    def refill(self, step: Dispatch, state: ServerState, busy: Jobs, now_s: float, refill_number: int) -> Dispatch:
         """Return the decisions of a round with one more client, which gets a place that became free during it.
 
         The client receives the same model as the others, and is chosen by the answers to this round's queries.
@@ -108,11 +108,11 @@ class Dispatcher:
             state: state of the server before the round.
             busy: jobs of clients that work, or whose update waits for the server's step.
             now_s: virtual second at which the place became free.
-            number: number of the refill in this round, from 1.
+            refill_number: number of the refill in this round, from 1.
         """
         draws = Draws(self.settings.seed, self.federation.n_clients, step.round)
-        ready, rng = self.clock.ready_at(step.ready, now_s), draws.generator("refill", number)
-        ctx = self._withhold_clients(replace(step.opening, cohort=1, available=ready, rng=rng), state, busy, now_s)
+        ready_ids, rng = self.clock.ready_at(step.ready, now_s), draws.generator("refill", refill_number)
+        ctx = self._withhold_clients(replace(step.opening, cohort=1, available=ready_ids, rng=rng), state, busy, now_s)
         if not len(ctx.available):
             return step
         is_absent = np.ones(self.federation.n_clients, dtype=bool)
@@ -120,14 +120,14 @@ class Dispatcher:
         answers = {name: r.without(is_absent) for name, r in step.queried.answers_to(concurrent=False).items()}
         selection, selector_state = self._select(step.selector_state, ctx, answers)
         jobs, _, _ = self._make_jobs(selection, step.queried, state, draws, now_s)
-        clients, ready = np.union1d(step.selection.clients, selection.clients), np.union1d(step.ready, ctx.ready)
+        clients, ready_ids = np.union1d(step.selection.clients, selection.clients), np.union1d(step.ready, ctx.ready)
         return replace(
             step,
-            ready=ready,
+            ready=ready_ids,
             selection=replace(selection, clients=clients),
             selector_state=selector_state,
             refilled=step.refilled.joined_with(jobs),
-            uniform=draw_uniform(ready, len(clients), draws),
+            uniform=draw_uniform(ready_ids, len(clients), draws),
         )
 
     def _withhold_clients(self, ctx: RoundContext, state: ServerState, busy: Jobs, now_s: float) -> RoundContext:

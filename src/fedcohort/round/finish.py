@@ -56,7 +56,7 @@ class Finished:
 
     @property
     def round(self) -> int:
-        """Number of the round, from 0."""
+        """Number of the finished round; the first round is 0."""
         return self.dispatched.round
 
     @property
@@ -80,26 +80,26 @@ def close_round(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState
     components, cost_model, n_train = dispatcher.components, dispatcher.cost_model, dispatcher.federation.n_train
     jobs, selection, refilled = dispatched.jobs, dispatched.selection, dispatched.refilled
     measure = partial(_measure_for_aggregator, dispatcher, selection.plain)
-    earlier = state.in_flight.joined_with(refilled, measure(refilled.client)) if len(refilled) else state.in_flight
+    in_flight = state.in_flight.joined_with(refilled, measure(refilled.client)) if len(refilled) else state.in_flight
     wall = partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
-    closing = find_closing(dispatched, earlier.jobs, components.deadline, state.deadline, wall)
+    closing = find_closing(dispatched, in_flight.jobs, components.deadline, state.deadline, wall)
     outcome, has_landed, is_usable = closing.outcome, closing.has_landed, closing.is_usable
-    goes_on = ~outcome.is_in_time & np.isfinite(jobs.duration_s) & components.deadline.carries
-    landed, late_jobs = earlier.select_jobs(has_landed & is_usable), jobs.select_jobs(goes_on)
+    is_carried = ~outcome.is_in_time & np.isfinite(jobs.duration_s) & components.deadline.carries
+    landed, late_jobs = in_flight.select_jobs(has_landed & is_usable), jobs.select_jobs(is_carried)
     ended_jobs = replace(jobs, units=outcome.units_done, duration_s=outcome.finish_s)
     in_time = ended_jobs.select_jobs(outcome.is_in_time)
     arrived = in_time.joined_with(landed.jobs)
     n_used = cost_model.count_used(arrived.client, arrived.rows)
-    queried_ids, charge = _charge_round(dispatched, dispatcher, outcome, earlier.jobs.select_jobs(has_landed))
+    queried_ids, charge = _charge_round(dispatched, dispatcher, outcome, in_flight.jobs.select_jobs(has_landed))
     ids_in_time = set(jobs.client[wall(jobs.timing.query_s()) <= closing.closes_s].tolist())
-    lost_jobs = ended_jobs.select_jobs(~outcome.is_in_time & ~goes_on)
+    lost_jobs = ended_jobs.select_jobs(~outcome.is_in_time & ~is_carried)
     discounts = components.deadline.discount(dispatched.round - arrived.broadcast)
     return Finished(
         dispatched,
         outcome,
         arrived,
-        in_flight=earlier.select_jobs(~has_landed).joined_with(late_jobs, measure(late_jobs.client)),
-        dropped=lost_jobs.joined_with(earlier.jobs.select_jobs(has_landed & ~is_usable)),
+        in_flight=in_flight.select_jobs(~has_landed).joined_with(late_jobs, measure(late_jobs.client)),
+        dropped=lost_jobs.joined_with(in_flight.jobs.select_jobs(has_landed & ~is_usable)),
         processed_samples=cost_model.count_processed(n_used, arrived.units),
         discounts=discounts,
         weights=n_used.astype(np.float64)

@@ -133,17 +133,17 @@ def component_by_module(objects_by_option: Mapping[str, Iterable[object]], signa
         for module in sorted({type(item).__module__ for item in objects}):
             if not module.startswith("torch."):
                 options_by_module[module].append(option)
-    for word in signals:
-        options_by_module[word if "." in word else f"fedcohort.signal.{word}"].append(f"the signal {word}")
+    for name in signals:
+        options_by_module[name if "." in name else f"fedcohort.signal.{name}"].append(f"the signal {name}")
     return {module: " or ".join(names) for module, names in options_by_module.items()}
 
 
 def _check_attributes(component: object, contract: type, component_name: str) -> None:
     """Check the type of each attribute and property that the contract declares. Raises `ComponentError`."""
-    for name, hint in _declared_types(contract).items():
+    for name, type_hint in _declared_types(contract).items():
         with name_component_in_errors(f"{component_name}: {name}", type(component).__module__):
             value = getattr(component, name)
-        declared_type: TypeHint = hint if isinstance(hint, UnionType) else get_origin(hint) or hint
+        declared_type: TypeHint = type_hint if isinstance(type_hint, UnionType) else get_origin(type_hint) or type_hint
         accepted_type = (
             declared_type | int if float in (get_args(declared_type) or (declared_type,)) else declared_type
         )  # 5 is a valid float, too
@@ -172,12 +172,12 @@ def _check_attributes(component: object, contract: type, component_name: str) ->
 def _declared_types(contract: type) -> dict[str, TypeHint]:
     """Return the types of the attributes and properties of a contract, by name; quoted types are excluded."""
     type_by_name: dict[str, TypeHint] = {}
-    for base in reversed(contract.__mro__):
-        annotations = vars(base).get("__annotations__", {})
+    for base_class in reversed(contract.__mro__):
+        annotations = vars(base_class).get("__annotations__", {})
         type_by_name |= {
             name: get_args(hint)[0] if get_origin(hint) is ClassVar else hint for name, hint in annotations.items()
         }
-        for name, item in vars(base).items():
+        for name, item in vars(base_class).items():
             if isinstance(item, property):
                 type_by_name[name] = getattr(item.fget, "__annotations__", {}).get("return")
     return {name: hint for name, hint in type_by_name.items() if not name.startswith("_") and hint is not None}

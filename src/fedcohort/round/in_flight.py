@@ -20,7 +20,7 @@ from fedcohort.types import Ids, ReadOnly, Values
 
 @dataclass(frozen=True)
 class Broadcast:
-    """What the clients of a round received.
+    """The model and the vectors that the server sent to the clients of a round.
 
     Attributes:
         w: parameters of the global model, [P].
@@ -47,7 +47,7 @@ class Broadcast:
 
     @torch.no_grad()
     def load_into(self, server: FlatModel) -> None:
-        """Overwrite the values of a model with this one's."""
+        """Copy the broadcast model's parameters and buffers into `model`."""
         server.w.copy_(self.w)
         server.buffers.copy_(self.buffers)
         server.counters.copy_(self.counters)
@@ -92,7 +92,7 @@ class InFlight(ReadOnly):
         return {name: np.concatenate([earlier_answers[name], values])[order] for name, values in agg_answers.items()}
 
     def keep_broadcasts(self, broadcasts: Mapping[int, Broadcast]) -> "InFlight":
-        """Return these jobs with those of `broadcasts` from which one of them starts."""
+        """Return these jobs in flight with the broadcasts that at least one of them started from."""
         rounds = set(self.jobs.broadcast.tolist())
         return replace(self, broadcasts={round: sent for round, sent in broadcasts.items() if round in rounds})
 
@@ -124,9 +124,9 @@ class SentModels:
         if round == self.round:
             yield self.vectors
             return
-        current, sent = Broadcast.copy_of(self.server, {}), self.broadcasts[round]
+        current_model, sent = Broadcast.copy_of(self.server, {}), self.broadcasts[round]
         sent.load_into(self.server)
         try:
             yield {name: vector.to(self.server.w.device) for name, vector in sent.vectors.items()}
         finally:
-            current.load_into(self.server)
+            current_model.load_into(self.server)

@@ -85,12 +85,12 @@ class Jobs(ReadOnly):
         return Jobs(**columns).take(np.argsort(columns["client"]))
 
 
-def _join_columns(first: Any, second: Any) -> Any:  # noqa: ANN401  arrays, timings and lists
-    if isinstance(first, np.ndarray):
-        return np.concatenate([first, second])
-    if isinstance(first, Timing):
-        return Timing(*(np.concatenate([getattr(t, f.name) for t in (first, second)]) for f in fields(Timing)))
-    return [*first, *second]
+def _join_columns(first_column: Any, second: Any) -> Any:  # noqa: ANN401  arrays, timings and lists
+    if isinstance(first_column, np.ndarray):
+        return np.concatenate([first_column, second])
+    if isinstance(first_column, Timing):
+        return Timing(*(np.concatenate([getattr(t, f.name) for t in (first_column, second)]) for f in fields(Timing)))
+    return [*first_column, *second]
 
 
 def _select_rows(column: Any, index: Ids) -> Any:  # noqa: ANN401  arrays, timings and lists

@@ -44,9 +44,9 @@ def _join_refilled(table: Mapping[str, Column], refilled: Jobs) -> dict[str, Col
     """
     timing = refilled.timing
     work_s = np.array([timing.down_s, timing.infer_s, timing.unit_s * refilled.assigned, timing.up_s])
-    stretch = refilled.duration_s / np.where(work_s.sum(0) > 0, work_s.sum(0), 1.0)
+    slowdown = refilled.duration_s / np.where(work_s.sum(0) > 0, work_s.sum(0), 1.0)
     columns: dict[str, Column] = {}
-    for phase, seconds in zip(JOB_PHASES, work_s * stretch, strict=True):
+    for phase, seconds in zip(JOB_PHASES, work_s * slowdown, strict=True):
         ids, cohort_seconds = table[f"{phase}_s"]
         all_ids = np.concatenate([np.asarray(ids), refilled.client])
         columns[f"{phase}_s"] = (all_ids, np.concatenate([cohort_seconds, seconds]))

@@ -52,17 +52,17 @@ def make_report(
     else:
         client_table = client_columns(finished, collected, federation.n_clients)
     if clients_every and step % clients_every == 0:
-        with stopwatch.stage("evaluate"):
+        with stopwatch.stage("evaluate"), setup.average.loaded():
             clients = choose_evaluated_clients(federation.n_clients, settings.clients_sample, settings.seed)
-            client_scalars, per_client = client_metrics(network, federation, clients)
+            client_scalars, metrics_by_client = client_metrics(network, federation, clients)
         metrics |= client_scalars
-        client_table |= per_client
+        client_table |= metrics_by_client
     # The rank correlations take long with many clients, so that only some reports have them.
     if finished is not None and (step % clients_every == 0 if clients_every else server_metrics):
         metrics |= setup.score_correlation.measure(finished.selection)
     if "test/acc" in metrics:
         if (attribute := federation.server_test_attribute) is not None:
-            with stopwatch.stage("evaluate"):
+            with stopwatch.stage("evaluate"), setup.average.loaded():
                 metrics["test/acc_worst_group"] = worst_group_accuracy(network, federation.server_test, attribute)
         metrics["test/acc_best"] = state.best_acc = best_accuracy(state.best_acc, metrics["test/acc"])
     metrics |= data_metrics(federation, collected, setup.dispatcher.client_reports.is_attacker)
@@ -121,14 +121,14 @@ def client_columns(finished: Finished, collected: Collected, n_clients: int) -> 
         table = add_late_columns(table, finished)
     ranking_columns = {
         "score": selection.scores,
-        **{f"part_{name}": part for name, part in selection.score_terms.items()},
+        **{f"part_{name}": term_values for name, term_values in selection.score_terms.items()},
     }
     ranking_columns |= {"reward": selection.reward, "probability": selection.probability}
     table |= {name: (None, values) for name, values in ranking_columns.items() if values is not None}
     signals = {name: (arrived_ids, values) for name, values in collected.reports.items() if name != "train_loss"}
     derived_signals = collected.derived_signals.items()
     signals |= {name: (arrived_ids, values) for name, values in derived_signals if isinstance(values, np.ndarray)}
-    signals |= {name: (answer.clients, answer.values) for name, answer in finished.dispatched.queried.answers.items()}
+    signals |= {name: (result.clients, result.values) for name, result in finished.dispatched.queried.answers.items()}
     for signal, (ids, values) in signals.items():
         table |= {name: (ids, column) for name, column in spread_columns(signal, values).items()}
     return ClientFacts(n_clients, ids_by_flag, table)

@@ -38,10 +38,15 @@ class RoundRunner:
         self.finished: Finished | None = None
         self.collected: Collected | None = None
 
-    def restore(self, server: Mapping[str, Any], clients: Mapping[str, Any]) -> None:
-        """Take the state of the server and of the clients' store from a checkpoint."""
+    def restore(self, server: Mapping[str, Any], clients: Mapping[str, Any], average: Mapping[str, Any] | None) -> None:
+        """Take the state of the server, the clients' store and the model's average from a checkpoint.
+
+        average: None for a checkpoint of a version without averages.
+        """
         self.state = ServerState.unpack(dict(server), self.state)
         self.setup.store.load_state_dict(clients)
+        if average is not None:
+            self.setup.average.load_state_dict(average)
 
     def begin(self, round: int) -> tuple[list[Sequence[ClientTask]], Collector]:
         """Decide round t: select clients, send them jobs, and determine which jobs arrive.
@@ -72,6 +77,7 @@ class RoundRunner:
             collected, self.state = self.setup.server_step.close(self.finished, collected, self.state)
             variance = math.nan if full_update is None else relative_variance(collected.mean, full_update)
             self.collected = replace(collected, relative_variance=variance)
+            self.setup.average.add_round()
 
     def _measure_full_update(self, round: int) -> Tensor | None:
         """Return the mean update that all clients would send in this round, where `eval.update_every` demands it."""

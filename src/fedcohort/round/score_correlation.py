@@ -18,8 +18,8 @@ CLIENT_FACTS = ("noise", "skew", "seconds", "samples")
 
 def split_metric_name(metric: str) -> tuple[str, str] | None:
     """Return the part and the fact of the metric `select/<part>_<fact>`; None for any other metric."""
-    part, _, fact = metric.removeprefix(METRIC_PREFIX).rpartition("_")
-    return (part, fact) if metric.startswith(METRIC_PREFIX) and fact in CLIENT_FACTS and part else None
+    score_part, _, fact = metric.removeprefix(METRIC_PREFIX).rpartition("_")
+    return (score_part, fact) if metric.startswith(METRIC_PREFIX) and fact in CLIENT_FACTS and score_part else None
 
 
 class ScoreCorrelation:
@@ -52,10 +52,10 @@ class ScoreCorrelation:
     def measure(self, selection: Selection) -> Mapping[str, float]:
         """Return the metrics `select/<part>_<fact>` of scores (`score`), their terms and `reward`, if defined."""
         score_columns = {"score": selection.scores, **selection.score_terms, "reward": selection.reward}
-        score_parts = {part: values for part, values in score_columns.items() if values is not None}
+        score_parts = {score_part: values for score_part, values in score_columns.items() if values is not None}
         correlations = {
-            f"{METRIC_PREFIX}{part}_{fact}": rank_correlation(values, column)
-            for part, values in score_parts.items()
-            for fact, column in self.facts.items()
+            f"{METRIC_PREFIX}{score_part}_{fact_name}": rank_correlation(values, column)
+            for score_part, values in score_parts.items()
+            for fact_name, column in self.facts.items()
         }
         return {name: rho for name, rho in correlations.items() if np.isfinite(rho)}

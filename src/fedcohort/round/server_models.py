@@ -56,7 +56,7 @@ class RoundModels:
         It is a function because copies of a network share it, whereas a bound method would be copied with `self`.
         """
 
-        def count(network: nn.Module, inputs: tuple[Tensor, ...], logits: Tensor) -> None:
+        def count_samples(network: nn.Module, inputs: tuple[Tensor, ...], logits: Tensor) -> None:
             n_samples = len(logits)
             self.passes += n_samples
 
@@ -66,7 +66,7 @@ class RoundModels:
             if logits.grad_fn is not None:
                 logits.grad_fn.register_prehook(count_backward_pass)
 
-        return count
+        return count_samples
 
     @torch.no_grad()
     def update_of(self, network: nn.Module) -> Tensor:

@@ -36,7 +36,7 @@ def setting_field(name: str, check: OptionCheck) -> Any:  # noqa: ANN401  as `da
 
 @dataclass(frozen=True)
 class Settings:
-    """The options that the rounds read; configs/train.yaml and configs/engine explain them.
+    """Options of the training rounds, such as cohort size and seed; configs/train.yaml and configs/engine explain them.
 
     Attributes:
         config_hash: hash of the config and the seed, which a checkpoint must match.
@@ -49,9 +49,12 @@ class Settings:
     until_virtual_s: float | None = setting_field("until.virtual_s", number_check("(0, inf)", allow_null=True))
     until_bytes: float | None = setting_field("until.bytes", number_check("(0, inf)", allow_null=True))
     until_acc: float | None = setting_field("until.acc", number_check("(0, 1]", allow_null=True))
+    until_client_flops: float | None = setting_field("until.client_flops", number_check("(0, inf)", allow_null=True))
     eval_every: int = setting_field("eval.every", integer_check("[1, inf)"))
     clients_every: int = setting_field("eval.clients_every", integer_check("[0, inf)"))
     clients_sample: int | None = setting_field("eval.clients_sample", integer_check("[1, inf)", allow_null=True))
+    average: str = setting_field("eval.average", choice_check("none", "ema"))
+    average_decay: float = setting_field("eval.average_decay", number_check("[0, 1)"))
     update_every: int = setting_field("eval.update_every", integer_check("[0, inf)"))
     window_s: float = setting_field("deadline.window_s", number_check("[0, inf)"))
     update_limit: float = setting_field("update_limit", number_check("(0, inf)"))
@@ -67,7 +70,7 @@ class Settings:
     @property
     def budget(self) -> Budget:
         """The limits at which the run ends."""
-        return Budget(self.rounds, self.until_virtual_s, self.until_bytes, self.until_acc)
+        return Budget(self.rounds, self.until_virtual_s, self.until_bytes, self.until_acc, self.until_client_flops)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], config_hash: str) -> "Settings":

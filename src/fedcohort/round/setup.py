@@ -15,6 +15,7 @@ from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import Draws
 from fedcohort.round.aggregate import ServerStep
 from fedcohort.round.attackers import relabel_attackers
+from fedcohort.round.average import ModelAverage
 from fedcohort.round.components import Components, ServerState
 from fedcohort.round.cost import CostModel
 from fedcohort.round.dispatch import Dispatcher
@@ -38,6 +39,7 @@ class Setup:
     Attributes:
         server: the global model; its network is the `network` of the constructor.
         federation: data of the run, with the labels on which attackers train; `true_federation` has the others.
+        average: the average of the global model over rounds, which is evaluated.
         engine: the engine that trains clients.
         engine_reason: description of the engine and why it was chosen.
     """
@@ -66,6 +68,7 @@ class Setup:
         is_channels_last = choose_layout(settings, network, federation)
         worker = FlatModel(copy.deepcopy(network), is_channels_last, settings.precision == "bf16")
         self.server = FlatModel(network, is_channels_last)
+        self.average = ModelAverage(self.server, settings.average_decay if settings.average == "ema" else None)
         layout = self.server.layout
         client_reports = ClientReports(components.attack, settings.seed, federation.n_clients)
         attackers = np.flatnonzero(client_reports.is_attacker)

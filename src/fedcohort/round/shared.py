@@ -41,8 +41,8 @@ class SharedState:
 
 def _bit_sums(federation: Federation) -> dict[str, int]:
     """Return the integer sum of the bits of each tensor of samples, by name, which is exact in any order."""
-    parts = ("train", "val", "test", "server_val", "server_test")
-    tensors = {f"{part}.{name}": getattr(getattr(federation, part), name) for part in parts for name in ("x", "y")}
+    splits = ("train", "val", "test", "server_val", "server_test")
+    tensors = {f"{split}.{name}": getattr(getattr(federation, split), name) for split in splits for name in ("x", "y")}
     if federation.proxy is not None:
         tensors["proxy"] = federation.proxy
     return {name: _sum_bits(tensor) for name, tensor in tensors.items()}

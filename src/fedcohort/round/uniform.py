@@ -66,15 +66,15 @@ class UniformReference:
             expected = self.expected.copy()
             expected[available_ids] += selection_rate
         times_drawn[reference_ids] += 1
-        overlap = float(np.isin(selected_ids, reference_ids).mean())
-        return UniformReference(expected, times_drawn, self.overlaps + overlap, self.rounds + 1, overlap)
+        common_share = float(np.isin(selected_ids, reference_ids).mean())
+        return UniformReference(expected, times_drawn, self.overlaps + common_share, self.rounds + 1, common_share)
 
     def metrics(self, times_selected: Ids) -> dict[str, float]:
         """Return the metrics of the distance from uniform draws, by name; {} before the first cohort."""
         if not self.rounds:
             return {}
-        latest = {} if np.isnan(self.last) else {"select/uniform_overlap": self.last}
-        return latest | {
+        latest_metrics = {} if np.isnan(self.last) else {"select/uniform_overlap": self.last}
+        return latest_metrics | {
             "select/uniform_overlap_mean": self.overlaps / self.rounds,
             "select/departure": self._departure_from_uniform(times_selected),
             "select/departure_uniform": self._departure_from_uniform(self.drawn),
@@ -86,8 +86,8 @@ class UniformReference:
         c_k and e_k have the same sum, so that half of the sum of |c_k - e_k| is the sum of the positive differences.
         """
         selected_ids = np.flatnonzero(times_selected)
-        excess = times_selected[selected_ids] - self.expected[selected_ids]
-        return float(excess[excess > 0].sum() / times_selected[selected_ids].sum())
+        excess_selections = times_selected[selected_ids] - self.expected[selected_ids]
+        return float(excess_selections[excess_selections > 0].sum() / times_selected[selected_ids].sum())
 
 
 def draw_uniform(available_ids: Ids, n_drawn: int, draws: Draws) -> Ids:

@@ -58,7 +58,7 @@ def verify_advice(advice: Advice | None, selector: Selector[Any]) -> None:
 def assign_work(
     selection: Selection, units: int, layout: Layout, codec: Codec, extra_bytes: int, draws: Draws, start_s: float = 0.0
 ) -> Jobs:
-    """Return the jobs of the selected clients, as far as the selection determines them.
+    """Return the jobs of the selected clients, with local work and upload size but without virtual times.
 
     Args:
         selection: the selector's choice.

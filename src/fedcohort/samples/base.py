@@ -101,7 +101,7 @@ class Samples(Component, Protocol[S]):
         """Return the samples to train on: sorted positions in [0, n), at least one."""
 
     def report_losses(self, state: S, request: SampleRequest, losses: Values) -> Mapping[str, float]:
-        """Return what a client reports about the list of its samples' losses after training, by name of the signal.
+        """Return a client's reports about its sample losses after training, by name of the signal.
 
         Args:
             state: the server's state, of which the client knows the threshold.

@@ -51,11 +51,11 @@ class FedssLoss(Samples[float]):
         return float(np.percentile(population.signals["n_train"], self.percentile))
 
     def keeps_list(self, state: float, n_samples: Ids) -> Bool[np.ndarray, "clients"]:
-        """Return which clients keep a list of losses: those with at least q samples, which choose among them."""
+        """Return whether each client keeps a list of its sample losses: only clients with at least q samples do."""
         return n_samples >= state
 
     def choose(self, state: float, request: SampleRequest) -> Ids:
-        """Return the K samples with the largest losses, the first of equal ones.
+        """Return the K samples with the largest losses; of equal losses the first.
 
         All where the client has less than q.
         """

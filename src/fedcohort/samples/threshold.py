@@ -187,7 +187,7 @@ def loss_threshold(low_loss: float, high_loss: float, ltr: float) -> float:
 def draw_around_threshold(
     is_above_threshold: np.ndarray, n_drawn: int, share_above: float, rng: np.random.Generator
 ) -> Ids:
-    """Return `n_drawn` random positions, a share p of them above the threshold; each group fills up the other.
+    """Return `n_drawn` random positions, a share p of them with losses above the threshold if there are enough.
 
     Args:
         is_above_threshold: whether each sample is above the threshold, bool [n].

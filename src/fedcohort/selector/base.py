@@ -86,7 +86,7 @@ class Selector(Component, Protocol[S]):
         return {}
 
     def shortlist(self, cohort: int) -> int:
-        """Return how many available clients the selector needs for a choice of `cohort` clients among them.
+        """Return the number of available clients that the selector needs in order to choose `cohort` clients.
 
         Back-off (`round/backoff.py`) leaves at least as many available.
         """
@@ -111,7 +111,7 @@ class Selector(Component, Protocol[S]):
 
     @abstractmethod
     def select(self, state: S, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, S]:
-        """Choose `ctx.cohort` distinct ids of `ctx.available`, or all of them where fewer are available.
+        """Choose `ctx.cohort` distinct ids of `ctx.available`, or all available clients if there are fewer.
 
         A selector with `may_choose_fewer` may choose fewer, but at least one.
 

@@ -44,7 +44,7 @@ class CandidateOptions:
         return ctx.signals["n_train"].astype(float) if self.candidate == "size" else np.ones(ctx.n_clients)
 
     def draw_candidates(self, ctx: RoundContext) -> Ids:
-        """Draw d available clients successively without replacement; all of them where fewer are available."""
+        """Draw d available clients successively without replacement; all available clients if there are fewer."""
         n_candidates = max(ctx.cohort, 2 * ctx.cohort if self.candidates is None else self.candidates)
         return draw(self.candidate_weights(ctx), ctx.available, n_candidates, ctx.rng)
 

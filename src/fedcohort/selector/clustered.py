@@ -94,7 +94,7 @@ class Clustered(Selector[State]):
         return frozenset({"n_train"} if self.criterion == "size" else {"n_train", "update"})
 
     def memory_bytes(self, n_clients: int, n_params: int) -> float:
-        """Return the bytes of the stored updates and the angles, of a copy of each, and of the updates in float64."""
+        """Return the memory in bytes: stored updates and angles, a copy of each, and the updates in float64."""
         return 0.0 if self.criterion == "size" else 16.0 * n_clients * n_params + 16.0 * n_clients**2
 
     def init(self, population: Population) -> State:
@@ -125,11 +125,11 @@ class Clustered(Selector[State]):
             urn_entries = urns_by_size(n_train, m)
         else:
             urn_entries = urns_by_similarity(n_train, m, ward_tree(state.angles[np.ix_(ids, ids)], self.tree))
-        position, _, mass = urn_entries
+        position, _, sample_mass = urn_entries
         drawn_masses = np.arange(m) * n_train.sum() + ctx.rng.integers(n_train.sum(), size=m)
-        drawn_ids = ids[position[np.searchsorted(np.cumsum(mass), drawn_masses, side="right")]]
+        drawn_ids = ids[position[np.searchsorted(np.cumsum(sample_mass), drawn_masses, side="right")]]
         not_drawn = np.ones(K)
-        np.multiply.at(not_drawn, ids[position], 1 - mass / n_train.sum())
+        np.multiply.at(not_drawn, ids[position], 1 - sample_mass / n_train.sum())
         draws = np.bincount(drawn_ids, minlength=K)
         return Selection(np.flatnonzero(draws), probability=1 - not_drawn), replace(state, draws=draws)
 
@@ -159,8 +159,8 @@ def pour_into_urns(item_masses: Ids, urn_sizes: Ids) -> Urns:
 def urns_by_size(n_train: Ids, n_urns: int) -> Urns:
     """Return the distributions of Algorithm 1, of clients with n samples; equal sizes keep their order."""
     client_order = np.argsort(-n_train, kind="stable")
-    position, urn, mass = pour_into_urns(n_urns * n_train[client_order], np.full(n_urns, n_train.sum()))
-    return client_order[position], urn, mass
+    position, urn_of_entry, mass = pour_into_urns(n_urns * n_train[client_order], np.full(n_urns, n_train.sum()))
+    return client_order[position], urn_of_entry, mass
 
 
 def ward_tree(angles: Float64[np.ndarray, "a a"], tree: str) -> Float64[np.ndarray, "merges 4"]:
@@ -201,10 +201,10 @@ def urns_by_similarity(n_train: Ids, n_urns: int, tree: Float64[np.ndarray, "mer
     spilled_items, spill_urn, spill_mass = pour_into_urns(mass_left[light_ids], capacity - total[clusters[n_filled:]])
     position = np.concatenate([np.repeat(np.arange(len(n_train)), n_single), heavy_ids, light_ids[spilled_items]])
     heavy_urn = rank[cluster[heavy_ids]] - n_filled
-    urn = np.concatenate([np.arange(n_single.sum()), n_single.sum() + heavy_urn, n_single.sum() + spill_urn])
+    urn_of_entry = np.concatenate([np.arange(n_single.sum()), n_single.sum() + heavy_urn, n_single.sum() + spill_urn])
     mass = np.concatenate([np.full(n_single.sum(), capacity), mass_left[heavy_ids], spill_mass])
-    urn_order = np.argsort(urn, kind="stable")
-    return position[urn_order], urn[urn_order], mass[urn_order]
+    urn_order = np.argsort(urn_of_entry, kind="stable")
+    return position[urn_order], urn_of_entry[urn_order], mass[urn_order]
 
 
 def cut_ward_tree(mass: Ids, tree: Float64[np.ndarray, "merges 4"], capacity: int) -> Ids:
@@ -217,8 +217,8 @@ def cut_ward_tree(mass: Ids, tree: Float64[np.ndarray, "merges 4"], capacity: in
     """
     merged_nodes = tree[:, :2].astype(np.int64)
     node_mass = np.concatenate([mass, np.zeros(len(merged_nodes), np.int64)])
-    for node, children in enumerate(merged_nodes, len(mass)):
-        node_mass[node] = node_mass[children].sum()
+    for node, child_nodes in enumerate(merged_nodes, len(mass)):
+        node_mass[node] = node_mass[child_nodes].sum()
     cluster = np.arange(len(node_mass))
     for node in range(len(node_mass) - 1, len(mass) - 1, -1):
         if node_mass[node] <= capacity:
@@ -227,7 +227,7 @@ def cut_ward_tree(mass: Ids, tree: Float64[np.ndarray, "merges 4"], capacity: in
 
 
 def store_updates(state: State, clients: Ids, new_updates: Float64[np.ndarray, "_n P"]) -> State:
-    """Return the state with these updates and the angles between them and all others."""
+    """Return the state with the arrived clients' updates, and the angles between these and all stored updates."""
     is_valid = (np.abs(new_updates) <= MAX_FLOAT32).all(1)
     clients, new_updates = clients[is_valid], new_updates[is_valid]
     updates = (

@@ -62,7 +62,7 @@ class LossRatios:
     ratio: Values
 
     def after(self, answers: ProbeResult) -> "LossRatios":
-        """Return the ratios after new losses in nats; a client's first finite loss is the divisor of later ones."""
+        """Return the loss ratios after new losses in nats; a client's first finite loss divides its later losses."""
         first_losses, ratios = self.first.copy(), self.ratio.copy()
         ids, losses = answers.clients, answers.values
         first_losses[ids] = np.where(np.isnan(first_losses[ids]) & np.isfinite(losses), losses, first_losses[ids])
@@ -79,8 +79,8 @@ class Measurements:
         val: ratio of the validation loss.
         tau: latest duration in seconds, NaN before the first.
         r: latest reward credited, 0 before the first.
-        tau_unit: scale of tau.
-        r_unit: scale of r.
+        tau_unit: divisor of tau in the context, in seconds.
+        r_unit: divisor of r in the context.
     """
 
     train: LossRatios
@@ -124,7 +124,7 @@ class Measurements:
     def contexts(self) -> ContextMatrix:
         """Return the context x(i) of each client, [n_clients, 4], in the order of `FEATURE_NAMES`.
 
-        NaN for one not finite.
+        A component that is not finite becomes NaN.
         """
         is_timed = np.isfinite(self.tau)
         scaled_durations = (

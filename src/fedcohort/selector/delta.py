@@ -40,8 +40,8 @@ from fedcohort.errors import OptionError
 from fedcohort.selector.base import Selector, find_answers
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-LARGEST = 1e100  # of the numbers of a gradient, whose squares are added
-KEY = 0  # the mini-batches of `gradient_std` depend on the round and the client only
+MAX_GRADIENT_ENTRY = 1e100  # of the numbers of a gradient, whose squares are added
+SIGNAL_KEY = 0  # the mini-batches of `gradient_std` depend on the round and the client only
 
 
 @dataclass(frozen=True)
@@ -121,12 +121,12 @@ class Delta(Selector[State]):
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         if self.query is None:
             return ()
-        options = {"batch": self.batch, "key": KEY}
+        options = {"batch": self.batch, "key": SIGNAL_KEY}
         if self.ideal:
             return (Probe(self.query, ctx.ready, options),)
-        before = ctx.rng.bit_generator.state
+        generator_state = ctx.rng.bit_generator.state
         clients = np.flatnonzero(draw_with_repetition(state.probability, ctx)[0])
-        ctx.rng.bit_generator.state = before  # `select` draws the same cohort
+        ctx.rng.bit_generator.state = generator_state  # `select` draws the same cohort
         return (Probe(self.query, clients, options, concurrent=True),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
@@ -142,8 +142,8 @@ class Delta(Selector[State]):
         n_train = ctx.signals["n_train"][ctx.available].astype(np.float64)
         weights = np.zeros(ctx.n_clients)
         if len(ctx.available) > ctx.cohort:
-            share = n_train / n_train.sum() if n_train.any() else np.full(len(n_train), 1 / len(n_train))
-            weights[ctx.available] = draws[ctx.available] * share / (ctx.cohort * p)
+            data_shares = n_train / n_train.sum() if n_train.any() else np.full(len(n_train), 1 / len(n_train))
+            weights[ctx.available] = draws[ctx.available] * data_shares / (ctx.cohort * p)
         inclusion = np.zeros(ctx.n_clients)
         inclusion[ctx.available] = 1 - (1 - p) ** ctx.cohort if weights.any() else 1.0
         return Selection(np.flatnonzero(draws), probability=inclusion), replace(state, weights=weights)
@@ -169,29 +169,29 @@ class Delta(Selector[State]):
         answers = find_answers(outcome.probes, self.query or "").dense(n_clients)
         queried = answers[outcome.clients].reshape(n_arrived, -1)
         gradients = outcome.signals["update"] if self.gradient == "update" else queried[:, :-1]
-        last = outcome.signals["train_loss"] if self.score == "released" else queried[:, -1]
-        return np.column_stack([gradients, last])
+        latest_losses = outcome.signals["train_loss"] if self.score == "released" else queried[:, -1]
+        return np.column_stack([gradients, latest_losses])
 
-    def scores(self, gradients: Float64[np.ndarray, "_n P"], last: Values) -> Values:
+    def scores(self, gradients: Float64[np.ndarray, "_n P"], latest_losses: Values) -> Values:
         """Return the score of each measured client, [n].
 
         Args:
             gradients: g of each client.
-            last: sigma of each client with score=formula, its loss in nats with score=released.
+            latest_losses: sigma of each client with score=formula, its loss in nats with score=released.
         """
         zeta = np.linalg.norm(gradients - gradients.mean(axis=0), axis=1)
         if self.score == "formula":
-            return np.asarray(np.sqrt(self.diversity * zeta**2 + self.variance * last**2))
-        losses = np.maximum(last, 0.0)
-        share = losses / losses.sum() if losses.any() else np.full(len(losses), 1 / max(len(losses), 1))
-        return np.asarray(self.beta * share * zeta + (1 - self.beta) * np.sqrt(share))
+            return np.asarray(np.sqrt(self.diversity * zeta**2 + self.variance * latest_losses**2))
+        losses = np.maximum(latest_losses, 0.0)
+        loss_shares = losses / losses.sum() if losses.any() else np.full(len(losses), 1 / max(len(losses), 1))
+        return np.asarray(self.beta * loss_shares * zeta + (1 - self.beta) * np.sqrt(loss_shares))
 
     def bounded(self, probability: Values) -> Values:
         """Return the probabilities of all clients, at least `least` / K before they are normalised, [K]."""
         total = float(probability.sum())
-        shares = probability / total if total > 0 else np.full(len(probability), 1 / len(probability))
-        raised = np.maximum(shares, self.least / len(shares))
-        return np.asarray(raised / raised.sum())
+        normalised_shares = probability / total if total > 0 else np.full(len(probability), 1 / len(probability))
+        bounded_shares = np.maximum(normalised_shares, self.least / len(normalised_shares))
+        return np.asarray(bounded_shares / bounded_shares.sum())
 
 
 def draw_with_repetition(probability: Values, ctx: RoundContext) -> tuple[Ids, Values]:
@@ -203,12 +203,12 @@ def draw_with_repetition(probability: Values, ctx: RoundContext) -> tuple[Ids, V
     p = probability[ids] / probability[ids].sum() if len(ids) else np.empty(0)
     if len(ids) <= ctx.cohort:
         return np.bincount(ids, minlength=ctx.n_clients), p
-    ends = np.cumsum(p)
-    positions = np.searchsorted(ends / ends[-1], ctx.rng.random(ctx.cohort), side="right")
+    sums = np.cumsum(p)
+    positions = np.searchsorted(sums / sums[-1], ctx.rng.random(ctx.cohort), side="right")
     return np.bincount(ids[positions], minlength=ctx.n_clients), p
 
 
 def keep_finite(clients: Ids, table: Float64[np.ndarray, "_n d"]) -> tuple[Ids, Float64[np.ndarray, "_n d"]]:
     """Return the clients whose row has finite numbers that can be squared, and their rows."""
-    is_valid = (np.abs(table) <= LARGEST).all(axis=1)
+    is_valid = (np.abs(table) <= MAX_GRADIENT_ENTRY).all(axis=1)
     return clients[is_valid], table[is_valid]

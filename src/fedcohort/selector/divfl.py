@@ -30,7 +30,7 @@ from fedcohort import ranges
 from fedcohort.selector.base import Selector
 from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
-LARGEST = float(np.finfo(np.float32).max)
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
 TOLERANCE = 1e-9  # relative difference up to which two objectives are equal
 
 
@@ -78,7 +78,7 @@ class DivFL(Selector[State]):
         return self.aggregation == "cluster"
 
     def memory_bytes(self, n_clients: int, n_params: int) -> float:
-        """Return the bytes of the stored updates, a copy of them and of the distances, and differences in float64."""
+        """Return the memory in bytes: stored updates, a copy of updates and distances, and differences in float64."""
         return 16.0 * n_clients * n_params + 24.0 * n_clients**2
 
     def init(self, population: Population) -> State:
@@ -98,19 +98,19 @@ class DivFL(Selector[State]):
         if self.tie == "random":
             available = available[np.argsort(order_noise[available])]
         has_trained = state.has_trained[available]
-        new, candidates = available[~has_trained][: ctx.cohort], available[has_trained]
-        count = min(ctx.cohort - len(new), len(candidates))
-        rows, gamma = locate_facilities(state.distances[np.ix_(candidates, candidates)], count)
+        untrained_ids, candidates = available[~has_trained][: ctx.cohort], available[has_trained]
+        n_facilities = min(ctx.cohort - len(untrained_ids), len(candidates))
+        rows, gamma = locate_facilities(state.distances[np.ix_(candidates, candidates)], n_facilities)
         sizes = np.zeros(ctx.n_clients, np.int64)
-        if not len(new):
+        if not len(untrained_ids):
             sizes[candidates[rows]] = gamma
-        return Selection(np.sort(np.concatenate([new, candidates[rows]]))), replace(state, sizes=sizes)
+        return Selection(np.sort(np.concatenate([untrained_ids, candidates[rows]]))), replace(state, sizes=sizes)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
         clients, values = outcome.clients, outcome.signals["update"]
         has_trained = state.has_trained.copy()
         has_trained[clients] = True
-        is_valid = (np.abs(values) <= LARGEST).all(1)
+        is_valid = (np.abs(values) <= MAX_FLOAT32).all(1)
         clients, values = clients[is_valid], values[is_valid]
         updates = (
             state.updates.copy() if state.updates.shape[1] else np.zeros((len(has_trained), values.shape[1]), "f4")
@@ -125,21 +125,21 @@ class DivFL(Selector[State]):
         return advice, replace(state, updates=updates, distances=distances, has_trained=has_trained)
 
 
-def locate_facilities(distances: Float64[np.ndarray, "a a"], count: int) -> tuple[Ids, Ids]:
+def locate_facilities(distances: Float64[np.ndarray, "a a"], n_facilities: int) -> tuple[Ids, Ids]:
     """Return the rows that the greedy rule chooses, in order, and the number of rows nearest to each, [count].
 
     Args:
         distances: distances between clients; of equal objectives the first row wins.
-        count: number of rows to choose, at most a.
+        n_facilities: number of rows to choose, at most a.
     """
     rows: list[int] = []
-    nearest = np.full(len(distances), np.inf)
-    for _ in range(count):
-        objective = np.minimum(nearest[:, None], distances).sum(axis=0)
+    nearest_distances = np.full(len(distances), np.inf)
+    for _ in range(n_facilities):
+        objective = np.minimum(nearest_distances[:, None], distances).sum(axis=0)
         objective[rows] = np.inf
-        least = objective.min()
-        rows.append(int(np.argmax(objective <= least + TOLERANCE * max(1.0, least))))
-        nearest = np.minimum(nearest, distances[:, rows[-1]])
-    chosen = np.array(rows, np.int64)
-    owner = distances[:, chosen].argmin(axis=1) if count else chosen
-    return chosen, np.bincount(owner, minlength=count)
+        smallest_sum = objective.min()
+        rows.append(int(np.argmax(objective <= smallest_sum + TOLERANCE * max(1.0, smallest_sum))))
+        nearest_distances = np.minimum(nearest_distances, distances[:, rows[-1]])
+    facility_rows = np.array(rows, np.int64)
+    facility_of_client = distances[:, facility_rows].argmin(axis=1) if n_facilities else facility_rows
+    return facility_rows, np.bincount(facility_of_client, minlength=n_facilities)

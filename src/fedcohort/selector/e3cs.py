@@ -101,7 +101,7 @@ class E3cs(Selector[State]):
 
 
 def capped_probabilities(w: Values, m: int, sigma: float) -> tuple[Values, Bool[np.ndarray, "_n"]]:
-    """Return the probabilities, which sum to m, and which of them are capped at 1, [n] each.
+    """Return the selection probabilities, which sum to m, and whether each is capped at 1, [n] each.
 
     With the c largest capped, the others share m - c - (n - c) sigma in proportion to w. c is the smallest number for
     which none of them exceeds 1.

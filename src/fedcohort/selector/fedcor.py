@@ -153,13 +153,13 @@ class FedCor(Selector[State]):
         if "loss" not in probes:
             return state
         current_losses = dense_losses(find_answers(probes, "loss"), len(state.p))
-        changes, alpha = {e: dF for e, dF in state.changes.items() if round - e <= self.memory}, state.alpha
+        loss_changes, alpha = {e: dF for e, dF in state.changes.items() if round - e <= self.memory}, state.alpha
         if round <= self.warmup + 1 and state.asked == round - 1 >= 0:
-            changes[round - 1] = current_losses - state.loss
+            loss_changes[round - 1] = current_losses - state.loss
         if "shadow_loss" in probes:
-            changes[round] = dense_losses(find_answers(probes, "shadow_loss"), len(state.p)) - current_losses
+            loss_changes[round] = dense_losses(find_answers(probes, "shadow_loss"), len(state.p)) - current_losses
             alpha = np.ones_like(alpha)
-        return replace(state, changes=changes, alpha=alpha, loss=current_losses, asked=round)
+        return replace(state, changes=loss_changes, alpha=alpha, loss=current_losses, asked=round)
 
     def _fit_features(self, state: State, ctx: RoundContext) -> State:
         """Return the state after the Gaussian process is fitted to the clients' loss changes.

@@ -235,11 +235,11 @@ def draw_probabilities(weights: Values, is_known: Bool[np.ndarray, "_n"], ids_le
 
     Where all weights are zero, the clients with a known triplet have equal probabilities, or all if none is known.
     """
-    shares = weights[ids_left]
-    if shares.sum() < MIN_SUM:
-        shares = is_known[ids_left].astype(np.float64) if is_known[ids_left].any() else np.ones(len(ids_left))
+    p_left = weights[ids_left]
+    if p_left.sum() < MIN_SUM:
+        p_left = is_known[ids_left].astype(np.float64) if is_known[ids_left].any() else np.ones(len(ids_left))
     probabilities = np.zeros(len(weights))
-    probabilities[ids_left] = shares / shares.sum()
+    probabilities[ids_left] = p_left / p_left.sum()
     return probabilities
 
 

@@ -196,8 +196,8 @@ def products_per_step(products: Gram, steps: Values) -> Gram:
 
 def divide_by_largest(H: Gram) -> Gram:
     """Return H over its largest entry, which is on the diagonal, so that no sum of entries overflows."""
-    largest = float(np.diag(H).max(initial=0.0))
-    return H / largest if largest > 0 else H
+    max_norm = float(np.diag(H).max(initial=0.0))
+    return H / max_norm if max_norm > 0 else H
 
 
 def gradient_agreement(H: Gram, members: Ids) -> float:

@@ -158,7 +158,7 @@ class Feel(Selector[State]):
 
 
 def fill_missing_norms(norms: Values) -> Values:
-    """Return the norms, with their mean for clients without a finite one; ones where there is none at all, [K]."""
+    """Return the norms, [K]; clients without a finite norm get the mean of all, or 1 if no client has one."""
     is_finite = np.isfinite(norms)
     largest_norm = norms[is_finite].max(initial=0.0)
     if not largest_norm > 0:

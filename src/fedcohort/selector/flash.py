@@ -182,12 +182,12 @@ class Flash(Selector[State]):
         # Alg. 1 draws S_{t+1} with gamma_t.
         dim = len(FEATURE_NAMES if self.gamma_dim == "fixed4" else self.used_features)
         gamma = self.gamma_scale * ridge.exploration_width(ctx.round - 1, ctx.n_clients, dim, self.lam, self.delta)
-        judged, posterior = self.chosen_bandit.judge(state.posterior, state.X, gamma, ctx.round, ctx.rng)
-        scores = np.where(np.isfinite(judged.score), judged.score, -np.inf)
+        predicted_rewards, posterior = self.chosen_bandit.judge(state.posterior, state.X, gamma, ctx.round, ctx.rng)
+        scores = np.where(np.isfinite(predicted_rewards.score), predicted_rewards.score, -np.inf)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
         sent_X = contexts.replace_rows(state.sent_X, state.X, clients)
         state = replace(state, sent_X=sent_X, posterior=self.chosen_bandit.choose(posterior, state.X[clients]))
-        score_terms = {"exploit": judged.exploit, "explore": judged.explore}
+        score_terms = {"exploit": predicted_rewards.exploit, "explore": predicted_rewards.explore}
         return Selection(clients, scores, score_terms, reward=state.gain), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
@@ -197,8 +197,8 @@ class Flash(Selector[State]):
             state = self._measure(state, outcome.probes)
         if self.credit == "literal":  # x_t contains tau_{t-1} and r_{t-1}, so it is used as it was measured
             rewards = np.zeros(len(arrived_ids)) if first else state.gain[arrived_ids]
-            rewarded = self._store_rewards(state, PendingRewards(arrived_ids, state.X[arrived_ids], first), rewards)
-            return None, self._store_durations(rewarded, outcome)
+            next_state = self._store_rewards(state, PendingRewards(arrived_ids, state.X[arrived_ids], first), rewards)
+            return None, self._store_durations(next_state, outcome)
         ids = arrived_ids
         if self.credit == "answered":  # all clients, whose answers are of this round
             ids, used_contexts = np.arange(len(current_contexts)), current_contexts
@@ -231,7 +231,7 @@ class Flash(Selector[State]):
         return state if rows is None else self._store_rewards(state, rows, gain[rows.clients])
 
     def _store_rewards(self, state: State, rows: PendingRewards, gain: Values) -> State:
-        """Return the state with new rewards, and with the bandit's belief after it learnt them from the contexts."""
+        """Return the state with new rewards, and the bandit's belief updated by the clients' contexts and rewards."""
         is_finite = np.isfinite(gain)
         clients, gain = rows.clients[is_finite], gain[is_finite]
         measurements, posterior = state.known.with_rewards(clients, gain, self.scale), state.posterior

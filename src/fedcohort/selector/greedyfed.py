@@ -123,9 +123,9 @@ class GreedyFed(Selector[State]):
         rounds, values = state.rounds.copy(), state.values.copy()
         rounds[clients] += 1
         if self.memory == "mean":
-            share = 1 / rounds[clients]
+            latest_value_weights = 1 / rounds[clients]
         else:
             has_value = (state.rounds[clients] > 0) | (self.choice == "softmax")
-            share = np.where(has_value, 1 - self.alpha, 1.0)
-        values[clients] += share * (phi - values[clients])
+            latest_value_weights = np.where(has_value, 1 - self.alpha, 1.0)
+        values[clients] += latest_value_weights * (phi - values[clients])
         return None, replace(state, values=values, rounds=rounds)

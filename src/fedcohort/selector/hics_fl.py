@@ -37,7 +37,7 @@ from fedcohort import ranges
 from fedcohort.selector.base import Selector, draw
 from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-LARGEST = 1e100  # of the numbers of an update, whose squares are added
+MAX_UPDATE_ENTRY = 1e100  # of the numbers of an update, whose squares are added
 
 
 @dataclass(frozen=True)
@@ -111,24 +111,24 @@ class HicsFl(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         K, available = ctx.n_clients, ctx.available
         has_trained = state.has_trained[available]
-        new = draw(np.ones(K), available[~has_trained], ctx.cohort, ctx.rng)
+        untrained_ids = draw(np.ones(K), available[~has_trained], ctx.cohort, ctx.rng)
         candidates = available[has_trained]
-        n_drawn = min(ctx.cohort - len(new), len(candidates))
+        n_drawn = min(ctx.cohort - len(untrained_ids), len(candidates))
         if not n_drawn:
-            return Selection(new), state
+            return Selection(untrained_ids), state
         labels = self.cluster(state, candidates, self.clusters or ctx.cohort)
         mean_entropy = np.bincount(labels, state.entropy[candidates]) / np.bincount(labels)
         probability = cluster_probabilities(mean_entropy, self.gamma, ctx.round, self.horizon)
-        drawn = draw_by_cluster(probability, labels, n_drawn, ctx.rng)
+        drawn_rows = draw_by_cluster(probability, labels, n_drawn, ctx.rng)
         scores = np.full(K, np.nan)
         scores[candidates] = mean_entropy[labels]
         terms = {"entropy": np.where(state.has_trained, state.entropy, np.nan)}
-        return Selection(np.sort(np.concatenate([new, candidates[drawn]])), scores, terms), state
+        return Selection(np.sort(np.concatenate([untrained_ids, candidates[drawn_rows]])), scores, terms), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
         clients, C = outcome.clients, state.n_classes
         layers = outcome.signals["output_layer"]
-        layers = np.where((np.abs(layers) <= LARGEST).all(axis=1, keepdims=True), layers, 0.0)
+        layers = np.where((np.abs(layers) <= MAX_UPDATE_ENTRY).all(axis=1, keepdims=True), layers, 0.0)
         class_values = layers[:, -C:]
         if self.source == "layer":
             class_values = layers[:, :-C].reshape(len(layers), C, layers.shape[1] // C - 1).mean(axis=2)
@@ -156,8 +156,8 @@ def softmax_entropy(logits: Float64[np.ndarray, "_n C"]) -> Values:
     """Return the entropy of the softmax of each row in nats, [n]."""
     shifted = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
     weights = np.exp(shifted)
-    shares = weights / weights.sum(axis=1, keepdims=True)
-    return np.asarray(-(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(axis=1))
+    probabilities = weights / weights.sum(axis=1, keepdims=True)
+    return np.asarray(-(probabilities * np.log(np.where(probabilities > 0, probabilities, 1.0))).sum(axis=1))
 
 
 def client_distances(vectors: Float64[np.ndarray, "a d"], entropy: Values, scale: float) -> Float64[np.ndarray, "a a"]:
@@ -194,6 +194,6 @@ def draw_by_cluster(probability: Values, labels: Ids, n_drawn: int, rng: np.rand
     rows = []
     for uniform in rng.random(n_drawn):
         weights = np.where([bool(members) for members in waiting], probability, 0.0)
-        ends = np.cumsum(weights if weights.any() else [float(bool(members)) for members in waiting])
-        rows.append(waiting[int(np.searchsorted(ends / ends[-1], uniform, side="right"))].pop())
+        weight_sums = np.cumsum(weights if weights.any() else [float(bool(members)) for members in waiting])
+        rows.append(waiting[int(np.searchsorted(weight_sums / weight_sums[-1], uniform, side="right"))].pop())
     return np.sort(np.array(rows, np.int64))

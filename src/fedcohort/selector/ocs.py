@@ -1,4 +1,4 @@
-"""OCS: all clients train, and those with long updates send them most probably (Chen et al. 2022).
+"""OCS: all clients train, and clients with larger update norms are more likely to upload (Chen et al. 2022).
 
 W. Chen, S. Horvath, P. Richtarik, "Optimal Client Sampling for Federated Learning", TMLR 2022, arXiv 2010.13723.
 
@@ -40,7 +40,7 @@ from fedcohort.component import FORESEEN_SAMPLES, Requirement
 from fedcohort.selector.base import Selector, draw, find_answers
 from fedcohort.types import Advice, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-LARGEST, MIN_SUM = 1e100, 1e-300  # of a norm, as norms are added, and of a sum of norms, which divides
+MAX_NORM, MIN_SUM = 1e100, 1e-300  # of a norm, as norms are added, and of a sum of norms, which divides
 
 
 @dataclass(frozen=True)
@@ -84,22 +84,22 @@ class Ocs(Selector[State]):
         return (Probe("trained_norm", ctx.available),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        ids, coins = ctx.available, ctx.rng.random(ctx.n_clients)
+        ids, uniform_draws = ctx.available, ctx.rng.random(ctx.n_clients)
         n_train = ctx.signals["n_train"][ids].astype(np.float64)
-        share = n_train / n_train.sum() if n_train.any() else np.full(len(ids), 1 / max(len(ids), 1))
+        data_shares = n_train / n_train.sum() if n_train.any() else np.full(len(ids), 1 / max(len(ids), 1))
         norms = find_answers(probes, "trained_norm").dense(ctx.n_clients, 0.0)[ids]
-        u = share * np.where((norms >= 0) & (norms <= LARGEST), norms, 0.0)
+        u = data_shares * np.where((norms >= 0) & (norms <= MAX_NORM), norms, 0.0)
         p = np.zeros(ctx.n_clients)
         if self.form == "exact":
             p[ids] = optimal_probabilities(u, ctx.cohort)
         else:
             p[ids] = approximate_probabilities(u, ctx.cohort, self.iterations)
-        clients = np.flatnonzero(coins < p)
+        clients = np.flatnonzero(uniform_draws < p)
         if not len(clients):
             clients = draw(p, ids, min(1, len(ids)), ctx.rng)
         weights, scores = np.zeros(ctx.n_clients), np.full(ctx.n_clients, np.nan)
         scores[ids] = u
-        weights[ids] = np.divide(share, p[ids], out=np.zeros(len(ids)), where=p[ids] > 0)
+        weights[ids] = np.divide(data_shares, p[ids], out=np.zeros(len(ids)), where=p[ids] > 0)
         selection = Selection(clients, scores, probability=p, uncapped=len(clients) > ctx.cohort)
         return selection, replace(state, weights=weights)
 

@@ -218,9 +218,9 @@ def drop_rates(importance: Values, low: float, high: float, cohort: int) -> Valu
     return np.asarray(low + importance_rank * (high - low) / cohort)
 
 
-def predict_job_seconds(ctx: RoundContext, chosen: Ids, rho: Values) -> Values:
+def predict_job_seconds(ctx: RoundContext, chosen_ids: Ids, rho: Values) -> Values:
     """Return the expected seconds of each chosen client's job if it leaves out the share rho of its upload, [m]."""
-    job_s, upload_s = ctx.signals["expected_s"][chosen], ctx.signals["expected_up_s"][chosen]
+    job_s, upload_s = ctx.signals["expected_s"][chosen_ids], ctx.signals["expected_up_s"][chosen_ids]
     return np.asarray(job_s - rho * upload_s)
 
 

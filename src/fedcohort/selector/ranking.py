@@ -129,14 +129,14 @@ class RankingOptions:
         """Return the state after the reports of the arrivals, and after the pacer's decision."""
         arrived_ids, signals = outcome.clients, outcome.signals
         new_utilities = client_utilities(signals["loss_count"], signals["loss_squares"])
-        utility, last, seconds, rounds = (
+        utility, last_rounds, seconds, rounds = (
             column.copy() for column in (state.utility, state.last, state.seconds, state.rounds)
         )
         utility[arrived_ids], seconds[arrived_ids] = new_utilities, np.maximum(signals["duration"], 0.0)
-        last[arrived_ids] = outcome.round + 1
+        last_rounds[arrived_ids] = outcome.round + 1
         rounds[arrived_ids] += 1
         preferred, sums = self._adapt_preferred(state.preferred, np.append(state.sums, np.nansum(new_utilities)))
-        return State(utility, last, seconds, rounds, state.eps, preferred, sums)
+        return State(utility, last_rounds, seconds, rounds, state.eps, preferred, sums)
 
     def _preferred_s(self, state: State, ctx: RoundContext) -> float:
         """Return the preferred duration T in seconds; infinite for the 100th percentile."""

@@ -64,10 +64,10 @@ def mean_loss_decrease(loss_decrease: Values, sample_shares: Values) -> Values:
 
 def share_equally(loss_decrease: float, cohort: PendingRewards | None, n_clients: int) -> Values:
     """Return the decrease of the server's loss divided equally among the cohort, [n_clients]; NaN for other clients."""
-    shares = np.full(n_clients, np.nan)
+    reward_shares = np.full(n_clients, np.nan)
     if cohort is not None and len(cohort.clients):
-        shares[cohort.clients] = loss_decrease / len(cohort.clients)
-    return shares
+        reward_shares[cohort.clients] = loss_decrease / len(cohort.clients)
+    return reward_shares
 
 
 def reward_per_second(loss_decrease: Values, duration_s: Values, change_rule: str) -> Values:

@@ -110,6 +110,6 @@ class RPowD(CandidateOptions, Selector[State]):
         return None, State(last_losses)
 
     def _choose(self, state: State, ctx: RoundContext) -> Ids:
-        """Draw d candidates, and return the m of them with the largest last reported losses."""
+        """Draw d candidates, and return the m candidates with the largest last reported losses."""
         candidate_ids = self.draw_candidates(ctx)
         return top(state.last, candidate_ids, ctx.cohort, ctx.rng, self.tie)

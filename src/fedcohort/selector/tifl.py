@@ -156,6 +156,6 @@ def assign_tiers(job_s: Values, n_tiers: int) -> Ids:
         n_tiers: number of tiers.
     """
     tier_of_client = np.empty(len(job_s), np.int64)
-    for number, member_ids in enumerate(np.array_split(np.argsort(job_s, kind="stable"), n_tiers)):
-        tier_of_client[member_ids] = number
+    for tier_number, member_ids in enumerate(np.array_split(np.argsort(job_s, kind="stable"), n_tiers)):
+        tier_of_client[member_ids] = tier_number
     return tier_of_client

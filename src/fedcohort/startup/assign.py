@@ -20,7 +20,7 @@ from fedcohort.errors import DataError, FedcohortError, OptionError
 from fedcohort.feature_noise.base import FeatureNoise
 from fedcohort.host import memory
 from fedcohort.label_noise.base import LabelNoise
-from fedcohort.partition.base import Partition, Stock
+from fedcohort.partition.base import Partition, SamplePool
 from fedcohort.rng import Draws, RekeyedGenerator, new_generator
 from fedcohort.types import Ids, Values
 
@@ -160,15 +160,15 @@ def draw_server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
 def _partition(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
     """Distribute the training rows that the server does not hold. Return each client's positions, in a new array."""
     clients, limit = options.clients, options.limit
-    stock = Stock(raw.train_class, raw.n_strata, raw.train_owner, raw.train_attribute, raw.n_attributes, server)
-    if clients is not None and MIN_SAMPLES * clients > len(stock):
+    samples = SamplePool(raw.train_class, raw.n_strata, raw.train_owner, raw.train_attribute, raw.n_attributes, server)
+    if clients is not None and MIN_SAMPLES * clients > len(samples):
         larger = "" if limit is None else f", or a larger split.limit than {limit}"
         raise OptionError(
             f"clients={clients} needs {MIN_SAMPLES * clients} training samples, {MIN_SAMPLES} a client, and "
-            f"dataset={raw.name} has {len(stock)} besides server_val; feasible: "
-            f"clients<={len(stock) // MIN_SAMPLES}{larger}"
+            f"dataset={raw.name} has {len(samples)} besides server_val; feasible: "
+            f"clients<={len(samples) // MIN_SAMPLES}{larger}"
         )
-    owners = stock.all_owners
+    owners = samples.all_owners
     K = 1 + int(owners.max()) if clients is None and owners is not None else clients or 1
     memory.require_memory(
         16 * K * raw.n_strata,
@@ -176,10 +176,10 @@ def _partition(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
         "reduce dataset.n_classes or clients",
     )
     try:
-        split = options.partition.split(stock, clients, new_generator(options.seed, "partition"))
+        split = options.partition.split(samples, clients, new_generator(options.seed, "partition"))
     except FedcohortError as error:
         raise type(error)(f"dataset={raw.name}: {error}") from error
-    del stock
+    del samples
     rows = split if isinstance(split, Ragged) else Ragged.from_parts(split)
     if len(small := np.flatnonzero(rows.sizes < MIN_SAMPLES)):
         cure = raw.small_client_remedy if raw.train_owner is not None else ""

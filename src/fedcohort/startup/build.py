@@ -127,9 +127,8 @@ def check_network_memory(model: "Model", choice: str, shape: tuple[int, ...], n_
     except Exception:  # the actual build and the probe report errors of the model; lazy layers have no shape yet
         return
     what = f"model={choice} with {n_params:,} parameters for {n_classes:,} classes"
-    memory.require_memory(
-        MODEL_BYTES * n_params, what, "choose a smaller model (model.width), or reduce dataset.n_classes"
-    )
+    remedy = "choose a smaller model (model.width), or reduce dataset.n_classes"
+    memory.require_memory(MODEL_BYTES * n_params, what, remedy)
 
 
 def check_memory(facts: "Facts", *, keeps_updates: bool) -> None:

@@ -130,9 +130,8 @@ def _check_form(arguments: Sequence[str], configs: Path) -> None:
         if equals and not value and value_follows:
             has_spaces, following = following, ""
         if has_spaces:
-            raise OptionError(
-                f"{f'{argument} {following}'.strip()}: options have no spaces around =, type {name}={has_spaces}"
-            )
+            typed = f"{argument} {following}".strip()
+            raise OptionError(f"{typed}: options have no spaces around =, type {name}={has_spaces}")
 
 
 def check_hydra_options(arguments: Sequence[str]) -> None:
@@ -170,9 +169,8 @@ def check_sweep(arguments: Sequence[str]) -> None:
         package, _, submodule = PLUGINS.get(argument, "").partition(".")
         is_missing = importlib.util.find_spec(package) is None if package else False
         if is_missing or (submodule and importlib.util.find_spec(PLUGINS[argument]) is None):
-            raise OptionError(
-                f'{argument} needs a plugin: pip install --constraint constraints.txt --editable ".[sweep]"'
-            )
+            install = 'pip install --constraint constraints.txt --editable ".[sweep]"'
+            raise OptionError(f"{argument} needs a plugin: {install}")
     if not {"-m", "--multirun"} & set(arguments):
         return
     for argument in arguments:
@@ -181,9 +179,8 @@ def check_sweep(arguments: Sequence[str]) -> None:
             raise OptionError(f"{argument}: its jobs outlive a killed sweep; hydra/launcher=local ends them with it")
         is_slurm = name == "hydra/launcher" and value.endswith("slurm")
         if is_slurm and not (shutil.which("sbatch") and shutil.which("srun")):
-            raise OptionError(
-                f"{argument} needs SLURM's sbatch and srun on the PATH: run it on a machine where jobs are submitted"
-            )
+            where = "run it on a machine where jobs are submitted"
+            raise OptionError(f"{argument} needs SLURM's sbatch and srun on the PATH: {where}")
         if name == "hydra.launcher.n_jobs" and value != "-1" and not re.fullmatch("[1-9][0-9]*", value):
             raise range_error(name, "an integer in [1, inf), or -1 for as many as there are cores", value)
         if name == "paths.logs":

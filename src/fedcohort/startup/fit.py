@@ -31,9 +31,6 @@ from fedcohort.startup.run_info import describe_run
 log = logging.getLogger("fedcohort")
 
 
-StartState = tuple[Path, bool, ResumePoint]  # the run's folder, whether it is new, and the rounds that are done
-
-
 def fit(
     composition: Composed,
     loop: FederatedLoop,
@@ -102,8 +99,12 @@ def _owners(composition: Composed, loop: FederatedLoop, network: torch.nn.Module
 
 def _begin(
     home: folder.RunFolder | None, loop: FederatedLoop, config: Mapping[str, Any], origin: provenance.StartRecord
-) -> StartState:
-    """Find the checkpoint from which the run resumes, record the start, and return the state of all tasks."""
+) -> tuple[Path, bool, ResumePoint]:
+    """Find the checkpoint from which the run resumes, and record the start.
+
+    Returns:
+        The run's folder, whether it is new, and the rounds that are done, for all tasks of the run.
+    """
     if home is None:
         raise TypeError("only the first task of a run finds its checkpoint")
     restart = find_restart(home, loop.settings.config_hash, config["resume"], origin)

@@ -26,13 +26,10 @@ def check_count_per_core(option: str, value: object, *, auto: bool = False) -> N
     if auto and value == "auto":
         return
     n_cores = cores.available_cores()
-    interval = f"[1, {PER_CORE * n_cores}]"
-    try:
-        ranges.integer(option, value, interval)
-    except OptionError as error:
-        allowed = f"an integer in {interval}{' or auto' if auto else ''}"
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= PER_CORE * n_cores:
+        allowed = f"an integer in [1, {PER_CORE * n_cores}]{' or auto' if auto else ''}"
         reason = f"{PER_CORE} for each of the {n_cores} cores that this process may use"
-        raise ranges.range_error(option, f"{allowed} ({reason})", value) from error
+        raise ranges.range_error(option, f"{allowed} ({reason})", value)
 
 
 def check_threads_of_forks(trainer: Mapping[str, Any]) -> None:
@@ -139,9 +136,8 @@ def check(config: Mapping[str, Any]) -> None:
     for node in dict.fromkeys(option.split(".")[0] for option in CHECKS if "." in option):
         names, content = list_node_options(node), config.get(node)
         if not isinstance(content, Mapping):
-            raise ranges.range_error(
-                node, f"set option by option ({', '.join(f'{node}.{name}' for name in names)})", content
-            )
+            form = f"set option by option ({', '.join(f'{node}.{name}' for name in names)})"
+            raise ranges.range_error(node, form, content)
         for option in content if "_target_" not in content else ():  # a component's constructor checks its options
             if option not in names:
                 raise unknown_option_error(node, option, names)

@@ -82,11 +82,9 @@ def _path_of(make: Any) -> str:  # noqa: ANN401 - a class, a function or what wa
     """Return the dotted name by which another process finds a class or function that makes a network."""
     name = getattr(make, "__qualname__", "")
     if not name.isidentifier():
-        kind = type(make)
-        is_own = _is_network(make) and not kind.__module__.startswith("torch.")
-        remedy = (
-            f"pass model={kind.__name__}" if is_own else "write a function at the top that returns it, and pass that"
-        )
+        kind, remedy = type(make), "write a function at the top that returns it, and pass that"
+        if _is_network(make) and not kind.__module__.startswith("torch."):
+            remedy = f"pass model={kind.__name__}"
         raise OptionError(
             "model must be the name of a choice, or a class or function at the top of a module, got "
             f"{name or f'a network of the class {kind.__name__}'}. Each run makes its own network, with the weights of "

@@ -127,14 +127,10 @@ def check_model(model: "Model", choice: str, federation: "Federation") -> None:
         advice = "" if model.reads_symbols else f": choose model={'char_lstm' if single else 'word_lstm'}"
         raise IncompatibleConfig(f"model={choice} reads {inputs}, and the inputs of {name} are {data}{advice}")
     if model.per_position == single:
-        outputs, targets, suitable_model = (
-            ("one class at each position of a sequence", "one class", "char_lstm")
-            if single
-            else ("one class of a sequence", "a target at each position", "word_lstm")
-        )
-        raise IncompatibleConfig(
-            f"model={choice} predicts {outputs}, and samples of {name} have {targets}: choose model={suitable_model}"
-        )
+        what = "one class of a sequence, and samples of {} have a target at each position: choose model=word_lstm"
+        if single:
+            what = "one class at each position of a sequence, and samples of {} have one class: choose model=char_lstm"
+        raise IncompatibleConfig(f"model={choice} predicts {what.format(name)}")
 
 
 def check_batches(network: "nn.Module", batch: int | None, federation: "Federation") -> None:
@@ -194,12 +190,15 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
     elif components.deadline.partial_work and units == 1:
         lines.append(f"deadline.partial_work=true has no effect with client.{name}=1, which can't be done in part")
     if components.attack.falsified_signals and not components.attack.falsified_signals & components.needs():
-        signals = ", ".join(sorted(components.attack.falsified_signals))
-        lines.append(
-            f"attack={choices['attack']} has no effect: neither the selector nor the aggregator reads {signals}"
+        readers = (
+            f"neither the selector nor the aggregator reads {', '.join(sorted(components.attack.falsified_signals))}"
         )
+        lines.append(f"attack={choices['attack']} has no effect: {readers}")
     if components.proxy.has_inputs and PROXY_INPUTS not in components.agg.requirements:
         lines.append(f"proxy={choices['proxy']} has no effect: agg={choices['agg']} doesn't read it")
+    decays = [override for override in typed if override.startswith("eval.average_decay=")]
+    if decays and facts.config["eval"]["average"] == "none":
+        lines.append(f"{decays[-1]} has no effect with eval.average=none: set eval.average=ema")
     return lines
 
 

@@ -18,7 +18,7 @@ from fedcohort.lightning import checkpoint
 from fedcohort.record import journal, manifest, provenance
 from fedcohort.record.folder import RunFolder
 from fedcohort.round import store
-from fedcohort.round.budget import Spending, Spent
+from fedcohort.round.budget import BudgetHistory, BudgetUse
 
 log = logging.getLogger("fedcohort")
 MODES_WITH_FALLBACK, FORCE = ("previous", "force"), "force"
@@ -36,7 +36,7 @@ class ResumePoint:
 
     rounds: int = 0
     forced: Sequence[str] | None = None
-    spending: Spending = field(default_factory=Spending)
+    spending: BudgetHistory = field(default_factory=BudgetHistory)
 
 
 def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.StartRecord) -> ResumePoint:
@@ -87,7 +87,7 @@ def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: pro
     for difference in differences:
         log.warning("resume=force continues in spite of a difference: %s", difference)
     packed = [state["spending"] for state in states if "spending" in state]  # older versions saved none
-    spending = Spending.unpack(packed[0]) if packed else Spending(Spent(done))
+    spending = BudgetHistory.unpack(packed[0]) if packed else BudgetHistory(BudgetUse(done))
     return ResumePoint(done, differences if resume == FORCE else None, spending)
 
 

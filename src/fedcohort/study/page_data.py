@@ -84,9 +84,10 @@ def kind_of(study: Study, setting: SettingVerdict) -> str:
 
 def _write_horizon(budget: str) -> str:
     """Return `60 rounds`, or `5 h or 300 rounds`, of a budget."""
-    limits = dict(re.findall(r"(\w+)=([\d.]+)", budget))
+    limits = dict(re.findall(r"(\w+)=([\d.e+]+)", budget))
     parts = [f"{units.seconds(float(limits['virtual_s']))} of virtual time"] if "virtual_s" in limits else []
     parts += [units.bytes_(float(limits["bytes"]))] if "bytes" in limits else []
+    parts += [f"{units.flops(float(limits['client_flops']))} of the clients"] if "client_flops" in limits else []
     parts += [f"{limits['rounds']} rounds"] if "rounds" in limits else []
     return " or ".join(parts) or budget
 

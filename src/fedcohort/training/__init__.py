@@ -1,1 +1,1 @@
-"""Local training of one client, and the engines that train many clients."""
+"""Local training of clients, and the engines that train many clients at once."""

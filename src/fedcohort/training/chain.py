@@ -165,10 +165,10 @@ class ChainPass:
 
     @torch.no_grad()
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, batch_ranges: Sequence[BatchRange]) -> Tensor:
-        """See `step.TrainingPass`."""
+        """Train one SGD step per mini-batch of a pass; return the samples' losses before each step."""
         stop, sizes = batch_ranges[-1][1], [end - start for start, end in batch_ranges]
         input_batches = torch.split(x[:stop].flatten(1) if self.front is None else x[:stop], sizes)
-        ones = self.w.new_ones(max(sizes))
+        ones_column = self.w.new_ones(max(sizes))
         if not self.is_cross_entropy:
             return torch.cat(
                 [
@@ -184,7 +184,7 @@ class ChainPass:
         ):
             features, inputs, logits = self._forward(h)
             torch.log_softmax(logits, 1, out=out)
-            self._backward(features, inputs, out.exp().sub_(target), 1.0 / (end - start), ones[: end - start])
+            self._backward(features, inputs, out.exp().sub_(target), 1.0 / (end - start), ones_column[: end - start])
         return F.nll_loss(log_probs, labels, reduction="none")
 
     def _step_by_autograd(self, h: Tensor, y: Tensor, reference: Tensor | None, start: int, stop: int) -> Tensor:
@@ -192,10 +192,10 @@ class ChainPass:
         features, inputs, logits = self._forward(h)
         with torch.enable_grad():
             leaf = logits.requires_grad_()
-            value, plain = self.objective.per_sample(leaf, y, None if reference is None else reference[start:stop])
+            value, losses = self.objective.per_sample(leaf, y, None if reference is None else reference[start:stop])
             (delta,) = torch.autograd.grad(self.objective.transform_mean(value.mean()), leaf)
         self._backward(features, inputs, delta, 1.0, self.w.new_ones(stop - start))
-        return plain.detach()
+        return losses.detach()
 
     def _forward(self, x: Tensor) -> tuple[Tensor, list[Tensor], Tensor]:
         """Return h_0 with the front's graph, the inputs h_0 ... h_{L-1} of the layers, and the logits.
@@ -215,7 +215,7 @@ class ChainPass:
         return features, inputs, torch.addmm(self.layers[-1].bias, h, self.layers[-1].transposed_weight)
 
     def _backward(
-        self, features: Tensor, inputs: list[Tensor], logit_gradient: Tensor, scale: float, ones: Tensor
+        self, features: Tensor, inputs: list[Tensor], logit_gradient: Tensor, scale: float, ones_column: Tensor
     ) -> None:
         """Make the step for dL/dlogits = scale * delta."""
         scaled_rate = -self.lr * scale
@@ -227,10 +227,10 @@ class ChainPass:
                 logit_gradient = torch.ops.aten.threshold_backward(logit_gradient, h, 0)
             if self.apply_step is None:
                 layer.weight.addmm_(gradient_t, h, alpha=scaled_rate)
-                layer.bias.addmv_(gradient_t, ones, alpha=scaled_rate)
+                layer.bias.addmv_(gradient_t, ones_column, alpha=scaled_rate)
             else:
                 torch.addmm(layer.weight_gradient, gradient_t, h, beta=0, alpha=scale, out=layer.weight_gradient)
-                torch.addmv(layer.bias_gradient, gradient_t, ones, beta=0, alpha=scale, out=layer.bias_gradient)
+                torch.addmv(layer.bias_gradient, gradient_t, ones_column, beta=0, alpha=scale, out=layer.bias_gradient)
         if self.tensors:
             self._move_front(torch.autograd.grad(features, self.tensors, logit_gradient), scaled_rate, scale)
         if self.apply_step is not None:

@@ -22,7 +22,7 @@ class DebugEngine:
         trainer.wrap_step = self._watch_step
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Yield groups of one task."""
+        """Yield each task as a group, as this engine trains one client at a time."""
         return self.trainer.group_tasks(tasks)
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:

@@ -52,7 +52,7 @@ class GroupShape:
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """Clients of one shape that are trained at once.
+    """A group of clients of equal `GroupShape`, which are trained at once.
 
     Attributes:
         passes: passes of each client.
@@ -92,7 +92,7 @@ class PaddedClients:
 
 
 class Dual:
-    """Trains up to `chunk` clients of one shape at a time, or one after the other if that is faster."""
+    """Trains up to `chunk` clients of equal shape at a time, or single clients in turn if that is faster."""
 
     def __init__(self, trainer: LocalTrainer, chunk: int) -> None:
         if trainer.chain is None or not trainer.chain.is_linear:
@@ -105,7 +105,7 @@ class Dual:
         return trainer.chain is not None and trainer.chain.is_linear and trainer.client.plain and not trainer.hooks
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Yield groups of consecutive tasks of one shape; a client's update does not depend on its group."""
+        """Yield groups of consecutive tasks of equal shape; a client's update does not depend on its group."""
         for shape, group in self._shaped_groups(tasks):
             yield from ([task] for task in group) if shape is None else [group]
 
@@ -176,11 +176,11 @@ class Dual:
         update_group = self._group_updates(plan.tasks, group.gram_matrices, a, inputs)
         results = []
         for k, (task, x, passes) in enumerate(zip(plan.tasks, inputs, plan.passes, strict=True)):
-            make = partial(self._primal_update, a[k, : len(x)], x, task.lr)
-            delta = make() if task.loss_after or update_group is None else make
+            make_update = partial(self._primal_update, a[k, : len(x)], x, task.lr)
+            delta = make_update() if task.loss_after or update_group is None else make_update
             if isinstance(delta, Tensor):
                 torch.add(trainer.server.w, delta, out=trainer.worker.w)
-            losses = [table[k, : pieces[-1][1]] for table, (_, pieces) in zip(tables, passes, strict=True)]
+            losses = [table[k, : batch_ranges[-1][1]] for table, (_, batch_ranges) in zip(tables, passes, strict=True)]
             group_and_norm = None if update_group is None else (update_group[0], update_group[1][k])
             results.append(trainer.result(task, delta, passes, torch.cat(losses), (), group_and_norm))
         return results
@@ -195,14 +195,14 @@ class Dual:
         """
         if not all(self.trainer.sends_all(task) for task in tasks):
             return None
-        lr, place = tasks[0].lr, {task.client: k for k, task in enumerate(tasks)}
+        lr, row_of_client = tasks[0].lr, {task.client: k for k, task in enumerate(tasks)}
         squares = (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)
 
         def total(weights: Mapping[int, float]) -> Tensor:
             update_sum = torch.zeros_like(self.trainer.worker.w)
-            for client, share in weights.items():
-                x = inputs[place[client]]
-                self._add_primal(update_sum, a[place[client], : len(x)], x, share * lr)
+            for client, weight in weights.items():
+                x = inputs[row_of_client[client]]
+                self._add_primal(update_sum, a[row_of_client[client], : len(x)], x, weight * lr)
             return update_sum
 
         return UpdateGroup(len(tasks), total), lr * squares.clamp(min=0).sqrt()
@@ -220,8 +220,8 @@ class Dual:
             torch.mm(x, x.t(), out=gram[i, :n, :n])
             y[i, :n] = client_labels
         last_row, row = (shape.steps - 1) * shape.batch_width, torch.arange(rows, device=weight.device)
-        share = torch.where(row < last_row, 1.0 / shape.batch_width, 1.0 / (counts[:, None] - last_row).double())
-        return PaddedClients(logits, gram.add_(1.0), y, (share * (row < counts[:, None])).to(weight))
+        weights = torch.where(row < last_row, 1.0 / shape.batch_width, 1.0 / (counts[:, None] - last_row).double())
+        return PaddedClients(logits, gram.add_(1.0), y, (weights * (row < counts[:, None])).to(weight))
 
     def _train_pass(self, group: PaddedClients, a: Tensor, width: int, steps: int, lr: float) -> Float[Tensor, "k s"]:
         """Make one pass in the order of the rows, which changes `a`; return cross-entropies, [k, steps * width]."""
@@ -229,10 +229,10 @@ class Dual:
         reference_probs = group.logits.softmax(2) if objective.uses_reference else group.logits
         tensors = (group.logits, group.gram_matrices, a, group.sample_shares, reference_probs, group.y)
         batch_parts = zip(*(torch.split(tensor, width, 1) for tensor in tensors), strict=True)
-        for logits, gram, a_batch, share, z, y in itertools.islice(batch_parts, steps):
+        for logits, gram, a_batch, sample_shares, z, y in itertools.islice(batch_parts, steps):
             logits_now = torch.baddbmm(logits, gram, a, alpha=-lr)
-            reference = z if objective.uses_reference else None
-            gradient, cross_entropies = output_gradient_and_losses(objective, logits_now, y, reference, share)
+            reference_z = z if objective.uses_reference else None
+            gradient, cross_entropies = output_gradient_and_losses(objective, logits_now, y, reference_z, sample_shares)
             a_batch.add_(gradient)
             losses_by_step.append(cross_entropies)
         return torch.cat(losses_by_step, 1)

@@ -74,8 +74,8 @@ def _samples_between(client_samples: Shard, rows: Tensor | None, start: int, sto
     return gather_rows(client_samples.x, rows[start:stop]), client_samples.y[rows[start:stop]]
 
 
-def _segment_mean(part: list[Tensor], segment: Ids, counts: Ids) -> Values:
-    value = torch.cat(part).cpu().numpy() if part else np.empty(0)
+def _segment_mean(batch_values: list[Tensor], segment: Ids, counts: Ids) -> Values:
+    value = torch.cat(batch_values).cpu().numpy() if batch_values else np.empty(0)
     total = np.bincount(segment, weights=value, minlength=len(counts))
     mean: Values = np.divide(total, counts, out=np.full(len(counts), np.nan), where=counts > 0)
     return mean
@@ -88,10 +88,10 @@ def over_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shard, Samp
     """
     value_table = torch.zeros((len(evaluations), len(clients)), dtype=torch.float64)
     for row, (shard, function) in zip(value_table, evaluations, strict=True):
-        share = positions_of_rank(
+        rank_positions = positions_of_rank(
             rank_of_process(), count_processes(), clients, np.diff(shard.offsets)[clients].astype(np.float64)
         )
-        client_rows = np.sort(np.array(share, dtype=np.int64))
+        client_rows = np.sort(np.array(rank_positions, dtype=np.int64))
         (values,) = mean_over_samples(network, shard, clients[client_rows], [function])
         row[torch.from_numpy(client_rows)] = torch.from_numpy(values)
     return list(reduce_sum(value_table).numpy())
@@ -158,7 +158,7 @@ class SignalMeasurer:
         network, data = self.server.network, self.federation.server_val
         network.eval()
         rows = torch.arange(len(data.y)).split(count_at_once(network, data.x))
-        losses = [self.targets.losses(network(data.x[part]), data.y[part]).double() for part in rows]
+        losses = [self.targets.losses(network(data.x[positions]), data.y[positions]).double() for positions in rows]
         return float(torch.cat(losses).mean())
 
     @torch.no_grad()

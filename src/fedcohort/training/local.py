@@ -65,7 +65,7 @@ class LocalTrainer:
         self.wrap_step: Callable[[TrainingStep], TrainingStep] = lambda step: step
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Yield groups of one task."""
+        """Yield each task as a group, as this engine trains one client at a time."""
         return ([task] for task in tasks)
 
     def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
@@ -96,7 +96,7 @@ class LocalTrainer:
             yield [self.result(task, self.worker.w - self.server.w, passes, losses, corrections)]
 
     def begin_hooks(self, task: ClientTask, down: Mapping[str, Tensor]) -> list[Correction]:
-        """Start the hooks of one client's training, and return their corrections of the gradient."""
+        """Prepare all hooks for one client's training, and return each hook's correction of the gradient."""
         rng = partial(self._rng_of, task)
         ctx = ClientContext(task.round, task.client, self.server.layout, rng, int(self.federation.n_train[task.client]))
         hooks = self.codec.hooks if task.plain else self.hooks
@@ -147,15 +147,15 @@ class LocalTrainer:
             self.worker.network.train(not use_eval)
         run_pass, losses = self._make_pass(task, corrections), [self.worker.w.new_empty(0)]
         change_rng = self._rng_of(task, "augmentation") if self.augmentation is not None else None
-        for rows, pieces in orders:
+        for rows, batch_ranges in orders:
             # A pass gathers its samples once; its mini-batches are views of them.
             reference = None if reference_probs is None else reference_probs.index_select(0, rows)
             inputs = self._augment_inputs(gather_rows(x, rows), change_rng)
-            losses.append(run_pass(inputs, y.index_select(0, rows), reference, pieces))
+            losses.append(run_pass(inputs, y.index_select(0, rows), reference, batch_ranges))
         return torch.cat(losses)
 
     def _augment_inputs(self, x: Tensor, augmentation_rng: np.random.Generator | None) -> Tensor:
-        """Return the augmented samples of one pass; pixels stored as bytes become floats first, whose padding is 0."""
+        """Return the augmented samples of one pass; pixels stored as bytes are converted to floats first."""
         if self.augmentation is None or augmentation_rng is None:
             return x
         scale = self.federation.scale
@@ -177,9 +177,9 @@ class LocalTrainer:
 
     def _batch_positions(self, task: ClientTask) -> Iterator[Tensor]:
         """Yield the positions in T_k of each mini-batch's samples."""
-        for order, pieces in self.passes(task):
+        for order, batch_ranges in self.passes(task):
             positions = torch.from_numpy(order if task.rows is None else task.rows[order]).to(self.worker.w.device)
-            yield from (positions[start:stop] for start, stop in pieces)
+            yield from (positions[start:stop] for start, stop in batch_ranges)
 
     @torch.no_grad()
     def result(
@@ -203,13 +203,13 @@ class LocalTrainer:
             corrections: corrections of the hooks.
             group: sum of the updates of clients that were trained at once and the norm of `delta`; None to compute it.
         """
-        worker, steps = self.worker, sum(len(pieces) for _, pieces in passes)
+        worker, steps = self.worker, sum(len(batch_ranges) for _, batch_ranges in passes)
         results = finish_all(self.codec.hooks if task.plain else self.hooks, corrections, worker.w, steps, task.lr)
         if not self.sends_all(task):
             update, draws = delta() if callable(delta) else delta, partial(self._rng_of, task, "codec")
             delta = transmit_update(self.codec, worker.layout, task.tensor_mask, update, draws)
         buffers = worker.buffers.clone() if len(worker.buffers) else worker.buffers
-        uploads = {name: upload for part in results for name, upload in part.uploads.items()}
+        uploads = {name: upload for part_result in results for name, upload in part_result.uploads.items()}
         vectors = [*uploads.values(), *([buffers] if len(buffers) else [])]
         update_norm = torch.linalg.vector_norm(delta() if callable(delta) else delta) if group is None else group[1]
         make_update = partial(
@@ -230,7 +230,7 @@ class LocalTrainer:
             group=None if group is None else group[0],
         )
         norms = [update_norm, *map(torch.linalg.vector_norm, vectors)]
-        stored = {name: vector for part in results for name, vector in part.stored.items()}
+        stored = {name: vector for part_result in results for name, vector in part_result.stored.items()}
         n_bytes = worker.w.nbytes * (1 + len(uploads))
         n_used = self.count_samples(task)
         return TrainingResult(n_used, passes, losses, norms, stored, task.remember, n_bytes, make_update)

@@ -38,10 +38,10 @@ def count_batches(n_samples: Ids, batch_size: int | None, merge_last: bool) -> I
         batch_size: samples of a mini-batch; None for all samples at once.
         merge_last: whether a last mini-batch of one sample joins the one before it.
     """
-    pieces: Ids = np.minimum(n_samples, 1) if batch_size is None else -(-n_samples // batch_size)
+    n_full: Ids = np.minimum(n_samples, 1) if batch_size is None else -(-n_samples // batch_size)
     if not merge_last or batch_size is None:
-        return pieces
-    n_batches: Ids = pieces - ((pieces > 1) & (n_samples - (pieces - 1) * batch_size == 1))
+        return n_full
+    n_batches: Ids = n_full - ((n_full > 1) & (n_samples - (n_full - 1) * batch_size == 1))
     return n_batches
 
 
@@ -57,16 +57,16 @@ def count_processed(n_samples: Ids, batch_size: int | None, merge_last: bool, st
 
 def endless_batches(rng: np.random.Generator, n_samples: int, batch_size: int) -> Iterator[Ids]:
     """Yield the positions of mini-batches, pass after pass, without end; nothing if there are no samples."""
-    pieces = cut_into_batches(n_samples, batch_size, False)
-    while pieces:
+    batch_ranges = cut_into_batches(n_samples, batch_size, False)
+    while batch_ranges:
         order = rng.permutation(n_samples)
-        yield from (order[start:stop] for start, stop in pieces)
+        yield from (order[start:stop] for start, stop in batch_ranges)
 
 
 def flatten_passes(passes: PassOrders) -> tuple[Ids, Ids]:
     """Return the samples of all mini-batches in their order, and the number of samples of each mini-batch, [steps]."""
-    samples = np.concatenate([np.empty(0, np.int64), *(order[: pieces[-1][1]] for order, pieces in passes)])
-    return samples, np.array([stop - start for _, pieces in passes for start, stop in pieces], dtype=np.int64)
+    samples = np.concatenate([np.empty(0, np.int64), *(order[: ranges[-1][1]] for order, ranges in passes)])
+    return samples, np.array([stop - start for _, ranges in passes for start, stop in ranges], dtype=np.int64)
 
 
 def summarise_losses(n_samples: int, passes: PassOrders, losses: Values) -> tuple[Values, Ids, Values]:

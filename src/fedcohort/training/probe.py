@@ -99,7 +99,7 @@ def probe_objective(objective: Objective, logits: Tensor, federation: Federation
 
 
 def _two_rows(rows: Tensor) -> Tensor:
-    """Return copies of two rows, or of the same row twice if there is only one."""
+    """Return copies of the first two rows, or twice the same row if there is only one."""
     return rows[[0, min(1, len(rows) - 1)]].clone()
 
 

@@ -18,7 +18,7 @@ def to_device(arrays: Sequence[np.ndarray], device: torch.device) -> Iterator[Te
     """Copy arrays of indices or counts to a device at once, and return them in their shapes as int32 tensors."""
     flat_array = np.concatenate([np.empty(0, np.int32), *(array.astype(np.int32).ravel() for array in arrays)])
     flat_parts = torch.from_numpy(flat_array).to(device).split([array.size for array in arrays])
-    return (part.view(array.shape) for part, array in zip(flat_parts, arrays, strict=True))
+    return (flat_part.view(array.shape) for flat_part, array in zip(flat_parts, arrays, strict=True))
 
 
 @dataclass(frozen=True)

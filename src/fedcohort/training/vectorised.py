@@ -79,7 +79,7 @@ class StackedModels:
         self.is_plain = self.is_chain and trainer.client.plain and not corrections[0]
         self.tensor_views = self._view_tensors(self.w)
         if self.is_plain:  # steps go straight into the weights, which are faster as contiguous tensors
-            self.tensor_views = self.written_tensors = [part.contiguous() for part in self.tensor_views]
+            self.tensor_views = self.written_tensors = [tensor_view.contiguous() for tensor_view in self.tensor_views]
             return
         self.g = torch.zeros_like(self.w)
         self.written_tensors = self._view_tensors(self.g)
@@ -95,8 +95,8 @@ class StackedModels:
         return [rows[:, block.offset : block.offset + block.size].unflatten(1, block.shape) for block in blocks]
 
     def deltas(self) -> Float[Tensor, "k p"]:
-        """Return the updates of all clients."""
-        w = torch.cat([part.flatten(1) for part in self.tensor_views], 1) if self.is_plain else self.w
+        """Return the updates of all clients, trained minus received parameters, [k, P]."""
+        w = torch.cat([tensor_view.flatten(1) for tensor_view in self.tensor_views], 1) if self.is_plain else self.w
         return w - self.trainer.server.w
 
     def train_step(self, x: Tensor, y: Tensor, reference: Tensor | None, sample_shares: Tensor) -> Float[Tensor, "k b"]:
@@ -141,9 +141,9 @@ class StackedModels:
     ) -> tuple[Tensor, Tensor]:
         """Return one client's objective on a mini-batch, and the samples' cross-entropies."""
         worker, objective = self.trainer.worker, self.trainer.objective
-        views = {block.name: block.of(w) for block in worker.layout.parameters}
+        tensor_views = {block.name: block.of(w) for block in worker.layout.parameters}
         with torch.autocast(x.device.type, torch.bfloat16, enabled=worker.bf16):
-            logits = functional_call(worker.network, views, (x,)).to(w.dtype)
+            logits = functional_call(worker.network, tensor_views, (x,)).to(w.dtype)
         sample_objectives, losses = objective.per_sample(logits, y, reference)
         return objective.transform_mean((sample_objectives * sample_shares).sum()), losses.detach()
 
@@ -210,8 +210,8 @@ class VectorisedEngine:
         corrections = [trainer.begin_hooks(task, down) for task in plan.tasks]
         models = StackedModels(trainer, [corrections[i] for i in np.argsort(plan.row_of_client)], plan.tasks[0].lr)
         is_sample = torch.arange(rows.shape[2], device=rows.device) < counts[:, :, None]
-        shares = is_sample / counts[:, :, None].clamp(min=1).to(models.w)
-        losses = torch.zeros_like(shares)
+        sample_shares = is_sample / counts[:, :, None].clamp(min=1).to(models.w)
+        losses = torch.zeros_like(sample_shares)
         for step, k in enumerate((plan.batch_sizes > 0).sum(1).tolist()):
             index = rows[step, :k].flatten()
             x, y, reference = gather_rows(data.x, index), data.y.index_select(0, index), None
@@ -219,7 +219,7 @@ class VectorisedEngine:
                 reference = trainer.reference(x).unflatten(0, (k, -1))
             trainer.worker.network.train()
             x, y = x.unflatten(0, (k, -1)), y.unflatten(0, (k, -1))
-            losses[step, :k] = models.train_step(x, y, reference, shares[step, :k])
+            losses[step, :k] = models.train_step(x, y, reference, sample_shares[step, :k])
         deltas, by_client = models.deltas(), plan.batch_sizes.sum(0)[plan.row_of_client].tolist()
         results = []
         for i, used_losses in enumerate(losses.flatten().index_select(0, used).split(by_client)):

@@ -94,8 +94,8 @@ class MiniBatchView:
             sample_objectives, _ = self.objective.per_sample(self.model.network(self.x), self.y, self.reference)
             loss = self.objective.transform_mean((weights * sample_objectives).mean())
             gradients = torch.autograd.grad(loss, self.model.tensors, create_graph=True)
-            parts = zip(gradients, self.model.layout.parameters, strict=True)
-            return self._gradient(torch.stack([(g * block.of(u)).sum() for g, block in parts]).sum())
+            gradients_and_blocks = zip(gradients, self.model.layout.parameters, strict=True)
+            return self._gradient(torch.stack([(g * block.of(u)).sum() for g, block in gradients_and_blocks]).sum())
 
     def _gradient(self, value: Tensor) -> Tensor:
         self.model.g.zero_()

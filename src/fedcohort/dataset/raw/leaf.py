@@ -193,9 +193,7 @@ def finish(destination: Path) -> None:
     for token in NOT_COUNTED:
         del counts[token]
     ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
-    columns = {
-        "word": pa.array([w for w, _ in ranked], pa.string()),
-        "count": pa.array([n for _, n in ranked], pa.int64()),
-    }
+    rows = [{"word": word, "count": n} for word, n in ranked]
+    schema = pa.schema({"word": pa.string(), "count": pa.int64()})
     with disk.replace_atomically(vocabulary) as draft:
-        parquet.write_table(pa.table(columns), draft)
+        parquet.write_table(pa.Table.from_pylist(rows, schema), draft)

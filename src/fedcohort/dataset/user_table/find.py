@@ -34,14 +34,8 @@ def find_files(path: str) -> dict[str, Path]:
         return files
     if files.get("test") != folder / "test.parquet" and _is_one_table(folder):
         return {"train": folder}
-    candidates = [
-        file
-        for file in sorted(folder.iterdir())
-        if file.is_file()
-        and file.suffix.lower() in SUFFIXES
-        and file.name[0] not in "._"
-        and file not in files.values()
-    ]
+    visible = [file for file in sorted(folder.iterdir()) if file.is_file() and file.name[0] not in "._"]
+    candidates = [file for file in visible if file.suffix.lower() in SUFFIXES and file not in files.values()]
     if len(candidates) == 1:
         return {"train": candidates[0], **files}
     if not candidates and imagefolder.holds_classes(folder):
@@ -57,9 +51,8 @@ def find_files(path: str) -> dict[str, Path]:
 def _is_one_table(folder: Path) -> bool:
     """Return whether the Parquet files of a folder have the names that Spark, Dask and pyarrow give to one table."""
     files = list_files(folder)
-    return bool(files) and all(
-        file.parent != folder or file.name.startswith("part") or file.stem.isdecimal() for file in files
-    )
+    inside = [file for file in files if file.parent == folder]
+    return bool(files) and all(file.name.startswith("part") or file.stem.isdecimal() for file in inside)
 
 
 def load_tables(path: str, cut: bool, with_valid: bool, decimal: str, problems: Problems) -> list[Frame]:
@@ -87,12 +80,8 @@ def load_tables(path: str, cut: bool, with_valid: bool, decimal: str, problems: 
         train = f"{images['train'].table.num_rows:,} images" if images else files["train"].name
         valid = files.get("valid")
         also = f"; rename {valid.name} to test{valid.suffix} if it is the test part" if valid else ""
-        problems.add(
-            DataError(
-                f"dataset.path={path} has no test table: dataset.test_share=0.2 cuts a fifth of {train}, or write "
-                f"test.parquet or test.csv next to it{also}"
-            )
-        )
+        remedy = f"dataset.test_share=0.2 cuts a fifth of {train}, or write test.parquet or test.csv next to it{also}"
+        problems.add(DataError(f"dataset.path={path} has no test table: {remedy}"))
     frames: list[Frame] = []
     for part in PARTS:
         if part in (images or files) and not (part == "test" and cut) and (part != "valid" or with_valid):

@@ -36,10 +36,9 @@ def read_inputs(
             arrays.append(_read_lists(frame, lists, gaps) if lists else _read_windows(frame, columns, window, gaps))
     problems.raise_all()
     shape, train_shape, first_name = list(map(int, options.shape)), arrays[0].shape[1:], [*lists, *columns][0]
-    if shape and (size := int(np.prod(shape, dtype=object))) != arrays[0][0].size:
-        raise DataError(
-            f"dataset.shape={shape} holds {size} values, and a sample of {frames[0].where} has {arrays[0][0].size}"
-        )
+    if shape and (size := int(np.prod(shape, dtype=object))) != (n_values := arrays[0][0].size):
+        what = f"holds {size} values, and a sample of {frames[0].where} has {n_values}"
+        raise DataError(f"dataset.shape={shape} {what}")
     is_image = bool(lists) and arrays[0].dtype == np.uint8 and len(shape or train_shape) == 3
     pixels = None
     if is_image and scale == 255 and not options.standardises:

@@ -95,9 +95,8 @@ class Loader:
     def _read(self) -> list[Frame]:
         """Return the tables, and note how they are written."""
         options = self.options
-        frames = load_tables(
-            options.path, options.test_share is not None, options.valid == "server", options.decimal, self.problems
-        )
+        cut, with_valid = options.test_share is not None, options.valid == "server"
+        frames = load_tables(options.path, cut, with_valid, options.decimal, self.problems)
         if not frames:
             self.problems.raise_all()
         columns = {options.label: "label", options.client: "client", options.series: "series"}

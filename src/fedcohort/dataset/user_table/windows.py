@@ -66,16 +66,9 @@ def find_series(frame: Frame, label: str) -> tuple[str, str] | None:
     """
     if label not in frame.names or frame.table.num_rows < 2 * MIN_STEPS or len(frame.names) > MAX_COLUMNS:
         return None
-    keys = [
-        name
-        for name in frame.names
-        if name != label and (arrow_columns.is_text(kind := frame.type_of(name)) or pa.types.is_integer(kind))
-    ]
-    times = [
-        name
-        for name in frame.names
-        if arrow_columns.is_number(frame.type_of(name)) or arrow_columns.is_date(frame.type_of(name))
-    ]
+    kinds = {name: frame.type_of(name) for name in frame.names if name != label}
+    keys = [name for name, kind in kinds.items() if arrow_columns.is_text(kind) or pa.types.is_integer(kind)]
+    times = [name for name, kind in kinds.items() if arrow_columns.is_number(kind) or arrow_columns.is_date(kind)]
     for key in keys:
         block = number_blocks(frame, [key])
         n = int(block[-1]) + 1
@@ -88,6 +81,6 @@ def find_series(frame: Frame, label: str) -> tuple[str, str] | None:
             column = frame.column(time)
             values = arrow_columns.days(column) if arrow_columns.is_date(column.type) else column
             step = np.diff(arrow_columns.numbers(values))
-            if time not in (key, label) and (step[inside] > 0).all() and (step[~inside] < 0).mean() > 0.5:
+            if time != key and (step[inside] > 0).all() and (step[~inside] < 0).mean() > 0.5:
                 return key, time
     return None

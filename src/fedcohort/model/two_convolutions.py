@@ -1,0 +1,25 @@
+"""Two padded 5x5 convolutions with ReLU and 2x2 max pooling, as in FedAvg's CNN, and the dense layers after them."""
+
+from torch import nn
+
+
+def make_layers(
+    image_shape: tuple[int, int, int], channels: tuple[int, int], dense: int, n_classes: int
+) -> nn.Sequential:
+    """Return the network.
+
+    Args:
+        image_shape: channels, height and width of an image.
+        channels: output channels of the first and of the second convolution.
+        dense: units of the hidden dense layer; 0 for none.
+        n_classes: number of logits.
+    """
+    in_channels, height, width = image_shape
+    n_features = channels[1] * (height // 4) * (width // 4)
+    layers: list[nn.Module] = []
+    for n_in, n_out in ((in_channels, channels[0]), channels):
+        layers += [nn.Conv2d(n_in, n_out, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)]
+    layers.append(nn.Flatten())
+    if dense:
+        layers += [nn.Linear(n_features, dense), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(dense or n_features, n_classes))

@@ -1,0 +1,63 @@
+"""The average of the server's models over rounds: `eval.average=ema`, evaluated instead of the model that clients get.
+
+With the decay d of `eval.average_decay` and the server's model w_t after round t, the average is
+
+    a_t = sum_{i=1..t} d^(t-i) w_i / sum_{i=1..t} d^(t-i) = a_{t-1} + (1 - d) / (1 - d^t) (w_t - a_{t-1}),    a_0 = w_0
+
+This is an exponential moving average with bias correction: a_1 = w_1, and the untrained model has no weight after that.
+d=0 is the last model, and d -> 1 the mean of all (Polyak and Juditsky, 1992). Each round counts, also one in which no
+update arrives. Float buffers, such as the running means and variances of batch norm, have the same average. Integer
+buffers are those of the last model. No component reads the average, so that it changes nothing in the rounds.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from fedcohort.flat import FlatModel
+
+
+class ModelAverage:
+    """The average of the server's model over rounds.
+
+    Attributes:
+        decay: the weight of a model relative to that of the next round, in [0, 1).
+        rounds: number of rounds in the average.
+        vectors: the average, float64 [P] and [B], and the vector of the server's model, of parameters and of float
+            buffers; empty if there is no average.
+    """
+
+    def __init__(self, server: FlatModel, decay: float | None) -> None:
+        self.decay, self.rounds = decay or 0.0, 0
+        sources = () if decay is None else (server.w, server.buffers)
+        self.vectors = [(source.to(torch.float64, copy=True), source) for source in sources]
+
+    def add_round(self) -> None:
+        """Add the server's model after a round."""
+        self.rounds += 1
+        for average, source in self.vectors:
+            average.lerp_(source.double(), (1 - self.decay) / (1 - self.decay**self.rounds))
+
+    @contextmanager
+    def loaded(self) -> Iterator[None]:
+        """Give the server's model the averaged values while the context lasts, if there is an average."""
+        current = [source.clone() for _, source in self.vectors]
+        for average, source in self.vectors:
+            source.copy_(average)
+        try:
+            yield
+        finally:
+            for (_, source), values in zip(self.vectors, current, strict=True):
+                source.copy_(values)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the average as plain data for a checkpoint."""
+        return {"rounds": self.rounds, "vectors": [average for average, _ in self.vectors]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the result of `state_dict`."""
+        self.rounds = state["rounds"]
+        for (average, _), values in zip(self.vectors, state["vectors"], strict=True):
+            average.copy_(values)
