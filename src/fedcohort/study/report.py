@@ -134,7 +134,7 @@ def _group_of(study: Study, method: str) -> str:
     return {ORACLE: ORACLES, REFERENCE: REFERENCES}.get(study.role_of(method)) or describe_method(method)[1]
 
 
-def _draw_map(study: Study, verdict: Verdict, names: Sequence[str], show: Format) -> None:
+def _draw_map(study: Study, verdict: Verdict, names: list[str], show: Format) -> None:
     import pandas as pd
 
     methods = [[setting.methods.get(name) for name in names] for setting in verdict.settings.values()]
@@ -146,7 +146,7 @@ def _draw_map(study: Study, verdict: Verdict, names: Sequence[str], show: Format
     seeds = number_range(method.value.n for method in verdict.methods)
     note = f"{'; '.join([study.title, *data])}; {statistic} of {metric}; {seeds} seeds"
     title = f"Difference to {name_method(study.baseline)}, {show.unit} (bold*: significant)"
-    difference = pd.DataFrame(values, [study.settings[name].label for name in verdict.settings], names)
+    difference = pd.DataFrame(values, [study.settings[name].label for name in verdict.settings], pd.Index(names))
     draw_map(difference, is_clear, [_group_of(study, name) for name in names], title, note, study.folder / MAP)
 
 

@@ -125,14 +125,14 @@ def draw_map(
     from matplotlib.colors import SymLogNorm
 
     values, n_settings = difference.to_numpy(dtype=float), len(difference)
-    names = [name_method(method) for method in difference]
+    names = [name_method(str(method)) for method in difference]
     margin = 0.15 + max(map(len, (*names, *groups))) * style.LETTER * style.TEXT / 72
     n_blocks = -(-n_settings // int((style.PAGE - margin) / CELL_WIDTH))
     width = style.COLUMN if margin + CELL_WIDTH * n_settings <= style.COLUMN else style.PAGE
     labels = [_wrap_label(label) for label in difference.index]
     longest = max(len(line) for label in labels for line in label.split("\n")) * style.LETTER * NUMBER_SIZE / 72
-    means = difference.mean().fillna(0.0).to_numpy()
-    order = np.lexsort((-means, [GROUPS.index(group) for group in groups]))
+    means = difference.mean().fillna(0.0).to_numpy(dtype=float)
+    order = np.lexsort((-means, np.array([GROUPS.index(group) for group in groups])))
     blocks = np.array_split(np.arange(n_settings), n_blocks)
     has_result = [np.isfinite(values[block][:, order]).any(0) for block in blocks]
     rows = [order[flags] if flags.any() else order for flags in has_result]

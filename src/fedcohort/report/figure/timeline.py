@@ -179,7 +179,8 @@ def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", size: floa
         notes = [f"{job.units:.0f} of {job.units_asked:.0f} units"] if job.partial else []
         is_beyond = finish[i] > right
         if is_beyond and not job.goes_on:
-            notes.append(f"done after {units.seconds(job.finish)}" if np.isfinite(job.finish) else "never done")
+            seconds = float(jobs["finish"].iloc[i])
+            notes.append(f"done after {units.seconds(seconds)}" if np.isfinite(seconds) else "never done")
         if notes:
             side = "right" if is_beyond else "left"
             look: dict[str, Any] = {"ha": side, "va": "center", "fontsize": font_size, "bbox": BOX, "zorder": 5}
