@@ -16,6 +16,7 @@ from fedcohort.study.formats import number_range
 from fedcohort.study.measure import ROUNDS
 from fedcohort.study.result_files import DONE, Row
 from fedcohort.study.results import Results
+from fedcohort.study.same_cost import compare_references
 from fedcohort.study.speed import Speeds
 from fedcohort.study.verdict import SettingVerdict, Verdict
 
@@ -110,6 +111,7 @@ def find_notes(study: Study, results: Results, verdict: Verdict) -> dict[str, ob
         other_code: number of runs of code that behaves differently.
         compared: commits with which the code was compared.
         rounds: number of first rounds that the comparison runs.
+        same_cost: differences of methods to their references of equal cost (`same_cost.compare_references`).
     """
     ended_by_rounds = dict[str, dict[str, tuple[int, int]]]()
     worst: dict[str, list[float]] = {name: [] for name in sorted(verdict.collapsing)}
@@ -127,6 +129,7 @@ def find_notes(study: Study, results: Results, verdict: Verdict) -> dict[str, ob
         "other_code": len(rows_of_other_code),
         "compared": sorted({row["compared"][:10] for row in rows_of_other_code}),
         "rounds": ROUNDS,
+        "same_cost": compare_references(study, results),
     }
 
 
