@@ -57,9 +57,9 @@ def test_a_large_population_is_abbreviated(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_a_scenarios_page_describes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of data without attributes it has the metrics of the classes alone. A hash of the clients' samples tells seeds
+    """For data without attributes the page has only the metrics of the classes.
 
-    apart, and not labels that were changed; it has no path of this machine.
+    A hash of the clients' samples distinguishes seeds, and not changed labels; it has no path of this machine.
     """
     words = ("digits", "heterogeneity=noniid30_noise15", "clients=8")
     home = tmp_path / "page"
