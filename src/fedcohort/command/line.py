@@ -109,7 +109,10 @@ def _describe(chosen: str) -> "typer.Typer":
         def command(arguments: Arguments = None) -> None:
             """Represent the command in the help; `main` runs it."""
 
-        help_text = _read_docstring(name) if name == chosen else summary
+        help_text = summary
+        if name == chosen:  # the docstring of its module, without the import, which takes seconds
+            source = Path(__file__).with_name(f"{name}.py")
+            help_text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or summary
         kept_as_typed = "\b\n" + help_text.replace("\n\n", "\n\n\b\n")  # \b keeps the lines of a paragraph
         app.command(name, help=kept_as_typed, short_help=summary)(command)
         return command
@@ -117,9 +120,3 @@ def _describe(chosen: str) -> "typer.Typer":
     for name, summary in COMMANDS.items():
         describe(name, summary)
     return app
-
-
-def _read_docstring(name: str) -> str:
-    """Return the help of a command, its module's docstring, without the import, which takes seconds."""
-    source = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
-    return ast.get_docstring(ast.parse(source)) or COMMANDS[name]
