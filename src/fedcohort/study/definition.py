@@ -59,6 +59,21 @@ class Setting:
 
 
 @dataclass(frozen=True)
+class SameCost:
+    """A reference method whose runs end at the cost of another method's run with the same seed (`same_cost.py`).
+
+    Attributes:
+        method: the other method, option `of`.
+        cost: the option of `until` that ends the runs, and the column of the results: `bytes` or `client_flops`.
+        overrides: of its runs, without the limit.
+    """
+
+    method: str
+    cost: str
+    overrides: Overrides
+
+
+@dataclass(frozen=True)
 class Study:
     """A study, as `study.yaml` defines it.
 
@@ -73,6 +88,7 @@ class Study:
         search_space: what is tuned; None for nothing.
         tuned: result of the tuning, by the name of the tuned method, `<method>_tuned`.
         few: number of seeds of methods that are run on the first seeds only.
+        same_cost: references of equal cost, by name.
         variants: by a name, methods that are variants of one idea. Their p-values are corrected together.
         notes: remarks for the page.
     """
@@ -93,6 +109,7 @@ class Study:
     search_space: SearchSpace | None = None
     tuned: Mapping[str, Tuned] = field(default_factory=dict)
     few: Mapping[str, int] = field(default_factory=dict)
+    same_cost: Mapping[str, SameCost] = field(default_factory=dict)
     variants: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
@@ -105,9 +122,13 @@ class Study:
         """The options with which `fedcohort compare` gives the same results and verdicts."""
         return Options(self.metric, self.baseline, result=self.result, horizon=self.horizon, rules=self.rules)
 
+    def measured_method(self, method: str) -> str:
+        """Return the method whose cost a reference of equal cost has; other methods as they are."""
+        return self.same_cost[method].method if method in self.same_cost else method
+
     def seeds_of(self, method: str) -> Sequence[int]:
         """Return the seeds on which the study runs the method."""
-        return self.seeds[: self.few.get(method, len(self.seeds))]
+        return self.seeds[: self.few.get(self.measured_method(method), len(self.seeds))]
 
     def includes(self, setting: str, method: str) -> bool:
         """Return whether the study runs the method in the setting.
@@ -115,6 +136,8 @@ class Study:
         The baseline and a user's own methods run in all settings.
         """
         methods = self.settings[setting].methods
+        if method in self.same_cost and not self.includes(setting, self.measured_method(method)):
+            return False
         return methods is None or method in methods or method == self.baseline or method not in self.roles
 
     def overrides_in(self, setting: str, *overrides: Iterable[str]) -> Overrides:
@@ -142,12 +165,14 @@ class Condition:
     Attributes:
         overrides: overrides of its runs, without the seed.
         seeds: the only seeds on which it is run; None for any.
+        waits_for: the method whose runs have to be done first; "" for none.
     """
 
     setting: str
     method: str
     overrides: Overrides
     seeds: tuple[int, ...] | None = None
+    waits_for: str = ""
 
     def key(self, seed: int) -> Key:
         """Return the key of the condition's run with this seed."""
@@ -190,7 +215,8 @@ def list_conditions(
         for method, overrides in study.overrides.items():
             is_named = methods is not None and (method in methods or method == study.baseline)
             if is_named or (methods is None and study.includes(name, method)):
-                seeds = tuple(study.seeds_of(method)) if method in study.few and methods is None else None
+                is_limited = study.measured_method(method) in study.few and methods is None
+                seeds = tuple(study.seeds_of(method)) if is_limited else None
                 conditions.append(Condition(name, method, study.overrides_in(name, overrides), seeds))
         for bound, overrides in setting.bounds.items():
             merged = merge_overrides(RUN_DEFAULTS, study.common, study.overrides[study.baseline], overrides)

@@ -6,6 +6,8 @@
     selectors         methods: `flash`, or `flash_wide: [selector=flash, selector.gamma=2]`
     `yardsticks`      oracles, written like methods: they read what no server can know, and define the headroom
     `beside`          reference methods, shown without a test: `full` trains all clients, `worst` selects badly
+    same_cost         references that end at the cost of another method, such as {random_same_bytes: {of: powd, equal:
+                      bytes}} (`same_cost.py`). `equal` is bytes or client_flops
     cells             settings by name. Each has `words`, its overrides.
                       Optional are label, axis, bounds, target, rows (its methods), family and oracle.
                       They are described in `definition.Setting`.
@@ -46,10 +48,12 @@ from fedcohort.study.definition import (
     REFERENCE,
     STUDY_FILE,
     Overrides,
+    SameCost,
     Setting,
     Study,
     option_name,
 )
+from fedcohort.study.same_cost import read_same_cost
 from fedcohort.study.search_space import load_tuned, read_search_space
 
 REQUIRED = ("title", "question", "baseline", "selectors", "cells", "seeds")
@@ -57,6 +61,7 @@ DEFAULTS: dict[str, Any] = {
     "common": [],
     "yardsticks": [],
     "beside": [],
+    "same_cost": {},
     "metric": "test/acc",
     "result": "late",
     "horizon": None,
@@ -101,6 +106,10 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
     for name, result in tuned.items():
         base = overrides.get(result.row, (f"selector={result.row}",))
         overrides[name], roles[name] = (*base, *result.words), METHOD
+    few = checks.read_few(node["few"], [method for method in overrides if roles[method] != BASELINE], len(seeds))
+    same_cost = _read_same_cost(node, overrides, settings)
+    overrides |= {name: reference.overrides for name, reference in same_cost.items()}
+    roles |= dict.fromkeys(same_cost, REFERENCE)
     non_baseline = [method for method in overrides if roles[method] != BASELINE]
     _check_methods(settings, non_baseline, [method for method in non_baseline if roles[method] == ORACLE])
     _check_effects(settings, overrides.values())
@@ -115,7 +124,8 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
         rules=checks.read_rules(node["win"]),
         search_space=None if node["tune"] is None else read_search_space(node["tune"], settings, seeds),
         tuned=tuned,
-        few=checks.read_few(node["few"], non_baseline, len(seeds)),
+        few=few,
+        same_cost=same_cost,
         variants=checks.read_variants(node["variants"], [method for method in non_baseline if roles[method] == METHOD]),
         **{key: node[key] for key in ("title", "question", "metric", "result", "horizon")},
         notes=tuple(node["notes"]),
@@ -137,6 +147,22 @@ def _check_methods(settings: Mapping[str, Setting], methods: Sequence[str], orac
             ranges.words(f"cells.{name}.rows", setting.methods, *methods)
         if setting.oracle is not None:
             ranges.choice(f"cells.{name}.oracle", setting.oracle, *oracles)
+
+
+def _read_same_cost(
+    node: Mapping[str, Any], overrides: Mapping[str, Overrides], settings: Mapping[str, Setting]
+) -> dict[str, SameCost]:
+    """Return the references of equal cost by name; overrides: of the other methods, the baseline first."""
+    same_cost, horizon = read_same_cost(node["same_cost"], overrides, next(iter(overrides))), node["horizon"]
+    if same_cost and horizon is not None:
+        raise OptionError(
+            f"horizon={horizon} ignores later rounds, which runs of same_cost may have: leave horizon out, or same_cost"
+        )
+    for name, setting in settings.items():
+        for reference, method in ((reference, entry.method) for reference, entry in same_cost.items()):
+            if setting.methods is not None and reference in setting.methods and method not in setting.methods:
+                raise OptionError(f"cells.{name}.rows: {reference} has the cost of {method}: add {method}")
+    return same_cost
 
 
 def _check_effects(settings: Mapping[str, Setting], overrides_by_method: Iterable[Overrides]) -> None:

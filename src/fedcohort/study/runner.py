@@ -16,6 +16,7 @@ from fedcohort.study.config_digests import ConfigDigests
 from fedcohort.study.definition import Condition, Key, Overrides, Study, add_user_methods, list_conditions, option_name
 from fedcohort.study.result_files import DONE, REFUSED, Row
 from fedcohort.study.results import Results
+from fedcohort.study.same_cost import resolve_conditions
 from fedcohort.study.tasks import Outcome, Task, check_conditions, run_tasks
 
 COMPOSING = "yaml files changed: composing the affected runs to see whether their configuration changed (10 a second)"
@@ -58,20 +59,33 @@ class StudyRunner:
             raise OptionError("again=true compares commits, but this code has uncommitted changes: commit them first")
         if lines := self.collect(conditions, seeds):
             raise OptionError("\n".join([*lines, "wait for these jobs, or cancel them, before more are started"]))
+        limited = [condition for condition in conditions if condition.method in self.study.same_cost]
+        unlimited = [condition for condition in conditions if condition not in limited]
+        if unlimited or not limited:
+            self._run_missing(unlimited, seeds, limited)
+        if limited:  # their limits are known now
+            self._run_missing(limited, seeds)
+
+    def _run_missing(
+        self, conditions: Sequence[Condition], seeds: Sequence[int], later: Sequence[Condition] = ()
+    ) -> None:
+        """Do the missing runs of some conditions; later: conditions that are only checked before the first run."""
         current = self.find_progress(conditions, seeds)
         self._update_digests(current)
         to_do = {
             key: (condition, seed)
             for condition, seed in current.runs
-            if current.states[key := condition.key(seed)] in progress.TO_DO
+            if (current.states[key := condition.key(seed)] in progress.TO_DO and not condition.waits_for)
             or (current.states[key] == DONE and self._is_outdated(self.results.rows[key]))
         }
         methods = {condition.method for condition, _ in to_do.values()}
         unfinished = [condition for condition in conditions if condition.method in methods]
-        check_conditions(self.study, unfinished, self.configs)
+        check_conditions(self.study, [*unfinished, *(later if to_do else ())], self.configs)
         n_to_do, time_left = len(to_do), progress.estimate_time(self.results)
         n_done = current.count(DONE) - sum(current.states[key] == DONE for key in to_do)
         self.print_line(f"{n_done} of {len(current.runs)} runs are done, {n_to_do} to do")
+        for method in dict.fromkeys(condition.waits_for for condition, _ in current.runs if condition.waits_for):
+            self.print_line(f"references of same_cost wait for runs of {method}, whose cost they have")
         with closing(self._outcomes(list(to_do.values()))) as outcomes:  # an error or a signal ends the processes first
             for number, ((condition, seed), outcome) in enumerate(outcomes, 1):
                 row = self._store(condition, seed, outcome)
@@ -85,12 +99,14 @@ class StudyRunner:
     def find_progress(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> progress.Progress:
         """Compare the requested runs with the stored results, seed by seed, so that a stopped study has fewer seeds."""
         runs, states = [], dict[Key, str]()
+        conditions = resolve_conditions(self.study, conditions, seeds, self.results.rows)
         for seed in seeds:
             for condition in conditions:
                 if condition.seeds is None or seed in condition.seeds:
                     runs.append((condition, seed))
                     digest = self.digests.digest_of(condition.overrides)
-                    states[condition.key(seed)] = progress.state_of(self.results.rows.get(condition.key(seed)), digest)
+                    row = None if condition.waits_for else self.results.rows.get(condition.key(seed))
+                    states[condition.key(seed)] = progress.state_of(row, digest)
         if progress.CHANGED in states.values():  # the overrides or yaml files; the configuration may still be the same
             self.print_line(COMPOSING)
         identities = dict[Overrides, dict[str, str]]()
@@ -123,7 +139,11 @@ class StudyRunner:
         A sweep whose jobs have all ended, or were killed, is removed: the next command does the missing runs.
         """
         lines = []
-        runs = {_spell(c.overrides, seed): (c, seed) for c in conditions for seed in seeds}
+        resolved = resolve_conditions(self.study, conditions, seeds, self.results.rows)
+        startable = [
+            condition for condition in reversed(resolved) if not condition.waits_for
+        ]  # the first of equal ones wins
+        runs = {_spell(c.overrides, seed): (c, seed) for c in startable for seed in c.seeds or seeds}
         for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.PLAN_FILE}")):
             sweep = plan_file.parent
             for record in sweep_folder.read(sweep).values():

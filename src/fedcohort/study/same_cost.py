@@ -1,0 +1,124 @@
+"""Reference methods of equal cost, option `same_cost` of `study.yaml`: the baseline at the cost of another method.
+
+    random_same_bytes: {of: powd, equal: bytes}
+
+Its run with a seed ends after the first round in which it has spent what the run of `of` with the same seed and in the
+same setting spent: bytes (`until.bytes`) or client FLOPs (`until.client_flops`). Its overrides are `words`, by default
+those of the baseline and the cohort size of `of`. It has more rounds or fewer than other runs of the study, and no
+limit of virtual time. Runs of `of` are therefore done first.
+
+If the baseline's own run with that seed has the same cost, up to the mean cost of one of its rounds, it is the
+reference. No further run is done then. A run with a limit exceeds it by a part of a round, too.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+
+from fedcohort import ranges
+from fedcohort.errors import OptionError
+from fedcohort.results.difference import summarise_differences
+from fedcohort.study import checks
+from fedcohort.study.definition import (
+    CLOCK,
+    Condition,
+    Key,
+    Overrides,
+    SameCost,
+    Study,
+    merge_overrides,
+    option_name,
+)
+from fedcohort.study.ranking import group_runs
+from fedcohort.study.result_files import DONE, Row
+from fedcohort.study.results import Results
+
+COST_NAMES = {"bytes": "bytes", "client_flops": "client FLOPs"}
+ROUNDS_FACTOR = 100  # largest number of rounds of a reference, relative to the run whose cost it has
+
+
+def read_same_cost(value: object, overrides: Mapping[str, Overrides], baseline: str) -> dict[str, SameCost]:
+    """Return the references of the option `same_cost` by name; overrides: of the other methods."""
+    references = {}
+    for name, node in checks.read_named_mapping("same_cost", value).items():
+        where, options = f"same_cost.{name}", checks.read_mapping(f"same_cost.{name}", node)
+        checks.check_option_names(where, options, ("of", "equal", "words"), ("of", "equal"))
+        if name in overrides:
+            raise OptionError(f"same_cost: {name} is listed twice")
+        ranges.choice(f"{where}.of", options["of"], *(method for method in overrides if method != baseline))
+        ranges.choice(f"{where}.equal", options["equal"], *COST_NAMES)
+        cohort = [override for override in overrides[options["of"]] if option_name(override) == "cohort"]
+        words = checks.read_overrides(f"{where}.words", options.get("words", [*overrides[baseline], *cohort]))
+        references[name] = SameCost(options["of"], options["equal"], words)
+    return references
+
+
+def resolve_conditions(
+    study: Study, conditions: Sequence[Condition], seeds: Sequence[int], rows: Mapping[Key, Row]
+) -> list[Condition]:
+    """Replace each reference of equal cost by one condition per seed, with the limit of its run.
+
+    Where the run of the other method is not done, the condition has its name in `waits_for`.
+
+    Args:
+        study: with the references.
+        conditions: conditions of the study.
+        seeds: seeds that are requested.
+        rows: the stored results.
+    """
+    resolved = []
+    for condition in conditions:
+        if condition.method not in study.same_cost:
+            resolved.append(condition)
+            continue
+        for seed in condition.seeds or seeds:
+            resolved.append(replace(_limit(study, condition, seed, rows), seeds=(seed,)))
+    return resolved
+
+
+def _limit(study: Study, condition: Condition, seed: int, rows: Mapping[Key, Row]) -> Condition:
+    """Return the condition of one seed, which ends at the cost of the other method's run."""
+    setting, reference = condition.setting, study.same_cost[condition.method]
+    row, base = (rows.get((setting, method, seed)) for method in (reference.method, study.baseline))
+    if row is None or row["status"] != DONE:
+        return replace(condition, waits_for=reference.method)
+    limit = float(row[reference.cost])
+    is_baseline = condition.overrides == study.overrides_in(setting, study.overrides[study.baseline])
+    if is_baseline and base is not None and base["status"] == DONE and _costs_the_same(base, limit, reference.cost):
+        return condition
+    words = [f"until.{reference.cost}={limit!r}", f"rounds={ROUNDS_FACTOR * row['rounds']}"]
+    words += [f"{CLOCK}=null" for override in condition.overrides if option_name(override) == CLOCK]
+    return replace(condition, overrides=merge_overrides(condition.overrides, words))
+
+
+def _costs_the_same(base: Row, limit: float, cost: str) -> bool:
+    """Return whether the baseline's run has this cost, up to the mean cost of one of its rounds."""
+    return bool(abs(base[cost] - limit) < base[cost] / max(base["rounds"], 1))
+
+
+def compare_references(study: Study, results: Results) -> list[dict[str, object]]:
+    """Return the differences of methods to their references of equal cost, one dictionary per setting and reference.
+
+    Returns:
+        setting, method, reference, cost: labels.
+        difference: of the method to its reference, over their common seeds.
+        rounds: of the reference's runs with these seeds.
+        same_run: number of these seeds where the baseline's own run is the reference.
+        short: number of these seeds where the reference's rounds ended before its limit.
+    """
+    runs, lines = group_runs(study, results), []
+    for setting, name in product(study.settings, study.same_cost):
+        reference = study.same_cost[name]
+        methods = (reference.method, name, study.baseline)
+        method_rows, rows, base = (runs.get((setting, method), {}) for method in methods)
+        if seeds := sorted(method_rows.keys() & rows.keys()):
+            rounds = {seed: rows[seed]["rounds"] for seed in seeds}
+            differences = {seed: method_rows[seed]["late"] - rows[seed]["late"] for seed in seeds}
+            same_runs = [seed for seed in seeds if seed in base and base[seed]["budget"] == rows[seed]["budget"]]
+            line: dict[str, object] = {"setting": study.settings[setting].label}
+            line |= {"method": reference.method, "reference": name}
+            line |= {"cost": COST_NAMES[reference.cost], "difference": summarise_differences(differences)}
+            line |= {"rounds": list(rounds.values()), "same_run": len(same_runs)}
+            line["short"] = sum(rounds[seed] >= ROUNDS_FACTOR * method_rows[seed]["rounds"] for seed in seeds)
+            lines.append(line)
+    return lines
