@@ -138,7 +138,8 @@ class LowRank(WireCodec):
         return (seed, *arrays) if basis_by_block else tuple(arrays)
 
     def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
-        basis_by_block, arrays = self.draw_column_bases(layout, sent_arrays[0]), []
+        basis_by_block = self.draw_column_bases(layout, sent_arrays[0]) if sent_arrays else {}
+        arrays = []
         for block, array in zip(layout.parameters, sent_arrays[1:] if basis_by_block else sent_arrays, strict=True):
             if block in basis_by_block:
                 array = (basis_by_block[block] @ torch.from_numpy(array).double()).float().numpy()
@@ -150,10 +151,8 @@ class LowRank(WireCodec):
         bases = {}
         for block in (block for block in layout.parameters if self._is_compressed(block)):
             rng, shape = wire.shared_generator(seed, block), (matrix_rows(block), self.k)
-            uniform = self.dist == "uniform01"
-            bases[block] = torch.from_numpy(
-                rng.random(shape) if uniform else rng.standard_normal(shape) / np.sqrt(self.k)
-            )
+            A = rng.random(shape) if self.dist == "uniform01" else rng.standard_normal(shape) / np.sqrt(self.k)
+            bases[block] = torch.from_numpy(A)
         return bases
 
     def _is_compressed(self, block: Block) -> bool:
