@@ -50,6 +50,9 @@ class BareLab(Lab):
     def mean_over_samples(self, split: str, clients: Ids, per_sample: Callable[[Tensor, Tensor], Tensor]) -> Values:
         raise NotImplementedError
 
+    def sum_over_samples(self, clients: Ids, per_sample: Callable[[Tensor, Tensor], Tensor], width: int) -> np.ndarray:
+        raise NotImplementedError
+
     def per_sample_losses(self, client: int) -> Values:
         raise NotImplementedError
 

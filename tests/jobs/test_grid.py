@@ -11,7 +11,7 @@ from hydra.core.plugins import Plugins
 from hydra.types import HydraContext, RunMode
 
 from fedcohort.errors import IncompatibleConfig, OptionError
-from fedcohort.jobs import grid, rejected, sweep
+from fedcohort.jobs import grid, sweep
 from fedcohort.jobs.grid import Grid
 from fedcohort.jobs.sweep import Sweep, split_jobs
 from fedcohort.record.sweep_folder import Plan, read_plan
@@ -117,7 +117,7 @@ def test_a_sweep_without_jobs_is_refused(tmp_path: Path, launched: list[list[str
 
 
 def test_a_bug_is_no_refusal(tmp_path: Path, launched: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rejected, "check_before_data", lambda composition: 1 / 0)
+    monkeypatch.setattr(grid, "check_before_data", lambda composition: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         gridded(tmp_path, "seed=0,1").sweep([])
     assert launched == []

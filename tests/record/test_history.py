@@ -11,8 +11,7 @@ import pytest
 from fedcohort.command.replay import Replayed, make_selectors, replay
 from fedcohort.record import history, metadata, replayable
 from fedcohort.record.history import Line, read, wall_s
-from fedcohort.report import scored_round
-from fedcohort.report.figure import selection, style
+from fedcohort.report.figure import one_round, selection, style
 from fedcohort.report.run_figures import redraw
 from record.old_form import put_into_old_form
 from run_harness import go
@@ -47,13 +46,13 @@ def test_the_older_format_is_different(folders: tuple[Path, Path]) -> None:
 
 def test_availability_is_read_from_the_table(folders: tuple[Path, Path]) -> None:
     new, old = (selection.outcomes(read(folder), EVERYBODY) for folder in folders)
-    assert bool(np.any(old == scored_round.AWAY))
+    assert bool(np.any(old == one_round.AWAY))
     np.testing.assert_array_equal(old, new)
 
 
 @pytest.mark.parametrize("step", [1, 5])
 def test_a_round_is_explained_equally_from_both_formats(folders: tuple[Path, Path], step: int) -> None:
-    new, old = (scored_round.load_scored_round(read(folder), step) for folder in folders)
+    new, old = (one_round.load_scored_round(read(folder), step) for folder in folders)
     for fact in ("score", "outcome"):
         np.testing.assert_array_equal(getattr(old, fact), getattr(new, fact))
 

@@ -78,7 +78,8 @@ def test_other_overrides_change_the_digest() -> None:
 )
 def test_the_digest_covers_every_file_that_a_composition_reads(words: tuple[str, ...], tmp_path: Path) -> None:
     """Words compose as before where all those files are missing."""
-    files = ConfigDigests(CONFIGS).files_of(words)
+    digests = ConfigDigests(CONFIGS)
+    files = list(digests._find_reachable(digests._names_in(words)))
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(CONFIGS / name, tmp_path / name)

@@ -10,9 +10,10 @@ from scipy import stats
 
 from fedcohort.results.verdict import adjust
 from fedcohort.study import report
+from fedcohort.study.definition import Study
 from fedcohort.study.judge import judge
-from fedcohort.study.page_data import compare_overall
 from fedcohort.study.ranking import find_shared_settings, rank_and_compare, ranked_results, split_methods
+from fedcohort.study.results import Results
 from study.tiny import make_results, write_study
 
 CELLS = {name: {"words": ["heterogeneity=iid"]} for name in ("a", "b", "c")}
@@ -104,13 +105,21 @@ def compare(folder: Path, gaps: Mapping[str, Sequence[float]], powd: float = -0.
         }
         for cell, values in gaps.items()
     }
-    overall = compare_overall(study, judge(study, make_results(study, late_means)).ranks)
-    assert overall is not None
-    return overall
+    return list_claims(study, make_results(study, late_means))
 
 
-def names(pairs: Sequence[tuple[str, object]]) -> list[str]:
-    return [name for name, _ in pairs]
+def list_claims(study: Study, results: Results) -> dict[str, Any]:
+    """Return which methods are better or worse over all settings, in the order of the page."""
+    ranks = judge(study, results).ranks
+    assert ranks is not None
+    signs = {name: result.sign(study.rules) for name, result in ranks.overall.items()}
+    return {
+        "settings": len(ranks.by_setting),
+        "first": next(iter(ranks.overall.values())),
+        "better": [name for name, sign in signs.items() if sign > 0],
+        "worse": [name for name, sign in signs.items() if sign < 0],
+        "elsewhere": [name for name, result in ranks.overall.items() if result.sign_elsewhere(study.rules) > 0],
+    }
 
 
 def test_a_test_over_settings_has_the_seed_as_its_unit(tmp_path: Path) -> None:
@@ -156,20 +165,19 @@ def test_settings_of_a_family_count_as_one(tmp_path: Path) -> None:
 
 def test_methods_that_are_better_over_the_settings(tmp_path: Path) -> None:
     overall = compare(tmp_path, GAPS)
-    assert (names(overall["better"]), names(overall["worse"]), overall["families"]) == (["flash"], ["powd"], 0)
-    assert (overall["settings"], overall["seeds"], overall["methods"]) == (3, 3, 2)
-    assert overall["better"][0][1].mean == pytest.approx(0.11 / 3)
-    assert names(compare(tmp_path, GAPS, win={"least": 0.11})["worse"]) == []
-    assert names(compare(tmp_path, GAPS, win={"least": 0.037})["better"]) == []
+    assert (overall["better"], overall["worse"], overall["first"].families) == (["flash"], ["powd"], None)
+    assert (overall["settings"], overall["first"].seeds.n) == (3, 3)
+    assert overall["first"].seeds.mean == pytest.approx(0.11 / 3)
+    assert compare(tmp_path, GAPS, win={"least": 0.11})["worse"] == []
+    assert compare(tmp_path, GAPS, win={"least": 0.037})["better"] == []
 
 
 def test_two_seeds_are_too_few_for_a_test(tmp_path: Path) -> None:
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"])
     late_means = {cell: {"random": [0.7, 0.8], "flash": [0.9, 0.95], "powd": [0.6, 0.6]} for cell in CELLS}
     results = make_results(study, late_means)
-    overall = compare_overall(study, judge(study, results).ranks)
-    assert overall is not None
-    assert (overall["seeds"], overall["better"], overall["worse"]) == (2, [], [])
+    overall = list_claims(study, results)
+    assert (overall["first"].seeds.n, overall["better"], overall["worse"]) == (2, [], [])
     report.write(study, results)
     assert "no method can be tested: 2 common seeds are too few." in (tmp_path / "README.md").read_text()
 
@@ -180,9 +188,9 @@ def test_a_claim_about_new_settings_has_its_own_test(tmp_path: Path) -> None:
         name: (gap, gap + 0.001, gap + 0.002) for name, gap in zip("abcdef", (0.2, 0.1, -0.1, 0, 0, 0), strict=True)
     }
     overall = compare(tmp_path, apart)
-    assert (names(overall["better"]), names(overall["better_over_families"]), overall["families"]) == (["flash"], [], 6)
+    assert (overall["better"], overall["elsewhere"], overall["first"].families.n) == (["flash"], [], 6)
     alike = {name: (0.03 + i / 1000,) * 2 + (0.031,) for i, name in enumerate("abcdef")}
-    assert names(compare(tmp_path, alike)["better_over_families"]) == ["flash"]
+    assert compare(tmp_path, alike)["elsewhere"] == ["flash"]
 
 
 def test_a_diverged_run_has_no_test(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ RUN = "run"  # train.py itself, so that both ways to start a run are one
 COMMANDS = {
     RUN: "Train: the same as python train.py, in the folder that holds it.",
     "demo": "Compare a selector with random selection and the best one on digits, in about a minute.",
+    "diagnose": "Measure what a federation is like, and say which selection should pay.",
     "sweep": "Show the status of a sweep, or cancel it.",
     "compare": "Compare runs that MLflow knows: a table over seeds with paired differences, and figures.",
     "replay": "Replay a logged run with another selector, without training.",
@@ -108,7 +109,10 @@ def _describe(chosen: str) -> "typer.Typer":
         def command(arguments: Arguments = None) -> None:
             """Represent the command in the help; `main` runs it."""
 
-        help_text = _read_docstring(name) if name == chosen else summary
+        help_text = summary
+        if name == chosen:  # the docstring of its module, without the import, which takes seconds
+            source = Path(__file__).with_name(f"{name}.py")
+            help_text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or summary
         kept_as_typed = "\b\n" + help_text.replace("\n\n", "\n\n\b\n")  # \b keeps the lines of a paragraph
         app.command(name, help=kept_as_typed, short_help=summary)(command)
         return command
@@ -116,9 +120,3 @@ def _describe(chosen: str) -> "typer.Typer":
     for name, summary in COMMANDS.items():
         describe(name, summary)
     return app
-
-
-def _read_docstring(name: str) -> str:
-    """Return the help of a command, its module's docstring, without the import, which takes seconds."""
-    source = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
-    return ast.get_docstring(ast.parse(source)) or COMMANDS[name]

@@ -20,30 +20,19 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort import ranges
-from fedcohort.signal.base import (
-    Computed,
-    Derived,
-    Measured,
-    RawUpdate,
-    Reported,
-    ServerMeasured,
-    Static,
-    find_signal,
-    list_signals,
-    unknowable_signals,
-)
+from fedcohort.signal import base
 from fedcohort.startup import components, compose
 
 CONFIGS = Path("configs")
 SIGNALS = "signals"
 KINDS: dict[type, str] = {
-    Static: "sent once, at registration",
-    Measured: "queried in a round",
-    Computed: "queried in a round",
-    Reported: "sent with the update",
-    RawUpdate: "the update itself",
-    Derived: "computed from the updates",
-    ServerMeasured: "measured by the server",
+    base.Static: "sent once, at registration",
+    base.Measured: "queried in a round",
+    base.Computed: "queried in a round",
+    base.Reported: "sent with the update",
+    base.RawUpdate: "the update itself",
+    base.Derived: "computed from the updates",
+    base.ServerMeasured: "measured by the server",
 }
 
 
@@ -54,8 +43,8 @@ def table_rows(group: str, configs: Path = CONFIGS) -> dict[str, str]:
 
 def reads_single_updates(signals: Iterable[str]) -> bool:
     """Return whether one of the signals is an update or a gradient of a single client, or is computed from one."""
-    kinds = [find_signal(name) for name in signals]
-    return any(isinstance(kind, RawUpdate | Derived) or getattr(kind, "is_gradient", False) for kind in kinds)
+    kinds = [base.find_signal(name) for name in signals]
+    return any(isinstance(kind, base.RawUpdate | base.Derived) or getattr(kind, "is_gradient", False) for kind in kinds)
 
 
 def signal_rows() -> list[str]:
@@ -64,11 +53,11 @@ def signal_rows() -> list[str]:
     Its cost is in bytes for each number and in forward passes over a client's samples, as `4 B, 1 forward pass`.
     """
     lines = []
-    for name in list_signals():
-        signal, oracle = find_signal(name), " (oracle)" if name in unknowable_signals([name]) else ""
+    for name in base.list_signals():
+        signal, oracle = base.find_signal(name), " (oracle)" if name in base.unknowable_signals([name]) else ""
         kind, passes = KINDS[type(signal)], getattr(signal, "passes", 0.0)
-        if isinstance(signal, Static | Reported) and not signal.bytes_up:
-            kind = "known to the server" if isinstance(signal, Static) else "read off the update"
+        if isinstance(signal, base.Static | base.Reported) and not signal.bytes_up:
+            kind = "known to the server" if isinstance(signal, base.Static) else "read off the update"
         costs = [f"{signal.bytes_up} B"] if signal.bytes_up else []
         if callable(passes):
             costs.append("forward passes by its options")
@@ -89,12 +78,12 @@ def _row(path: Path, group: str) -> str:
         return f"| `{path.stem}` | {summary} | {_spell(needs)} |{_secure(needs, group)}"
     names = [line.partition("@")[0] for line in compose.read_yaml(path).get("defaults", ()) if isinstance(line, str)]
     yamls = [yaml for name in names if (yaml := path.with_name(f"{name}.yaml")).is_file()]
-    base = next((yaml for yaml in yamls if "_target_" in _options(yaml, group)), None)
-    if base is None:
+    base_yaml = next((yaml for yaml in yamls if "_target_" in _options(yaml, group)), None)
+    if base_yaml is None:
         return f"| `{path.stem}` | {read_comment(path)} | |"
-    needs = _needs({**_options(base, group), **node}, group, path.stem)
-    is_equal = needs == _needs(_options(base, group), group, base.stem)
-    reads = f"as `{base.stem}`" if is_equal else _spell(needs)
+    needs = _needs({**_options(base_yaml, group), **node}, group, path.stem)
+    is_equal = needs == _needs(_options(base_yaml, group), group, base_yaml.stem)
+    reads = f"as `{base_yaml.stem}`" if is_equal else _spell(needs)
     return f"| `{path.stem}` | {read_comment(path)} | {reads} |{_secure(needs, group)}"
 
 
@@ -117,7 +106,7 @@ def _needs(node: Mapping[str, Any], group: str, choice: str) -> list[str]:
 
 
 def _spell(needs: Sequence[str]) -> str:
-    oracle = unknowable_signals(needs)
+    oracle = base.unknowable_signals(needs)
     signals = [f"`{name}`{' (oracle: no server can know it)' if name in oracle else ''}" for name in needs]
     return ", ".join(signals) or "nothing"
 

@@ -67,8 +67,13 @@ class LoggedSelector:
         n_classes = self.log.info.class_counts.shape[1]
         self.state = self.selector.init(Population(self.log.n_clients, n_classes, self.cohort, self.facts))
 
-    def plan(self, round: LoggedRound) -> tuple[RoundContext, list[Probe]]:
-        """Return the context of the round, and the queries that the selector makes in it."""
+    def play(
+        self, round: LoggedRound, logged: Sequence[Probe] | None = None
+    ) -> tuple[list[Probe], Selection, Advice | None]:
+        """Return the queries, the selection and, if that is the run's, what the selector advises after the round.
+
+        logged: queries of the run's selector; None for that selector itself. Raises `IncompatibleConfig` for others.
+        """
         log = self.log
         ctx = RoundContext(
             round=round.t,
@@ -81,18 +86,12 @@ class LoggedSelector:
         )
         if self.selector.backs_off:
             ctx = withhold(self.failures, ctx, self.selector.shortlist(self.cohort))
-        return ctx, list(self.selector.plan(self.state, ctx)) if len(round.available) else []
-
-    def select(self, round: LoggedRound, ctx: RoundContext, probes: Sequence[Probe]) -> Selection:
-        """Return the selection, given the logged answers to the queries made before it."""
-        answers = {probe.signal: self._answer(round, probe) for probe in probes if not probe.concurrent}
-        selection, self.state = self.selector.select(self.state, ctx, answers)
-        return selection
-
-    def observe(self, round: LoggedRound, selection: Selection, probes: Sequence[Probe]) -> Advice | None:
-        """Pass the logged outcome of the round to the selector; None for a round without a cohort."""
-        if not len(round.chosen):
-            return None
+        probes = list(self.selector.plan(self.state, ctx)) if len(round.available) else []
+        _check_queries(log, round, self.name, probes if logged is None else logged, probes)
+        before = {probe.signal: self._answer(round, probe) for probe in probes if not probe.concurrent}
+        selection, self.state = self.selector.select(self.state, ctx, before)
+        if not len(round.chosen) or not np.array_equal(selection.clients, round.chosen):
+            return probes, selection, None
         reports = {name: values[round.arrived] for name, values in round.signals.items()}
         reports |= {name: reports[name][:, : len(round.arrived)] for name in self.pairwise}  # other rounds may be wider
         outcome = RoundOutcome(
@@ -100,13 +99,13 @@ class LoggedSelector:
             selection=selection,
             clients=round.arrived,
             failed=np.setdiff1d(round.chosen, round.arrived),
-            signals=Signals({**self.log.facts, **reports}, self.selector.needs, "the selector"),
+            signals=Signals({**log.facts, **reports}, self.selector.needs, "the selector"),
             probes={probe.signal: self._answer(round, probe) for probe in probes if probe.concurrent},
             round_s=round.round_s,
         )
         advice, self.state = self.selector.observe(self.state, outcome)
         self.failures = update_backoff(self.failures, outcome)
-        return advice
+        return probes, selection, advice
 
     def _answer(self, round: LoggedRound, probe: Probe) -> ProbeResult:
         if probe.signal not in round.signals:
@@ -146,28 +145,22 @@ def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> 
         IncompatibleConfig: if `candidate` queries what the run did not query.
         CheckpointError: if `original` departs from the log.
     """
-    selectors = [original] if original is candidate else [original, candidate]
-    for selector in selectors:
+    is_other = candidate is not original
+    for selector in (original, candidate) if is_other else (original,):
         selector.start(original.selector.needs)
     for round in log.rounds:
-        logged_probes: list[Probe] = []
-        advice = []
-        for selector in selectors:
-            ctx, probes = selector.plan(round)
-            if selector is original:
-                logged_probes = probes
-            _check_queries(log, round, selector.name, logged_probes, probes)
-            selection = selector.select(round, ctx, probes)
-            if np.array_equal(selection.clients, round.chosen):
-                advice.append(selector.observe(round, selection, probes))
-            elif selector is candidate:
-                return Replayed(len(log.rounds), round.t + 1, round.chosen.tolist(), selection.clients.tolist())
-            else:
-                raise CheckpointError(
-                    f"replaying {log.info.folder} with its own selector gives another cohort in round {round.t + 1}: "
-                    "fedcohort or the selector has changed since the run, so that no other selector can be compared"
-                )
-        if not _equal(advice[0], advice[-1]):
+        logged, selection, advice = original.play(round)
+        if is_other and not np.array_equal(selection.clients, round.chosen):
+            raise CheckpointError(
+                f"replaying {log.info.folder} with its own selector gives another cohort in round {round.t + 1}: "
+                "fedcohort or the selector has changed since the run, so that no other selector can be compared"
+            )
+        other_advice = advice
+        if is_other:
+            _, selection, other_advice = candidate.play(round, logged)
+        if not np.array_equal(selection.clients, round.chosen):
+            return Replayed(len(log.rounds), round.t + 1, round.chosen.tolist(), selection.clients.tolist())
+        if not _equal(advice, other_advice):
             raise IncompatibleConfig(
                 f"selector={candidate.name} selects the clients of the run up to round {round.t + 1}, but gives their "
                 "updates other weights there. The log does not hold the model that follows, so that later rounds can't "
@@ -225,17 +218,6 @@ def make_selectors(log: RunLog, arguments: Sequence[str], configs: Path) -> tupl
     return original, make(typed or name, chosen, foreign=typed is None)
 
 
-def describe(result: Replayed, name: str) -> str:
-    """Return the result in one line. name: of the selector."""
-    if result.step is None:
-        return f"selector={name} chooses the same clients as the run in all of its {result.rounds} rounds"
-    common = len(set(result.chosen) & set(result.chosen_by_candidate))
-    return (
-        f"selector={name} differs from the run in round {result.step} of {result.rounds}: the run chose "
-        f"{list(result.chosen)}, it chooses {list(result.chosen_by_candidate)} ({common} in common)"
-    )
-
-
 def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     """Replay a run's selector; return 1 if a round differs. configs: the groups' folder, None for ./configs."""
     folders = [name.removeprefix("run=") for name in arguments if name.startswith("run=") or "=" not in name]
@@ -246,5 +228,13 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     log = read_log(Path(folders[0]).absolute())
     original, candidate = make_selectors(log, options, configs or Path.cwd() / "configs")
     result = replay(log, original, candidate)
-    sys.stdout.write(f"{describe(result, candidate.name)}\n")
+    if result.step is None:
+        text = f"chooses the same clients as the run in all of its {result.rounds} rounds"
+    else:
+        common = len(set(result.chosen) & set(result.chosen_by_candidate))
+        text = (
+            f"differs from the run in round {result.step} of {result.rounds}: the run chose {list(result.chosen)}, "
+            f"it chooses {list(result.chosen_by_candidate)} ({common} in common)"
+        )
+    sys.stdout.write(f"selector={candidate.name} {text}\n")
     return int(result.step is not None)

@@ -39,12 +39,16 @@ def print_status(folder: Path, plan: Plan) -> str:
     standing = sweep_status.read_status(folder, plan)
     lines = [sweep_status.describe(folder.name, standing)]
     jobs = plan.jobs or [record.words for record in standing.records.values()]
+    how = "cancelled by you" if sweep_status.is_cancelled(folder) else "stopped"
     for record in standing.records.values():
+        words = sweep_status.varying_overrides(jobs, record.words)
         if record.how == "failed":
-            lines.append(f"  failed: {sweep_status.varying_overrides(jobs, record.words)}: {record.reason}")
+            lines.append(f"  failed: {words}: {record.reason}")
         if record.how == "stopped":
-            how = sweep_status.describe_stopped(record, cancelled=sweep_status.is_cancelled(folder))
-            lines.append(f"  {sweep_status.varying_overrides(jobs, record.words)}: {how}")
+            status, rounds = status_of(record.folder) if record.folder is not None else {}, " before its first round"
+            if "rounds" in status:
+                rounds = f", {status['rounds_done']} of {status['rounds']} rounds; resume=true continues"
+            lines.append(f"  {words}: {how}{rounds}")
     return "\n".join(lines)
 
 

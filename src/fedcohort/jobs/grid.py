@@ -5,8 +5,9 @@ Jobs that would be rejected are listed at once, and nothing starts; with `sweep.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,19 +19,74 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from fedcohort import ranges
-from fedcohort.errors import OptionError
+from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import gpus, status, sweep
+from fedcohort.jobs.job import check_objective
 from fedcohort.jobs.launch import LOCAL, SLURM, Launch, Local, Slurm
-from fedcohort.jobs.rejected import Rejection, list_rejected, plan_sweep
 from fedcohort.jobs.sweep import GRID, combine, split_jobs
 from fedcohort.record import sweep_folder
-from fedcohort.record.sweep_folder import save_plan
+from fedcohort.record.sweep_folder import Plan, save_plan
 from fedcohort.startup import compat, options
+from fedcohort.startup.check import check_before_data
 from fedcohort.startup.compose import Composed, find_configs, initialised_hydra
 from fedcohort.startup.compose_jobs import JobComposer, compose_job
+from fedcohort.startup.hydra_errors import explain
 
 log = logging.getLogger("fedcohort")
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """A job that would be rejected: its number, from 0 on, overrides, reason and class of error."""
+
+    number: int
+    words: Sequence[str]
+    reason: str
+    kind: str = ""
+
+
+def list_rejected(
+    jobs: Sequence[Sequence[str]], compose: Callable[[tuple[str, ...]], Composed], configs: Path
+) -> Iterator[Rejection]:
+    """Compose each job, check its components against each other, and yield those that would be rejected.
+
+    Errors that depend on the data are found when the job runs.
+    """
+    for number, words in enumerate(jobs):
+        try:
+            composition = compose(tuple(words))
+            check_before_data(composition)
+            check_objective(composition.config, by_search=False)
+        except Exception as error:
+            reason = explain(error, words, configs)
+            if reason is None:
+                raise
+            yield Rejection(number, words, reason, type(error).__name__)
+
+
+def plan_sweep(rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], launcher: str, *, skip: bool) -> Plan:
+    """Return the plan of a sweep without the jobs that would be rejected, and print these.
+
+    Args:
+        rejected: the jobs that would be rejected.
+        jobs: all jobs of the sweep.
+        launcher: the class that starts the jobs.
+        skip: whether the others start without them (`sweep.skip_refused`).
+
+    Raises:
+        IncompatibleConfig: with the rejected jobs, where nothing starts because of them.
+    """
+    lines = [f"  job {job.number + 1} ({status.varying_overrides(jobs, job.words)}): {job.reason}" for job in rejected]
+    if rejected and (not skip or len(rejected) == len(jobs)):
+        hint = "; the others run with sweep.skip_refused=true" if len(rejected) < len(jobs) else ""
+        how = f"jobs would be rejected, and none was started{hint}:"
+        raise IncompatibleConfig("\n".join([f"{len(rejected)} of {len(jobs)} {how}", *lines]))
+    if rejected:
+        log.warning("%s", "\n".join([f"{len(rejected)} of {len(jobs)} jobs left out:", *lines]))
+    numbers = {job.number for job in rejected}
+    started = [words for number, words in enumerate(jobs) if number not in numbers]
+    return Plan(started, [(job.words, job.reason) for job in rejected], launcher)
 
 
 class Grid(Sweeper):

@@ -29,7 +29,6 @@ from fedcohort.jobs.local import run_local
 from fedcohort.jobs.start import start
 from fedcohort.jobs.sweep import is_search
 from fedcohort.record import sweep_folder
-from fedcohort.record.sweep_folder import JobRecord
 from fedcohort.startup import command_line, compat
 from fedcohort.startup.compose import find_configs, initialised_hydra
 
@@ -72,18 +71,15 @@ class Launch:
         if local:
             yield from run_local(context, jobs, self.n_jobs, in_process=True)
             return
-        config = self._compose(sweep, configs)
+        limit = f"hydra.launcher.{LIMITS.get(self.launcher, 'n_jobs')}={self.n_jobs}"
+        words = [f"hydra/launcher={self.launcher}", f"hydra.sweep.dir={sweep}", "hydra.mode=MULTIRUN", limit]
+        with initialised_hydra(configs):
+            config = compose("train", overrides=[*words, *self.options], return_hydra_config=True)
         if self.launcher == "slurm":
             options: Any = OmegaConf.to_container(config.hydra.launcher, resolve=True)
             yield from cluster.run(context, jobs, options, wait=self.wait)
         else:
             yield from _run_by_hydra(config, sweep, jobs)
-
-    def _compose(self, sweep: Path, configs: Path) -> DictConfig:
-        limit = f"hydra.launcher.{LIMITS.get(self.launcher, 'n_jobs')}={self.n_jobs}"
-        words = [f"hydra/launcher={self.launcher}", f"hydra.sweep.dir={sweep}", "hydra.mode=MULTIRUN", *self.options]
-        with initialised_hydra(configs):
-            return compose("train", overrides=[*words[:3], limit, *words[3:]], return_hydra_config=True)
 
 
 def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
@@ -141,18 +137,18 @@ class _Launcher(Launcher):
                 pass
         if not self.config.sweep.wait:
             return [JobReturn(words, status=JobStatus.COMPLETED) for words in job_overrides]
-        records = sweep_folder.read(sweep)
-        return [self._return_of(records.get(number), words, context.search) for number, words in jobs.items()]
+        records, returns = sweep_folder.read(sweep), []
+        for number, words in jobs.items():
+            record, has_metric = records.get(number), any(word.startswith("objective_metric=") for word in words)
+            if record is not None and (record.how in ("done", "skipped") or not (context.search or has_metric)):
+                returns.append(JobReturn(words, status=JobStatus.COMPLETED, _return_value=record.value))
+            else:
+                reason = record.reason if record is not None else "it was never started"
+                returns.append(JobReturn(words, status=JobStatus.FAILED, _return_value=JobFailed(reason)))
+        return returns
 
     def _run(self, context: JobContext, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
         raise NotImplementedError
-
-    def _return_of(self, record: JobRecord | None, words: Sequence[str], search: bool) -> JobReturn:
-        metric = search or any(word.startswith("objective_metric=") for word in words)
-        if record is not None and (record.how in ("done", "skipped") or not metric):
-            return JobReturn(words, status=JobStatus.COMPLETED, _return_value=record.value)
-        reason = record.reason if record is not None else "it was never started"
-        return JobReturn(words, status=JobStatus.FAILED, _return_value=JobFailed(reason))
 
 
 class Local(_Launcher):

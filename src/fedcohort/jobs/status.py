@@ -88,9 +88,13 @@ class SweepStatus:
 def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
     """Return the status of the sweep in the folder `sweep`; waits: whether its jobs are known to be running."""
     waits = waits or is_locked(sweep / sweep_folder.LOCK_FILE) or bool(cluster.list_queued(sweep))
-    records, cancelled = sweep_folder.read(sweep), is_cancelled(sweep)
-    states = {number: _find_killed(record, waits, cancelled) for number, record in records.items()}
-    return SweepStatus(plan, states, waits)
+    records = dict(sweep_folder.read(sweep))
+    for number, record in records.items() if not waits else ():
+        is_running = record.folder is not None and is_locked(record.folder / "run.lock")
+        if record.how == "running" and not is_running:  # no process waits for the job or has its run open
+            stopped = replace(record, how="stopped")
+            records[number] = stopped if is_cancelled(sweep) else mark_killed_as_failed(record)
+    return SweepStatus(plan, records, waits)
 
 
 def describe_counts(sweep_status: SweepStatus) -> str:
@@ -113,29 +117,16 @@ def describe(name: str, sweep_status: SweepStatus) -> str:
     end = "" if sweep_status.waits or sweep_status.count("running") else "; no process works on it"
     if seconds is not None:
         end = f"; about {units.rough_seconds(seconds)} left"
-    return f"sweep {name}: {describe_counts(sweep_status)}{end}{describe_best(sweep_status, '; best ')}"
-
-
-def describe_best(sweep_status: SweepStatus, prefix: str) -> str:
-    """Return the best validation accuracy and its job, after `prefix`; "" if no job has one."""
-    if (best := sweep_status.best()) is None:
-        return ""
-    jobs = sweep_status.plan.jobs or [record.words for record in sweep_status.records.values()]
-    return f"{prefix}{METRIC} {100 * best[0]:.1f} % ({varying_overrides(jobs, best[1].words)})"
+    best_text = ""
+    if (best := sweep_status.best()) is not None:
+        jobs = sweep_status.plan.jobs or [record.words for record in sweep_status.records.values()]
+        best_text = f"; best {METRIC} {100 * best[0]:.1f} % ({varying_overrides(jobs, best[1].words)})"
+    return f"sweep {name}: {describe_counts(sweep_status)}{end}{best_text}"
 
 
 def is_cancelled(sweep: Path) -> bool:
     """Return whether `fedcohort sweep cancel` has ended the sweep in the folder `sweep`."""
     return (sweep / sweep_folder.CANCELLED_FILE).exists()
-
-
-def describe_stopped(record: JobRecord, *, cancelled: bool) -> str:
-    """Return how far a stopped job came; cancelled: whether its sweep was."""
-    status = status_of(record.folder) if record.folder is not None else {}
-    how = "cancelled by you" if cancelled else "stopped"
-    if "rounds" not in status:
-        return f"{how} before its first round"
-    return f"{how}, {status['rounds_done']} of {status['rounds']} rounds; resume=true continues"
 
 
 def describe_next_job(sweep: Path, plan: Plan, number: int) -> str:
@@ -156,14 +147,6 @@ def varying_overrides(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> st
     """Return those of `words` that not all jobs have; all of them where there is one job."""
     common = set.intersection(*(set(job) for job in jobs)) if len(jobs) > 1 else set()
     return " ".join(word for word in words if word not in common)
-
-
-def _find_killed(record: JobRecord, waited_for: bool, cancelled: bool) -> JobRecord:
-    """Return the record; "running" becomes stopped or failed if no process waits for the job or has its run open."""
-    is_running = record.folder is not None and is_locked(record.folder / "run.lock")
-    if record.how != "running" or waited_for or is_running:
-        return record
-    return replace(record, how="stopped") if cancelled else mark_killed_as_failed(record)
 
 
 def mark_killed_as_failed(record: JobRecord) -> JobRecord:

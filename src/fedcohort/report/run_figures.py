@@ -19,7 +19,6 @@ from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.overview import list_run_facts
 from fedcohort.record.summary import read_summary
 from fedcohort.record.tags import SWEEPS
-from fedcohort.report import scored_round
 from fedcohort.report.figure import curves, one_round, partition, selection, selector_state, style, timeline
 from fedcohort.report.figure.timeline import list_timed_rounds
 from fedcohort.report.render import Picture, render
@@ -128,7 +127,7 @@ def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG) -> list[Pa
     """
     info = metadata.load_info(folder)
     history, figures = _read_run(info)
-    scored, timed = scored_round.list_scored_rounds(history), list_timed_rounds(history)
+    scored, timed = one_round.list_scored_rounds(history), list_timed_rounds(history)
     if timed and step not in (*scored, *timed):
         raise ranges.range_error(
             "round", f"one of the rounds that trained clients, {one_round.list_steps(timed)}", step

@@ -18,7 +18,7 @@ from fedcohort.round.finish import Finished
 from fedcohort.round.late_report import add_late_columns, late_metrics
 from fedcohort.round.setup import Setup
 from fedcohort.signal.base import Static, find_signal
-from fedcohort.training.evaluate import choose_evaluated_clients, client_metrics, worst_group_accuracy
+from fedcohort.training.client_metrics import choose_evaluated_clients, client_metrics, worst_group_accuracy
 from fedcohort.types import Ids, RoundReport
 
 MAX_SIGNAL_COLUMNS = 64  # of a signal in the per-client table

@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+from jaxtyping import Float64
+
 from fedcohort.types import ClientUpdate, Ids, Values
 
 if TYPE_CHECKING:
@@ -27,6 +30,18 @@ class Lab(Protocol):
             split: "train" (T_i) or "val" (V_i).
             clients: ids.
             per_sample: function of log-probabilities [B, C] and labels [B] that returns [B].
+        """
+        ...
+
+    def sum_over_samples(
+        self, clients: Ids, per_sample: "Callable[[Tensor, Tensor], Tensor]", width: int
+    ) -> Float64[np.ndarray, "_n _width"]:
+        """Return the sums of a function over the training samples of each client, float64 [len(clients), width].
+
+        Args:
+            clients: ids.
+            per_sample: function of log-probabilities [B, C] and labels [B] that returns [B, width].
+            width: number of columns.
         """
         ...
 

@@ -64,10 +64,6 @@ class ConfigDigests:
             self._digests[names] = digest.hexdigest()
         return hashlib.blake2b("\0".join([*overrides, self._digests[names]]).encode(), digest_size=6).hexdigest()
 
-    def files_of(self, overrides: Sequence[str]) -> list[str]:
-        """Return the paths under `configs` that the composition of the overrides can read."""
-        return list(self._find_reachable(self._names_in(overrides)))
-
     def _names_in(self, overrides: Sequence[str]) -> frozenset[str]:
         return find_names(" ".join(overrides)).intersection(self._files)
 

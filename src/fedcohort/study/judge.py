@@ -20,17 +20,8 @@ from fedcohort.results.overall import rank_values
 from fedcohort.results.power import measure_power
 from fedcohort.results.target import Cost, median_cost
 from fedcohort.results.verdict import adjust_families
+from fedcohort.study import ranking
 from fedcohort.study.definition import METHOD, ORACLE, Pair, Study, list_conditions
-from fedcohort.study.ranking import (
-    RANKED_ROLES,
-    Runs,
-    group_runs,
-    half_of_seeds,
-    rank_and_compare,
-    ranked_results,
-    results_by_seed,
-    split_methods,
-)
 from fedcohort.study.result_files import Row
 from fedcohort.study.results import Results
 from fedcohort.study.verdict import COSTS, TO_TARGET, Headroom, MethodVerdict, PValues, SettingVerdict, Verdict
@@ -40,16 +31,16 @@ Differences = Mapping[str, Difference]  # of a setting, by method
 
 def judge(study: Study, results: Results) -> Verdict:
     """Return the verdict on a study; methods are ranked over two settings or more, and three methods or more."""
-    values = ranked_results(study, results)
-    ranks = rank_and_compare(study, values, split_methods(study, values)[0])
+    values = ranking.ranked_results(study, results)
+    ranks = ranking.rank_and_compare(study, values, ranking.split_methods(study, values)[0])
     is_ranked = ranks is not None and len(ranks.mean) > 2 and len(ranks.by_setting) > 1
     return replace(judge_settings(study, results), ranks=ranks if is_ranked else None)
 
 
 def judge_settings(study: Study, results: Results) -> Verdict:
     """Return the verdict on each method in each setting, without ranks over settings."""
-    runs = group_runs(study, results)
-    values = {pair: results_by_seed(rows) for pair, rows in runs.items()}
+    runs = ranking.group_runs(study, results)
+    values = {pair: ranking.results_by_seed(rows) for pair, rows in runs.items()}
     untested = [pair for pair in values if study.role_of(pair[1]) != METHOD]
     entries = compare_results(values, untested, study.options)
     p_values = adjust_all(study, entries)
@@ -83,12 +74,12 @@ def adjust_all(study: Study, entries: Mapping[Pair, Entry]) -> dict[Pair, PValue
 
 
 def _judge_setting(
-    study: Study, setting: str, runs: Runs, compared: Mapping[str, tuple[Entry, PValues]]
+    study: Study, setting: str, runs: ranking.Runs, compared: Mapping[str, tuple[Entry, PValues]]
 ) -> SettingVerdict:
     differences = {
         method: entry.difference for method, (entry, _) in compared.items() if entry.difference and entry.difference.n
     }
-    least = max(study.rules.seeds, half_of_seeds(study, runs))
+    least = max(study.rules.seeds, ranking.half_of_seeds(study, runs))
     headroom = _find_headroom(study, setting, differences, least)
     ranks = _rank_in_setting(study, runs)
     methods = {}
@@ -179,10 +170,10 @@ def _find_winner(methods: Mapping[str, MethodVerdict], least: float) -> tuple[st
     return (name, winner) if methods[name].sign > 0 else None
 
 
-def _rank_in_setting(study: Study, runs: Runs) -> dict[str, float]:
+def _rank_in_setting(study: Study, runs: ranking.Runs) -> dict[str, float]:
     """Return the ranks of methods with half of the baseline's seeds or more, over the seeds that all of them have."""
-    least = half_of_seeds(study, runs)
-    methods = [name for name in runs if study.role_of(name) in RANKED_ROLES and len(runs[name]) >= least]
+    least = ranking.half_of_seeds(study, runs)
+    methods = [name for name in runs if study.role_of(name) in ranking.RANKED_ROLES and len(runs[name]) >= least]
     common = sorted(set.intersection(*(set(runs[name]) for name in methods))) if methods else []
     if not common:
         return {}

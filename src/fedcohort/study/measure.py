@@ -68,7 +68,7 @@ def measure(folder: Path, metric: str) -> tuple[Row, Evaluations]:
         "behaviour": fingerprint_of(history),
         "yardstick": metadata.load_info(folder).tags.get("yardstick", ""),
         "follows": json.dumps(mean_correlations(history), sort_keys=True),
-        "attack_share": mean_attack_share(history),
+        "attack_share": float(history.metrics[ATTACK_SHARE].mean()) if ATTACK_SHARE in history.metrics else math.nan,
         **{cost: sum(history.final.get(name, 0.0) for name in names) for cost, names in COSTS.items()},
     }
     return facts, curve
@@ -82,11 +82,6 @@ def mean_correlations(history: History) -> dict[str, float]:
     names = {str(name): split_metric_name(str(name)) for name in history.metrics}
     means = {"_".join(pair): float(history.metrics[name].mean()) for name, pair in names.items() if pair is not None}
     return {name: round(rho, 4) for name, rho in means.items() if math.isfinite(rho)}
-
-
-def mean_attack_share(history: History) -> float:
-    """Return the mean over rounds of the attackers' share of the clients that arrived; NaN without attackers."""
-    return float(history.metrics[ATTACK_SHARE].mean()) if ATTACK_SHARE in history.metrics else math.nan
 
 
 def fingerprint_of(history: History) -> str:

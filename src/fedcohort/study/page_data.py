@@ -14,7 +14,6 @@ from fedcohort.results.verdict import FASTER, adjust_families
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, METHOD, ORACLE, REFERENCE, Study, clock_limit, display_name
 from fedcohort.study.formats import number_range
 from fedcohort.study.measure import ROUNDS
-from fedcohort.study.ranking import Ranks
 from fedcohort.study.result_files import DONE, Row
 from fedcohort.study.results import Results
 from fedcohort.study.same_cost import compare_references
@@ -30,21 +29,19 @@ def summarise(study: Study, results: Results, verdict: Verdict, speed_ups: Speed
     """Return the data of the first paragraphs of a page.
 
     Returns:
-        settings: those with results, by kind. Each has its label, kind and verdict. `diverged` are the methods that
-            diverged on more seeds than the baseline. `above` are the references, bounds and further oracles whose
-            interval reaches above `win.worth`, the largest first.
+        settings: those with results, by kind. Each has its kind and verdict. `above` are the references, bounds and
+            further oracles whose interval reaches above `win.worth`, the largest first.
         counts: number of settings of each kind.
         tests: number of tests of methods in all settings.
         won_over_all: number of settings where a method is better after one correction over all tests.
         horizons: budgets of the baseline's runs, in words.
         has_clock: whether virtual time ends runs of a setting.
         seeds: numbers of paired seeds of the methods.
-        overall: claims over all settings (`compare_overall`).
         faster: number of settings whose target was met, and of those where a method is faster, by axis; None without
             a target.
     """
     settings = []
-    for name, setting in verdict.settings.items():
+    for setting in verdict.settings.values():
         above = [
             method
             for method in setting.methods.values()
@@ -53,9 +50,8 @@ def summarise(study: Study, results: Results, verdict: Verdict, speed_ups: Speed
             and method.difference.n >= study.rules.seeds
             and method.difference.high > study.rules.worth
         ]
-        facts = {"label": study.settings[name].label, "kind": kind_of(study, setting), "verdict": setting}
-        facts["diverged"] = setting.diverged(study.baseline)
-        settings.append({**facts, "above": sorted(above, key=lambda method: -method.difference.mean)})
+        above.sort(key=lambda method: -method.difference.mean)
+        settings.append({"kind": kind_of(study, setting), "verdict": setting, "above": above})
     kinds = Counter(setting["kind"] for setting in settings)
     budgets = dict.fromkeys(row["budget"] for (_, method, _), row in results.done_runs() if method == study.baseline)
     return {
@@ -66,7 +62,6 @@ def summarise(study: Study, results: Results, verdict: Verdict, speed_ups: Speed
         "horizons": list(dict.fromkeys(_write_horizon(budget) for budget in budgets if budget)),
         "has_clock": any(clock_limit((*study.common, *setting.overrides)) for setting in study.settings.values()),
         "seeds": number_range(method.difference.n for method in verdict.methods if method.role == METHOD),
-        "overall": compare_overall(study, verdict.ranks),
         "faster": _count_faster(study, speed_ups),
     }
 
@@ -91,36 +86,6 @@ def _write_horizon(budget: str) -> str:
     parts += [f"{units.flops(float(limits['client_flops']))} of the clients"] if "client_flops" in limits else []
     parts += [f"{limits['rounds']} rounds"] if "rounds" in limits else []
     return " or ".join(parts) or budget
-
-
-def compare_overall(study: Study, ranks: Ranks | None) -> dict[str, Any] | None:
-    """Return the claims over all settings (C4); None if methods are not compared over them.
-
-    Returns:
-        settings, seeds, methods: number of settings, of common seeds and of methods that are tested.
-        families: number of families of settings; 0 where they are too few for a test.
-        better, worse: methods that are significantly better or worse over these settings, with their differences; the
-            largest mean difference is first in both.
-        better_over_families: methods that are significantly better over families of settings.
-        largest: the method with the largest mean difference.
-    """
-    if ranks is None or not ranks.overall:
-        return None
-    compared = sorted(ranks.overall.items(), key=lambda item: np.nan_to_num(-item[1].seeds.mean, nan=math.inf))
-    over_seeds = [(method, result.seeds, result.sign(study.rules)) for method, result in compared]
-    over_families = [result.families for _, result in compared if result.families]
-    return {
-        "settings": len(ranks.by_setting),
-        "seeds": compared[0][1].seeds.n,
-        "methods": len(compared),
-        "families": over_families[0].n if over_families else 0,
-        "better": [(method, difference) for method, difference, sign in over_seeds if sign > 0],
-        "worse": [(method, difference) for method, difference, sign in reversed(over_seeds) if sign < 0],
-        "better_over_families": [
-            (method, result.families) for method, result in compared if result.sign_elsewhere(study.rules) > 0
-        ],
-        "largest": over_seeds[0][:2],
-    }
 
 
 def _count_faster(study: Study, speed_ups_by_axis: Speeds) -> dict[str, int] | None:

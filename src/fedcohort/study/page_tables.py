@@ -19,6 +19,7 @@ MAX_COLUMNS = 8  # columns of settings in a table that fits on a page
 ORACLE_MARK, OTHER_CODE = "‡", "§"
 MAX_NAMED = 4  # methods that are named in a cell
 SCORE_NAMES = {"score": "score", "exploit": "exploitation", "reward": "reward"}
+TARGET_FORMATS = {"rounds": "{:.0f} rounds".format, "virtual_s": units.seconds, "bytes": units.bytes_}
 FACT_NAMES = {"noise": "label noise", "skew": "class imbalance", "seconds": "seconds", "samples": "samples"}
 
 
@@ -193,12 +194,11 @@ def _times(method: MethodVerdict, base: MethodVerdict | None, cost: str) -> str:
     return f" (×{method.costs[cost] / base.costs[cost]:.2f})"
 
 
-def write_target(method: MethodVerdict) -> str:
-    """Return the median rounds, time and bytes to the target, or `2 of 4` where half of the seeds never met it."""
-    target = method.target
-    if not math.isfinite(target["rounds"]):
+def write_target(method: MethodVerdict, axes: Sequence[str] = tuple(TARGET_FORMATS)) -> str:
+    """Return the median costs to the target, or `2 of 4` where half of the seeds never met it; axes: names of costs."""
+    if not math.isfinite(method.target[axes[0]]):
         return f"{method.reached} of {method.value.n}"
-    return f"{target['rounds']:.0f} rounds, {units.seconds(target['virtual_s'])}, {units.bytes_(target['bytes'])}"
+    return ", ".join(TARGET_FORMATS[axis](method.target[axis]) for axis in axes)
 
 
 def correlation_table(study: Study, results: Results) -> dict[str, Table]:
@@ -213,18 +213,14 @@ def correlation_table(study: Study, results: Results) -> dict[str, Table]:
         runs = [json.loads(row["follows"] or "{}") for row in rows.values()]
         if runs := [run for run in runs if any(name.startswith("reward_") for name in run)]:
             means[pair] = pd.DataFrame(runs).mean()
-    measured = {name for mean in means.values() for name in mean.index}
     names = {
         f"{part}_{fact}": f"{SCORE_NAMES[part]}: {FACT_NAMES[fact]}" for part in SCORE_NAMES for fact in CLIENT_FACTS
     }
-    columns = {name: title for name, title in names.items() if name in measured}
-    lines = []
-    for (setting, method), mean in means.items():
-        correlations = {title: float(mean.get(name, math.nan)) for name, title in columns.items()}
-        texts = {title: f"{rho:+.2f}" if math.isfinite(rho) else "" for title, rho in correlations.items()}
-        lines.append({"setting": study.settings[setting].label, "method": method, **texts})
+    frame = pd.DataFrame(means).reindex([*names]).dropna(how="all").rename(index=names)
+    texts = frame.map(lambda rho: f"{rho:+.2f}" if math.isfinite(rho) else "").to_dict()
+    lines = [{"setting": study.settings[cell].label, "method": name, **texts[cell, name]} for cell, name in means]
     caption = "Rank correlation of scores and rewards with facts of the clients"
-    return {"correlations": make_table(lines, caption)} if columns else {}
+    return {"correlations": make_table(lines, caption)} if lines else {}
 
 
 def attack_table(study: Study, results: Results) -> dict[str, Table]:

@@ -65,7 +65,8 @@ class Ranks:
         by_method: mean rank of each method, the best first.
         by_setting: rank of each method in each setting.
         seeds: seeds that are compared in each setting.
-        overall: comparison of each method with the baseline, in the order of `mean`; empty if that is not ranked.
+        overall: comparison of each method with the baseline, the largest mean difference first; empty if that is not
+            ranked.
     """
 
     by_method: Mapping[str, MeanRank]
@@ -225,4 +226,4 @@ def _compare(study: Study, values: Values, methods: Sequence[str], shared: Share
         overall[method] = OverallResult(
             replace(by_seeds[i], p=ps[i]), families and replace(families, p=ps_families[i]), *worst_decile(means)
         )
-    return overall
+    return dict(sorted(overall.items(), key=lambda item: np.nan_to_num(-item[1].seeds.mean, nan=math.inf)))

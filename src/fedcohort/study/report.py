@@ -10,10 +10,10 @@ import numpy as np
 from fedcohort.host import disk
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.comparison.tables import show_p
-from fedcohort.report.figure.methods import SettingMap, draw_map, draw_ranks
+from fedcohort.report.figure.methods import draw_map, draw_ranks
 from fedcohort.report.render import document, render
 from fedcohort.report.table import Table
-from fedcohort.results.method_names import ORACLES, REFERENCES, describe_method
+from fedcohort.results.method_names import ORACLES, REFERENCES, describe_method, name_method
 from fedcohort.results.metric import label_metric
 from fedcohort.study import overview, page_data, page_tables
 from fedcohort.study.definition import METHOD, ORACLE, REFERENCE, Study
@@ -117,9 +117,8 @@ def draw(study: Study, verdict: Verdict, show: Format) -> list[tuple[str, str]]:
     captions = {}
     for name in (MAP, RANKS):
         (study.folder / name).unlink(missing_ok=True)
-    setting_map = _map_of(study, verdict, show)
-    if setting_map.difference.size:
-        draw_map(setting_map, study.folder / MAP)
+    if names := list(dict.fromkeys(m.method for m in verdict.methods if m.role in (METHOD, ORACLE, REFERENCE))):
+        _draw_map(study, verdict, names, show)
         captions[MAP] = f"Mean difference to {study.baseline} of each method in each setting, in {show.unit}"
     if verdict.ranks is not None:
         note = f"{study.title}; {len(verdict.ranks.by_setting)} settings; a rank does not say how far apart results are"
@@ -135,28 +134,20 @@ def _group_of(study: Study, method: str) -> str:
     return {ORACLE: ORACLES, REFERENCE: REFERENCES}.get(study.role_of(method)) or describe_method(method)[1]
 
 
-def _map_of(study: Study, verdict: Verdict, show: Format) -> SettingMap:
-    settings = verdict.settings.values()
-    names = list(dict.fromkeys(m.method for m in verdict.methods if m.role in (METHOD, ORACLE, REFERENCE)))
-    methods = [setting.methods.get(name) for setting in settings for name in names]
-    values = [method.difference.mean * show.factor if method else math.nan for method in methods]
-    is_clear = [method is not None and method.sign != 0 for method in methods]
-    shape = (len(settings), len(names))
+def _draw_map(study: Study, verdict: Verdict, names: list[str], show: Format) -> None:
+    import pandas as pd
+
+    methods = [[setting.methods.get(name) for name in names] for setting in verdict.settings.values()]
+    values = [[method.difference.mean * show.factor if method else math.nan for method in row] for row in methods]
+    is_clear = np.array([[method is not None and method.sign != 0 for method in row] for row in methods])
     statistic = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
     metric = " or ".join(map(label_metric, study.metric.split(" or ")))  # a leaderboard has several
     data = [f"dataset {word.split('=')[1]}" for word in study.common if word.startswith("dataset=")]
     seeds = number_range(method.value.n for method in verdict.methods)
     note = f"{'; '.join([study.title, *data])}; {statistic} of {metric}; {seeds} seeds"
-    return SettingMap(
-        [study.settings[name].label for name in verdict.settings],
-        names,
-        [_group_of(study, name) for name in names],
-        np.array(values, dtype=float).reshape(shape),
-        np.array(is_clear, dtype=bool).reshape(shape),
-        show.unit,
-        study.baseline,
-        note,
-    )
+    title = f"Difference to {name_method(study.baseline)}, {show.unit} (bold*: significant)"
+    difference = pd.DataFrame(values, [study.settings[name].label for name in verdict.settings], pd.Index(names))
+    draw_map(difference, is_clear, [_group_of(study, name) for name in names], title, note, study.folder / MAP)
 
 
 def numbers_frame(study: Study, verdict: Verdict, metrics: Mapping[str, str] | None = None) -> "pd.DataFrame":

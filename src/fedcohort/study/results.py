@@ -6,9 +6,10 @@ columns `wall_s` and `when`. `result_files.py` reads and writes them.
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -92,22 +93,22 @@ class Results:
             self._write(self.folder, keys)
 
     def _write(self, folder: Path, keys: Sequence[Key]) -> None:
+        import pandas as pd
         import pyarrow as pa
 
-        with_curve = [key for key in keys if key in self.curves]
-        curves = [self.curves[key] for key in with_curve]
-        lengths = [len(curve.steps) for curve in curves]
-        columns = {}
-        for position, (name, kind) in enumerate(KEY.items()):
-            labels = np.array([key[position] for key in with_curve], dtype=np.int64 if kind == "int64" else object)
-            columns[name] = pa.array(np.repeat(labels, lengths), type=pa.type_for_alias(kind))
-        for name, kind in AXES.items():
-            parts = [{"step": curve.steps, "value": curve.values, **curve.spent}[name] for curve in curves]
-            columns[name] = pa.array(np.concatenate([np.empty(0), *parts]).astype(kind))
+        def schema_of(kinds: Mapping[str, str]) -> Any:  # noqa: ANN401 - pyarrow has no types
+            return pa.schema([pa.field(name, pa.type_for_alias(kind)) for name, kind in kinds.items()])
+
+        curves = {key: self.curves[key] for key in keys if key in self.curves}
+        n_rounds = [len(curve.steps) for curve in curves.values()]
+        frame = pd.DataFrame([*curves], columns=[*KEY]).iloc[np.repeat(np.arange(len(curves)), n_rounds)]
+        for name in AXES:
+            parts = [{"step": curve.steps, "value": curve.values, **curve.spent}[name] for curve in curves.values()]
+            frame = frame.assign(**{name: np.concatenate([np.empty(0), *parts])})
+        table = pa.Table.from_pandas(frame, schema_of({**KEY, **AXES}), preserve_index=False)
+        rows = pa.Table.from_pylist([self.rows[key] for key in keys], schema=schema_of(COLUMNS))
         folder.mkdir(parents=True, exist_ok=True)
-        fields = [pa.field(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()]
-        rows = pa.Table.from_pylist([self.rows[key] for key in keys], schema=pa.schema(fields))
-        result_files.write(folder, rows, pa.table(columns))
+        result_files.write(folder, rows, table.replace_schema_metadata())
 
 
 def load(study: Study, user_folder: Path | None = None) -> Results:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fedcohort import units
 from fedcohort.report.table import EMPTY, Table
 from fedcohort.results.compare_cost import compare_along, relative_cost
 from fedcohort.results.target import RESTRICTED, SpeedUp
@@ -17,10 +16,10 @@ from fedcohort.results.verdict import UNREACHED, sign_of
 from fedcohort.study.definition import BOUND, METHOD, Pair, Study
 from fedcohort.study.formats import SIGNS, join_first
 from fedcohort.study.judge import cost_of
-from fedcohort.study.page_tables import label_method, make_table, split_settings, write_few_seeds
+from fedcohort.study.page_tables import label_method, make_table, split_settings, write_few_seeds, write_target
 from fedcohort.study.ranking import group_runs
 from fedcohort.study.results import Results
-from fedcohort.study.verdict import MethodVerdict, Verdict
+from fedcohort.study.verdict import Verdict
 
 COSTS = ("client_flops", "bytes")  # costs of whole runs
 MAX_NAMED = 2  # methods of an axis that are named in a cell
@@ -79,7 +78,7 @@ def speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list[tupl
         for title, settings in split_settings(study, reached_settings):
             base = {name: verdict.settings[name].methods[study.baseline] for name in settings}
             labels = {name: study.settings[name].label for name in settings}
-            line = {labels[name]: _write_target(base[name], axis) for name in settings}
+            line = {labels[name]: write_target(base[name], (axis,)) for name in settings}
             lines = [{"method": f"{study.baseline} (cost)", **line}]
             for method in dict.fromkeys(method for name in settings for method in verdict.settings[name].methods):
                 line = {}
@@ -93,14 +92,6 @@ def speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list[tupl
             caption = f"Speed-up to the target over {study.baseline}, by {AXES[axis]}{f': {title}' if title else ''}"
             tables.append((axis, title, make_table(lines, caption)))
     return tables
-
-
-def _write_target(base: MethodVerdict, axis: str) -> str:
-    """Format a median cost to the target, `45 rounds`; `4 of 10` if half of the seeds or more never met the target."""
-    value = base.target[axis]
-    if not math.isfinite(value):
-        return f"{base.reached} of {base.value.n}"
-    return {"virtual_s": units.seconds, "bytes": units.bytes_, "rounds": "{:.0f} rounds".format}[axis](value)
 
 
 def write_speed(speed: Speed) -> str:

@@ -14,9 +14,9 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import FedcohortError, OptionError
+from fedcohort.jobs.grid import Rejection, list_rejected
 from fedcohort.jobs.launch import Launch
 from fedcohort.jobs.local import WORKER_DIED
-from fedcohort.jobs.rejected import Rejection, list_rejected
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.folder import config_hash
 from fedcohort.record.history import read, wall_s

@@ -8,7 +8,6 @@ the run's end. If a run is killed, the follower's input ends and the run's lock 
 
 import gc
 import logging
-import math
 import os
 import select
 import shlex
@@ -17,8 +16,10 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from logging.handlers import QueueHandler
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import memory
@@ -113,7 +114,7 @@ class Sender:
         """Return the seconds until the next send: more if sending is slow, and twice as many after each failure."""
         if not self._failures:
             return max(self.every_s, took_s / SHARE) if self.every_s else 0.0
-        doubled = max(self.every_s, took_s / SHARE, 1.0) * math.ldexp(1.0, min(self._failures, 10))
+        doubled = max(self.every_s, took_s / SHARE, 1.0) * 2.0 ** min(self._failures, 10)
         return min(doubled, max(LONGEST_PAUSE_S, took_s / SHARE))
 
 
@@ -156,17 +157,12 @@ def follow(folder: Path, every_s: float, wait_s: float, wait: Wait) -> None:
     sender.finish(status)
 
 
-class _Relay(logging.Handler):
-    """Send log messages to the run, which logs them to its terminal and its file."""
+class _Relay(QueueHandler):
+    """Send log records to the run, which logs them to its terminal and its file; the queue is a connection."""
 
-    def __init__(self, writer: Connection) -> None:
-        super().__init__()
-        self._writer = writer
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Send a message."""
+    def enqueue(self, record: logging.LogRecord) -> None:
         with suppress(OSError):  # the run has ended
-            self._writer.send({"level": record.levelno, "text": record.getMessage()})
+            self.queue.send(record)  # type: ignore[attr-defined]
 
 
 def serve(reader: Connection, writer: Connection) -> None:
@@ -174,7 +170,7 @@ def serve(reader: Connection, writer: Connection) -> None:
 
     Args:
         reader: messages with `folder`, `every_s` and `wait_s` of a run that starts, and with its `status` at its end.
-        writer: messages with `done` (the folder) and `error` of each run, and `level` and `text` of log messages.
+        writer: messages with `done` (the folder) and `error` of each run, and log records.
     """
 
     def wait(seconds: float) -> str | None:
@@ -220,7 +216,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)  # the run decides when it ends
     os.nice(NICE)
-    connection = Connection(0)
+    connection: Any = Connection(0)
     log.addHandler(_Relay(connection))
     log.setLevel(logging.INFO)
     log.propagate = False

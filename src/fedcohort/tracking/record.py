@@ -32,6 +32,9 @@ def tags(info: RunInfo, status: str) -> dict[str, str]:
     The budget and the completed rounds are those of the newest start, because tags can change and parameters cannot.
     """
     ends = {name: text(value) for name, value in zip(BUDGET, info.budget.limits, strict=True)}
+    # The hash does not cover budgets, because a larger budget extends a run; a mean over runs of 2 and of 200 rounds is
+    # meaningless.
+    budgets = [f"{name}={value}" for name, value in ends.items() if value != text(None)]
     values = {
         **_choices(info),
         **{key: str(value) for key, value in info.tags.items() if key not in NOT_SENT},
@@ -41,7 +44,7 @@ def tags(info: RunInfo, status: str) -> dict[str, str]:
         **ends,
         DONE: str(info.start),
         "config_hash": info.config_hash,
-        ALIKE: _alike(info, ends),
+        ALIKE: " ".join([info.name.partition(f"-{info.config_hash}")[0], info.config_hash, *budgets]),
         "commit": info.commit,
         "dirty": str(info.dirty).lower(),
         **_starts(info),
@@ -95,16 +98,6 @@ def note(summary: Mapping[str, Any]) -> str:
 def _choices(info: RunInfo) -> dict[str, str]:
     choices = {group: choice for group, choice in info.choices.items() if role_of(group).tracked}
     return {**choices, "heterogeneity": name_heterogeneity(info)}
-
-
-def _alike(info: RunInfo, ends: Mapping[str, str]) -> str:
-    """Return text that is equal for runs that differ only in seeds, such as `flash-fedavg-digits a1b2c3d4 rounds=50`.
-
-    The hash does not cover budgets, because a larger budget extends a run. The budgets are added, because a mean over
-    runs of 2 and of 200 rounds is meaningless.
-    """
-    budgets = [f"{name}={value}" for name, value in ends.items() if value != text(None)]
-    return " ".join([info.name.partition(f"-{info.config_hash}")[0], info.config_hash, *budgets])
 
 
 def _starts(info: RunInfo) -> dict[str, str]:

@@ -165,8 +165,8 @@ class MlflowTracker(Observer):
                 if not connection.poll(max(0.0, deadline - time.monotonic())):
                     return False
                 message = connection.recv()
-                if "text" in message:
-                    log.log(message["level"], "%s", message["text"])
+                if isinstance(message, logging.LogRecord):
+                    log.handle(message)
                 elif message["done"] == str(self._folder):  # a shared pipe may have those of a killed process
                     self._folder, self._problem = None, message["error"]
                     return True

@@ -65,9 +65,9 @@ def list_sweeps(tags: Mapping[str, str]) -> list[str]:
 
 
 def experiment_tags() -> dict[str, str]:
-    """Return the tags of a new experiment."""
-    view = _view("Selectors", {"selectedColumns": COLUMNS})
-    return {"mlflow.experimentKind": "custom_model_development", f"{VIEW_TAG}{KEY}": view}
+    """Return the tags of a new experiment, with the view of all runs."""
+    views = {f"{VIEW_TAG}{KEY}": _view("Selectors", {"selectedColumns": COLUMNS})}
+    return {"mlflow.experimentKind": "custom_model_development", **views}
 
 
 def experiment_note(experiment_id: str) -> str:

@@ -1,7 +1,7 @@
 """Evaluation of clients by forward passes of one model over their concatenated data, and queries about w_t."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -10,10 +10,9 @@ from jaxtyping import Float64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fedcohort.data.federation import Federation, Rows, Shard
+from fedcohort.data.federation import Federation, Shard
 from fedcohort.flat import FlatModel, has_batch_norm, keeps_statistics
 from fedcohort.ranks import count_processes, positions_of_rank, rank_of_process, reduce_sum
-from fedcohort.rng import new_generator
 from fedcohort.training.chunks import count_at_once
 from fedcohort.training.memory_layout import gather_rows
 from fedcohort.types import ClientUpdate, Ids, Values
@@ -40,20 +39,38 @@ def mean_over_samples(
         functions: functions (log_probs [B, C], labels [B]) -> [B] of single targets; if samples have several targets,
             their mean is taken first (`data.targets`).
     """
+    values_by_function: list[list[Tensor]] = [[] for _ in functions]
+    for log_probs, y in _forward_passes(network, shard, clients):
+        for function_values, function in zip(values_by_function, functions, strict=True):
+            function_values.append(shard.targets.per_sample(function)(log_probs, y).double())
+    sample_counts = np.diff(shard.offsets)[clients]
+    client_of_sample = np.repeat(np.arange(len(clients)), sample_counts)
+    return [_segment_mean(function_values, client_of_sample, sample_counts) for function_values in values_by_function]
+
+
+@torch.no_grad()
+def sum_over_samples(
+    network: nn.Module, shard: Shard, clients: Ids, function: SampleFunction, width: int
+) -> Float64[np.ndarray, "_n _width"]:
+    """Return the sums over each client's samples of a function [B, C], [B] -> [B, width], float64 [n, width]."""
+    sums = np.zeros((len(clients), width))
+    clients_of_later_samples = np.repeat(np.arange(len(clients)), np.diff(shard.offsets)[clients])
+    for log_probs, y in _forward_passes(network, shard, clients):
+        np.add.at(sums, clients_of_later_samples[: len(y)], function(log_probs, y).double().cpu().numpy())
+        clients_of_later_samples = clients_of_later_samples[len(y) :]
+    return sums
+
+
+def _forward_passes(network: nn.Module, shard: Shard, clients: Ids) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield log-probabilities [B, C] and labels [B] of the clients' samples in eval mode, in the order of `clients`."""
     was_training = network.training
     network.eval()
     all_clients = np.array_equal(clients, np.arange(len(shard.offsets) - 1))
     rows = None if all_clients else torch.from_numpy(sample_rows(shard.offsets, clients)).to(shard.y.device)
-    sample_counts = np.diff(shard.offsets)[clients]
-    values_by_function: list[list[Tensor]] = [[] for _ in functions]
-    for start, stop in pairwise(_batch_bounds(network, shard, sample_counts)):
+    for start, stop in pairwise(_batch_bounds(network, shard, np.diff(shard.offsets)[clients])):
         x, y = _samples_between(shard, rows, start, stop)
-        log_probs = F.log_softmax(network(x), -1)
-        for function_values, function in zip(values_by_function, functions, strict=True):
-            function_values.append(shard.targets.per_sample(function)(log_probs, y).double())
+        yield F.log_softmax(network(x), -1), y
     network.train(was_training)
-    client_of_sample = np.repeat(np.arange(len(clients)), sample_counts)
-    return [_segment_mean(function_values, client_of_sample, sample_counts) for function_values in values_by_function]
 
 
 def _batch_bounds(network: nn.Module, client_samples: Shard, sample_counts: Ids) -> Sequence[int]:
@@ -88,13 +105,17 @@ def over_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shard, Samp
     """
     value_table = torch.zeros((len(evaluations), len(clients)), dtype=torch.float64)
     for row, (shard, function) in zip(value_table, evaluations, strict=True):
-        rank_positions = positions_of_rank(
-            rank_of_process(), count_processes(), clients, np.diff(shard.offsets)[clients].astype(np.float64)
-        )
-        client_rows = np.sort(np.array(rank_positions, dtype=np.int64))
+        client_rows = _rows_of_this_rank(shard, clients)
         (values,) = mean_over_samples(network, shard, clients[client_rows], [function])
         row[torch.from_numpy(client_rows)] = torch.from_numpy(values)
     return list(reduce_sum(value_table).numpy())
+
+
+def _rows_of_this_rank(shard: Shard, clients: Ids) -> Ids:
+    """Return the sorted positions of the clients whose samples this rank evaluates."""
+    work = np.diff(shard.offsets)[clients].astype(np.float64)
+    positions = positions_of_rank(rank_of_process(), count_processes(), clients, work)
+    return np.sort(np.array(positions, dtype=np.int64))
 
 
 class SignalMeasurer:
@@ -116,6 +137,15 @@ class SignalMeasurer:
     def mean_over_samples(self, split: str, clients: Ids, per_sample: SampleFunction) -> Values:
         shard = self.federation.train if split == "train" else self.federation.val
         return over_ranks(self.server.network, clients, (shard, per_sample))[0]
+
+    def sum_over_samples(
+        self, clients: Ids, per_sample: SampleFunction, width: int
+    ) -> Float64[np.ndarray, "_n _width"]:
+        shard, client_rows = self.federation.train, _rows_of_this_rank(self.federation.train, clients)
+        sums = torch.zeros((len(clients), width), dtype=torch.float64)
+        rank_sums = sum_over_samples(self.server.network, shard, clients[client_rows], per_sample, width)
+        sums[torch.from_numpy(client_rows)] = torch.from_numpy(rank_sums)
+        return reduce_sum(sums).numpy()
 
     @torch.no_grad()
     def per_sample_losses(self, client: int) -> Values:
@@ -175,74 +205,6 @@ class SignalMeasurer:
         return self.worker.network
 
 
-@torch.no_grad()
-def worst_group_accuracy(network: nn.Module, rows: Rows, attribute: Ids) -> float:
-    """Return the smallest accuracy over the groups (class, attribute) of `rows` (FedDiverse, Sec. V-B)."""
-    network.eval()
-    samples_at_once = count_at_once(network, rows.x)
-    is_correct = torch.cat([network(x).argmax(1) for x in torch.split(rows.x, samples_at_once)]) == rows.y
-    group_of_sample = rows.y.cpu().numpy() * (int(attribute.max()) + 1) + attribute
-    group_sizes = np.bincount(group_of_sample)
-    correct_counts = np.bincount(group_of_sample, weights=is_correct.cpu().numpy(), minlength=len(group_sizes))
-    return float((correct_counts[group_sizes > 0] / group_sizes[group_sizes > 0]).min())
-
-
 def cross_entropy(logp: Tensor, y: Tensor) -> Tensor:
     """Return the cross-entropy of single targets in nats, [B]; logp: log probabilities, [B, C]."""
     return -logp.gather(1, y[:, None])[:, 0]
-
-
-def mean_of_extremes(values: Values, extreme_share: float = 0.05) -> tuple[float, float]:
-    """Return the mean of the ceil(share K) smallest values, and the mean of as many largest values."""
-    n_extreme = max(1, int(np.ceil(extreme_share * len(values) - 1e-9)))
-    sorted_values = np.sort(values)
-    return float(sorted_values[:n_extreme].mean()), float(sorted_values[-n_extreme:].mean())
-
-
-def jain_index(losses: Values) -> float:
-    """Return Jain's fairness index (UCB-CS Eq. 3): (sum F)^2 / (K sum F^2), which is 1 if all losses are equal.
-
-    NaN if a loss is not finite, as for a diverged model.
-    """
-    if not np.isfinite(losses).all():
-        return float("nan")
-    sum_of_squares = float((losses**2).sum())
-    return float(losses.sum() ** 2 / (len(losses) * sum_of_squares)) if sum_of_squares > 0 else 1.0
-
-
-def choose_evaluated_clients(n_clients: int, n_evaluated: int | None, seed: int) -> Ids:
-    """Return the sorted ids of the clients that are evaluated: all, or `n_evaluated` of them, drawn once per seed."""
-    if n_evaluated is None or n_evaluated >= n_clients:
-        return np.arange(n_clients)
-    return np.sort(new_generator(seed, "scored_clients").choice(n_clients, n_evaluated, replace=False))
-
-
-def client_metrics(
-    network: nn.Module, federation: Federation, clients: Ids
-) -> tuple[dict[str, float], dict[str, Values]]:
-    """Return metrics over `clients` by name, and per-client columns [n_clients], NaN for other clients.
-
-    Accuracy is on each client's test samples E_i (variance in %^2); the loss and Jain's index are on T_i.
-    """
-    evaluations = ((federation.test, federation.targets.hits), (federation.train, cross_entropy))
-    accuracy, loss = over_ranks(network, clients, *evaluations)
-    known_accuracy = accuracy[~np.isnan(accuracy)]
-    metrics = {"clients/jain": jain_index(loss), "clients/loss_mean": float(loss.mean())}
-    if len(known_accuracy):
-        worst_mean, best_mean = mean_of_extremes(known_accuracy)
-        metrics |= {
-            "clients/acc_mean": float(known_accuracy.mean()),
-            "clients/acc_var": float(np.var(100 * known_accuracy)),
-            "clients/acc_worst5": worst_mean,
-            "clients/acc_best5": best_mean,
-        }
-    return metrics, {
-        "test_acc": _client_column(clients, accuracy, federation),
-        "loss": _client_column(clients, loss, federation),
-    }
-
-
-def _client_column(clients: Ids, values: Values, federation: Federation) -> Values:
-    column = np.full(federation.n_clients, np.nan)
-    column[clients] = values
-    return column

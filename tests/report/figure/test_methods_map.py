@@ -4,11 +4,12 @@ import math
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
 from fedcohort.report.figure import style
-from fedcohort.report.figure.methods import SettingMap, draw_map, draw_ranks
+from fedcohort.report.figure.methods import draw_map, draw_ranks
 from report.test_run_figures import check_layout, drawn, words  # noqa: F401
 
 
@@ -25,7 +26,8 @@ def test_the_map_groups_and_sorts_methods_and_shows_every_number(
     difference[0, 2] = math.nan
     labels = [f"40 % of clients with wrong labels, persistent speeds, for {i} hours" for i in range(n_settings)]
     clear = np.tile([[True, False, False, True]], (n_settings, 1))
-    draw_map(SettingMap(labels, methods, groups, difference, clear, "points", "random", "3 seeds"), Path("map.png"))
+    title = "Difference to random, points (bold*: significant)"
+    draw_map(pd.DataFrame(difference, labels, methods), clear, groups, title, "3 seeds", Path("map.png"))
     figure = drawn["map.png"]
     assert (figure.get_figwidth(), len(figure.axes)) == (width, blocks)
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
@@ -33,7 +35,7 @@ def test_the_map_groups_and_sorts_methods_and_shows_every_number(
     numbers = [text.get_text() for axes in figure.axes for text in axes.texts]
     assert sorted(set(numbers)) == sorted(["+1.5*", "+30", "+0.3", "–", "−2.0*"])
     assert len(numbers) == 4 * n_settings
-    assert "Difference to random, points (bold*: significant)" in words(figure)
+    assert title in words(figure)
     check_layout(figure)
     for label in figure.axes[0].get_xticklabels():
         assert label.get_text().count("\n") < 3

@@ -14,7 +14,7 @@ from fedcohort.record.history import read
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import one_round
-from fedcohort.report.scored_round import (
+from fedcohort.report.figure.one_round import (
     ARRIVED,
     AWAY,
     IDLE,

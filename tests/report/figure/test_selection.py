@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from fedcohort.record.history import read
 from fedcohort.record.journal import Journal
 from fedcohort.report.figure import selection
-from fedcohort.report.scored_round import ARRIVED, AWAY, IDLE, TOO_LATE
+from fedcohort.report.figure.one_round import ARRIVED, AWAY, IDLE, TOO_LATE
 from known import known
 from record.made_up import info, report
 from report.test_run_figures import drawn, ran, words  # noqa: F401

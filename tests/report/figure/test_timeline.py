@@ -61,12 +61,12 @@ def test_a_round_is_read(tmp_path: Path) -> None:
     history = read(written(tmp_path / "run", probe_s=5.0).folder)
     assert list_timed_rounds(history) == [1, 2, 3]
     loaded = load_timed_round(history, 2)
-    assert loaded.clients.tolist() == [0, 1, 2, 3]
-    assert loaded.finish.tolist() == [16.0, 18.0, 51.0, 506.0]
-    assert loaded.arrived.tolist() == [True, True, False, False]
-    assert loaded.partial.tolist() == [False, True, False, False]
+    assert loaded.jobs["client"].tolist() == [0, 1, 2, 3]
+    assert loaded.jobs["finish"].tolist() == [16.0, 18.0, 51.0, 506.0]
+    assert loaded.jobs["arrived"].tolist() == [True, True, False, False]
+    assert loaded.jobs["partial"].tolist() == [False, True, False, False]
     assert (loaded.closed, loaded.announced, loaded.total) == (20.0, 20.0, 25.0)
-    assert list(loaded.phases) == list(LOOKS)
+    assert set(LOOKS) <= set(loaded.jobs)
     assert round_lengths(history).tolist() == [25.0] * 3
     assert count_arrivals(history).loc[3].to_dict() == {"complete": 1, "partial": 1, "late": 2}
 
@@ -184,14 +184,15 @@ def test_jobs_of_several_rounds_are_shown_since_the_broadcast(tmp_path: Path) ->
     ran = go(tmp_path, "deadline=buffered", "agg=fedbuff", "device=shifted_exponential", "rounds=5", JOURNAL)
     history = read(ran.folder)
     loaded = load_timed_round(history, 5)
-    assert int(loaded.arrived.sum()) == 4
-    assert int(loaded.goes_on.sum()) == history.metrics["round/in_flight"].loc[5]
-    assert not (loaded.arrived & loaded.goes_on).any()
-    assert (loaded.start[loaded.arrived] < 0).any()
-    assert (loaded.start < loaded.closed).all()
+    jobs, arrived, goes_on = loaded.jobs, loaded.jobs["arrived"], loaded.jobs["goes_on"]
+    assert int(arrived.sum()) == 4
+    assert int(goes_on.sum()) == history.metrics["round/in_flight"].loc[5]
+    assert not (arrived & goes_on).any()
+    assert (jobs["start"][arrived] < 0).any()
+    assert (jobs["start"] < loaded.closed).all()
     tolerance = 1e-6 * history.metrics["time/virtual_s"].loc[5]
-    assert (loaded.finish[loaded.arrived] <= loaded.closed + tolerance).all()
-    assert (loaded.finish[loaded.goes_on] >= loaded.closed - tolerance).all()
+    assert (jobs["finish"][arrived] <= loaded.closed + tolerance).all()
+    assert (jobs["finish"][goes_on] >= loaded.closed - tolerance).all()
     assert count_arrivals(history)["complete"].tolist() == [4] * 5
     assert not count_arrivals(history)["late"].any()
     assert "still at work" in timeline.describe_round(loaded)

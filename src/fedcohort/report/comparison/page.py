@@ -6,7 +6,7 @@ from typing import Any
 from fedcohort.host import disk
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.comparison import figures
-from fedcohort.report.comparison.tables import ODD, ORACLE, result_table, target_table
+from fedcohort.report.comparison.tables import result_table, target_table
 from fedcohort.report.comparison.verdicts import list_verdicts
 from fedcohort.report.figure import style
 from fedcohort.report.render import Picture, render
@@ -65,20 +65,16 @@ def title(answer: Answer) -> str:
 
 def _data(answer: Answer) -> dict[str, Any]:
     """Return the values that both templates show."""
-    q, table = answer.question, answer.headline
     return {
         "title": title(answer),
-        "question": q,
-        "options": table.options,
-        "window": table.window,
+        "answer": answer,
+        "question": answer.question,
+        "options": answer.headline.options,
+        "window": answer.headline.window,
         "verdicts": list_verdicts(answer),
-        "runs": len(answer.frames.runs),
         "results": result_table(answer),
         "times": target_table(answer),
         "target": describe_target(answer),
-        "target_options": q.target,
-        "notes": answer.notes,
-        "marks": {"odd": (ODD, bool(answer.matched.odd)), "oracle": (ORACLE, bool(answer.matched.oracles))},
     }
 
 

@@ -21,47 +21,31 @@ def list_verdicts(answer: Answer) -> list[str]:
     if answer.question.baseline is None:
         return []
     table = answer.headline
-    unit = unit_of(table.options.metric)
-    rules, factor = table.options.rules, unit.factor
+    unit, places = unit_of(table.options.metric), difference_decimals(table)
+    methods_by_setting = {}
+
+    def quantity(value: float) -> str:
+        """Return a value with its unit, such as `1 point`, `2.7 points` or `0.05 nats`; "" for NaN."""
+        number, plural = f"{value * unit.factor:.2g}", unit.difference
+        name = plural.removesuffix("s") if plural == "points" and number == "1" else plural
+        return f"{number} {name}".strip() if math.isfinite(value) else ""
+
+    for name in table.settings:
+        entries = {condition: entry for condition, entry in table.in_setting(name).items() if entry.difference}
+        if entries:
+            methods_by_setting[name] = [_describe(answer, (name, c), e, unit, places) for c, e in entries.items()]
     text = render(
         "verdict.md.j2",
-        settings=describe_settings(answer),
+        methods_by_setting=methods_by_setting,
+        settings=table.settings,
         baseline=answer.question.baseline,
-        worth=_quantity(rules.worth * factor, unit) if rules.worth else "",
-        least=_quantity(rules.least * factor, unit),
-        margin=_quantity(rules.margin * factor, unit),
-        least_seeds=rules.seeds,
-        level=f"{rules.alpha:g}",
+        rules=table.options.rules,
+        quantity=quantity,
+        improving_slope=IMPROVING_SLOPE if unit.name == "%" else math.inf,
         power=f"{100 * POWER:g}",
         newest=answer.newest,
     )
     return [line.strip() for line in text.splitlines() if line.strip()]
-
-
-def describe_settings(answer: Answer) -> list[dict[str, Any]]:
-    """Return the values that the template needs for each setting with a method to compare.
-
-    The methods are sorted, the best first. `family` is the number of tests that the correction covers. `seeds_needed`
-    detect the difference `worth`, and the present `n` seeds detect `detectable`.
-    """
-    table, settings = answer.headline, []
-    unit, places = unit_of(table.options.metric), difference_decimals(table)
-    for name, setting in table.settings.items():
-        entries = {c: entry for c, entry in table.in_setting(name).items() if entry.difference is not None}
-        if entries:
-            power, detectable = setting.power, setting.power.detectable * unit.factor
-            settings.append(
-                {
-                    "name": name,
-                    "methods": [_describe(answer, (name, c), entry, unit, places) for c, entry in entries.items()],
-                    "family": setting.family,
-                    "seeds_needed": power.seeds_needed,
-                    "n": power.n,
-                    "detectable": _quantity(detectable, unit) if math.isfinite(detectable) else "",
-                    "improving": unit.name == "%" and setting.slope > IMPROVING_SLOPE,
-                }
-            )
-    return settings
 
 
 def _describe(answer: Answer, cell: Cell, entry: Entry, unit: MetricUnit, places: int) -> dict[str, Any]:
@@ -89,10 +73,3 @@ def _describe(answer: Answer, cell: Cell, entry: Entry, unit: MetricUnit, places
         "unlike": answer.unlike.get(cell, ()),
         "oracle": entry.untested,
     }
-
-
-def _quantity(value: float, unit: MetricUnit) -> str:
-    """Return a number with its unit, such as `1 point`, `2.7 points` or `0.05 nats`."""
-    number = f"{value:.2g}"
-    name = unit.difference.removesuffix("s") if unit.difference == "points" and number == "1" else unit.difference
-    return f"{number} {name}".strip()

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Int64
 
 from fedcohort.report.figure import style
 from fedcohort.results.method_names import GROUPS, name_method
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
@@ -104,61 +105,46 @@ def name_rows_by_group(axes: "Axes", names: Sequence[str], groups: Sequence[str]
     return np.array(rows, dtype=np.int64)
 
 
-@dataclass(frozen=True)
-class SettingMap:
-    """Differences to the baseline.
-
-    Attributes:
-        settings: labels of the settings.
-        methods: names of the methods as options.
-        groups: of each method, from `method_names.GROUPS`.
-        difference: in `unit`; NaN if there is no result.
-        is_clear: whether the difference is significant.
-        unit: unit of a difference, as "points".
-        baseline: to which differences are taken.
-        note: second line of the title.
-    """
-
-    settings: Sequence[str]
-    methods: Sequence[str]
-    groups: Sequence[str]
-    difference: Float64[np.ndarray, "settings methods"]
-    is_clear: Bool[np.ndarray, "settings methods"]
-    unit: str
-    baseline: str
-    note: str
-
-
-def draw_map(data: SettingMap, path: Path) -> None:
+def draw_map(
+    difference: "pd.DataFrame", is_clear: np.ndarray, groups: Sequence[str], title: str, note: str, path: Path
+) -> None:
     """Draw methods as rows and settings as columns, in blocks that have the width of a page at most.
 
     Methods are grouped, and sorted by their mean difference within the group. Each square has its number, which is bold
     with an asterisk if the difference is significant.
+
+    Args:
+        difference: difference to the baseline by label of the setting (rows) and by option of the method (columns); NaN
+            if there is no result.
+        is_clear: whether a difference is significant, [settings, methods].
+        groups: of each method, from `method_names.GROUPS`.
+        title: title of the figure.
+        note: second line of the title.
+        path: of the file.
     """
     from matplotlib.colors import SymLogNorm
 
-    names = [name_method(method) for method in data.methods]
-    margin = 0.15 + max(map(len, (*names, *data.groups))) * style.LETTER * style.TEXT / 72
-    n_settings = len(data.settings)
+    values, n_settings = difference.to_numpy(dtype=float), len(difference)
+    names = [name_method(str(method)) for method in difference]
+    margin = 0.15 + max(map(len, (*names, *groups))) * style.LETTER * style.TEXT / 72
     n_blocks = -(-n_settings // int((style.PAGE - margin) / CELL_WIDTH))
     width = style.COLUMN if margin + CELL_WIDTH * n_settings <= style.COLUMN else style.PAGE
-    labels = [_wrap_label(label) for label in data.settings]
+    labels = [_wrap_label(label) for label in difference.index]
     longest = max(len(line) for label in labels for line in label.split("\n")) * style.LETTER * NUMBER_SIZE / 72
-    means = np.nanmean(np.where(np.isfinite(data.difference).any(0), data.difference, 0.0), axis=0)
-    order = np.lexsort((-means, [GROUPS.index(group) for group in data.groups]))
+    means = difference.mean().fillna(0.0).to_numpy(dtype=float)
+    order = np.lexsort((-means, np.array([GROUPS.index(group) for group in groups])))
     blocks = np.array_split(np.arange(n_settings), n_blocks)
-    has_result = [np.isfinite(data.difference[block][:, order]).any(0) for block in blocks]
+    has_result = [np.isfinite(values[block][:, order]).any(0) for block in blocks]
     rows = [order[flags] if flags.any() else order for flags in has_result]
-    heights = [CELL_HEIGHT * (len(block) + len({data.groups[i] for i in block})) + longest + 0.1 for block in rows]
-    title = f"Difference to {name_method(data.baseline)}, {data.unit} (bold*: significant)"
-    canvas = style.new_figure(title, data.note, width, sum(heights))
-    largest = max(float(np.nanmax(np.abs(data.difference), initial=0.0)), 1.0)
+    heights = [CELL_HEIGHT * (len(block) + len({groups[i] for i in block})) + longest + 0.1 for block in rows]
+    canvas = style.new_figure(title, note, width, sum(heights))
+    largest = max(float(np.nanmax(np.abs(values), initial=0.0)), 1.0)
     norm = SymLogNorm(linthresh=1.0, vmin=-largest, vmax=largest)
     grid = canvas.subplots(n_blocks, squeeze=False, height_ratios=heights)[:, 0]
     for axes, block, methods in zip(grid, blocks, rows, strict=True):
         cells = np.ix_(block, methods)
-        places = name_rows_by_group(axes, [names[i] for i in methods], [data.groups[i] for i in methods])
-        _draw_squares(axes, data.difference[cells].T, data.is_clear[cells].T, places, norm)
+        places = name_rows_by_group(axes, [names[i] for i in methods], [groups[i] for i in methods])
+        _draw_squares(axes, values[cells].T, is_clear[cells].T, places, norm)
         axes.set_xticks(range(len(block)), [labels[i] for i in block], rotation=90, linespacing=1.0)
         axes.spines[:].set_visible(False)
         axes.tick_params(axis="x", length=0, labelsize=NUMBER_SIZE)

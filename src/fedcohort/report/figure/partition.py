@@ -39,7 +39,8 @@ def draw(info: RunInfo) -> "Figure":
         figure.supxlabel(text, x=0.01, ha="left", fontsize=style.TEXT, color="#555555")
     widths = [2.6] + [1.4] * len(strips)
     grid = figure.subplots(1, len(widths), sharey=True, squeeze=False, width_ratios=widths)[0]
-    label = label_rows(count, len(edges), sorted_by)
+    label = f", sorted by {sorted_by}" if sorted_by else ""
+    label = f"client{label}" if len(edges) == count else f"clients{label} (about {count / len(edges):.0f} in each row)"
     image = _heat_map(grid[0], population.class_shares(info.class_counts)[order], edges, label)
     style.name_rows(grid[0], order, sorted_by_id=not sorted_by)
     bar = figure.colorbar(image, ax=grid[0], location="top", aspect=30, ticks=[0, 5, 10, 25, 50, 100])
@@ -75,12 +76,6 @@ def group_means(rows: np.ndarray, edges: Ids) -> Float64[np.ndarray, "..."]:
     sums = np.add.reduceat(rows.astype(np.float64), edges, axis=0)
     means: np.ndarray = (sums.T / sizes).T
     return means
-
-
-def label_rows(count: int, rows: int, sorted_by: str) -> str:
-    """Return the label of the clients' axis; sorted_by: name of the property, "" for ids."""
-    order = f", sorted by {sorted_by}" if sorted_by else ""
-    return f"client{order}" if rows == count else f"clients{order} (about {count / rows:.0f} in each row)"
 
 
 def _heat_map(axes: "Axes", shares: np.ndarray, edges: Ids, label: str) -> "AxesImage":

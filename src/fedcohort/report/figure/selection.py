@@ -12,9 +12,8 @@ from fedcohort.maths.spearman import rank_correlation
 from fedcohort.record import population
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
-from fedcohort.report import scored_round
 from fedcohort.report.figure import partition, style
-from fedcohort.report.scored_round import ARRIVED, AWAY, IDLE, TOO_LATE
+from fedcohort.report.figure.one_round import ARRIVED, AWAY, IDLE, TOO_LATE, outcomes_of
 from fedcohort.types import Ids
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def outcomes(history: History, clients: Ids) -> Outcomes:
     if len(table):
         rows = np.searchsorted(clients, table["client"].to_numpy())
         flags = [table[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived")]
-        outcome[rows, np.searchsorted(steps, table["step"].to_numpy())] = scored_round.outcomes_of(*flags)
+        outcome[rows, np.searchsorted(steps, table["step"].to_numpy())] = outcomes_of(*flags)
     return outcome
 
 

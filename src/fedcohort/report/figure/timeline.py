@@ -3,18 +3,16 @@
 `TimedRound` has the virtual time of a round: phases of each selected client's job, late clients, and the end.
 """
 
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool
 
 from fedcohort import units
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import style
-from fedcohort.types import Ids, Values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,17 +36,15 @@ DEADLINE: dict[str, Any] = {"color": style.VERMILLION, "linewidth": 1.4, "linest
 
 @dataclass(frozen=True)
 class TimedRound:
-    """The virtual time of one round; clients are in the order in which they finish.
+    """The virtual time of one round.
 
     Attributes:
         step: the round.
-        clients: ids of the selected clients.
-        phases: seconds of each phase in `LOOKS`, each [len(clients)]; for a late client, those of its complete job.
-        start: second at which each job began; negative for a job of an earlier round.
-        goes_on: whether each client still works after the round.
-        arrived: whether each client's update arrived in time.
-        units: units of local work done.
-        requested: units of local work requested.
+        jobs: one row per selected client, in the order in which they finish. Columns are `client`, the seconds of each
+            phase in `LOOKS` (for a late client, those of its complete job), the seconds `start` (negative for a job of
+            an earlier round) and `finish` since the broadcast, the units of local work done (`units`) and requested
+            (`units_asked`), and three flags: `goes_on` if the client still works after the round, `arrived` in time,
+            and `partial` if it arrived with less work than requested.
         closed: seconds from the broadcast to the end of the round.
         announced: deadline that was announced to clients, in seconds; NaN without one.
         total: seconds of the round with queries before the broadcast, answers after its end, and waits for available
@@ -56,27 +52,15 @@ class TimedRound:
     """
 
     step: int
-    clients: Ids
-    phases: Mapping[str, Values]
-    start: Values
-    goes_on: Bool[np.ndarray, "_n"]
-    arrived: Bool[np.ndarray, "_n"]
-    units: Values
-    requested: Values
+    jobs: "pd.DataFrame"
     closed: float
     announced: float
     total: float
 
     @property
-    def finish(self) -> Values:
-        """Seconds at which each client finishes, or would finish."""
-        seconds: Values = self.start + np.sum(list(self.phases.values()), axis=0)
-        return seconds
-
-    @property
-    def partial(self) -> Bool[np.ndarray, "_n"]:
-        """Which clients arrived in time with less work than requested."""
-        return self.arrived & (self.units < self.requested)
+    def end(self) -> float:
+        """The end of the round in seconds, or the deadline if it is later."""
+        return max(self.closed, self.announced) if np.isfinite(self.announced) else self.closed
 
 
 def list_timed_rounds(history: History) -> list[int]:
@@ -93,20 +77,10 @@ def load_timed_round(history: History, step: int) -> TimedRound:
     else:
         table = history.clients(["selected", "arrived", *LOOKS, "units", "units_asked"], first=step)
         rows = table[(table["step"] == step) & table["selected"]].assign(start=0.0, goes_on=False)
-    rows = rows.assign(finish=rows["start"] + rows[list(LOOKS)].sum(axis=1)).sort_values(["finish", "client"])
-    return TimedRound(
-        step=step,
-        clients=rows["client"].to_numpy(dtype=np.int64),
-        phases={name: rows[name].to_numpy(dtype=float) for name in LOOKS},
-        start=rows["start"].to_numpy(dtype=float),
-        goes_on=rows["goes_on"].to_numpy(dtype=bool),
-        arrived=rows["arrived"].to_numpy(dtype=bool),
-        units=rows["units"].to_numpy(dtype=float),
-        requested=rows["units_asked"].to_numpy(dtype=float),
-        closed=metrics["round/closed_s"],
-        announced=metrics.get("round/announced_s", float("nan")),
-        total=float(round_lengths(history).get(step, float("nan"))),
-    )
+    finish, partial = rows["start"] + rows[list(LOOKS)].sum(axis=1), rows["units"] < rows["units_asked"]
+    jobs = rows.assign(finish=finish, partial=rows["arrived"] & partial).sort_values(["finish", "client"])
+    announced, total = metrics.get("round/announced_s", math.nan), round_lengths(history).get(step, math.nan)
+    return TimedRound(step, jobs, metrics["round/closed_s"], announced, float(total))
 
 
 def _read_jobs(history: History, step: int, begun_s: float) -> "pd.DataFrame":
@@ -147,73 +121,65 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
     if not steps or (step is not None and step not in steps):
         return None
     round = load_timed_round(history, steps[-1] if step is None else step)
-    rows = choose_rows(round)
-    size, unit = style.virtual_unit([float(min(round.finish.max(), ROOM * end_of_round(round)))])
-    height = float(np.clip(0.13 * len(rows), 1.0, 6.0)) + 1.3
+    n_jobs = len(round.jobs)
+    shown = np.unique(np.linspace(0, n_jobs - 1, min(n_jobs, MAX_ROWS)).round().astype(np.int64))  # at equal distances
+    jobs = round.jobs.iloc[shown]
+    size, unit = style.virtual_unit([float(min(round.jobs["finish"].max(), ROOM * round.end))])
+    height = float(np.clip(0.13 * len(jobs), 1.0, 6.0)) + 1.3
     figure = style.new_run_figure(info, describe_round(round), style.COLUMN, height)
     axes = figure.subplots()
-    right = _draw_bars(axes, round, rows, size)
+    right = _draw_bars(axes, round, jobs, size)
     axes.axvline(round.closed / size, color=style.BLACK, linewidth=1.4)
     if np.isfinite(round.announced):
         axes.axvline(round.announced / size, **DEADLINE)
-    axes.set_xlim(max(float(round.start.min()) / size, -right), right)
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    is_lost = ~(round.arrived | round.goes_on)
-    names = [f"{'× ' if is_lost[k] else ''}{round.clients[k]}{' →' if round.goes_on[k] else ''}" for k in rows]
-    axes.set_yticks(np.arange(len(rows)), names)
-    hidden = len(round.clients) - len(rows)
+    axes.set_xlim(max(float(round.jobs["start"].min()) / size, -right), right)
+    axes.set_ylim(len(jobs) - 0.4, -0.6)
+    is_lost = ~(jobs["arrived"] | jobs["goes_on"])
+    marks = np.where(is_lost, "× ", ""), np.where(jobs["goes_on"], " →", "")
+    names = [f"{lost}{client}{later}" for client, lost, later in zip(jobs["client"], *marks, strict=True)]
+    axes.set_yticks(np.arange(len(jobs)), names)
+    hidden = n_jobs - len(jobs)
     axes.set_ylabel("client, in order of finish" + (f"\n({hidden:,} more are not shown)" if hidden else ""))
     axes.set_xlabel(f"virtual time since the broadcast, {unit}")
     style.format_axes(axes, "x")
-    axes.tick_params(axis="y", length=0, labelsize=style.row_size(axes, len(rows)))
-    for label, k in zip(axes.get_yticklabels(), rows, strict=True):
-        label.set_color(style.VERMILLION if is_lost[k] else style.BLACK)
+    axes.tick_params(axis="y", length=0, labelsize=style.row_size(axes, len(jobs)))
+    for label, lost in zip(axes.get_yticklabels(), is_lost, strict=True):
+        label.set_color(style.VERMILLION if lost else style.BLACK)
     style.legend(figure, _list_handles(round))
     return figure
 
 
-def choose_rows(round: TimedRound) -> Ids:
-    """Return the positions of the clients that have a row: all, or `MAX_ROWS` at equal distances."""
-    count = len(round.clients)
-    return np.unique(np.linspace(0, count - 1, min(count, MAX_ROWS)).round().astype(np.int64))
-
-
-def end_of_round(round: TimedRound) -> float:
-    """Return the end of the round in seconds, or the deadline if it is later."""
-    return max(round.closed, round.announced) if np.isfinite(round.announced) else round.closed
-
-
 def describe_round(round: TimedRound) -> str:
     """Return text such as `Round 12: 7 of 10 arrived, 2 with part of their work; closed after 49 s`."""
-    n_arrived, n_partial = int(round.arrived.sum()), int(round.partial.sum())
-    work = f", {n_partial} with part of their work" if n_partial else ""
+    counts = round.jobs[["arrived", "partial", "goes_on"]].sum()
+    work = f", {counts['partial']} with part of their work" if counts["partial"] else ""
+    in_flight = f", {counts['goes_on']} still at work" if counts["goes_on"] else ""
     extra = round.total - round.closed
     waits = f" ({units.seconds(extra)} more for queries and waits)" if extra > 0.005 * round.closed else ""
     closed = f"closed after {units.seconds(round.closed)}{waits}"
-    in_flight = f", {n} still at work" if (n := int(round.goes_on.sum())) else ""
-    return f"Round {round.step}: {n_arrived} of {len(round.clients)} arrived{work}{in_flight}; {closed}"
+    return f"Round {round.step}: {counts['arrived']} of {len(round.jobs)} arrived{work}{in_flight}; {closed}"
 
 
-def _draw_bars(axes: "Axes", round: TimedRound, rows: Ids, size: float) -> float:
-    """Draw one bar for each client, pale after the end of the round, and return the end of the axis."""
-    y = np.arange(len(rows))
-    finish = round.finish[rows] / size
-    right = max(1.03 * min(float(finish.max()), ROOM * end_of_round(round) / size), 1.06 * end_of_round(round) / size)
-    close, is_late = round.closed / size, ~round.arrived[rows]
-    start = round.start[rows] / size
+def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", size: float) -> float:
+    """Draw one bar for each of `jobs`, pale after the end of the round, and return the end of the axis."""
+    y = np.arange(len(jobs))
+    finish, close, end = jobs["finish"].to_numpy() / size, round.closed / size, round.end / size
+    right = max(1.03 * min(float(finish.max()), ROOM * end), 1.06 * end)
+    start, is_late = jobs["start"].to_numpy() / size, ~jobs["arrived"].to_numpy()
     for phase, (colour, _) in LOOKS.items():
-        stop = np.minimum(start + round.phases[phase][rows] / size, 2 * right)  # the end may be infinite
+        stop = np.minimum(start + jobs[phase].to_numpy() / size, 2 * right)  # the end may be infinite
         until = np.where(is_late, np.minimum(stop, close), stop)
         axes.barh(y, np.maximum(until - start, 0), left=start, height=0.72, color=colour, linewidth=0)
         since = np.maximum(start, close)
         after = np.where(is_late, np.maximum(stop - since, 0), 0)
         axes.barh(y, after, left=since, height=0.72, color=colour, alpha=PALE, linewidth=0)
         start = stop
-    font_size = style.row_size(axes, len(rows))
-    for i, k in enumerate(rows):
-        notes = [f"{round.units[k]:.0f} of {round.requested[k]:.0f} units"] if round.partial[k] else []
-        seconds, is_beyond = float(round.finish[k]), finish[i] > right
-        if is_beyond and not round.goes_on[k]:
+    font_size = style.row_size(axes, len(jobs))
+    for i, job in enumerate(jobs.itertuples()):
+        notes = [f"{job.units:.0f} of {job.units_asked:.0f} units"] if job.partial else []
+        is_beyond = finish[i] > right
+        if is_beyond and not job.goes_on:
+            seconds = float(jobs["finish"].iloc[i])
             notes.append(f"done after {units.seconds(seconds)}" if np.isfinite(seconds) else "never done")
         if notes:
             side = "right" if is_beyond else "left"
@@ -226,12 +192,13 @@ def _list_handles(round: TimedRound) -> "list[Artist]":
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    shortest = VISIBLE * max(end_of_round(round), float(np.median(round.finish)))
-    visible = [look for phase, look in LOOKS.items() if round.phases[phase].max() >= shortest]
+    jobs = round.jobs
+    shortest = VISIBLE * max(round.end, float(jobs["finish"].median()))
+    visible = [look for phase, look in LOOKS.items() if jobs[phase].max() >= shortest]
     handles: list[Artist] = [Patch(color=colour, label=label) for colour, label in visible]
-    if round.goes_on.any():
+    if jobs["goes_on"].any():
         handles.append(Patch(color=style.BLUE, alpha=PALE, label="at work in the next round (→)"))
-    if not (round.arrived | round.goes_on).all():
+    if not (jobs["arrived"] | jobs["goes_on"]).all():
         handles.append(Patch(color=style.BLUE, alpha=PALE, label="too late (×): pale after the end"))
     handles.append(Line2D([], [], color=style.BLACK, linewidth=1.4, label="end of the round"))
     if np.isfinite(round.announced):

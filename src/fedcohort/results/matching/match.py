@@ -169,23 +169,18 @@ class _Matcher:
         seeds = sorted({seed for runs in cells.values() for seed in runs})
         odd: set[Cell] = set()
         for name in names:
-            if name in self.compared or name.startswith(self.prefixes):
+            if name in self.compared or name.startswith(self.prefixes) or follows_from_choice(name, values):
                 continue
-            by_seed = name in LIMITS and any(len({_value(name, r) for r in x.values()}) > 1 for x in cells.values())
-            tables = {"": values[name]} if not by_seed and not follows_from_choice(name, values) else {}
-            if by_seed:
+            tables = {"": values[name]}
+            if name in LIMITS and any(len({_value(name, r) for r in x.values()}) > 1 for x in cells.values()):
                 tables = {
-                    str(seed): {cell: _value(name, runs[seed]) for cell, runs in cells.items() if seed in runs}
+                    f" on seed {seed}": {cell: _value(name, runs[seed]) for cell, runs in cells.items() if seed in runs}
                     for seed in seeds
                 }
-            spelled: dict[str, list[str]] = {}
-            for seed, by_cell in tables.items():
+            for where, by_cell in tables.items():
                 if len(set(by_cell.values())) > 1:
-                    spelled.setdefault(format_values(by_cell), []).append(seed)
+                    self.differences.append(f"also differs: {name}{where} is {format_values(by_cell)}")
                     odd |= set() if name.startswith(self.implied) else find_minorities(by_cell)
-            for text, differing_seeds in spelled.items():
-                where = f" on seed {', '.join(differing_seeds)}" if by_seed else ""
-                self.differences.append(f"also differs: {name}{where} is {text}")
         return frozenset(odd)
 
 

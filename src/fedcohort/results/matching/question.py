@@ -92,8 +92,12 @@ def answer(question: Question, matched: Matched, curves: "pd.DataFrame") -> Answ
     Raises:
         OptionError: no run has the target.
     """
-    q, unpaired = question, _list_unpaired(matched, question.baseline)
-    frames = Frames(_frame_runs(matched), curves)
+    q, frames = question, Frames(_frame_runs(matched), curves)
+    unpaired = {  # cells whose seeds give other clients or data than the baseline's
+        cell
+        for cell, federation in matched.federations.items()
+        if q.baseline is not None and federation != matched.federations.get((cell[0], q.baseline), federation)
+    }
     tables = []
     for i, metric in enumerate(q.metrics):
         sign = sign_of(metric, q.better if i == 0 else "auto")
@@ -137,13 +141,6 @@ def _frame_runs(matched: Matched) -> "pd.DataFrame":
             row |= {axis: sum(run.metrics.get(name, math.nan) for name in COSTS[axis]) for axis in AXES}
             rows.append(row)
     return pd.DataFrame(rows)
-
-
-def _list_unpaired(matched: Matched, baseline: str | None) -> set[Cell]:
-    """Return the cells whose seeds give other clients or data than the baseline's, so that runs form no pairs."""
-    federations = matched.federations
-    bases = {cell: federations.get((cell[0], str(baseline)), federations[cell]) for cell in matched.cells}
-    return {cell for cell, base in bases.items() if baseline is not None and federations[cell] != base}
 
 
 def list_differing_options(cell: Cell, base: Cell, matched: Matched) -> tuple[str, ...]:

@@ -1,0 +1,73 @@
+"""fedcohort diagnose RUN_FOLDER, or fedcohort diagnose dataset=... [option=value ...]: what a federation is like.
+
+    fedcohort diagnose dataset=digits heterogeneity=noise_bimodal    trains at random, probes twice, and stops
+    fedcohort diagnose logs/runs/NAME                                reads the log of a run, running or ended
+
+The page says whether a group of clients has more wrong labels, how uneven cohorts are in classes, whether speeds
+persist, what to use, and what the measurement cost. With options the run is selector=auto selector.act=false, which
+selects at random and asks all clients for class_loss; rounds is the number that two probes need. diagnosis.html and
+diagnosis.json are in the run's folder. The log of another run shows what its clients reported.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fedcohort import ranges
+from fedcohort.console.terminal import console
+from fedcohort.errors import OptionError
+from fedcohort.report import diagnosis as page
+from fedcohort.results.diagnosis import diagnose
+from fedcohort.selector.auto import rounds_between_probes
+from fedcohort.startup import components, compose
+from fedcohort.startup.load import DATA_GROUPS, load_federation
+
+PROBES = 2
+MAX_WIDTH = 100  # characters of a line of the page on the terminal
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Diagnose a run or a federation, print the page and write it. Raises `OptionError`."""
+    from rich.markdown import Markdown
+
+    if not arguments:
+        raise OptionError("type a run's folder, or the options of a run: fedcohort diagnose dataset=digits")
+    if len(arguments) == 1 and ("=" not in arguments[0] or Path(arguments[0]).is_dir()):
+        folder = Path(arguments[0])
+    else:
+        folder = _train(arguments)
+    diagnosis = diagnose(folder)
+    written = page.write(folder, diagnosis)
+    out = console()
+    text = page.describe(diagnosis, page.MAX_TERMINAL_ROWS)
+    if out.is_terminal:
+        out.print(Markdown(text), width=min(out.width, MAX_WIDTH))
+    else:
+        sys.stdout.write(text)
+    out.print(f"\nReport: {written}", soft_wrap=True, markup=False)
+    return 0
+
+
+def _train(arguments: Sequence[str]) -> Path:
+    """Train with random selection for as many rounds as two probes need, and return the run's folder."""
+    from fedcohort.api.run import run_overrides  # noqa: PLC0415 - imports torch
+
+    names = {argument.split("=", 1)[0].lstrip("+~") for argument in arguments}
+    if "selector" in names:
+        raise OptionError("fedcohort diagnose selects at random: leave selector= out, or name the folder of a run")
+    forced = [f"selector.probes={PROBES}", "selector.act=false"]
+    words = ["selector=auto", *arguments, *(word for word in forced if word.split("=")[0] not in names)]
+    if "rounds" not in names:
+        words.append(f"rounds={_rounds_of_two_probes(words)}")
+    return run_overrides(words).folder
+
+
+def _rounds_of_two_probes(words: Sequence[str]) -> int:
+    """Return the number of rounds after which the second probe has been answered."""
+    composition = compose.compose_run(words, Path.cwd() / "configs")
+    config = composition.config
+    n_clients = config["clients"]
+    if n_clients is None:
+        n_clients = load_federation(composition, {g: components.make(composition, g) for g in DATA_GROUPS}).n_clients
+    ranges.integer("cohort", config["cohort"], "[1, inf)")
+    return PROBES * rounds_between_probes(config["selector"]["first"], n_clients, config["cohort"]) + 1

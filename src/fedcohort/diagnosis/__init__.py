@@ -1,0 +1,1 @@
+"""What a federation is like, measured from clients' reports: label noise, class skew, persistent speeds."""

@@ -1,0 +1,69 @@
+"""How evenly cohorts hold the classes, and cohorts that hold them evenly.
+
+    effective classes of a set of clients:  1 / sum_c (share of class c)^2, between 1 and C
+    greedy cohort:  S_1 the least used client; S + argmin_k QCID(S + k) + penalty (uses of k above the least used)
+
+QCID is the quadratic class imbalance of Fed-CBS (`maths/qcid.py`). The penalty brings in clients by turns among those
+that balance a cohort nearly as well.
+"""
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from fedcohort.maths.qcid import class_imbalances
+from fedcohort.types import Ids, Values
+
+USE_PENALTY = 0.02  # of imbalance, for each use above that of the least used client
+TIE_NOISE = 1e-9  # of imbalance, by which equal clients are told apart at random
+N_RANDOM_COHORTS = 40
+
+Counts = Float64[np.ndarray, "_n _c"]
+
+
+def effective_classes(counts: Counts) -> Values:
+    """Return the effective number of classes of each row of class counts, [n]; 0 for a row without samples."""
+    samples = np.maximum(counts.sum(1, keepdims=True), 1.0)
+    concentration = ((counts / samples) ** 2).sum(1)
+    return np.asarray(np.where(concentration > 0, 1 / np.maximum(concentration, 1e-300), 0.0), np.float64)
+
+
+def effective_classes_of_cohorts(
+    counts: Counts, in_pool: Bool[np.ndarray, "_n"], cohort: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Return the mean effective classes of random cohorts of a pool, and those of the pool.
+
+    Args:
+        counts: samples by client and class, [n, C].
+        in_pool: the clients that cohorts are drawn from.
+        cohort: clients of a cohort.
+        rng: generator of the cohorts.
+    """
+    pool_counts = counts[in_pool]
+    size = min(cohort, len(pool_counts))
+    cohorts = [pool_counts[rng.permutation(len(pool_counts))[:size]].sum(0) for _ in range(N_RANDOM_COHORTS)]
+    return float(effective_classes(np.stack(cohorts)).mean()), float(effective_classes(pool_counts.sum(0)[None])[0])
+
+
+def balanced_cohort(counts: Counts, uses: Ids, candidates: Ids, cohort: int, rng: np.random.Generator) -> Ids:
+    """Return a cohort out of the candidates with even classes, sorted ids.
+
+    Args:
+        counts: samples by client and class, [n, C].
+        uses: how often each client was selected, [n].
+        candidates: sorted ids.
+        cohort: number of clients to choose; all candidates where they are fewer.
+        rng: generator of ties.
+    """
+    if not len(candidates):
+        return candidates
+    tie_noise = TIE_NOISE * rng.random(len(counts))
+    penalty = USE_PENALTY * (uses - uses[candidates].min()) + tie_noise
+    chosen: list[int] = []
+    remaining, cohort_counts = candidates, np.zeros(counts.shape[1])
+    while len(chosen) < min(cohort, len(candidates)):
+        imbalances = class_imbalances(counts[remaining], cohort_counts) if chosen else np.zeros(len(remaining))
+        position = int(np.argmin(imbalances + penalty[remaining]))
+        chosen.append(int(remaining[position]))
+        cohort_counts = cohort_counts + counts[chosen[-1]]
+        remaining = np.delete(remaining, position)
+    return np.sort(np.array(chosen, dtype=np.int64))

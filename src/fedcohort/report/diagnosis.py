@@ -1,0 +1,162 @@
+"""The page of a diagnosis: diagnosis.html and diagnosis.json in a run's folder, and text for the terminal."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedcohort.record.folder import write_atomically
+from fedcohort.report.figure import style
+from fedcohort.report.render import document, render
+from fedcohort.results.diagnosis import Diagnosis
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PAGE, DATA, PICTURE = "diagnosis.html", "diagnosis.json", "figures/diagnosis.png"
+MAX_ROWS = 60  # clients in the page's table, those with the largest rates
+MAX_TERMINAL_ROWS = 10
+UNKNOWN = {
+    "not_measured": "Nothing was measured: see below.",
+    "too_early": "The model does not tell right labels from wrong ones yet.",
+    "one_look": "A second probe is needed.",
+}
+
+
+def describe(diagnosis: Diagnosis, max_rows: int = MAX_ROWS) -> str:
+    """Return the page in Markdown, with at most `max_rows` rows of clients."""
+    valid = diagnosis.valid_looks[-1] if diagnosis.valid_looks else None
+    rate, rate_error = diagnosis.group_rates if valid and valid.noise.is_noisier.any() else (0.0, 0.0)
+    rows = list_clients(diagnosis)
+    return render(
+        "diagnosis.md.j2",
+        info=diagnosis.info,
+        n_clients=len(diagnosis.info.n_train),
+        rounds=diagnosis.rounds,
+        advice=diagnosis.advice,
+        sentence_unknown=UNKNOWN.get(diagnosis.noise_case, ""),
+        noise_case=diagnosis.noise_case,
+        last=diagnosis.looks[-1] if diagnosis.looks else None,
+        valid=valid,
+        gaps=", ".join(f"{look.noise.gap:.2f}" for look in diagnosis.valid_looks),
+        n_noisier=0 if valid is None else int(valid.noise.is_noisier.sum()),
+        n_answered=0 if valid is None else len(valid.clients),
+        rate=rate,
+        rate_error=rate_error,
+        rows=rows[:max_rows],
+        hidden=max(len(rows) - max_rows, 0),
+        truth_known=bool(diagnosis.info.noise_rate.any()),
+        skew=diagnosis.skew,
+        quartiles=None if diagnosis.skew is None else np.quantile(diagnosis.skew.per_client, [0.25, 0.75]),
+        speeds=diagnosis.speeds,
+        speed_gain=diagnosis.speed_gain,
+        availability=diagnosis.availability,
+        looks=len(diagnosis.looks),
+        probe_bytes=diagnosis.probe_bytes,
+        passes=diagnosis.passes,
+    )
+
+
+def list_clients(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    """Return client, rate, bounds, group and simulated rate of each client at the last valid probe, by falling rate."""
+    if not diagnosis.valid_looks:
+        return []
+    look = diagnosis.valid_looks[-1]
+    fit = look.noise.fit
+    group = "more wrong labels" if diagnosis.noise_case == "persists" else "fits worse"
+    rows = [
+        {
+            "client": int(client),
+            "rate": float(rate),
+            "low": float(rate - 1.96 * error),
+            "high": float(rate + 1.96 * error),
+            "group": group if is_noisier else "",
+            "truth": float(truth),
+        }
+        for client, rate, error, is_noisier, truth in zip(
+            look.clients,
+            fit.rate,
+            fit.rate_error,
+            look.noise.is_noisier,
+            diagnosis.info.noise_rate[look.clients],
+            strict=True,
+        )
+    ]
+    return sorted(rows, key=lambda row: -row["rate"])
+
+
+def to_json(diagnosis: Diagnosis) -> Mapping[str, Any]:
+    """Return the numbers of the page for other programs."""
+    skew, speeds = diagnosis.skew, diagnosis.speeds
+    return {
+        "advice": diagnosis.advice,
+        "label_noise": {
+            "case": diagnosis.noise_case,
+            "probes": [
+                {
+                    "round": look.round,
+                    "gap": look.noise.gap,
+                    "low": look.low,
+                    "high": look.high,
+                    "nats_of_a_wrong_label": look.noise.fit.scale,
+                    "valid": bool(look.noise.is_valid),
+                }
+                for look in diagnosis.looks
+            ],
+            "clients": list_clients(diagnosis),
+        },
+        "classes": None
+        if skew is None
+        else {
+            "effective": skew.of_all,
+            "effective_of_random_cohorts": skew.of_cohorts,
+            "effective_of_clients": skew.per_client.tolist(),
+            "size_variation": skew.size_variation,
+            "share_of_largest_tenth": skew.largest_tenth,
+        },
+        "speeds": None
+        if speeds is None
+        else {"persistent_share": speeds.rho, "low": speeds.low, "high": speeds.high, "factor": diagnosis.speed_gain},
+        "availability": None if diagnosis.availability is None else diagnosis.availability.tolist(),
+        "probe_bytes": diagnosis.probe_bytes,
+        "passes": diagnosis.passes,
+    }
+
+
+def draw(diagnosis: Diagnosis) -> "Figure":
+    """Return the figure of the excess rates with intervals; the groups have other colours and markers."""
+    rows = list_clients(diagnosis)[::-1]
+    figure = style.new_run_figure(diagnosis.info, "Excess rate of wrong labels of each client", style.PAGE, 2.6)
+    axes = figure.subplots()
+    for group, colour, marker in (("", style.BLUE, "o"), (rows[-1]["group"], style.VERMILLION, "s")):
+        chosen = [(place, row) for place, row in enumerate(rows) if row["group"] == group]
+        if not chosen:
+            continue
+        places, values = [place for place, _ in chosen], np.array([row["rate"] for _, row in chosen])
+        bounds = np.array([[row["rate"] - row["low"], row["high"] - row["rate"]] for _, row in chosen]).T
+        look: dict[str, Any] = {"fmt": marker, "markersize": 3, "linewidth": 0.8, "color": colour}
+        axes.errorbar(places, values, bounds, label=group or "others", **look)
+    if diagnosis.info.noise_rate.any():
+        truth = [row["truth"] for row in rows]
+        axes.plot(range(len(rows)), truth, "x", color=style.BLACK, markersize=3, label="simulated rate (not used)")
+    axes.set_xlabel("clients, by estimated rate")
+    axes.set_ylabel("share of samples")
+    axes.set_xticks([])
+    style.format_axes(axes)
+    style.legend(figure)
+    return figure
+
+
+def write(folder: Path, diagnosis: Diagnosis) -> Path:
+    """Write figure, page and numbers into the run's folder, and return the page."""
+    text = describe(diagnosis)
+    if diagnosis.valid_looks:
+        (folder / PICTURE).parent.mkdir(exist_ok=True)
+        style.save(draw(diagnosis), folder / PICTURE)
+        heading = "## Classes and sizes"
+        text = text.replace(heading, f"![Excess rate of wrong labels of each client]({PICTURE})\n\n{heading}", 1)
+    write_atomically(folder / DATA, json.dumps(to_json(diagnosis), indent=1))
+    write_atomically(folder / PAGE, document("Diagnosis", text, folder))
+    return folder / PAGE

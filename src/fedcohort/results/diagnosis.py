@@ -1,0 +1,249 @@
+"""What the log of a run shows about its federation: label noise, class skew, sizes, speeds and availability.
+
+Everything is read from the journal and the per-client table, hence from what clients reported to the server, never from
+what the simulation knows. Simulated rates of wrong labels are kept beside the estimates for comparison.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort.diagnosis.class_balance import effective_classes, effective_classes_of_cohorts
+from fedcohort.diagnosis.excess_loss import ClassLosses
+from fedcohort.diagnosis.label_noise import NoiseEstimate, estimate_noise, split_in_two
+from fedcohort.diagnosis.speeds import Durations, Speeds, estimate_speeds, fast_clients
+from fedcohort.record import history, metadata
+from fedcohort.record.history import History
+from fedcohort.record.observer import RunInfo
+from fedcohort.types import Ids, Values
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MIN_GAP = 0.2  # difference of the groups' rates of wrong labels that counts; as in configs/selector/auto.yaml
+MIN_PERSISTENCE = 0.8  # least ratio of the second gap to the first
+EVEN_SHARE = 0.8  # random cohorts with fewer effective classes than this share of the pool's are uneven
+MIN_PERSISTENT_SPEED, MIN_SPEED_GAIN, MIN_COVER = 0.2, 1.25, 0.5
+N_DRAWS = 200  # for the interval of a gap
+
+
+@dataclass(frozen=True)
+class Look:
+    """One probe of `signal=class_loss`.
+
+    Attributes:
+        round: number of completed rounds, as in the journal.
+        clients: sorted ids of the clients that answered.
+        losses: their reports.
+        noise: the estimate.
+        low, high: approximate 95 % interval of the gap.
+    """
+
+    round: int
+    clients: Ids
+    losses: ClassLosses
+    noise: NoiseEstimate
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Skew:
+    """Classes and sizes of the clients.
+
+    Attributes:
+        counts: reported samples by client and class, [K, C].
+        per_client: effective classes of each client with samples.
+        of_cohorts: mean effective classes of random cohorts of the run's size.
+        of_all: effective classes of all clients together.
+    """
+
+    counts: Float64[np.ndarray, "_k _c"]
+    per_client: Values
+    of_cohorts: float
+    of_all: float
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether random cohorts hold clearly fewer classes than the federation."""
+        return self.of_cohorts < EVEN_SHARE * self.of_all
+
+    @property
+    def size_variation(self) -> float:
+        """Coefficient of variation of the clients' sizes."""
+        sizes = self.counts.sum(1)
+        return float(sizes.std() / max(sizes.mean(), 1e-300))
+
+    @property
+    def largest_tenth(self) -> float:
+        """Share of all samples that the largest tenth of the clients holds."""
+        sizes = np.sort(self.counts.sum(1))[::-1]
+        return float(sizes[: max(len(sizes) // 10, 1)].sum() / max(sizes.sum(), 1e-300))
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a run's log shows about its federation; None for what it does not hold.
+
+    Attributes:
+        info: metadata of the run.
+        rounds: number of completed rounds.
+        looks: probes of `signal=class_loss`, in their order.
+        skew: classes and sizes.
+        speeds: persistence of speeds.
+        speed_gain: predicted factor by which rounds become shorter without the slowest clients; 1 for no clients to
+            leave out.
+        availability: share of rounds in which each client was available, [K].
+        probe_bytes: bytes of all probes of the run.
+        passes: forward passes over their samples that clients made for them.
+    """
+
+    info: RunInfo
+    rounds: int
+    looks: Sequence[Look]
+    skew: Skew | None
+    speeds: Speeds | None
+    speed_gain: float
+    availability: Values | None
+    probe_bytes: float
+    passes: int
+
+    @property
+    def valid_looks(self) -> Sequence[Look]:
+        """The probes at which the model told right labels from wrong ones."""
+        return [look for look in self.looks if look.noise.is_valid]
+
+    @property
+    def noise_case(self) -> str:
+        """What the probes show about label noise, a name that the page turns into a sentence."""
+        gaps = [look.noise.gap for look in self.valid_looks]
+        if not self.looks:
+            return "not_measured"
+        if not gaps:
+            return "too_early"
+        if gaps[-1] < MIN_GAP:
+            return "falling" if max(gaps) >= MIN_GAP else "none"
+        if len(gaps) == 1:
+            return "one_look"
+        return "persists" if gaps[1] >= MIN_PERSISTENCE * gaps[0] else "falling"
+
+    @property
+    def group_rates(self) -> tuple[float, float]:
+        """Mean and standard error of the excess rates of the clients with more noise, at the last valid probe."""
+        look = self.valid_looks[-1]
+        is_noisier, fit = look.noise.is_noisier, look.noise.fit
+        rates = fit.rate[is_noisier]
+        return float(rates.mean()), float(np.sqrt((fit.rate_error[is_noisier] ** 2).mean() / len(rates) + 0.05**2))
+
+    @property
+    def advice(self) -> str:
+        """The rule of `selector=auto` that applies first: noise, classes, speed or random; unknown without a probe."""
+        if self.noise_case in ("not_measured", "too_early", "one_look"):
+            return "unknown"
+        if self.noise_case == "persists":
+            return "noise"
+        if self.skew is not None and self.skew.is_uneven:
+            return "classes"
+        return "speed" if self.speed_gain > 1 else "random"
+
+
+def diagnose(folder: Path) -> Diagnosis:
+    """Return what the run in `folder` shows. Raises `CheckpointError` if it is not the folder of a run."""
+    run_history, info = history.read(folder), metadata.load_info(folder)
+    table = run_history.clients()
+    looks = [_read_look(rows, step) for step, rows in _rows_of_probes(table, "class_loss")]
+    counts = _read_counts(table, looks, len(info.n_train))
+    skew = None if counts is None else _measure_skew(counts, int(info.config["cohort"]))
+    durations = _read_durations(table, len(info.n_train))
+    samples = info.n_train.astype(np.float64) if counts is None else counts.sum(1)
+    speeds, gain = None, 1.0
+    if durations.jobs.any():
+        speeds = estimate_speeds(durations, samples)
+        if counts is not None and speeds.low > MIN_PERSISTENT_SPEED:
+            cohort = int(info.config["cohort"])
+            _, gain = fast_clients(speeds, counts, samples > 0, cohort, MIN_COVER, MIN_SPEED_GAIN)
+    return Diagnosis(
+        info=info,
+        rounds=run_history.steps[-1] if run_history.steps else 0,
+        looks=looks,
+        skew=skew,
+        speeds=speeds,
+        speed_gain=gain,
+        availability=_read_availability(run_history, table, len(info.n_train)),
+        probe_bytes=run_history.final.get("comm/probe_bytes", 0.0),
+        passes=sum(len(look.clients) for look in looks),
+    )
+
+
+def _rows_of_probes(table: "pd.DataFrame", signal: str) -> "Sequence[tuple[int, pd.DataFrame]]":
+    """Return the step of each probe of a signal, and the columns of the signal of the clients that answered."""
+    prefix = f"signal_{signal}."
+    columns = sorted((c for c in table.columns if c.startswith(prefix)), key=lambda c: int(c.removeprefix(prefix)))
+    if not columns:
+        return []
+    answered = table.loc[table[columns].notna().all(axis=1), ["step", "client", *columns]]
+    return [(int(str(step)), rows) for step, rows in answered.groupby("step")]
+
+
+def _read_look(rows: "pd.DataFrame", step: int) -> Look:
+    losses = ClassLosses.from_rows(rows.iloc[:, 2:].to_numpy(np.float64))
+    noise = estimate_noise(losses)
+    rng = np.random.default_rng(step)
+    draws = rng.normal(noise.fit.excess, np.sqrt(noise.fit.variance), (N_DRAWS, len(losses.samples)))
+    gaps = [split_in_two(excess)[1] / noise.fit.scale for excess in draws] if noise.fit.scale > 0 else [np.nan]
+    low, middle, high = np.quantile(gaps, [0.025, 0.5, 0.975])
+    gap = noise.gap  # the smaller one of two fits, about which the draws of one fit are centred
+    return Look(
+        step, rows["client"].to_numpy(np.int64), losses, noise, float(gap + low - middle), float(gap + high - middle)
+    )
+
+
+def _read_counts(table: "pd.DataFrame", looks: Sequence[Look], n_clients: int) -> Float64[np.ndarray, "_k _c"] | None:
+    """Return the samples by client and class that clients reported, [K, C], 0 of silent ones; None without a report."""
+    reports = [(look.clients, look.losses.counts) for look in looks]
+    reports += [
+        (rows["client"].to_numpy(np.int64), rows.iloc[:, 2:].to_numpy(np.float64))
+        for _, rows in _rows_of_probes(table, "label_counts")
+    ]
+    if not reports:
+        return None
+    counts = np.zeros((n_clients, reports[0][1].shape[1]))
+    for clients, values in reports:
+        counts[clients] = values
+    return counts
+
+
+def _measure_skew(counts: Float64[np.ndarray, "_k _c"], cohort: int) -> Skew:
+    has_samples = counts.sum(1) > 0
+    of_cohorts, of_all = effective_classes_of_cohorts(counts, has_samples, cohort, np.random.default_rng(0))
+    return Skew(counts, effective_classes(counts[has_samples]), of_cohorts, of_all)
+
+
+def _read_durations(table: "pd.DataFrame", n_clients: int) -> Durations:
+    """Return the durations of the jobs that arrived, by client; those of a run without virtual time are left out."""
+    durations = Durations(np.zeros(n_clients, np.int64), np.zeros(n_clients), np.zeros(n_clients))
+    if "finish_s" not in table:
+        return durations
+    arrived = table[table["arrived"] & table["finish_s"].notna()]
+    for _, rows in arrived.groupby("step"):
+        durations = durations.after(rows["client"].to_numpy(np.int64), rows["finish_s"].to_numpy(np.float64))
+    return durations
+
+
+def _read_availability(run_history: History, table: "pd.DataFrame", n_clients: int) -> Values | None:
+    """Return the share of rounds in which each client was available, [K]; None before the first round."""
+    steps = [step for step in run_history.steps if step]
+    if not steps:
+        return None
+    n_rounds = np.zeros(n_clients)
+    for step in steps:
+        available = run_history.available(step)
+        if available is None:
+            rows = table[(table["step"] == step) & table["available"]]
+            available = np.isin(np.arange(n_clients), rows["client"])
+        n_rounds += available
+    return np.asarray(n_rounds / len(steps), np.float64)

@@ -1,0 +1,250 @@
+"""Selection by diagnosis: measure how the federation's clients differ, and act only where that pays.
+
+Not from a paper. Random selection runs until two probes of `signal=class_loss` have been answered. From then on:
+
+    1. noise:  if a group of clients has more wrong labels in both probes, cohorts come from the pool of the others
+    2. classes:  clients of the group join the pool for classes of which the pool has too little
+    3. probation:  a share of all places stays with the excluded clients; if the gap falls, all are released for good
+    4. speed:  if the clock ends the run and speeds persist, the slowest clients leave the pool
+    5. balance:  if random cohorts of the pool hold fewer classes than the pool, cohorts are balanced greedily
+    6. otherwise cohorts are uniform, with the same draws as selector=random
+
+    first probe:  at the start of round R = max(first, ceil(1.2 K / m)), the others in rounds 2R, 3R, ...
+    acts on noise:  gap_2 >= gap and gap_2 >= persistence gap_1
+
+The test, the pool, the balanced cohorts and the speeds are in `fedcohort/diagnosis/`, which `fedcohort diagnose` reads,
+too. Two looks are needed because clients of another domain show the same gap (`diagnosis/noise_watch.py`). Until the
+looks agree cohorts are not balanced: clients with noisy labels have even label counts, so that balance prefers them.
+Probes are answered during the round's training. In a federation of more than `sample` clients the first one goes to the
+most recently selected clients, a random sample.
+
+Known failures:
+- Clients of another domain that also hold other classes may be left out.
+- If most clients have the same wrong labels, these are learnt. Equal noise at all clients is not seen.
+- A client that lies in `class_loss` is believed.
+"""
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from fedcohort import ranges
+from fedcohort.diagnosis.class_balance import balanced_cohort, effective_classes_of_cohorts
+from fedcohort.diagnosis.excess_loss import ClassLosses
+from fedcohort.diagnosis.label_noise import choose_pool, estimate_noise
+from fedcohort.diagnosis.noise_watch import NoiseWatch
+from fedcohort.diagnosis.speeds import Durations, estimate_speeds, fast_clients
+from fedcohort.selector.base import Selector, draw, find_answers
+from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+log = logging.getLogger("fedcohort")
+
+JOBS_BEFORE_PROBE = 1.2  # of a client on average, before the first probe
+MIN_POOL_SHARE = 0.2  # of all clients
+MIN_KNOWN_SHARE = 0.5  # of the pool, whose label counts are known, for balanced cohorts
+INTEGERS = {"first": "[1, inf)", "probes": "[1, 1000]", "sample": "[2, inf)"}
+NUMBERS = dict.fromkeys(("gap", "persistence", "cover", "even"), "[0, 1]")
+NUMBERS |= {"probation": "[0, 0.5]", "speed_bound": "[0, 1)", "speed_gain": "[1, inf)"}
+
+
+@dataclass(frozen=True)
+class State:
+    """State of the selector that is kept between rounds.
+
+    Attributes:
+        n_classes: number of labels, C.
+        interval: rounds between probes, R.
+        counts: samples by client and class as last reported, [K, C]; 0 before.
+        rate, rate_error: excess rate of wrong labels of each client and its standard error, [K]; NaN if not known.
+        uses: number of times that each client was selected, [K].
+        last_round: round in which each client was last selected, [K]; -1 before.
+        in_pool: the clients that cohorts are drawn from, as far as label noise decides, [K].
+        is_fast: the clients that are not left out for their speed, [K].
+        durations: seconds of jobs so far.
+        watch: what the probes have shown about label noise.
+        is_undecided: whether a probe was answered after the last decision on balance.
+        is_balanced: whether cohorts are balanced.
+        needs_counts: whether they should be, but too few clients have reported their label counts.
+        owed: places owed to excluded clients, in [0, 1).
+    """
+
+    n_classes: int
+    interval: int
+    counts: Float64[np.ndarray, "_k _c"]
+    rate: Values
+    rate_error: Values
+    uses: Ids
+    last_round: Ids
+    in_pool: Bool[np.ndarray, "_k"]
+    is_fast: Bool[np.ndarray, "_k"]
+    durations: Durations
+    watch: NoiseWatch
+    is_undecided: bool = False
+    is_balanced: bool = False
+    needs_counts: bool = False
+    owed: float = 0.0
+
+
+@dataclass(frozen=True)
+class Auto(Selector[State]):
+    """Selection by diagnosis, a client selector; configs/selector/auto.yaml explains its options."""
+
+    act: bool
+    noise: bool
+    balance: bool
+    speed: bool
+    first: int
+    probes: int
+    sample: int
+    gap: float
+    persistence: float
+    cover: float
+    probation: float
+    even: float
+    speed_bound: float
+    speed_gain: float
+
+    def __post_init__(self) -> None:
+        for flag in ("act", "noise", "balance", "speed"):
+            ranges.flag(flag, getattr(self, flag))
+        for name, interval in INTEGERS.items():
+            ranges.integer(name, getattr(self, name), interval)
+        for name, interval in NUMBERS.items():
+            ranges.number(name, getattr(self, name), interval)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"class_loss"} | ({"duration"} if self.speed else set()))
+
+    def notices(self, choice: str) -> Sequence[str]:
+        return (f"selector={choice} is random selection until its second probe, in round {2 * self.first} or later",)
+
+    def init(self, population: Population) -> State:
+        K, zeros = population.n_clients, np.zeros(population.n_clients)
+        return State(
+            n_classes=population.n_classes,
+            interval=rounds_between_probes(self.first, K, population.cohort),
+            counts=np.zeros((K, population.n_classes)),
+            rate=np.full(K, np.nan),
+            rate_error=np.full(K, np.nan),
+            uses=np.zeros(K, np.int64),
+            last_round=np.full(K, -1),
+            in_pool=np.ones(K, dtype=bool),
+            is_fast=np.ones(K, dtype=bool),
+            durations=Durations(np.zeros(K, np.int64), zeros, zeros),
+            watch=NoiseWatch(),
+        )
+
+    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
+        turn, remainder = divmod(ctx.round, state.interval)
+        if remainder or not 1 <= turn <= self.probes or (state.watch.is_done and not state.needs_counts):
+            return ()
+        queried_ids = ctx.ready
+        if turn == 1 and ctx.n_clients > self.sample:
+            recent = state.last_round[queried_ids] >= ctx.round - math.ceil(self.sample / ctx.cohort)
+            queried_ids = queried_ids[recent]
+        return (Probe("class_loss", queried_ids, {"n_classes": state.n_classes}, concurrent=True),)
+
+    def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        if not self.act:
+            return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)), state
+        pool = state.in_pool & state.is_fast
+        n_probation, owed = self._places_on_probation(state, ctx)
+        clients = draw(pool.astype(float), ctx.available, ctx.cohort - n_probation, ctx.rng)
+        state = self._decide_balance(state, pool, ctx)
+        candidates = ctx.available[pool[ctx.available]]
+        if state.is_balanced and len(candidates) >= ctx.cohort:
+            clients = balanced_cohort(state.counts, state.uses, candidates, ctx.cohort - n_probation, ctx.rng)
+        if n_probation:
+            excluded_ids = np.setdiff1d(ctx.available[~state.in_pool[ctx.available]], clients)
+            clients = np.union1d(clients, draw(np.ones(ctx.n_clients), excluded_ids, n_probation, ctx.rng))
+        if not state.watch.is_acting:
+            return Selection(clients), replace(state, owed=owed)
+        terms = {"excess_rate": state.rate, "rate_error": state.rate_error, "in_pool": pool.astype(float)}
+        return Selection(clients, -state.rate, terms), replace(state, owed=owed)
+
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
+        uses, last_round = state.uses.copy(), state.last_round.copy()
+        uses[outcome.selection.clients] += 1
+        last_round[outcome.selection.clients] = outcome.round
+        state = replace(state, uses=uses, last_round=last_round)
+        if self.speed:
+            state = replace(state, durations=state.durations.after(outcome.clients, outcome.signals["duration"]))
+        answers = find_answers(outcome.probes, "class_loss")
+        if len(answers.clients):
+            state = self._learn(state, answers, outcome.round)
+        if self.speed and outcome.round and outcome.round % state.interval == 0:
+            state = self._compare_speeds(state, outcome)
+        return None, state
+
+    def _places_on_probation(self, state: State, ctx: RoundContext) -> tuple[int, float]:
+        """Return how many places of this round go to excluded clients, and the part of a place that is owed then."""
+        if not state.watch.is_acting:
+            return 0, 0.0
+        owed = state.owed + self.probation * ctx.cohort
+        return min(int(owed), int((~state.in_pool[ctx.available]).sum()), ctx.cohort), owed - int(owed)
+
+    def _decide_balance(self, state: State, pool: Bool[np.ndarray, "_k"], ctx: RoundContext) -> State:
+        """Return the state with the decision whether cohorts are balanced, taken once after each probe."""
+        if not (self.balance and state.is_undecided):
+            return state
+        is_known = pool & (state.counts.sum(1) > 0)
+        if state.watch.is_suspected or not is_known.any():
+            return replace(state, is_undecided=False, is_balanced=False)
+        of_cohorts, of_pool = effective_classes_of_cohorts(state.counts, is_known, ctx.cohort, ctx.rng)
+        is_uneven = of_cohorts < self.even * of_pool
+        needs_counts = is_uneven and bool(is_known.sum() < MIN_KNOWN_SHARE * pool.sum())
+        is_balanced = is_uneven and not needs_counts
+        if is_balanced != state.is_balanced:
+            how = "balanced" if is_balanced else "uniform"
+            text = "round %d: random cohorts hold %.1f effective classes of %.1f: cohorts are %s from now on"
+            log.info(text, ctx.round + 1, of_cohorts, of_pool, how)
+        return replace(state, is_undecided=False, is_balanced=is_balanced, needs_counts=needs_counts)
+
+    def _learn(self, state: State, answers: ProbeResult, round: int) -> State:
+        """Return the state after the answers to a probe: rates, gap, and the pool if the noise persists."""
+        is_usable = np.isfinite(answers.values).all(1) & (answers.values >= 0).all(1)
+        clients = answers.clients[is_usable]
+        losses = ClassLosses.from_rows(answers.values[is_usable])
+        if not losses.samples.any():
+            return state
+        counts = state.counts.copy()
+        counts[clients] = losses.counts
+        state = replace(state, counts=counts, is_undecided=True)
+        if not self.noise:
+            return replace(state, watch=NoiseWatch(is_done=True))
+        estimate = estimate_noise(losses)
+        if not estimate.is_valid:
+            log.info("round %d: too early to measure label noise (D = %.2f nats)", round + 1, estimate.fit.scale)
+            return replace(state, watch=state.watch.after_invalid())
+        watch = state.watch.after(estimate.gap, self.gap, self.persistence)
+        rate, rate_error, in_pool = state.rate.copy(), state.rate_error.copy(), state.in_pool.copy()
+        rate[clients], rate_error[clients] = estimate.fit.rate, estimate.fit.rate_error
+        in_pool[clients] = True
+        if watch.is_released:
+            in_pool[:] = True
+        elif watch.is_acting and estimate.gap >= self.gap:
+            in_pool[clients] = choose_pool(estimate, losses.counts, MIN_POOL_SHARE, self.cover)
+        log.info("round %d: gap of %.2f in the rate of wrong labels: %s", round + 1, watch.last_gap, watch.consequence)
+        return replace(state, watch=watch, rate=rate, rate_error=rate_error, in_pool=in_pool)
+
+    def _compare_speeds(self, state: State, outcome: RoundOutcome) -> State:
+        """Return the state with the clients that are fast enough, if speeds persist."""
+        is_known = state.in_pool & (state.counts.sum(1) > 0)
+        speeds = estimate_speeds(state.durations, state.counts.sum(1))
+        if not speeds.low > self.speed_bound or not is_known.any():
+            return replace(state, is_fast=np.ones_like(state.is_fast))
+        size = len(outcome.selection.clients)
+        is_fast, _ = fast_clients(speeds, state.counts, is_known, size, self.cover, self.speed_gain)
+        text = "round %d: %.0f %% of the variance of speeds persists: %d of %d clients are left out for their speed"
+        log.info(text, outcome.round + 1, 100 * speeds.rho, int((is_known & ~is_fast).sum()), int(is_known.sum()))
+        return replace(state, is_fast=is_fast | ~is_known)
+
+
+def rounds_between_probes(first: int, n_clients: int, cohort: int) -> int:
+    """Return R: at least `first`, and so many rounds that clients have had 1.2 jobs on average."""
+    return max(first, math.ceil(JOBS_BEFORE_PROBE * n_clients / cohort))

@@ -1,0 +1,51 @@
+"""class_loss: number of training samples and loss of w_t on them, class by class (`fedcohort diagnose`).
+
+Labels are those that the client has, wrong ones included. A row has 3C + 1 numbers for C classes: the numbers of
+samples [C], the sums of their losses [C], the sums of their squared losses [C], and a sum over all samples. That is of
+the mean loss that the other C - 1 labels would have. A loss is -ln p, at most 12 nats, whatever objective the run has.
+
+With the last number a server learns how many nats a wrong label costs, so that losses become rates
+(`diagnosis/excess_loss.py`).
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort.component import ONE_CLASS_PER_SAMPLE
+from fedcohort.signal.base import Computed
+from fedcohort.signal.lab import Lab
+from fedcohort.types import Ids
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+MAX_LOSS = 12.0  # nats; a larger loss counts as this
+
+
+def describe_samples(log_probs: "Tensor", labels: "Tensor") -> "Tensor":
+    """Return a sample's part of its client's row, [B, 3C + 1]: its class, loss, squared loss, mean loss of others."""
+    import torch  # noqa: PLC0415 - signals are listed before torch is imported
+
+    losses_of_classes = -log_probs.double().clamp(min=-MAX_LOSS)
+    n_classes = losses_of_classes.shape[1]
+    is_class = torch.nn.functional.one_hot(labels, n_classes).double()
+    loss = losses_of_classes.gather(1, labels[:, None])
+    loss_of_others = (losses_of_classes.sum(1, keepdim=True) - loss) / max(n_classes - 1, 1)
+    return torch.cat([is_class, is_class * loss, is_class * loss**2, loss_of_others], 1)
+
+
+def class_losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Float64[np.ndarray, "_n _d"]:
+    """Return the row of each client, float64 [len(clients), 3C + 1]; options: n_classes, the number of classes C."""
+    return lab.sum_over_samples(clients, describe_samples, 3 * options["n_classes"] + 1)
+
+
+signal = Computed(
+    reveals="how many training samples of each class a client has, and how well the global model fits them",
+    bytes_up=4,
+    passes=1.0,
+    compute=class_losses,
+    requirement=ONE_CLASS_PER_SAMPLE,
+)

@@ -1,0 +1,79 @@
+"""Metrics over clients and over groups of samples: fairness, the worst and the best clients, the worst group."""
+
+import numpy as np
+import torch
+from torch import nn
+
+from fedcohort.data.federation import Federation, Rows
+from fedcohort.rng import new_generator
+from fedcohort.training.chunks import count_at_once
+from fedcohort.training.evaluate import cross_entropy, over_ranks
+from fedcohort.types import Ids, Values
+
+
+@torch.no_grad()
+def worst_group_accuracy(network: nn.Module, rows: Rows, attribute: Ids) -> float:
+    """Return the smallest accuracy over the groups (class, attribute) of `rows` (FedDiverse, Sec. V-B)."""
+    network.eval()
+    samples_at_once = count_at_once(network, rows.x)
+    is_correct = torch.cat([network(x).argmax(1) for x in torch.split(rows.x, samples_at_once)]) == rows.y
+    group_of_sample = rows.y.cpu().numpy() * (int(attribute.max()) + 1) + attribute
+    group_sizes = np.bincount(group_of_sample)
+    correct_counts = np.bincount(group_of_sample, weights=is_correct.cpu().numpy(), minlength=len(group_sizes))
+    return float((correct_counts[group_sizes > 0] / group_sizes[group_sizes > 0]).min())
+
+
+def mean_of_extremes(values: Values, extreme_share: float = 0.05) -> tuple[float, float]:
+    """Return the mean of the ceil(share K) smallest values, and the mean of as many largest values."""
+    n_extreme = max(1, int(np.ceil(extreme_share * len(values) - 1e-9)))
+    sorted_values = np.sort(values)
+    return float(sorted_values[:n_extreme].mean()), float(sorted_values[-n_extreme:].mean())
+
+
+def jain_index(losses: Values) -> float:
+    """Return Jain's fairness index (UCB-CS Eq. 3): (sum F)^2 / (K sum F^2), which is 1 if all losses are equal.
+
+    NaN if a loss is not finite, as for a diverged model.
+    """
+    if not np.isfinite(losses).all():
+        return float("nan")
+    sum_of_squares = float((losses**2).sum())
+    return float(losses.sum() ** 2 / (len(losses) * sum_of_squares)) if sum_of_squares > 0 else 1.0
+
+
+def choose_evaluated_clients(n_clients: int, n_evaluated: int | None, seed: int) -> Ids:
+    """Return the sorted ids of the clients that are evaluated: all, or `n_evaluated` of them, drawn once per seed."""
+    if n_evaluated is None or n_evaluated >= n_clients:
+        return np.arange(n_clients)
+    return np.sort(new_generator(seed, "scored_clients").choice(n_clients, n_evaluated, replace=False))
+
+
+def client_metrics(
+    network: nn.Module, federation: Federation, clients: Ids
+) -> tuple[dict[str, float], dict[str, Values]]:
+    """Return metrics over `clients` by name, and per-client columns [n_clients], NaN for other clients.
+
+    Accuracy is on each client's test samples E_i (variance in %^2); the loss and Jain's index are on T_i.
+    """
+    evaluations = ((federation.test, federation.targets.hits), (federation.train, cross_entropy))
+    accuracy, loss = over_ranks(network, clients, *evaluations)
+    known_accuracy = accuracy[~np.isnan(accuracy)]
+    metrics = {"clients/jain": jain_index(loss), "clients/loss_mean": float(loss.mean())}
+    if len(known_accuracy):
+        worst_mean, best_mean = mean_of_extremes(known_accuracy)
+        metrics |= {
+            "clients/acc_mean": float(known_accuracy.mean()),
+            "clients/acc_var": float(np.var(100 * known_accuracy)),
+            "clients/acc_worst5": worst_mean,
+            "clients/acc_best5": best_mean,
+        }
+    return metrics, {
+        "test_acc": _client_column(clients, accuracy, federation),
+        "loss": _client_column(clients, loss, federation),
+    }
+
+
+def _client_column(clients: Ids, values: Values, federation: Federation) -> Values:
+    column = np.full(federation.n_clients, np.nan)
+    column[clients] = values
+    return column

@@ -1,0 +1,45 @@
+"""fedcohort diagnose, as typed."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fedcohort.command import diagnose
+from fedcohort.errors import CheckpointError, OptionError
+from yaml_words import ROOT
+
+SMALL = ("clients=10", "cohort=5", "model=logreg", "selector.first=2", "logger=none", "callback.figures=null")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    (tmp_path / "train.py").touch()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_options_train_a_run_as_long_as_two_probes_need(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ten clients in cohorts of five have 1.2 jobs after 2.4 rounds: probes in rounds 3 and 6, and 7 rounds.
+
+    The first gap is small, so that no second probe is sent.
+    """
+    assert diagnose.main([*SMALL, "dataset=digits", "heterogeneity=iid"]) == 0
+    text = capsys.readouterr().out
+    assert "digits, 10 clients, cohorts of 5, 7 rounds of auto selection" in text
+    page = Path(text.rsplit("Report: ", 1)[1].strip())
+    numbers = json.loads((page.parent / "diagnosis.json").read_text())
+    assert [probe["round"] for probe in numbers["label_noise"]["probes"]] == [4]
+    assert diagnose.main([str(page.parent)]) == 0
+    assert "1 probe:" in capsys.readouterr().out
+
+
+def test_what_cannot_be_diagnosed(folder: Path) -> None:
+    with pytest.raises(OptionError, match="type a run's folder, or the options of a run"):
+        diagnose.main([])
+    with pytest.raises(OptionError, match="leave selector= out"):
+        diagnose.main(["selector=flash", "dataset=digits"])
+    with pytest.raises(CheckpointError, match="not the folder of a run"):
+        diagnose.main([str(folder)])

@@ -1,0 +1,93 @@
+"""Excess losses and rates: a worked example, and what changes nothing."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from excess_toy import COUNTS, LOSSES
+from fedcohort.diagnosis.excess_loss import ClassLosses, ExcessLoss, fit_by_class, fit_by_sums
+
+Fit = Callable[[ClassLosses], ExcessLoss]
+FITS = pytest.mark.parametrize("fit", [fit_by_class, fit_by_sums])
+
+
+def test_a_worked_example() -> None:
+    """Clients 3 and 5 have a loss of some 1.9 nats more in both classes; numbers of an independent implementation."""
+    fit = fit_by_class(LOSSES)
+    np.testing.assert_allclose(fit.class_effect, [1.1474, 1.6193], atol=5e-5)
+    np.testing.assert_allclose(fit.excess, [-0.6543, -0.6612, -0.5134, 1.1773, -0.6210, 1.2726], atol=5e-5)
+    np.testing.assert_allclose(fit.rate, [0.0013, -0.0013, 0.0520, 0.6614, 0.0132, 0.6958], atol=5e-5)
+    assert fit.scale == pytest.approx(2.7744, abs=5e-5)
+    assert fit.spread / fit.scale == pytest.approx(0.3486, abs=5e-5)
+
+
+def test_secure_sums_of_the_same_reports_give_the_same_rates_to_a_hundredth() -> None:
+    np.testing.assert_allclose(fit_by_sums(LOSSES).rate, fit_by_class(LOSSES).rate, atol=0.01)
+
+
+@FITS
+def test_a_harder_class_is_no_noise(fit: Fit) -> None:
+    """All losses of class 1, and those of other labels in proportion, grow by .7 nats: b and r stay."""
+    moved = np.array([0.0, 0.7])
+    harder = ClassLosses(
+        COUNTS,
+        LOSSES.sums + COUNTS * moved,
+        LOSSES.squares + 2 * moved * LOSSES.sums + COUNTS * moved**2,
+        LOSSES.other_sums + 0.7 * COUNTS[:, 1],
+    )
+    np.testing.assert_allclose(fit(harder).excess, fit(LOSSES).excess, atol=2e-3)
+    np.testing.assert_allclose(fit(harder).rate, fit(LOSSES).rate, atol=2e-3)
+
+
+@FITS
+def test_rates_have_no_unit(fit: Fit) -> None:
+    doubled = ClassLosses(COUNTS, 2 * LOSSES.sums, 4 * LOSSES.squares, 2 * LOSSES.other_sums)
+    np.testing.assert_allclose(fit(doubled).rate, fit(LOSSES).rate, atol=1e-3)
+
+
+@FITS
+def test_relabelled_clients_and_classes_get_relabelled_estimates(fit: Fit) -> None:
+    clients, classes = np.array([4, 0, 5, 2, 3, 1]), np.array([1, 0])
+    counts, sums, squares = (table[clients][:, classes] for table in (COUNTS, LOSSES.sums, LOSSES.squares))
+    relabelled = fit(ClassLosses(counts, sums, squares, LOSSES.other_sums[clients]))
+    np.testing.assert_allclose(relabelled.excess, fit(LOSSES).excess[clients], atol=1e-9)
+    np.testing.assert_allclose(relabelled.class_effect, fit(LOSSES).class_effect[classes], atol=1e-9)
+
+
+def test_the_noise_of_a_class_that_one_client_holds_is_not_identified() -> None:
+    counts, means = np.diag([10.0] * 4), np.array([0.2, 1, 2, 3])[:, None]
+    own_classes = ClassLosses(counts, counts * means, counts * (means**2 + 0.2), np.full(4, 40.0))
+    np.testing.assert_allclose(fit_by_class(own_classes).excess, 0.0, atol=1e-6)
+
+
+@FITS
+def test_a_client_without_samples_has_no_excess(fit: Fit) -> None:
+    empty = np.zeros((1, 2))
+    counts, sums, squares = (np.concatenate([table, empty]) for table in (COUNTS, LOSSES.sums, LOSSES.squares))
+    with_empty = fit(ClassLosses(counts, sums, squares, np.append(LOSSES.other_sums, 0.0)))
+    assert with_empty.excess[6] == pytest.approx(0.0, abs=1e-9)
+    assert np.isfinite(with_empty.rate).all()
+
+
+@FITS
+@pytest.mark.parametrize("n_clients", [1, 2])
+def test_few_clients_and_an_empty_class_are_no_error(fit: Fit, n_clients: int) -> None:
+    rows = slice(0, n_clients)
+    few = replace(
+        LOSSES,
+        counts=np.hstack([COUNTS, np.zeros((6, 1))])[rows],
+        sums=np.hstack([LOSSES.sums, np.zeros((6, 1))])[rows],
+        squares=np.hstack([LOSSES.squares, np.zeros((6, 1))])[rows],
+        other_sums=LOSSES.other_sums[rows],
+    )
+    assert np.isfinite(fit(few).excess).all()
+
+
+def test_reports_are_read_from_rows() -> None:
+    rows = np.hstack([COUNTS, LOSSES.sums, LOSSES.squares, LOSSES.other_sums[:, None]])
+    read = ClassLosses.from_rows(rows)
+    np.testing.assert_array_equal(read.squares, LOSSES.squares)
+    np.testing.assert_array_equal(read.other_sums, LOSSES.other_sums)
+    np.testing.assert_array_equal(read.samples, np.full(6, 10.0))

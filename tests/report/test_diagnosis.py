@@ -1,0 +1,96 @@
+"""The page of a diagnosis: what a user reads in each case, its table, its numbers and its figure."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from excess_toy import LOSSES
+from fedcohort.diagnosis.class_balance import effective_classes
+from fedcohort.diagnosis.label_noise import NoiseEstimate, estimate_noise
+from fedcohort.diagnosis.speeds import Speeds
+from fedcohort.report.diagnosis import PICTURE, describe, to_json, write
+from fedcohort.results.diagnosis import Diagnosis, Look, Skew
+from record.made_up import info
+
+NOISE = estimate_noise(LOSSES)
+
+
+def look(round: int, gap: float, noise: NoiseEstimate = NOISE) -> Look:
+    return Look(round, np.arange(6), LOSSES, replace(noise, gap=gap), gap - 0.1, gap + 0.1)
+
+
+@pytest.fixture
+def diagnosis(tmp_path: Path) -> Diagnosis:
+    counts = LOSSES.counts
+    skew = Skew(counts, effective_classes(counts), 1.9, 2.0)
+    return Diagnosis(
+        info(tmp_path, clients=6, noise_rate=np.zeros(6)),
+        25,
+        [look(13, 0.6), look(25, 0.62)],
+        skew,
+        None,
+        1.0,
+        np.ones(6),
+        1234.0,
+        12,
+    )
+
+
+def test_persistent_noise(diagnosis: Diagnosis) -> None:
+    text = describe(diagnosis)
+    assert "it leaves out the 2 clients with more wrong labels." in text
+    assert "At 2 of 6 clients the share of wrong labels is about 0.68" in text
+    assert "persisted over the probes (0.60, 0.62)" in text
+    assert "\n| 5 | 0.70 | " in text
+    assert "2 probes: 1.23 kB, and 12 forward passes" in text
+    assert "Avoid balance" not in text
+
+
+@pytest.mark.parametrize(
+    ("gaps", "sentence", "advice"),
+    [
+        ((0.05, 0.04), "No group of clients has clearly more wrong labels", "`selector=random`"),
+        ((0.6,), "A second probe, 12 rounds later", "Not known yet"),
+        ((0.6, 0.3), "probably their data are of another kind", "`selector=random`"),
+        ((), "Not measured: the run's selector does not ask for `class_loss`", "Not known yet"),
+        ((1.3,), "Too early", "Not known yet"),
+    ],
+)
+def test_other_cases(diagnosis: Diagnosis, gaps: tuple[float, ...], sentence: str, advice: str) -> None:
+    looks = [look(13 + 12 * number, gap) for number, gap in enumerate(gaps)]
+    text = describe(replace(diagnosis, looks=looks))
+    assert sentence in text
+    assert advice in text
+    assert "\n\n\n\n" not in text
+
+
+def test_uneven_cohorts_and_persistent_speeds(diagnosis: Diagnosis) -> None:
+    quiet = replace(diagnosis, looks=[look(13, 0.05)])
+    uneven = replace(quiet, skew=replace(quiet.skew, of_cohorts=1.2))  # type: ignore[type-var]
+    assert "Random cohorts hold 1.2 of 2.0 effective classes." in describe(uneven)
+    speeds = Speeds(0.8, 0.6, 0.9, np.zeros(6), 0.1)
+    text = describe(replace(quiet, speeds=speeds, speed_gain=1.7))
+    assert "`selector=auto selector.speed=true`" in text
+    assert "80.0 % [60.0 %, 90.0 %] of the variance of speeds persists" in text
+
+
+def test_the_files_of_a_run(diagnosis: Diagnosis, tmp_path: Path) -> None:
+    page = write(tmp_path, diagnosis)
+    html = page.read_text()
+    assert "<table" in html
+    assert "data:image/png" in html
+    assert (tmp_path / PICTURE).is_file()
+    numbers = json.loads((tmp_path / "diagnosis.json").read_text())
+    assert numbers == json.loads(json.dumps(to_json(diagnosis)))
+    assert [client["client"] for client in numbers["label_noise"]["clients"][:2]] == [5, 3]
+    assert numbers["advice"] == "noise"
+
+
+def test_simulated_rates_are_shown_beside_and_never_used(diagnosis: Diagnosis) -> None:
+    rates = np.array([0.0, 0, 0, 0.5, 0, 0.5])
+    known = replace(diagnosis, info=replace(diagnosis.info, noise_rate=rates))
+    assert "simulated rate (not used)" in describe(known)
+    assert describe(diagnosis).splitlines()[:12] == describe(known).splitlines()[:12]

@@ -1,0 +1,79 @@
+"""Diagnoses of runs: what their logs show, beside what the simulation knows."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.errors import CheckpointError
+from fedcohort.results.diagnosis import diagnose
+from run_harness import go
+
+WORDS = (
+    "clients=20",
+    "cohort=5",
+    "model=mlp",
+    "client.epochs=2",
+    "eval.clients_every=0",
+    "heterogeneity=iid",
+    "callback=default",
+    "callback.figures=null",
+)
+PROBES = ("selector=auto", "selector.act=false", "selector.first=6", "rounds=13")
+
+
+def test_wrong_labels_that_persist(tmp_path: Path) -> None:
+    """Eight of 20 clients have 90 % wrong labels; the last probe finds these eight, and their rates."""
+    ran = go(tmp_path, *WORDS, *PROBES, "label_noise=bimodal", "device=instant")
+    diagnosis = diagnose(ran.folder)
+    assert [look.round for look in diagnosis.looks] == [7, 13]
+    assert (diagnosis.noise_case, diagnosis.advice) == ("persists", "noise")
+    last = diagnosis.valid_looks[-1]
+    assert last.noise.is_noisier.tolist() == (ran.info.noise_rate > 0.5).tolist()
+    assert last.low < last.noise.gap < last.high
+    errors = np.abs(last.noise.fit.rate - ran.info.noise_rate) / last.noise.fit.rate_error
+    assert (errors < 2.5).all()
+    assert diagnosis.speeds is None
+    assert diagnosis.passes == 40
+    assert diagnosis.probe_bytes == ran.last.metrics["comm/probe_bytes"]
+
+
+def test_clients_of_one_class(tmp_path: Path) -> None:
+    """Five random clients of one class each hold at most five effective classes; the counts are those of the data."""
+    ran = go(tmp_path, *WORDS, *PROBES, "partition=label_shards", "partition.shards=1", "client.lr=0.3")
+    diagnosis = diagnose(ran.folder)
+    assert diagnosis.noise_case == "none"
+    assert diagnosis.advice == "classes"
+    assert diagnosis.skew is not None
+    assert diagnosis.skew.of_cohorts < 5 < 8 < diagnosis.skew.of_all
+    np.testing.assert_array_equal(diagnosis.skew.counts.sum(1), ran.info.n_train)
+    assert diagnosis.speeds is not None
+
+
+def test_equal_clients_need_no_selection(tmp_path: Path) -> None:
+    diagnosis = diagnose(go(tmp_path, *WORDS, *PROBES).folder)
+    assert (diagnosis.noise_case, diagnosis.advice) == ("none", "random")
+    assert diagnosis.availability is not None
+    assert diagnosis.availability.tolist() == [1.0] * 20
+
+
+def test_a_run_of_another_selector_shows_speeds_and_label_counts(tmp_path: Path) -> None:
+    """Fed-CBS reads label counts and asks for no losses; persistent speeds make nearly all of the variance."""
+    speed = ("device.persistent=true", "device.lam=10", "device.alpha=1", "rounds=12")
+    diagnosis = diagnose(go(tmp_path, *WORDS, "selector=fedcbs", *speed).folder)
+    assert (diagnosis.noise_case, diagnosis.advice) == ("not_measured", "unknown")
+    assert diagnosis.skew is not None
+    assert diagnosis.speeds is not None
+    assert diagnosis.speeds.low > 0.4
+    assert diagnosis.speed_gain > 1.25
+
+
+def test_availability_is_the_share_of_rounds(tmp_path: Path) -> None:
+    diagnosis = diagnose(go(tmp_path, *WORDS, "selector=random", "availability=bernoulli", "rounds=20").folder)
+    assert diagnosis.availability is not None
+    assert 0.3 < diagnosis.availability.mean() < 1.0
+
+
+def test_another_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="not the folder of a run"):
+        diagnose(tmp_path)

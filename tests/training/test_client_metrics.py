@@ -1,0 +1,50 @@
+"""Metrics over clients and groups, by hand."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fedcohort.data.federation import Rows
+from fedcohort.training.client_metrics import jain_index, mean_of_extremes, worst_group_accuracy
+
+
+def test_jains_index() -> None:
+    # (1 + 2 + 3)^2 / (3 * 14) = 36 / 42 (UCB-CS Eq. 3)
+    assert jain_index(np.array([1.0, 2.0, 3.0])) == pytest.approx(0.8571428571, abs=1e-10)
+    assert jain_index(np.array([2.0, 2.0])) == 1.0
+    assert jain_index(np.zeros(3)) == 1.0
+
+
+@pytest.mark.parametrize("lost", [np.nan, np.inf])
+def test_a_diverged_model_is_not_fair(lost: float) -> None:
+    assert np.isnan(jain_index(np.array([1.0, lost])))
+
+
+def test_tails_are_five_percent_rounded_up() -> None:
+    values = np.arange(50) / 50.0
+    assert mean_of_extremes(values) == pytest.approx((np.mean([0, 1, 2]) / 50, np.mean([47, 48, 49]) / 50))
+    assert mean_of_extremes(np.arange(40.0)) == (0.5, 38.5)  # ceil(2.0) = 2, not 3
+    assert mean_of_extremes(np.arange(10.0)) == (0.0, 9.0)  # ceil(0.5) = 1
+    assert mean_of_extremes(np.array([0.7])) == (0.7, 0.7)
+
+
+def test_the_worst_group_is_of_a_class_and_an_attribute_that_occur() -> None:
+    """Everything is called class 1. Groups (0, 2): 0 of 1, (1, 0): 2 of 2, (1, 2): 1 of 1; without class 0 it is 1."""
+    network = nn.Linear(1, 2)
+    nn.init.zeros_(network.weight)
+    with torch.no_grad():
+        network.bias.copy_(torch.tensor([0.0, 1.0]))
+    y, attribute = torch.tensor([0, 1, 1, 1]), np.array([2, 0, 0, 2])
+    assert worst_group_accuracy(network, Rows(torch.ones(4, 1), y), attribute) == 0
+    assert worst_group_accuracy(network, Rows(torch.ones(3, 1), y[1:]), attribute[1:]) == 1
+
+
+def test_the_worst_group_can_be_in_between() -> None:
+    """x > 0 is class 1. (1, 0): 1 of 2 right, (1, 1): 2 of 3, (0, 0): 1 of 1."""
+    network = nn.Linear(1, 2, bias=False)
+    with torch.no_grad():
+        network.weight.copy_(torch.tensor([[-1.0], [1.0]]))
+    x = torch.tensor([[1.0], [-1.0], [1.0], [1.0], [-1.0], [-1.0]])
+    y, attribute = torch.tensor([1, 1, 1, 1, 1, 0]), np.array([0, 0, 1, 1, 1, 0])
+    assert worst_group_accuracy(network, Rows(x, y), attribute) == 0.5
