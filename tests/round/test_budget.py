@@ -14,7 +14,7 @@ from fedcohort.round import round as rounds
 from fedcohort.round.budget import Budget, BudgetHistory, BudgetUse
 from killing import die, in_a_child, stop_after
 from run_harness import FinishedRun, go, same_bits
-from tracking.databases import said  # noqa: F401
+from tracking.databases import captured_log  # noqa: F401
 
 LONG = ("selector=flash", "split.limit=240", "rounds=6")
 
@@ -108,15 +108,17 @@ def test_a_run_ends_after_the_round_that_reaches_it(
 def test_a_larger_budget_extends_a_finished_run(
     uninterrupted: FinishedRun,
     tmp_path: Path,
-    said: pytest.LogCaptureFixture,  # noqa: F811
+    captured_log: pytest.LogCaptureFixture,  # noqa: F811
 ) -> None:
     first, second = clock(uninterrupted, 1) + 0.01, clock(uninterrupted, 4)
     short = go(tmp_path, *LONG, f"until.virtual_s={first!r}")
     assert short.last.step == 2
-    assert any(f"ended after round 2 of 6. until.virtual_s={first:.10g} is reached (" in m for m in said.messages)
+    assert any(
+        f"ended after round 2 of 6. until.virtual_s={first:.10g} is reached (" in m for m in captured_log.messages
+    )
     again = go(tmp_path, *LONG, f"until.virtual_s={first!r}", "resume=true")
     assert (again.folder, again.reports) == (short.folder, [])
-    assert said.messages[-1] == f"already finished: {short.folder} (raise until.virtual_s= to extend it)"
+    assert captured_log.messages[-1] == f"already finished: {short.folder} (raise until.virtual_s= to extend it)"
     longer = go(tmp_path, *LONG, f"until.virtual_s={second!r}", "resume=true")
     assert (longer.folder, longer.reports[0].step, longer.last.step) == (short.folder, 3, 4)
     assert same_bits(longer, go(tmp_path / "alone", *LONG, f"until.virtual_s={second!r}"))
