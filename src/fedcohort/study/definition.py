@@ -199,8 +199,8 @@ def list_conditions(
     Args:
         study: whose conditions are listed.
         settings: names of settings; None for all.
-        methods: names of methods, which are listed in each of these settings and with any seed, with the methods whose
-            cost they have; None for those that the study requests in each setting.
+        methods: names of methods, which are listed in each of these settings and with any seed; None for those that
+            the study requests in each setting. The methods whose cost they have are added.
 
     Raises:
         OptionError: for an unknown setting.
