@@ -193,3 +193,14 @@ def test_a_selection_window_advances_the_clock(tmp_path: Path, caplog: pytest.Lo
     ready = [np.flatnonzero(report.clients["available"]).tolist() for report in ran.reports[1:]]
     assert ready[0] != ready[2]
     assert "follows the virtual clock" not in caplog.text
+
+
+def test_a_larger_budget_of_client_flops_extends_a_run_to_the_bit(uninterrupted: FinishedRun, tmp_path: Path) -> None:
+    flops = [report.metrics["comp/client_flops"] for report in uninterrupted.reports]
+    short = go(tmp_path, *LONG, f"until.client_flops={flops[1] + 1!r}")
+    assert short.last.step == 2
+    longer = go(tmp_path, *LONG, f"until.client_flops={flops[5] + 1!r}", "resume=true")
+    assert (longer.folder, longer.reports[0].step) == (short.folder, 3)
+    assert same_bits(longer, uninterrupted)
+    with pytest.raises(OptionError, match=r"until.client_flops must be above .*, which .* reached before its"):
+        go(tmp_path, *LONG, f"until.client_flops={flops[4]!r}", "resume=true")
