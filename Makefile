@@ -7,7 +7,7 @@ PIP_ARGS ?=
 # Compiled modules are kept: the tests start many processes, which would compile everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test docs check mutants hostile bench bench-selection bench-pace bench-aggregation bench-growth bench-cost bench-engines new-selector clean
+.PHONY: demo test docs check mutants hostile bench bench-selection bench-pace bench-aggregation bench-growth bench-cost bench-diagnoses bench-engines new-selector clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -63,6 +63,9 @@ bench-growth: $(VENV)/.installed-test  ## what a larger population costs, up to 
 
 bench-cost: $(VENV)/.installed-test  ## processor time of a run besides its training
 	$(BIN)/python benchmarks/run_cost.py
+
+bench-diagnoses: $(VENV)/.installed-test  ## what diagnoses find, against the truth (FASHION_MNIST=folder UCI_HAR=folder)
+	$(BIN)/python benchmarks/diagnoses.py
 
 bench-engines: $(VENV)/.installed-test  ## processor time of local training by engine
 	$(BIN)/python benchmarks/engines.py
