@@ -72,9 +72,9 @@ def write_page(table: pd.DataFrame, n_seeds: int) -> str:
     lines = [
         "# Diagnoses of federations whose truth is known",
         "",
-        f"`python benchmarks/diagnoses.py`, {datetime.date.today().isoformat()}, {n_seeds} seeds per setting, two probes "
-        "under random selection. Gaps and AUC are means over seeds. AUC is of the clients with wrong labels, where clients "
-        "differ. The coverage is of the approximate 95 % intervals of the clients' rates.",
+        f"`python benchmarks/diagnoses.py`, {datetime.date.today().isoformat()}, {n_seeds} seeds per setting, two "
+        "probes under random selection. Gaps and AUC are means over seeds. AUC is of the clients with wrong labels, "
+        "where clients differ. The coverage is of the approximate 95 % intervals of the clients' rates.",
         "",
         "| setting | first gap | second gap | taken for noisy | advice | AUC | coverage |",
         "|---|---:|---:|---:|---|---:|---:|",
