@@ -46,7 +46,7 @@ class Ragged:
 
     @property
     def owner(self) -> Ids:
-        """Client of each position, int64 [N]."""
+        """The client that holds each of the N positions, int64 [N]."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
     def cut(self, sizes: Ids) -> tuple[np.ndarray, "Ragged", "Ragged"]:
