@@ -101,7 +101,7 @@ class Module(Model):
         if not any(parameter.is_meta or nn.parameter.is_lazy(parameter) for parameter in network.parameters()):
             torch.set_rng_state(rng_state)
             again, weights = self._make_network(shape, n_classes).state_dict(), network.state_dict()
-            if different := [name for name in weights if not _are_equal(weights[name], again[name])]:
+            if different := [n for n in weights if not weights[n].nan_to_num().equal(again[n].nan_to_num())]:
                 raise IncompatibleConfig(
                     f"model.path={self.path}: {different[0]!r} differs between two networks of one seed: draw initial "
                     "weights from torch's generator alone, as torch.nn.init does"
@@ -209,9 +209,3 @@ def _select_output(output_key: int | str) -> Callable[[object, object, Any], "Te
         return logits
 
     return select
-
-
-def _are_equal(first_tensor: "Tensor", second_tensor: "Tensor") -> bool:
-    import torch  # noqa: PLC0415 - imports torch
-
-    return torch.equal(first_tensor.nan_to_num(), second_tensor.nan_to_num())

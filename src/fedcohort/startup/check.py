@@ -5,7 +5,7 @@ aliases, and the components in GROUPS_WITHOUT_TORCH. The other components follow
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -113,15 +113,11 @@ def check_aliases(composition: Composed) -> None:
                     f"{meaning}, but {name}={options.spell_value(actual_value)} was requested: leave {name} out, or "
                     f"choose another {group}"
                 )
-            if option and not _takes(composition.config[node], option):
+            parameters: Container[str] = (option,)
+            with suppress(Exception):  # an invalid `_target_` is reported where the component is made
+                parameters = inspect.signature(get_method(composition.config[node]["_target_"])).parameters
+            if option and option not in parameters:
                 raise IncompatibleConfig(f"{meaning}, and {composition.option(node)} has none: choose another")
-
-
-def _takes(node: Mapping[str, Any], option: str) -> bool:
-    """Return whether a component has the option; an invalid `_target_` is reported where the component is made."""
-    with suppress(Exception):
-        return option in inspect.signature(get_method(node["_target_"])).parameters
-    return True
 
 
 def check_client_column(composition: Composed, partition: "Partition") -> None:
