@@ -141,10 +141,8 @@ class Module(Model):
         arguments = {name: value for name, value in data_values.items() if name in parameter_by_name} | user_values
         required = (name for name, p in parameter_by_name.items() if p.default is p.empty)
         if missing := next((name for name in required if name not in arguments), None):
-            raise OptionError(
-                f"model.args: {self.path} needs the parameter {missing!r}: type model.args={{{missing}: ...}}. "
-                f"The data set {', '.join(names[0] for names in DATA_PARAMETERS)}"
-            )
+            what = f"model.args: {self.path} needs the parameter {missing!r}: type model.args={{{missing}: ...}}"
+            raise OptionError(f"{what}. The data set {', '.join(names[0] for names in DATA_PARAMETERS)}")
         return arguments
 
 
@@ -176,10 +174,8 @@ def _load_factory(path: str) -> Callable[..., object]:
         raise OptionError(f"model.path={path}: importing {module_name} raises {cause}") from error
     factory = getattr(module, factory_name, None)
     if hasattr(factory, "state_dict") and not inspect.isclass(factory):
-        raise OptionError(
-            f"model.path={path} is a network that exists already, and each run makes its own: name its class, or a "
-            "function that returns it"
-        )
+        what = f"model.path={path} is a network that exists already, and each run makes its own"
+        raise OptionError(f"{what}: name its class, or a function that returns it")
     if not callable(factory):
         class_names = [key for key, value in vars(module).items() if inspect.isclass(value) and not key.startswith("_")]
         hint = _suggestion(factory_name, class_names, "it has ")

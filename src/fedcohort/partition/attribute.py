@@ -116,10 +116,8 @@ class Attribute(Partition):
         """Return the tables of the option `counts`; raise `OptionError` if clients or data do not match them."""
         table = np.array(self.counts, dtype=np.int64)
         if n_clients not in (None, len(table)):
-            raise OptionError(
-                f"clients={n_clients}, but partition.counts has tables for {len(table)} clients; feasible: "
-                f"clients={len(table)}"
-            )
+            what = f"clients={n_clients}, but partition.counts has tables for {len(table)} clients"
+            raise OptionError(f"{what}; feasible: clients={len(table)}")
         if table.shape[1:] != pools.shape:
             shapes = [f"{C} classes and {A} attributes" for C, A in (table.shape[1:], pools.shape)]
             raise OptionError(f"partition.counts has tables of {shapes[0]}, but the data have {shapes[1]}")

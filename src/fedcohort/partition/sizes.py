@@ -9,10 +9,8 @@ from fedcohort.types import Ids, Values
 def require_samples_for_clients(partition: str, n_clients: int | None, n_samples: int) -> int:
     """Return `n_clients`; raise `OptionError` if `partition` can't split `n_samples` among as many clients."""
     if n_clients is None:
-        raise OptionError(
-            f"clients=null takes all natural clients (partition=natural), but partition={partition} makes them: "
-            f"clients must be an integer in [1, {n_samples}], got null"
-        )
+        what = f"clients=null takes all natural clients (partition=natural), but partition={partition} makes them"
+        raise OptionError(f"{what}: clients must be an integer in [1, {n_samples}], got null")
     if n_clients > n_samples:
         raise OptionError(
             f"clients={n_clients} exceeds the {n_samples} training samples; feasible: clients<={n_samples}"

@@ -109,10 +109,8 @@ def check_aliases(composition: Composed) -> None:
             actual_value = composition.config[node].get(option) if option else composition.choices.get(node)
             meaning = f"{composition.option(group)} stands for {name}={options.spell_value(value)}"
             if actual_value != value:
-                raise IncompatibleConfig(
-                    f"{meaning}, but {name}={options.spell_value(actual_value)} was requested: leave {name} out, or "
-                    f"choose another {group}"
-                )
+                what = f"{meaning}, but {name}={options.spell_value(actual_value)} was requested"
+                raise IncompatibleConfig(f"{what}: leave {name} out, or choose another {group}")
             parameters: Container[str] = (option,)
             with suppress(Exception):  # an invalid `_target_` is reported where the component is made
                 parameters = inspect.signature(get_method(composition.config[node]["_target_"])).parameters
