@@ -37,8 +37,7 @@ from fedcohort import ranges
 from fedcohort.errors import DataError, OptionError
 from fedcohort.partition.attribute_tables import Counts, Pools, check_pools, data_tables, even_tables
 from fedcohort.partition.base import Partition, SamplePool
-from fedcohort.partition.sizes import equal_sizes, require_samples_for_clients
-from fedcohort.partition.tables import draw_by_table
+from fedcohort.partition.tables import draw_by_table, equal_sizes, require_samples_for_clients
 from fedcohort.types import Ids
 
 
