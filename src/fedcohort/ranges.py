@@ -50,7 +50,7 @@ def interval_bounds(interval: str) -> tuple[float, float]:
     return lower_bound, upper_bound
 
 
-def _is_in_interval(value: float, interval: str) -> bool:
+def _is_in_interval(value: Any, interval: str) -> bool:  # noqa: ANN401 - a number
     lower_bound, upper_bound = interval_bounds(interval)
     if abs(value) > sys.float_info.max:  # infinite, or an integer above the range of floats
         return False
