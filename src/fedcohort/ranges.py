@@ -50,17 +50,15 @@ def interval_bounds(interval: str) -> tuple[float, float]:
     return lower_bound, upper_bound
 
 
-def _is_in_interval(value: Any, interval: str) -> bool:  # noqa: ANN401 - a number
-    lower_bound, upper_bound = interval_bounds(interval)
-    if abs(value) > sys.float_info.max:  # infinite, or an integer above the range of floats
+def _is_number(value: object, interval: str, kinds: type | UnionType) -> bool:
+    """Return whether `value` is of one of these types, finite as a float, and inside the interval."""
+    number: Any = value
+    if not isinstance(value, kinds) or isinstance(value, bool) or abs(number) > sys.float_info.max:
         return False
-    is_above_lower_bound = value >= lower_bound if interval[0] == "[" else value > lower_bound
-    is_below_upper_bound = value <= upper_bound if interval[-1] == "]" else value < upper_bound
-    return is_above_lower_bound and is_below_upper_bound
-
-
-def _is_number(value: Any, interval: str, kinds: type | UnionType) -> bool:  # noqa: ANN401 - the value of an option
-    return isinstance(value, kinds) and not isinstance(value, bool) and _is_in_interval(value, interval)
+    lower_bound, upper_bound = interval_bounds(interval)
+    is_above_lower_bound = number >= lower_bound if interval[0] == "[" else number > lower_bound
+    is_below_upper_bound = number <= upper_bound if interval[-1] == "]" else number < upper_bound
+    return bool(is_above_lower_bound and is_below_upper_bound)
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
