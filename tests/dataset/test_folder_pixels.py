@@ -40,7 +40,7 @@ def test_auto_keeps_bytes_of_large_data_alone(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setattr(module, "LARGE", limit)
         assert folder(tmp_path, features="image", scale=255).load(0).train_x.dtype == kind
     raw = folder(tmp_path, features="image").load(0)
-    assert (raw.train_x.max(), raw.converted) == (255, None), "nobody divides by anything but 255"
+    assert (raw.train_x.max(), raw.converted) == (255, None), "only 255 is a divisor"
 
 
 @pytest.mark.parametrize("options", [{"scale": 1.0}, {"features": None}, {"scale": 1.0, "standardise": "train"}])

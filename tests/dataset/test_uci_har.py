@@ -202,7 +202,7 @@ def test_the_real_data(real: Raw) -> None:
 
 
 def test_the_real_signals_are_in_their_channels(real: Raw) -> None:
-    """A phone at the waist feels gravity along x but for who lies; without gravity nothing is left on average."""
+    """A phone at the waist measures gravity along x unless its owner lies; body acceleration has a mean of 0."""
     means = real.train_x.mean((0, 2), dtype=np.float64)
     assert means[0] == pytest.approx(0.81, abs=0.01)
     assert np.abs(means[3:]).max() < 0.05

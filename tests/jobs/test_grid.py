@@ -1,4 +1,4 @@
-"""A grid is looked at before its first job: what would be refused is listed, with its number, words and reason."""
+"""Before the first job of a grid, jobs that would be rejected are listed with number, options and reason."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +37,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
 
 
 def gridded(logs: Path, *words: str) -> Grid:
-    """What `python train.py -m <words>` makes of them."""
+    """Return the sweeper that `python train.py -m <words>` creates."""
     hydra = GlobalHydra.instance().hydra
     assert hydra is not None
     typed = [*words, *COMMON, f"paths.logs={logs}"]

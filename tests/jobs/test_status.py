@@ -1,4 +1,4 @@
-"""How a sweep stands, from its files alone."""
+"""The status of a sweep is read from its files only."""
 
 import json
 import logging

@@ -35,7 +35,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def ran(folder: Path, *words: str, place: server.Place | None = None, tracked: bool = True, **tags: str) -> Path:
-    """The folder of a finished run of `words`, as Hydra would compose them."""
+    """Return the folder of a finished run whose options Hydra composes from `words`."""
     config: dict[str, Any] = {}
     choices = {}
     for word in words:

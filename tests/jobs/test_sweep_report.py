@@ -1,4 +1,4 @@
-"""The answer to a sweep: where it is found, and that nothing that goes wrong with it ends the sweep."""
+"""The report at the end of a sweep: where it is stored, and that its errors do not end the sweep."""
 # ruff: noqa: F811
 
 from pathlib import Path

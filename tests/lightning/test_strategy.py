@@ -52,7 +52,7 @@ def listening() -> set[str]:
 
 
 def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has the threads that were asked for, not Lightning's part of the cores; the first alone speaks."""
+    """Each rank has the requested number of threads, not Lightning's share of the cores; only the first rank logs."""
     begin = LocalTrainer.begin_hooks
 
     def watched(self: LocalTrainer, task: ClientTask, down: Any) -> Any:

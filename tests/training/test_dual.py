@@ -53,7 +53,7 @@ def test_dual_is_sgd(objective: str, client: dict[str, Any]) -> None:
     primal, dual = (trainer(torch.float64, objective, **client) for _ in range(2))
     engine = Dual(dual, 3)
     assert any(engine._shape_of_task(task) is not None for task in tasks(client)), (
-        "everybody fell back: nothing is compared"
+        "all clients fell back: nothing is compared"
     )
     results = zip(primal.updates(tasks(client), {}), engine.updates(tasks(client), {}), strict=True)
     for a, b in results:
@@ -95,7 +95,7 @@ def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
     local_trainer = trainer(torch.float64, **client)
     updates = list(Dual(local_trainer, 3).updates(tasks(client), {}))
     groups = [update.group for update in updates if update.group is not None]
-    assert groups, "everybody fell back: nothing is compared"
+    assert groups, "all clients fell back: nothing is compared"
     for update in updates:
         if update.group is not None:
             norm = float(torch.linalg.vector_norm(update.delta))

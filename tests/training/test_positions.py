@@ -51,7 +51,7 @@ def test_a_sample_is_the_mean_of_its_places_by_themselves(objective: Any) -> Non
 
 
 class Bigrams(nn.Module):
-    """Logits of the next token at each position, from the token there alone, so that every engine can train it."""
+    """Predicts the next token from the current token only, so that every engine can train it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -44,7 +44,7 @@ def test_two_ranks_equal_one_process(tmp_path: Path, words: tuple[str, ...]) -> 
 
 
 def test_ranks_share_nothing_of_a_round_that_leaves_the_aggregator_out(tmp_path: Path) -> None:
-    """FedDiverse's first round is plain: the codec's hooks alone are there, which remember nothing."""
+    """In FedDiverse's plain first round only the codec's hooks run, which store no vectors."""
     words = ("selector=feddiverse", "selector.epochs=1", "codec=mask", "trainer.devices=2")
     assert bool(go(tmp_path, *WORDS, *words).weights().isfinite().all())
 
