@@ -1,7 +1,7 @@
 """Extended Dirichlet: C classes per client, then a Dirichlet split of each class over its clients.
 
 Source: Li and Lyu, "Convergence Analysis of Sequential Federated Learning on Heterogeneous Data", NeurIPS 2023, arXiv
-2311.03154; the rule was read in the released code (`sim/data/partition.py`), whose runs use C = 1, 2 and alpha = 10.
+2311.03154. The rule was read in the released code (`sim/data/partition.py`), whose runs use C = 1, 2 and alpha = 10.
 
     client k:  C of the classes, at random without replacement
     class c:   p_c ~ Dir(alpha, ..., alpha) over the clients that hold c; each of them gets the share p_{c,k} of class c

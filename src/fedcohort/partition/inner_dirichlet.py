@@ -1,12 +1,12 @@
 """Inner Dirichlet: each client has a given size, and class proportions from a Dirichlet distribution.
 
-Source: Acar et al., "Federated Learning Based on Dynamic Regularization" (FedDyn), ICLR 2021, arXiv 2111.04263; the
+Source: Acar et al., "Federated Learning Based on Dynamic Regularization" (FedDyn), ICLR 2021, arXiv 2111.04263. The
 rule was read in FedLab's implementation (`client_inner_dirichlet_partition`), which names FedDyn as its source.
 
     client k:  p_k ~ Dir(alpha, ..., alpha) over the classes;  n_k samples, each of a class that is drawn from p_k
 
 A class that has no sample left is drawn by no client any more: p_k is then normalised over the other classes. Thus all
-samples are distributed, and clients of few classes get other ones if theirs run out. Sizes n_k are N/K, one more for
+samples are distributed, and clients of few classes get other ones if these run out. Sizes n_k are N/K, one more for
 the first N mod K clients, unless partition=quantity draws them. Hsu et al. 2019 (arXiv 1909.06335) have the same p_k.
 
 partition=dirichlet under partition=quantity fits a table to both margins instead: there a class that many clients want
@@ -72,8 +72,8 @@ def draw_class_counts(
 ) -> np.ndarray:
     """Return how many samples of each class every client draws, int64 [clients, classes]; row k sums to sizes[k].
 
-    All clients draw in a random order. The draws up to the one that empties a class are kept, then those that follow
-    are repeated without this class, which has the same distribution as one draw after the other.
+    All clients draw in a random order. The draws up to the one that empties a class are kept. Those that follow are
+    repeated without this class, which has the same distribution as single draws in this order.
 
     Args:
         log_weights: logarithms of each client's weights of the classes.
