@@ -47,9 +47,13 @@ def make_update(client: int, delta: Sequence[float], n: int = 1, **fields: Any) 
         "batch_size": np.ones(1, dtype=np.int64),
         "sample_loss": np.ones(n),
     }
-    made = {**base, **fields}
-    vectors = [made["vector"], *made["uploads"].values(), *([made["buffers"]] if len(made["buffers"]) else [])]
-    return ClientUpdate(**{"norms": [float(torch.linalg.vector_norm(vector)) for vector in vectors], **made})
+    update_fields = {**base, **fields}
+    vectors = [
+        update_fields["vector"],
+        *update_fields["uploads"].values(),
+        *([update_fields["buffers"]] if len(update_fields["buffers"]) else []),
+    ]
+    return ClientUpdate(**{"norms": [float(torch.linalg.vector_norm(vector)) for vector in vectors], **update_fields})
 
 
 def collect_updates(

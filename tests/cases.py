@@ -36,9 +36,9 @@ def for_all(names: str, values: Iterable[Any], labels: Iterable[str] = ()) -> Ca
                     error.add_note(f"in the case {names} = {text}")
                     raise
 
-        kept = [parameter for name, parameter in signature.parameters.items() if name not in parameters]
+        fixture_parameters = [parameter for name, parameter in signature.parameters.items() if name not in parameters]
         vars(looped)["cases"] = [*getattr(test, "cases", ()), cases]
-        vars(looped)["__signature__"] = signature.replace(parameters=kept)
+        vars(looped)["__signature__"] = signature.replace(parameters=fixture_parameters)
         return looped
 
     return decorate

@@ -103,14 +103,14 @@ class Mutant:
 @cache
 def operators() -> list[tuple[str, Any]]:
     """(family, operator)."""
-    found: list[tuple[str, Any]] = [("Swap", Swap()), ("Drop", Drop())]
+    named_operators: list[tuple[str, Any]] = [("Swap", Swap()), ("Drop", Drop())]
     for name in sorted(operator_names()):
         short = name.removeprefix("core/")
         family, *pair = short.split("_")
         chosen = ">".join(pair) in LIKE.split() if len(pair) == 2 else not re.match(LEFT_OUT, short)
         if chosen or short in UNARY:
-            found.append((family, get_operator(name)()))
-    return found
+            named_operators.append((family, get_operator(name)()))
+    return named_operators
 
 
 @dataclass(frozen=True)
@@ -132,25 +132,25 @@ class Place:
 
 def places(path: Path) -> list[Place]:
     """All of them, by position."""
-    tree, found = get_ast(path.read_text()), defaultdict(list)
+    tree, results = get_ast(path.read_text()), defaultdict(list)
     for family, operator in operators():
-        for at, (_, _, position) in enumerate(_positions(tree, operator)):
-            found[position, family].append((operator, at))
-    return [Place(path, position, family, tuple(each)) for (position, family), each in sorted(found.items())]
+        for index, (_, _, position) in enumerate(_positions(tree, operator)):
+            results[position, family].append((operator, index))
+    return [Place(path, position, family, tuple(item)) for (position, family), item in sorted(results.items())]
 
 
 def mutants(paths: Iterable[Path], number: int, seed: int) -> list[Mutant]:
     """`number` faults of different meaning, drawn from all places; one at every place for 0."""
     everywhere = [place for path in paths for place in places(path)]
     order = random.Random(seed).sample(everywhere, len(everywhere))
-    found: dict[tuple[Path, str | None], Mutant] = {}
+    mutant_by_place: dict[tuple[Path, str | None], Mutant] = {}
     for place in order if number else sorted(order, key=lambda place: place.family == "AddNot"):
         mutant = place.mutant(seed)
         if mutant is not None:
-            found.setdefault((place.path, _meaning(mutant.code)), mutant)
-        if 0 < number <= len(found):
+            mutant_by_place.setdefault((place.path, _meaning(mutant.code)), mutant)
+        if 0 < number <= len(mutant_by_place):
             break
-    return list(found.values())
+    return list(mutant_by_place.values())
 
 
 def _positions(tree: Any, operator: Any) -> Iterator[tuple[Any, int, Any]]:
@@ -164,11 +164,11 @@ def _mutate(code: str, operator: Any, occurrence: int) -> str:
     tree = get_ast(code)
     node, index, _ = list(_positions(tree, operator))[occurrence]
     parent = node.parent
-    other = operator.mutate(node, index)
-    if other is not node:
+    changed_node = operator.mutate(node, index)
+    if changed_node is not node:
         place = parent.children.index(node)
-        parent.children[place] = other
-        other.parent = parent
+        parent.children[place] = changed_node
+        changed_node.parent = parent
     return str(tree.get_code())
 
 
@@ -194,7 +194,7 @@ def _meaning(code: str) -> str | None:
             if hasattr(node, name):
                 setattr(node, name, value)
         if isinstance(body := getattr(node, "body", None), list):
-            body[:] = [each for each in body if not _is_idle(each)]
+            body[:] = [item for item in body if not _is_idle(item)]
     return ast.dump(tree)
 
 

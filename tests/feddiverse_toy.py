@@ -17,9 +17,9 @@ FEDDIVERSE = {  # how many clients have mainly class imbalance, attribute imbala
 }
 
 
-def write_spawrious(folder: Path, each: int) -> str:
-    """Write `each` small images of every breed at the beach and in the snow; other places have none."""
-    pairs = [(breed, place) for breed in BREEDS for place in (PLACES[0], PLACES[-1]) for _ in range(each)]
+def write_spawrious(folder: Path, images_per_pair: int) -> str:
+    """Write `images_per_pair` small images of every breed at the beach and in the snow; other places have none."""
+    pairs = [(breed, place) for breed in BREEDS for place in (PLACES[0], PLACES[-1]) for _ in range(images_per_pair)]
     images = [encode(image) for image in noise(len(pairs), (3, 8, 8))]
     write(folder, "train", image=images, label=[b for b, _ in pairs], place=[p for _, p in pairs])
     return str(folder)

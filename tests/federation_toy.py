@@ -22,8 +22,8 @@ def rows(n: int) -> np.ndarray:
 
 
 def make_raw(n: int = N, m: int = M, **changes: Any) -> Raw:
-    made = Raw("made", rows(n), np.arange(n) % C, rows(m), np.arange(m) % C, C)
-    return replace(made, **changes)
+    raw = Raw("made", rows(n), np.arange(n) % C, rows(m), np.arange(m) % C, C)
+    return replace(raw, **changes)
 
 
 def make_natural_raw(n: int = N, owners: int = 20, **changes: Any) -> Raw:

@@ -45,12 +45,12 @@ MEMORY = 16 * 2**30  # bytes that a mutant may take
 def imports() -> dict[str, set[str]]:
     """Return the imports of each module of package and tests; those of a test include its helpers' imports."""
     paths = [*SRC.rglob("*.py"), *TESTS.rglob("*.py")]
-    found = {module_of(path): _list_imported(ast.parse(path.read_text())) for path in paths}
-    helpers = {name.removeprefix("tests."): names for name, names in found.items() if "test_" not in name}
-    for name in found:
+    results = {module_of(path): _list_imported(ast.parse(path.read_text())) for path in paths}
+    helpers = {name.removeprefix("tests."): names for name, names in results.items() if "test_" not in name}
+    for name in results:
         if name.startswith("tests."):
-            found[name] = found[name].union(*(helpers.get(used, set()) for used in found[name]))
-    return found
+            results[name] = results[name].union(*(helpers.get(used, set()) for used in results[name]))
+    return results
 
 
 def _list_imported(tree: ast.AST) -> set[str]:
@@ -71,8 +71,8 @@ def module_of(path: Path) -> str:
 def own_tests(module: str) -> list[str]:
     """tests/<path>/test_<name>.py, and test_<name>_*.py."""
     *folders, name = module.split(".")[1:]
-    there = TESTS.joinpath(*folders)
-    return sorted(str(path) for path in [*there.glob(f"test_{name}.py"), *there.glob(f"test_{name}_*.py")])
+    test_folder = TESTS.joinpath(*folders)
+    return sorted(str(path) for path in [*test_folder.glob(f"test_{name}.py"), *test_folder.glob(f"test_{name}_*.py")])
 
 
 def laws(module: str) -> list[str]:
@@ -87,16 +87,16 @@ def stages(module: str) -> list[list[str]]:
     """Lists of tests, the cheapest first. Those about processes and signals are left out: few of them see a mutant."""
     users = sorted(name for name, used in imports().items() if module in used)
     mirror = module.replace("fedcohort", "tests", 1).rpartition(".")[0]
-    beside = [name for name in users if name.startswith(f"{mirror}.test_") or name in ANYWHERE]
-    beside = [name for name in beside if not PROCESSES & imports()[name]]
-    tests = [own_tests(module), laws(module), [str(ROOT / f"{name.replace('.', '/')}.py") for name in beside]]
+    neighbours = [name for name in users if name.startswith(f"{mirror}.test_") or name in ANYWHERE]
+    neighbours = [name for name in neighbours if not PROCESSES & imports()[name]]
+    tests = [own_tests(module), laws(module), [str(ROOT / f"{name.replace('.', '/')}.py") for name in neighbours]]
     tests += [[test for name in users if name.startswith("fedcohort.") for test in own_tests(name) + laws(name)]]
-    seen: set[str] = set()
-    found: list[list[str]] = []
+    seen_tests: set[str] = set()
+    test_stages: list[list[str]] = []
     for stage in tests:
-        found.append([test for test in dict.fromkeys(stage) if test not in seen])
-        seen.update(stage)
-    return [stage for stage in found if stage]
+        test_stages.append([test for test in dict.fromkeys(stage) if test not in seen_tests])
+        seen_tests.update(stage)
+    return [stage for stage in test_stages if stage]
 
 
 class Only:
@@ -111,15 +111,15 @@ class Only:
         items[:] = [item for item in items if self._wanted(item)]
 
     def _wanted(self, item: Any) -> bool:
-        wanted = self._names(item.path, re.split(r"[\[\]-]", item.name))
-        for cases in () if wanted else getattr(item.function, "cases", ()):
+        is_wanted = self._names(item.path, re.split(r"[\[\]-]", item.name))
+        for cases in () if is_wanted else getattr(item.function, "cases", ()):
             if chosen := [case for case in cases if self._names(item.path, re.findall(r"\w+", case[0]))]:
-                cases[:], wanted = chosen, True
-        return wanted
+                cases[:], is_wanted = chosen, True
+        return is_wanted
 
-    def _names(self, path: Path, found: Iterable[str]) -> bool:
-        wanted = self.words.get(str(path))
-        return not wanted or any(set(word.split("-")) <= set(found) for word in wanted)
+    def _names(self, path: Path, selected_words: Iterable[str]) -> bool:
+        wanted_words = self.words.get(str(path))
+        return not wanted_words or any(set(word.split("-")) <= set(selected_words) for word in wanted_words)
 
 
 def run_tests(tests: Sequence[str], *options: str) -> int:
@@ -132,8 +132,8 @@ def forget(module: str) -> None:
     """Drop from memory what has to be imported again: the tests, the module's package, and all that import these."""
     package, graph = module.rpartition(".")[0], imports()
     stale = {name for name in graph if name == module or (name.startswith(f"{package}.") and package != "fedcohort")}
-    while more := {name for name, used in graph.items() if used & stale} - stale:
-        stale |= more
+    while stale_users := {name for name, used in graph.items() if used & stale} - stale:
+        stale |= stale_users
     stale.discard("fedcohort")  # it imports on first use only, and has to keep its packages as attributes
     for name, loaded in list(sys.modules.items()):
         file = str(getattr(loaded, "__file__", None) or "")
@@ -190,7 +190,7 @@ def limit(module: str, tests: tuple[str, ...]) -> int:
 def read_known() -> dict[tuple[str, str, str], str]:
     """The equivalent mutants, with the argument."""
     entries = tomllib.loads(EQUIVALENT.read_text())["equivalent"] if EQUIVALENT.exists() else []
-    return {(each["file"], each["before"], each["after"]): each["why"] for each in entries}
+    return {(entry["file"], entry["before"], entry["after"]): entry["why"] for entry in entries}
 
 
 def list_changed() -> list[Path]:
@@ -207,8 +207,8 @@ def list_changed() -> list[Path]:
 def files(named: Iterable[str]) -> list[Path]:
     """The modules among what was named, or has changed."""
     paths = [Path(name).resolve() for name in named] or list_changed()
-    found = [inner for path in paths for inner in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
-    return [path for path in found if path.is_file() and path.is_relative_to(SRC) and path.name != "__init__.py"]
+    file_paths = [inner for path in paths for inner in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
+    return [path for path in file_paths if path.is_file() and path.is_relative_to(SRC) and path.name != "__init__.py"]
 
 
 def table(counts: dict[Path, Counter[str]]) -> str:
@@ -216,9 +216,9 @@ def table(counts: dict[Path, Counter[str]]) -> str:
     lines = ["| file | mutants | killed | survived | timeout | equivalent | noticed |", "|---|---|---|---|---|---|---|"]
     total: Counter[str] = sum(counts.values(), Counter())
     for name, count in [*((str(path.relative_to(SRC / "fedcohort")), c) for path, c in counts.items()), ("all", total)]:
-        of = count.total() - count["equivalent"]
-        share = f"{100 * (count['killed'] + count['timeout']) / of:.1f} %" if of else "-"
-        lines.append(f"| {name} | {count.total()} | {' | '.join(str(count[each]) for each in OUTCOMES)} | {share} |")
+        n_valid = count.total() - count["equivalent"]
+        share = f"{100 * (count['killed'] + count['timeout']) / n_valid:.1f} %" if n_valid else "-"
+        lines.append(f"| {name} | {count.total()} | {' | '.join(str(count[item]) for item in OUTCOMES)} | {share} |")
     return "\n".join(lines)
 
 
@@ -227,23 +227,25 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("files", nargs="*")
     parser.add_argument("--number", type=int, default=0, help="how many, 0 for one at every place")
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args(words)
+    arguments = parser.parse_args(words)
     equivalent = read_known()
     by_path: dict[Path, list[Mutant]] = {}
-    for mutant in sorted(mutants(files(asked.files), asked.number, asked.seed), key=lambda mutant: mutant.key):
+    for mutant in sorted(
+        mutants(files(arguments.files), arguments.number, arguments.seed), key=lambda mutant: mutant.key
+    ):
         by_path.setdefault(mutant.path, []).append(mutant)
     counts: dict[Path, Counter[str]] = {path: Counter() for path in by_path}
-    for path, mine in by_path.items():
+    for path, file_mutants in by_path.items():
         module = module_of(path)
         with redirect_stdout(io.StringIO()):  # what they import is there before the forks
             run_tests([test for stage in stages(module) for test in stage], "--collect-only")
-        for mutant in mine:
+        for mutant in file_mutants:
             outcome = "equivalent" if mutant.key in equivalent else judge(mutant, module)
             counts[path][outcome] += 1
             if outcome == "survived":
                 print(f"\nsurvived in {path.relative_to(ROOT)}\n{mutant.difference()}", flush=True)
         print(f"{path.relative_to(ROOT)}: {dict(counts[path])}", flush=True)
-    print(f"\n{asked.number or 'all'} mutants, seed {asked.seed}\n\n{table(counts)}")
+    print(f"\n{arguments.number or 'all'} mutants, seed {arguments.seed}\n\n{table(counts)}")
     return 0
 
 

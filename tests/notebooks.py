@@ -85,5 +85,5 @@ def _lines(text: str) -> list[str]:
 
 if __name__ == "__main__":
     path = Path(sys.argv[1]).resolve()
-    found, _ = execute(path)
-    path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    output_cells, _ = execute(path)
+    path.write_text(json.dumps(output_cells, indent=1, ensure_ascii=False) + "\n")

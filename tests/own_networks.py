@@ -155,13 +155,13 @@ class Unseeded(Dense):
 
     def __init__(self, in_features: int, n_classes: int) -> None:
         super().__init__(in_features, n_classes)
-        global _MADE
-        _MADE += 1
-        noise = np.random.default_rng(_MADE).standard_normal(n_classes)
+        global _INSTANCES
+        _INSTANCES += 1
+        noise = np.random.default_rng(_INSTANCES).standard_normal(n_classes)
         self.out.bias.data = torch.as_tensor(noise, dtype=torch.float32)
 
 
-_MADE = 0
+_INSTANCES = 0
 
 
 class Fails(nn.Module):

@@ -264,11 +264,11 @@ def half_lost(round: int, cohort: Ids) -> Ids:
 
 
 def check_choice(selector: Any, selection: Selection, available: Ids, cohort: int) -> None:
-    chosen, most = selection.clients, min(cohort, len(available))
+    chosen, n_expected = selection.clients, min(cohort, len(available))
     assert chosen.dtype == np.int64
     assert np.array_equal(chosen, np.unique(chosen)), "sorted and distinct"
     assert np.isin(chosen, available).all()
     if selector.may_choose_fewer:
-        assert min(1, most) <= len(chosen) <= (len(available) if selection.uncapped else most)
+        assert min(1, n_expected) <= len(chosen) <= (len(available) if selection.uncapped else n_expected)
     else:
-        assert len(chosen) == (len(available) if selection.uncapped else most)
+        assert len(chosen) == (len(available) if selection.uncapped else n_expected)

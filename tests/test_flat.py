@@ -53,9 +53,9 @@ def test_training_updates_the_buffers_in_the_vector() -> None:
 
 
 def test_a_state_dict_loads_through_the_views() -> None:
-    model, other = FlatModel(network()), network()
-    model.network.load_state_dict(other.state_dict())
-    assert torch.equal(model.w, torch.cat([p.detach().flatten() for p in other.parameters() if p.requires_grad]))
+    model, second = FlatModel(network()), network()
+    model.network.load_state_dict(second.state_dict())
+    assert torch.equal(model.w, torch.cat([p.detach().flatten() for p in second.parameters() if p.requires_grad]))
 
 
 def test_a_broadcast_copies_everything() -> None:

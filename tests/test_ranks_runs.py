@@ -49,9 +49,9 @@ class Seen(pl.Callback):
     """Writes the metrics that a callback may monitor, each rank into a separate file."""
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        found = {name: float(value) for name, value in trainer.callback_metrics.items()}
+        results = {name: float(value) for name, value in trainer.callback_metrics.items()}
         with (Path(trainer.default_root_dir) / f"seen-{trainer.global_rank}").open("a") as file:
-            file.write(json.dumps(found) + "\n")
+            file.write(json.dumps(results) + "\n")
 
 
 def by_label(rows: Rows) -> Rows:
@@ -71,13 +71,15 @@ def federation(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     def sorted_(*parts: Any) -> Facts:
         facts = built(*parts)
-        held = facts.federation
-        clients: dict[str, Any] = {name: doubled(getattr(held, name)) for name in ("train", "val", "test")}
-        server: dict[str, Any] = {name: by_label(getattr(held, name)) for name in ("server_val", "server_test")}
-        attribute = np.arange(len(held.server_test.y)) % 2
-        proxy = None if held.proxy is None else held.proxy.double()
-        held = replace(held, **clients, **server, server_test_attribute=attribute, proxy=proxy)
-        return replace(facts, federation=replace(held, **{name: change(held) for name, change in changes.items()}))
+        held_data = facts.federation
+        clients: dict[str, Any] = {name: doubled(getattr(held_data, name)) for name in ("train", "val", "test")}
+        server: dict[str, Any] = {name: by_label(getattr(held_data, name)) for name in ("server_val", "server_test")}
+        attribute = np.arange(len(held_data.server_test.y)) % 2
+        proxy = None if held_data.proxy is None else held_data.proxy.double()
+        held_data = replace(held_data, **clients, **server, server_test_attribute=attribute, proxy=proxy)
+        return replace(
+            facts, federation=replace(held_data, **{name: change(held_data) for name, change in changes.items()})
+        )
 
     monkeypatch.setattr(load, "load", sorted_)
     monkeypatch.setattr(build, "build_network", lambda *parts: network(*parts).double())
@@ -93,23 +95,25 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def assert_same_journal(one: Path, other: Path) -> None:
-    for a, b in zip(lines(one / "journal.jsonl"), lines(other / "journal.jsonl"), strict=True):
+def assert_same_journal(first: Path, second: Path) -> None:
+    for a, b in zip(lines(first / "journal.jsonl"), lines(second / "journal.jsonl"), strict=True):
         assert b["metrics"] == pytest.approx(a["metrics"], rel=1e-9, abs=1e-9, nan_ok=True)
         assert (a["cohort"], a["arrived"]) == (b["cohort"], b["arrived"])
         assert b["trace"].keys() == a["trace"].keys()
 
 
-def assert_same_rest(one: Path, other: Path) -> None:
-    first, second = (pd.read_parquet(folder / "clients.parquet") for folder in (one, other))
+def assert_same_rest(single: Path, second_run: Path) -> None:
+    first, second = (pd.read_parquet(folder / "clients.parquet") for folder in (single, second_run))
     pd.testing.assert_frame_equal(first, second, rtol=1e-9, atol=1e-9)
-    a, b = (json.loads((folder / "summary.json").read_text()) for folder in (one, other))
+    a, b = (json.loads((folder / "summary.json").read_text()) for folder in (single, second_run))
     for part in ("final", *a["best"]):
-        values = [found["final"] if part == "final" else found["best"].get(part) for found in (a, b)]
+        values = [result["final"] if part == "final" else result["best"].get(part) for result in (a, b)]
         assert values[1] == pytest.approx(values[0], rel=1e-9, abs=1e-9, nan_ok=True)
-    weights = [torch.load(folder / "weights.pt", weights_only=True) for folder in (one, other)]
+    weights = [torch.load(folder / "weights.pt", weights_only=True) for folder in (single, second_run)]
     torch.testing.assert_close(*weights, rtol=0, atol=1e-9)
-    assert [p.name for p in (one / "checkpoints").iterdir()] == [p.name for p in (other / "checkpoints").iterdir()]
+    assert [p.name for p in (single / "checkpoints").iterdir()] == [
+        p.name for p in (second_run / "checkpoints").iterdir()
+    ]
 
 
 @pytest.mark.parametrize(
@@ -128,25 +132,27 @@ def test_ranks_log_what_one_process_logs(
     case: str, ranks: tuple[int, ...], tmp_path: Path, federation: dict[str, Any]
 ) -> None:
     if case == "scaffold":  # fewer samples than ranks
-        federation["server_val"] = lambda held: Rows(held.server_val.x[-2:], held.server_val.y[-2:])
-    one = ran(tmp_path, 1, *CASES[case])
+        federation["server_val"] = lambda held_data: Rows(held_data.server_val.x[-2:], held_data.server_val.y[-2:])
+    first_run = ran(tmp_path, 1, *CASES[case])
     for count in ranks:
-        other = ran(tmp_path, count, *CASES[case])
-        assert_same_journal(one, other)
-        assert_same_rest(one, other)
+        other_run = ran(tmp_path, count, *CASES[case])
+        assert_same_journal(first_run, other_run)
+        assert_same_rest(first_run, other_run)
         for rank in range(count):
-            for mine, theirs in zip(lines(one / "seen-0"), lines(other / f"seen-{rank}"), strict=True):
-                assert theirs == pytest.approx(mine, rel=1e-6)
-                assert theirs.keys() >= {"server_val/acc", "server_val/loss"} or not theirs
+            for own_values, expected in zip(
+                lines(first_run / "seen-0"), lines(other_run / f"seen-{rank}"), strict=True
+            ):
+                assert expected == pytest.approx(own_values, rel=1e-6)
+                assert expected.keys() >= {"server_val/acc", "server_val/loss"} or not expected
 
 
 def test_a_nan_loss_in_one_rank_is_nan_in_all_ranks(tmp_path: Path, federation: dict[str, Any]) -> None:
     """The update of the last rank overflows; the metrics of the first rank show it, and all ranks stop together."""
 
-    def overflowing(held: Federation) -> Rows:
-        x = held.server_val.x.clone()
+    def overflowing(held_data: Federation) -> Rows:
+        x = held_data.server_val.x.clone()
         x[-1] = math.inf
-        return Rows(x, held.server_val.y)
+        return Rows(x, held_data.server_val.y)
 
     federation["server_val"] = overflowing
     folder = ran(tmp_path, 2, *HALT)

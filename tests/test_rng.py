@@ -15,7 +15,7 @@ def test_keys_are_the_same_everywhere() -> None:
 def test_every_part_of_the_key_counts() -> None:
     keys: list[tuple[int, str, list[int]]] = [(0, "a", []), (1, "a", []), (0, "b", [])]
     keys += [(0, "a", [0]), (0, "a", [1]), (0, "a", [0, 1])]
-    draws = {new_generator(seed, purpose, *rest).random() for seed, purpose, rest in keys}
+    draws = {new_generator(seed, purpose, *arguments).random() for seed, purpose, arguments in keys}
     assert len(draws) == 6
 
 

@@ -33,35 +33,37 @@ def names(path: Path) -> list[str]:
     return [name for name, _ in flatten_config(to_dict(load_yaml(path), resolve=False))]
 
 
-def own() -> list[str]:
+def list_own_options() -> list[str]:
     """The options of configs/train.yaml."""
     return [name for name in names(CONFIGS / "train.yaml") if not name.startswith(("defaults", "hydra."))]
 
 
 def of_groups() -> list[str]:
     """The options of every word of every group, by dotted name."""
-    found: dict[str, None] = {}
+    results: dict[str, None] = {}
     for path in (path for group in GROUPS for path in (CONFIGS / group).glob("*.yaml")):
         group = path.parent.name
         if group not in BENEATH and "# @package _global_" not in path.read_text():
-            found |= dict.fromkeys(f"{group}.{name}" for name in names(path) if not name.startswith("defaults"))
-    return list(found)
+            results |= dict.fromkeys(f"{group}.{name}" for name in names(path) if not name.startswith("defaults"))
+    return list(results)
 
 
-@for_all("option", own())
+@for_all("option", list_own_options())
 def test_an_option_without_a_group_has_one_row(option: str) -> None:
     assert len(matching_table_rows(option)) == 1
 
 
 def test_an_option_of_a_group_has_one_row_or_belongs_to_a_component() -> None:
     rows = {option: matching_table_rows(option) for option in [*GROUPS, *of_groups()]}
-    assert {option: found for option, found in rows.items() if len(found) > 1} == {}
+    assert {option: result for option, result in rows.items() if len(result) > 1} == {}
     assert all(role_of(option) is COMPONENT_OPTION_ROLE for option in rows if option.split(".")[0] in METHOD_GROUPS)
 
 
 def test_every_row_describes_an_existing_option() -> None:
-    known = [*own(), *of_groups(), *GROUPS]
-    assert [row for row in ROLE_BY_OPTION if not any(row in matching_table_rows(option) for option in known)] == []
+    known_names = [*list_own_options(), *of_groups(), *GROUPS]
+    assert [
+        row for row in ROLE_BY_OPTION if not any(row in matching_table_rows(option) for option in known_names)
+    ] == []
     assert {option for option in options.CHECKS if len(matching_table_rows(option)) != 1} <= {
         option for option in options.CHECKS if option.startswith("engine.")
     }
@@ -76,7 +78,7 @@ def test_options_that_change_results_are_in_the_identity_or_extend_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "same"),
+    ("words", "is_same"),
     [
         ("checkpoint.every=3 checkpoint.every_s=5 client_store.limit_gb=0 engine.slices=2 engine.force=true", True),
         ("rounds=7 seed=3 name=x resume=force trainer=cpu_all logger=none callback=none paths.logs=other", True),
@@ -89,10 +91,10 @@ def test_options_that_change_results_are_in_the_identity_or_extend_it() -> None:
         ("update_limit=5", False),
     ],
 )
-def test_the_hash_covers_exactly_the_options_that_change_results(words: str, same: bool) -> None:
+def test_the_hash_covers_exactly_the_options_that_change_results(words: str, is_same: bool) -> None:
     assert (
         folder.config_hash(compose_words().config) == folder.config_hash(compose_words(*words.split()).config)
-    ) == same
+    ) == is_same
 
 
 @pytest.mark.parametrize("group", NEUTRAL_CHOICE_BY_LATER_GROUP)
@@ -112,14 +114,14 @@ def test_a_new_option_does_not_change_the_hash_of_older_runs(option: str) -> Non
     words = {"dataset": "dataset=folder", "deadline": "deadline=fixed", "eval": "seed=0"}[group]
     now = compose_words("dataset=mnist" if option == "dataset.columns" else words).config
     before = {**now, group: {key: value for key, value in now[group].items() if key != name}}
-    other = {**now, group: {**now[group], name: {"image": "picture"}}}
+    second = {**now, group: {**now[group], name: {"image": "picture"}}}
     assert name in now[group]
-    assert folder.config_hash(now) == folder.config_hash(before) != folder.config_hash(other)
+    assert folder.config_hash(now) == folder.config_hash(before) != folder.config_hash(second)
 
 
 def test_options_without_effect_do_not_distinguish_runs() -> None:
-    other = {"checkpoint.every": "9", "engine.slices": "4", "trainer.threads": "2", "trainer": "cpu_all"}
-    assert result_options(make_run("random", 0, 0.5)) == result_options(make_run("random", 1, 0.5, options=other))
+    second = {"checkpoint.every": "9", "engine.slices": "4", "trainer.threads": "2", "trainer": "cpu_all"}
+    assert result_options(make_run("random", 0, 0.5)) == result_options(make_run("random", 1, 0.5, options=second))
     assert result_options(make_run("random", 0, 0.5)) != result_options(
         make_run("random", 0, 0.5, options={"client.lr": "0.2"})
     )

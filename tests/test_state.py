@@ -72,11 +72,11 @@ class Several:
 
 @pytest.mark.parametrize("length", range(4))
 def test_records_in_tuples_of_any_length_are_restored(length: int) -> None:
-    some = tuple(Inner(np.array([n]), n) for n in range(length))
-    back = restore(Several(some, some, {str(inner.when): inner for inner in some}))
-    for found in (back.past, back.late, back.named.values()):
-        assert [(type(inner), inner.when) for inner in found] == [(Inner, n) for n in range(length)]
-    assert restore(Several(some)).late is None
+    subset = tuple(Inner(np.array([n]), n) for n in range(length))
+    back = restore(Several(subset, subset, {str(inner.when): inner for inner in subset}))
+    for result in (back.past, back.late, back.named.values()):
+        assert [(type(inner), inner.when) for inner in result] == [(Inner, n) for n in range(length)]
+    assert restore(Several(subset)).late is None
 
 
 def test_unsupported_types_are_rejected() -> None:

@@ -36,8 +36,8 @@ def compared(method: Callable[..., Any], name: str) -> Callable[..., Any]:
         handed = [t for i, arg in enumerate(args) if (name, i) not in MUST_CHANGE for t in tensors(arg)]
         before = [tensor.detach().clone() for tensor in handed]
         result = method(*args, **named)
-        same = [torch.equal(a.detach().nan_to_num(), b.nan_to_num()) for a, b in zip(handed, before, strict=True)]
-        assert all(same), f"{method.__qualname__} changes a tensor that it was handed"
+        are_equal = [torch.equal(a.detach().nan_to_num(), b.nan_to_num()) for a, b in zip(handed, before, strict=True)]
+        assert all(are_equal), f"{method.__qualname__} changes a tensor that it was handed"
         return result
 
     return call
@@ -50,8 +50,8 @@ class WatchedCorrection:
         self.correction = correction
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.correction, name)
-        return compared(found, name) if callable(found) else found
+        result = getattr(self.correction, name)
+        return compared(result, name) if callable(result) else result
 
 
 def watch(monkeypatch: pytest.MonkeyPatch) -> None:

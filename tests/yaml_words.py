@@ -72,7 +72,7 @@ def _node(group: str, word: str) -> dict[str, Any]:
     values = to_dict(root[group])
     values.pop("defaults", None)
     values |= NEEDED.get((group, word), {})
-    return values | {name: node(*other) for name, other in nested_components(group, word).items()}
+    return values | {name: node(*second) for name, second in nested_components(group, word).items()}
 
 
 def nested_components(group: str, word: str) -> dict[str, tuple[str, str]]:

@@ -62,7 +62,6 @@ class Correction(Protocol):
 
     def correct(self, g: Vector, y: Vector) -> None:
         """Change the gradient g at the local model y in place, before the optimizer uses it; both are [P]."""
-        ...
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
         """Return the vectors to upload and to store.
@@ -72,7 +71,6 @@ class Correction(Protocol):
             steps: number of steps done.
             lr: local learning rate of the round.
         """
-        ...
 
 
 class ClientHook(Protocol):
@@ -104,7 +102,6 @@ class ClientHook(Protocol):
             stored: the vectors that this client has stored, by name; empty at first.
             ctx: the client and the round.
         """
-        ...
 
 
 class StepView(Protocol):
@@ -116,19 +113,15 @@ class StepView(Protocol):
     @property
     def positions(self) -> Int64[Tensor, "b"]:
         """The positions of the mini-batch's samples in T_k."""
-        ...
 
     def validation_gradient(self) -> Vector:
         """Return the gradient of the mean cross-entropy of the next mini-batch of V_k, [P]."""
-        ...
 
     def along(self, u: Vector) -> Float[Tensor, "b"]:
         """Return the derivative of each sample's objective l_j along u, <grad l_j(y), u>, [b]."""
-        ...
 
     def curvature(self, u: Vector, weights: Float[Tensor, "b"]) -> Vector:
         """Return H u, [P], with H the Hessian of the mini-batch's objective under `weights`."""
-        ...
 
 
 @runtime_checkable
@@ -137,7 +130,6 @@ class Weighing(Correction, Protocol):
 
     def weigh(self, step: StepView) -> Float[Tensor, "b"]:
         """Return the factors by which the samples' objectives enter the mean that the step minimises, [b]."""
-        ...
 
 
 @runtime_checkable

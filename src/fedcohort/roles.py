@@ -43,41 +43,27 @@ class OptionRole:
 
 
 COMPONENT_OPTION_ROLE = OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, tracked=True)
-_SETTING_ROLE = OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, tracked=True)
-# other values give the same result in another way
-_EXECUTION_ROLE = OptionRole(OptionEffect.NOTHING, RunIdentity.FREE, tracked=True)
-# where files are written, and which observers there are
-_OUTPUT_ROLE = OptionRole(OptionEffect.NOTHING, RunIdentity.FREE)
-
+_SETTINGS = (
+    *("data_seed", "clients", "cohort", "deadline.window_s", "split", "update_limit"),
+    *("eval.every", "eval.clients_every", "eval.clients_sample", "eval.average", "eval.average_decay"),
+)
+_EXECUTION = ("engine.slices", "checkpoint", "client_store")
+_OUTPUTS = (
+    "eval.update_every",  # a metric that no result depends on
+    "callback",  # a callback that ended the run early must be there again: `claim.Request`
+    "requires",  # the options that an alias stands for are in the nodes of their groups
+    *("engine.force", "logger", "name", "objective_metric", "paths", "resume", "sweep"),
+)
 ROLE_BY_OPTION: Mapping[str, OptionRole] = {
     "seed": OptionRole(OptionEffect.RESULTS, RunIdentity.SEED, tracked=True),
-    "data_seed": _SETTING_ROLE,
-    "clients": _SETTING_ROLE,
-    "cohort": _SETTING_ROLE,
     "rounds": OptionRole(OptionEffect.RESULTS, RunIdentity.FREE, tracked=True),  # a larger number extends a run
     "until": OptionRole(OptionEffect.RESULTS, RunIdentity.FREE, tracked=True),  # and so does a larger budget
-    "deadline.window_s": _SETTING_ROLE,
-    "split": _SETTING_ROLE,
-    "eval.every": _SETTING_ROLE,
-    "eval.clients_every": _SETTING_ROLE,
-    "eval.clients_sample": _SETTING_ROLE,
-    "eval.average": _SETTING_ROLE,
-    "eval.average_decay": _SETTING_ROLE,
-    "eval.update_every": _OUTPUT_ROLE,  # a metric that no result depends on
-    "update_limit": _SETTING_ROLE,
-    "engine.slices": _EXECUTION_ROLE,
-    "engine.force": _OUTPUT_ROLE,
-    "checkpoint": _EXECUTION_ROLE,
-    "client_store": _EXECUTION_ROLE,
     "trainer": OptionRole(OptionEffect.LAST_BITS, RunIdentity.FORCED, tracked=True),
-    "callback": _OUTPUT_ROLE,  # a callback that ended the run early must be there again: `claim.Request`
-    "logger": _OUTPUT_ROLE,
-    "name": _OUTPUT_ROLE,
-    "objective_metric": _OUTPUT_ROLE,
-    "paths": _OUTPUT_ROLE,
-    "requires": _OUTPUT_ROLE,  # the options that an alias stands for are in the nodes of their groups
-    "resume": _OUTPUT_ROLE,
-    "sweep": _OUTPUT_ROLE,
+    **dict.fromkeys(_SETTINGS, OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, tracked=True)),
+    # other values give the same result in another way
+    **dict.fromkeys(_EXECUTION, OptionRole(OptionEffect.NOTHING, RunIdentity.FREE, tracked=True)),
+    # where files are written, and which observers there are
+    **dict.fromkeys(_OUTPUTS, OptionRole(OptionEffect.NOTHING, RunIdentity.FREE)),
 }
 
 # Groups and options that were added later. With this choice or value the config hash is the one of earlier versions.

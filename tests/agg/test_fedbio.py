@@ -211,8 +211,8 @@ def test_a_client_that_is_left_out_keeps_its_old_weights(tmp_path: Path, monkeyp
     before = stored_weights(go(tmp_path / "one", *words, "rounds=1"))
     result = LocalTrainer.result
 
-    def broken(self: LocalTrainer, task: Any, delta: Any, *others: Any) -> Any:
-        return result(self, task, delta * (float("nan") if (task.round, task.client) == (1, 2) else 1.0), *others)
+    def broken(self: LocalTrainer, task: Any, delta: Any, *arguments: Any) -> Any:
+        return result(self, task, delta * (float("nan") if (task.round, task.client) == (1, 2) else 1.0), *arguments)
 
     monkeypatch.setattr(LocalTrainer, "result", broken)
     after = stored_weights(go(tmp_path / "two", *words, "rounds=2"))

@@ -15,8 +15,8 @@ from hydra.core.global_hydra import GlobalHydra
 import fedcohort
 from command_harness import run_command
 from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.record.metadata import read_summary
 from fedcohort.record.observer import Observer, RunInfo
-from fedcohort.record.summary import read_summary
 from fedcohort.report import run_figures
 from fedcohort.types import RoundReport
 from run_harness import SMALL

@@ -41,8 +41,8 @@ def test_only_the_attackers_training_labels_change() -> None:
     federation = load_facts(compose_words("dataset=digits", "clients=12")).federation
     poisoned = relabel_attackers(make("attack", "label_flip"), np.array([2, 7]), federation, 0)
     for client in range(12):
-        true, seen = federation.train.samples_of(client)[1], poisoned.train.samples_of(client)[1]
-        assert seen.tolist() == ((9 - true) if client in (2, 7) else true).tolist()
+        true, poisoned_labels = federation.train.samples_of(client)[1], poisoned.train.samples_of(client)[1]
+        assert poisoned_labels.tolist() == ((9 - true) if client in (2, 7) else true).tolist()
     assert poisoned.val is federation.val
     assert (poisoned.label_counts[2] == federation.label_counts[2][::-1]).all()
     assert relabel_attackers(make("attack", "sign_flip"), np.array([2]), federation, 0) is federation

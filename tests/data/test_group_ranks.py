@@ -15,5 +15,7 @@ def test_ranks_follow_the_order() -> None:
     """A row's rank is the number of rows of its group before it in the order."""
     rng = np.random.default_rng(0)
     groups, order = rng.integers(0, 5, 60), rng.permutation(60)
-    expected = [sum(groups[other] == groups[row] for other in order[: order.tolist().index(row)]) for row in range(60)]
+    expected = [
+        sum(groups[variant] == groups[row] for variant in order[: order.tolist().index(row)]) for row in range(60)
+    ]
     assert rank_within_group(groups, order).tolist() == expected

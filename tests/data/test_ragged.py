@@ -14,44 +14,50 @@ def lists() -> list[np.ndarray]:
     return [rng.integers(0, 50, n) for n in (3, 0, 7, 4, 1)]
 
 
-def each(ragged: Ragged) -> list[np.ndarray]:
+def lists_of(ragged: Ragged) -> list[np.ndarray]:
     return [ragged[k] for k in range(len(ragged))]
 
 
 def test_a_ragged_array_equals_a_list_of_arrays(lists: list[np.ndarray]) -> None:
     ragged = Ragged.from_parts(lists)
     assert len(ragged) == len(lists)
-    assert [own.tolist() for own in each(ragged)] == [own.tolist() for own in lists]
-    assert ragged.sizes.tolist() == [len(own) for own in lists]
-    assert ragged.owner.tolist() == [k for k, own in enumerate(lists) for _ in own]
+    assert [rows.tolist() for rows in lists_of(ragged)] == [rows.tolist() for rows in lists]
+    assert ragged.sizes.tolist() == [len(rows) for rows in lists]
+    assert ragged.owner.tolist() == [k for k, rows in enumerate(lists) for _ in rows]
 
 
 def test_a_cut_parts_each_clients_first_positions_from_the_others(lists: list[np.ndarray]) -> None:
     sizes = np.array([1, 0, 7, 2, 0])
     first, head, tail = Ragged.from_parts(lists).cut(sizes)
-    assert [own.tolist() for own in each(head)] == [own[:n].tolist() for own, n in zip(lists, sizes, strict=True)]
-    assert [own.tolist() for own in each(tail)] == [own[n:].tolist() for own, n in zip(lists, sizes, strict=True)]
+    assert [rows.tolist() for rows in lists_of(head)] == [
+        rows[:n].tolist() for rows, n in zip(lists, sizes, strict=True)
+    ]
+    assert [rows.tolist() for rows in lists_of(tail)] == [
+        rows[n:].tolist() for rows, n in zip(lists, sizes, strict=True)
+    ]
     np.testing.assert_array_equal(np.concatenate(lists)[first], head.rows)
 
 
 def test_kinds_are_counted_client_by_client(lists: list[np.ndarray]) -> None:
-    kinds = [own % 3 for own in lists]
-    expected = [np.bincount(own, minlength=3) for own in kinds]
+    kinds = [rows % 3 for rows in lists]
+    expected = [np.bincount(rows, minlength=3) for rows in kinds]
     np.testing.assert_array_equal(Ragged.from_parts(lists).counts(np.concatenate(kinds), 3), expected)
 
 
 def test_the_order_of_samples_depends_only_on_seed_and_client(lists: list[np.ndarray]) -> None:
     ragged = Ragged.from_parts(lists)
     _shuffle(ragged, 5)
-    for k, own in enumerate(lists):
-        np.testing.assert_array_equal(ragged[k], new_generator(5, "client_split", client=k).permutation(own))
+    for k, rows in enumerate(lists):
+        np.testing.assert_array_equal(ragged[k], new_generator(5, "client_split", client=k).permutation(rows))
 
 
 def test_each_client_flips_labels_with_its_own_generator() -> None:
     ragged = Ragged.from_sizes(np.arange(600), np.full(3, 200))
     true_y, rates = np.arange(600) % 7, np.array([0.5, 0.0, 0.9])
-    seen = known(_flip_labels(NoNoise(), ragged, true_y, rates, 7, seed=2))
+    noisy_labels = known(_flip_labels(NoNoise(), ragged, true_y, rates, 7, seed=2))
     draws = [new_generator(2, "label_flip", client=k) for k in range(3)]
-    expected = [NoNoise().flip(true_y[own], r, 7, g) for own, r, g in zip(each(ragged), rates, draws, strict=True)]
-    np.testing.assert_array_equal(seen, np.concatenate(expected))
-    np.testing.assert_array_equal(seen[200:400], true_y[200:400])
+    expected = [
+        NoNoise().flip(true_y[rows], r, 7, g) for rows, r, g in zip(lists_of(ragged), rates, draws, strict=True)
+    ]
+    np.testing.assert_array_equal(noisy_labels, np.concatenate(expected))
+    np.testing.assert_array_equal(noisy_labels[200:400], true_y[200:400])

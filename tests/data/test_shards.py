@@ -36,7 +36,7 @@ def test_a_class_without_clients_stays_with_the_server() -> None:
 
 
 @pytest.mark.parametrize(
-    ("want", "total", "given"),
+    ("want", "total", "expected"),
     [
         ([1.0, 2.0, 3.0], 6, [1, 2, 3]),
         ([0.4, 0.7, 0.9], 2, [0, 1, 1]),
@@ -45,8 +45,8 @@ def test_a_class_without_clients_stays_with_the_server() -> None:
         ([0.1, 0.2], 7, [3, 4]),
     ],
 )
-def test_quotas_are_rounded_to_the_nearest_integers(want: list[float], total: int, given: list[int]) -> None:
-    assert nearest_integers(np.array(want), total).tolist() == given
+def test_quotas_are_rounded_to_the_nearest_integers(want: list[float], total: int, expected: list[int]) -> None:
+    assert nearest_integers(np.array(want), total).tolist() == expected
 
 
 def test_equal_remainders_are_broken_at_random() -> None:
@@ -60,9 +60,9 @@ def test_dealt_rows_are_disjoint_and_of_the_right_classes() -> None:
     labels = rng.permutation(np.repeat([0, 1], [20, 10]))
     rows = split_by_class(labels, np.array([[80, 20], [20, 80], [100, 0]]), rng)
     np.testing.assert_array_equal(np.sort(rows.rows), np.arange(30))
-    each = [rows[k] for k in range(len(rows))]
-    assert [np.bincount(labels[own], minlength=2).tolist() for own in each] == [[8, 2], [2, 8], [10, 0]]
-    assert all((np.diff(own) > 0).all() for own in each)
+    item = [rows[k] for k in range(len(rows))]
+    assert [np.bincount(labels[own_rows], minlength=2).tolist() for own_rows in item] == [[8, 2], [2, 8], [10, 0]]
+    assert all((np.diff(own_rows) > 0).all() for own_rows in item)
 
 
 def test_natural_clients_need_an_owner_for_each_client() -> None:

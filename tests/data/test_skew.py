@@ -30,8 +30,8 @@ def test_the_triplet_by_hand(N: list[list[int]], expected: tuple[float, ...]) ->
 @for_all("N", [N for N, _ in CASES])
 def test_the_triplet_is_invariant_to_order_and_scale(N: list[list[int]]) -> None:
     M = np.array(N)
-    for other in (M[:, ::-1], M[::-1], 7 * M):
-        np.testing.assert_allclose(triplet(other), triplet(M), atol=1e-12)
+    for variant in (M[:, ::-1], M[::-1], 7 * M):
+        np.testing.assert_allclose(triplet(variant), triplet(M), atol=1e-12)
 
 
 def test_swapping_classes_and_attributes_swaps_their_imbalances() -> None:
@@ -53,8 +53,8 @@ def test_without_samples_there_is_no_triplet() -> None:
 def test_clients_can_be_skewed_where_the_federation_is_not() -> None:
     """Two clients, each with SC = 1 the other way round: together every group has 50 samples."""
     counts = np.array([[[50, 0], [0, 50]], [[0, 50], [50, 0]]])
-    found = metrics(counts)
-    assert found == pytest.approx(
+    skew_metrics = metrics(counts)
+    assert skew_metrics == pytest.approx(
         {"global_ci": 0, "global_ai": 0, "global_sc": 0, "client_ci": 0, "client_ai": 0, "client_sc": 1}
     )
 
@@ -62,6 +62,10 @@ def test_clients_can_be_skewed_where_the_federation_is_not() -> None:
 def test_client_metrics_are_means_over_clients_not_over_samples() -> None:
     """(0, .531004, 0) of 1000 samples and (0, 0, 1) of 100; the client without samples doesn't count."""
     counts = np.array([[[450, 50], [450, 50]], [[50, 0], [0, 50]], [[0, 0], [0, 0]]])
-    found = metrics(counts)
-    assert [found[f"client_{name}"] for name in ("ci", "ai", "sc")] == pytest.approx([0, 0.265502, 0.5], abs=1e-6)
-    assert [found[f"global_{name}"] for name in ("ci", "ai", "sc")] == pytest.approx(triplet(counts.sum(0)).tolist())
+    skew_metrics = metrics(counts)
+    assert [skew_metrics[f"client_{name}"] for name in ("ci", "ai", "sc")] == pytest.approx(
+        [0, 0.265502, 0.5], abs=1e-6
+    )
+    assert [skew_metrics[f"global_{name}"] for name in ("ci", "ai", "sc")] == pytest.approx(
+        triplet(counts.sum(0)).tolist()
+    )

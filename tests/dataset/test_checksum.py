@@ -22,7 +22,7 @@ def test_equal_data_are_equal_and_any_change_shows() -> None:
     assert len(before) == 16
     changed = raw()
     changed.train_x[19, 2] += 1e-5
-    others = [
+    changed_data = [
         changed,
         replace(raw(), test_x=raw().test_x + 1),
         replace(raw(), train_y=1 - raw().train_y),
@@ -32,7 +32,7 @@ def test_equal_data_are_equal_and_any_change_shows() -> None:
         replace(raw(), train_x=raw().train_x.reshape(20, 1, 3)),
         replace(raw(), train_x=raw().train_x.astype(np.float64)),
     ]
-    assert len({before, *map(checksum_of, others)}) == 1 + len(others)
+    assert len({before, *map(checksum_of, changed_data)}) == 1 + len(changed_data)
 
 
 def test_what_a_dataset_is_called_doesnt_matter() -> None:
@@ -43,7 +43,7 @@ def test_of_large_inputs_some_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> 
     """240 bytes, of which 60 may be read: every fourth row, 0, 4, 8, 12 and 16."""
     monkeypatch.setattr(checksum, "MAX_BYTES", 60)
     monkeypatch.setattr(checksum, "ROWS", 2)
-    seen, unseen = raw(), raw()
-    seen.train_x[16] = 0
+    hashed_data, unseen = raw(), raw()
+    hashed_data.train_x[16] = 0
     unseen.train_x[17] = 0
-    assert checksum_of(seen) != checksum_of(raw()) == checksum_of(unseen)
+    assert checksum_of(hashed_data) != checksum_of(raw()) == checksum_of(unseen)

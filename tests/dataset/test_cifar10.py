@@ -20,23 +20,23 @@ def test_lists_in_both_orders_and_encoded_images_are_the_same(tmp_path: Path) ->
         "img": [encode(image) for image in PIXELS],
         "image": PIXELS.reshape(40, -1).tolist(),
     }
-    found = []
+    results = []
     for name, images in [*kinds.items(), ("image", PIXELS.transpose(0, 2, 3, 1).tolist())]:
         for part in ("train", "test"):
             write(tmp_path, part, **{name: images}, label=[i % 10 for i in range(40)])
-        found.append(Cifar10(str(tmp_path), "hub", None, "auto").load(0))
+        results.append(Cifar10(str(tmp_path), "hub", None, "auto").load(0))
     mean, sd = (np.array(values)[:, None, None] for values in (LAYOUT.scale.mean, LAYOUT.scale.sd))
-    np.testing.assert_allclose(found[0].train_x, (PIXELS / 255 - mean) / sd, atol=1e-6)
-    for other in found[1:]:
-        np.testing.assert_array_equal(other.train_x, found[0].train_x)
+    np.testing.assert_allclose(results[0].train_x, (PIXELS / 255 - mean) / sd, atol=1e-6)
+    for other_data in results[1:]:
+        np.testing.assert_array_equal(other_data.train_x, results[0].train_x)
 
 
 def test_a_run_has_the_same_bits_with_bytes(tmp_path: Path) -> None:
     for part in ("train", "test"):
         write(tmp_path, part, img=[encode(image) for image in PIXELS], label=[i % 10 for i in range(40)])
     words = ("dataset=cifar10", f"dataset.path={tmp_path}", "model=cnn", "clients=4", "cohort=2", "heterogeneity=iid")
-    more = (*words, "rounds=1", "client.lr=0.01", "client.epochs=1", "model.dense=16")
-    runs = [go(tmp_path / kind, *more, f"dataset.pixels={kind}") for kind in ("float32", "uint8")]
+    extra = (*words, "rounds=1", "client.lr=0.01", "client.epochs=1", "model.dense=16")
+    runs = [go(tmp_path / kind, *extra, f"dataset.pixels={kind}") for kind in ("float32", "uint8")]
     assert same_bits(*runs)
     assert runs[1].info.tags["inputs"].startswith("3 x 32 x 32 pixels, kept as bytes; 40 training images")
     assert len({ran.info.tags["data"] for ran in runs}) == 2
@@ -48,13 +48,13 @@ def test_other_engines_take_bytes(tmp_path: Path) -> None:
         write(tmp_path, part, img=[encode(image) for image in PIXELS] * 2, label=[i % 10 for i in range(80)])
     words = ("dataset=cifar10", f"dataset.path={tmp_path}", "clients=6", "cohort=3", "client.lr=0.01")
     small = ("rounds=1", "heterogeneity=iid")
-    for more in (
+    for extra in (
         ("engine=vectorised", "model=mlp", "model.hidden=[8]"),
         (),
         ("agg=feddf", "agg.steps=3", "proxy=noise", "proxy.n=8"),
     ):
-        runs = [go(tmp_path / kind, *words, *small, *more, f"dataset.pixels={kind}") for kind in ("float32", "uint8")]
-        if "proxy=noise" not in more:
+        runs = [go(tmp_path / kind, *words, *small, *extra, f"dataset.pixels={kind}") for kind in ("float32", "uint8")]
+        if "proxy=noise" not in extra:
             np.testing.assert_allclose(runs[0].weights(), runs[1].weights(), atol=1e-5)
         assert runs[1].last.step == 1
 

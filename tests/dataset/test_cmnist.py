@@ -20,7 +20,7 @@ SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "mnist
 HUB = "ylecun/mnist"
 
 
-def made(path: Any = None, clients: int = 24, ci: float = 0.17, ai: float = 0.17, share: float = 0.9) -> Cmnist:
+def make_dataset(path: Any = None, clients: int = 24, ci: float = 0.17, ai: float = 0.17, share: float = 0.9) -> Cmnist:
     return Cmnist(None if path is None else str(path), HUB, None, clients, ci, ai, share)
 
 
@@ -43,7 +43,7 @@ def counts_of(raw: Raw) -> np.ndarray:
 
 
 def test_a_digit_is_in_the_channel_of_its_colour(folder: Path) -> None:
-    raw = made(folder).load(0)
+    raw = make_dataset(folder).load(0)
     black = (0 - MEAN) / SD
     for x, a in ((raw.train_x, raw.train_attribute), (raw.test_x, raw.test_attribute)):
         assert a is not None
@@ -57,7 +57,7 @@ def test_a_digit_is_in_the_channel_of_its_colour(folder: Path) -> None:
 
 
 def test_it_says_how_its_pixels_became_numbers(folder: Path) -> None:
-    raw, bright = made(folder).load(0), np.zeros((1, 2, 28, 28), np.uint8)
+    raw, bright = make_dataset(folder).load(0), np.zeros((1, 2, 28, 28), np.uint8)
     colour = int(known(raw.test_attribute)[0])
     value = np.rint((raw.test_x[0].max() * SD + MEAN) * 255).astype(np.uint8)
     bright[0, colour] = value
@@ -66,8 +66,8 @@ def test_it_says_how_its_pixels_became_numbers(folder: Path) -> None:
 
 def test_the_hubs_commit_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     give(monkeypatch, folder)
-    assert made().load(0).revision == f"{HUB}@{COMMIT}"
-    assert made(folder).load(0).revision == ""
+    assert make_dataset().load(0).revision == f"{HUB}@{COMMIT}"
+    assert make_dataset(folder).load(0).revision == ""
 
 
 def test_labels_may_be_texts(folder: Path, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_labels_may_be_texts(folder: Path, tmp_path: Path) -> None:
         table = pa.parquet.read_table(folder / f"{part}.parquet")
         words = pa.table({"image": table["image"], "label": [str(c) for c in table["label"].to_pylist()]})
         pa.parquet.write_table(words, tmp_path / f"{part}.parquet")
-    np.testing.assert_array_equal(made(tmp_path).load(0).train_y, made(folder).load(0).train_y)
+    np.testing.assert_array_equal(make_dataset(tmp_path).load(0).train_y, make_dataset(folder).load(0).train_y)
 
 
 def test_pixels_in_the_unit_interval_are_the_same_images(folder: Path, tmp_path: Path) -> None:
@@ -84,25 +84,25 @@ def test_pixels_in_the_unit_interval_are_the_same_images(folder: Path, tmp_path:
         table = pa.parquet.read_table(folder / f"{part}.parquet").to_pydict()
         table["image"] = [np.array(image, np.float32) / 255 for image in table["image"]]
         pa.parquet.write_table(pa.table(table), tmp_path / f"{part}.parquet")
-    whole, divided = made(folder).load(0), made(tmp_path).load(0)
-    np.testing.assert_array_equal(divided.train_x, whole.train_x)
-    np.testing.assert_array_equal(divided.test_x, whole.test_x)
+    undivided, divided = make_dataset(folder).load(0), make_dataset(tmp_path).load(0)
+    np.testing.assert_array_equal(divided.train_x, undivided.train_x)
+    np.testing.assert_array_equal(divided.test_x, undivided.test_x)
 
 
 def test_every_client_has_mainly_one_of_the_three() -> None:
     """share .9: 1 - H(.9, .1) / ln 2 = .531004, for the one imbalance or correlation that a client has."""
-    counts = made().groups(np.array([30_000, 30_000]), np.random.default_rng(0))
+    counts = make_dataset().groups(np.array([30_000, 30_000]), np.random.default_rng(0))
     assert np.ptp(counts.sum((1, 2))) <= 3
-    found = skew.triplets(counts)
-    main = found.argmax(1)
+    metrics = skew.triplets(counts)
+    main = metrics.argmax(1)
     assert np.bincount(main).tolist() == [4, 4, 16]
-    np.testing.assert_allclose(found[np.arange(24), main], 0.531004, atol=2e-3)
-    np.testing.assert_allclose(np.sort(found, axis=1)[:, :2], 0, atol=1e-5)
+    np.testing.assert_allclose(metrics[np.arange(24), main], 0.531004, atol=2e-3)
+    np.testing.assert_allclose(np.sort(metrics, axis=1)[:, :2], 0, atol=1e-5)
 
 
 def test_together_they_have_spurious_correlation_alone() -> None:
     """16 of 24 clients with .9 agreement, the others .5: .7667 of all agree, 1 - H(.7667, .2333) / ln 2 = .2160."""
-    metrics = skew.metrics(made().groups(np.array([30_000, 30_000]), np.random.default_rng(0)))
+    metrics = skew.metrics(make_dataset().groups(np.array([30_000, 30_000]), np.random.default_rng(0)))
     assert metrics["global_ci"] == pytest.approx(0, abs=1e-6)
     assert metrics["global_ai"] == pytest.approx(0, abs=1e-6)
     p = 4 / 24 * 0.5 * 2 + 16 / 24 * 0.9
@@ -112,7 +112,7 @@ def test_together_they_have_spurious_correlation_alone() -> None:
 
 
 def test_the_test_set_is_balanced(folder: Path) -> None:
-    raw = made(folder).load(0)
+    raw = make_dataset(folder).load(0)
     assert raw.test_attribute is not None
     assert np.bincount(2 * raw.test_y + raw.test_attribute).tolist() == [27] * 4
     assert raw.test_owner is None
@@ -120,34 +120,34 @@ def test_the_test_set_is_balanced(folder: Path) -> None:
 
 
 def test_no_image_is_used_twice_and_what_is_left_out_is_said(folder: Path) -> None:
-    raw = made(folder, clients=7).load(0)
+    raw = make_dataset(folder, clients=7).load(0)
     values = np.rint((raw.train_x.max((1, 2, 3)) * SD + MEAN) * 255).astype(int) - 1
     assert np.bincount(values).max() <= 5, "1200 images of 251 values"
-    left = 1200 - len(raw.train_y)
-    assert f"{left} training and 2 test images left out" in raw.inputs
+    n_left = 1200 - len(raw.train_y)
+    assert f"{n_left} training and 2 test images left out" in raw.inputs
 
 
 def test_equal_seeds_are_equal_data_and_others_are_not(folder: Path) -> None:
-    first, again, other = (made(folder).load(seed) for seed in (0, 0, 1))
+    first, again, other_data = (make_dataset(folder).load(seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.train_attribute, again.train_attribute)
     np.testing.assert_array_equal(first.train_owner, again.train_owner)
-    assert counts_of(first).tolist() != counts_of(other).tolist()
+    assert counts_of(first).tolist() != counts_of(other_data).tolist()
 
 
 def test_extreme_shares(folder: Path) -> None:
-    counts = counts_of(made(folder, clients=2, ci=0, ai=0, share=1).load(0))
+    counts = counts_of(make_dataset(folder, clients=2, ci=0, ai=0, share=1).load(0))
     assert (counts[:, [0, 1], [1, 0]] == 0).all()
-    counts = counts_of(made(folder, clients=2, ci=0.5, ai=0.5, share=0.5).load(0))
+    counts = counts_of(make_dataset(folder, clients=2, ci=0.5, ai=0.5, share=0.5).load(0))
     assert np.ptp(counts) == 0
 
 
 def test_what_cannot_be_is_refused(folder: Path) -> None:
     with pytest.raises(OptionError, match=r"ai must be at most 1 - ci = 0.4, got 0.5"):
-        made(ci=0.6, ai=0.5)
+        make_dataset(ci=0.6, ai=0.5)
     with pytest.raises(OptionError, match="clients must be an integer in"):
-        made(clients=None)  # type: ignore[arg-type]
+        make_dataset(clients=None)  # type: ignore[arg-type]
     with pytest.raises(DataError, match=r"too few images of one class for clients=5000"):
-        made(folder, clients=5000).load(0)
+        make_dataset(folder, clients=5000).load(0)
 
 
 def test_a_run_reports_its_worst_group(folder: Path, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_run_reports_its_worst_group(folder: Path, tmp_path: Path) -> None:
 def real() -> Raw:
     if not SHARED.is_dir():
         pytest.skip("no ../shared/data/mnist beside the repository: the real data are shared, not committed")
-    return made(SHARED).load(0)
+    return make_dataset(SHARED).load(0)
 
 
 def test_the_real_data(real: Raw) -> None:
@@ -177,8 +177,8 @@ def test_the_real_data(real: Raw) -> None:
     assert np.bincount(2 * real.test_y + real.test_attribute).tolist() == [2430] * 4
     assert len(real.train_y) > 58_000
     assert real.train_x.dtype == np.float32
-    some = np.arange(0, len(real.train_y), 4)
-    own = real.train_x[some, known(real.train_attribute)[some]]
-    assert own.mean(dtype=np.float64) == pytest.approx(0, abs=5e-3)
-    assert own.std(dtype=np.float64) == pytest.approx(1, abs=5e-3)
+    every_fourth = np.arange(0, len(real.train_y), 4)
+    pixels = real.train_x[every_fourth, known(real.train_attribute)[every_fourth]]
+    assert pixels.mean(dtype=np.float64) == pytest.approx(0, abs=5e-3)
+    assert pixels.std(dtype=np.float64) == pytest.approx(1, abs=5e-3)
     assert skew.metrics(counts_of(real))["global_sc"] == pytest.approx(0.216, abs=2e-3)

@@ -18,8 +18,8 @@ def test_images_in_the_unit_interval_and_a_stratified_fifth_for_the_test() -> No
     assert raw.train_x.shape[1:] == (1, 8, 8)
     assert (raw.train_x.min(), raw.train_x.max()) == (0, 1)
     assert len(raw.train_y) + len(raw.test_y) == 1797
-    whole = np.bincount(load_digits().target)
-    np.testing.assert_array_equal(np.bincount(raw.test_y), np.rint(whole * 0.2))
+    class_counts = np.bincount(load_digits().target)
+    np.testing.assert_array_equal(np.bincount(raw.test_y), np.rint(class_counts * 0.2))
     assert raw.train_owner is None
 
 
@@ -27,16 +27,16 @@ def test_nothing_is_in_both_parts_and_nothing_is_lost() -> None:
     raw, bundle = Digits().load(0), load_digits()
     images = (bundle.images / 16).astype(np.float32)[:, None]
     order = np.lexsort(images.reshape(1797, -1).T)
-    both = np.concatenate([raw.train_x, raw.test_x])
-    again = np.lexsort(both.reshape(1797, -1).T)
-    np.testing.assert_array_equal(images[order], both[again])
+    all_images = np.concatenate([raw.train_x, raw.test_x])
+    again = np.lexsort(all_images.reshape(1797, -1).T)
+    np.testing.assert_array_equal(images[order], all_images[again])
     np.testing.assert_array_equal(bundle.target[order], np.concatenate([raw.train_y, raw.test_y])[again])
 
 
 def test_the_seed_decides_the_split() -> None:
-    first, again, other = Digits().load(0), Digits().load(0), Digits().load(1)
+    first, again, other_data = Digits().load(0), Digits().load(0), Digits().load(1)
     np.testing.assert_array_equal(first.test_x, again.test_x)
-    assert keys(first.test_x) != keys(other.test_x)
+    assert keys(first.test_x) != keys(other_data.test_x)
 
 
 def test_they_are_scikit_learns() -> None:

@@ -49,8 +49,8 @@ def test_letters_are_counted_from_1_or_from_0(tmp_path: Path) -> None:
 
 
 def test_bytes_are_the_same_numbers(tmp_path: Path) -> None:
-    raw, kept = (load(tmp_path, "digits", [0, 1, 9], pixels) for pixels in ("float32", "uint8"))
-    np.testing.assert_array_equal(raw.train_x, (kept.train_x / np.float32(255)).astype(np.float32))
+    raw, byte_data = (load(tmp_path, "digits", [0, 1, 9], pixels) for pixels in ("float32", "uint8"))
+    np.testing.assert_array_equal(raw.train_x, (byte_data.train_x / np.float32(255)).astype(np.float32))
 
 
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:

@@ -78,24 +78,24 @@ def test_other_columns_and_sizes_are_refused_with_what_was_found(tmp_path: Path)
 
 
 def test_a_truncated_download_is_named(tmp_path: Path) -> None:
-    made = write(tmp_path, image=pixels().reshape(12, 784).tolist(), label=[0] * 12)
+    dataset = write(tmp_path, image=pixels().reshape(12, 784).tolist(), label=[0] * 12)
     file = tmp_path / "test.parquet"
     file.write_bytes(file.read_bytes()[:-100])
     with pytest.raises(DataError, match=r"test.parquet can't be read, it is truncated"):
-        made.load(0)
+        dataset.load(0)
 
 
 def test_without_a_path_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
     columns = {"image": pixels(2).tolist(), "label": [3, 4]}
     parts = datasets.DatasetDict({part: datasets.Dataset.from_dict(columns) for part in ("train", "test")})
 
     def load(name: str) -> datasets.DatasetDict:
-        asked.append(name)
+        requests.append(name)
         return parts
 
     monkeypatch.setattr(datasets, "load_dataset", load)
     monkeypatch.setattr(hub, "network_obstacle", lambda: "")
     raw = FashionMnist(None, HUB, None, "auto").load(0)
-    assert asked == [HUB]
+    assert requests == [HUB]
     assert raw.train_x.shape == (2, 1, 28, 28)

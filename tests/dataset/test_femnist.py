@@ -22,19 +22,19 @@ def hubs(folder: Path) -> None:
     write(folder, "train", image=images, writer_id=WRITERS, hsf_id=[0] * len(WRITERS), character=LABELS)
 
 
-def made(folder: Path, test: str = "sample", users: float = 1.0) -> Raw:
+def make_dataset(folder: Path, test: str = "sample", users: float = 1.0) -> Raw:
     return Femnist(str(folder), "hub", None, test, users, 0, "uint8").load(0)
 
 
 def test_each_row_keeps_its_image_label_and_writer(tmp_path: Path) -> None:
     hubs(tmp_path)
     for test in ("sample", "user"):
-        raw = made(tmp_path, test)
+        raw = make_dataset(tmp_path, test)
         x = np.concatenate([raw.train_x, raw.test_x])
         y = np.concatenate([raw.train_y, raw.test_y])
         assert len(x) == len(WRITERS)
-        at = {image.tobytes(): row for row, image in enumerate(PIXELS)}
-        rows = [at[image.tobytes()] for image in x]
+        row_of_image = {image.tobytes(): row for row, image in enumerate(PIXELS)}
+        rows = [row_of_image[image.tobytes()] for image in x]
         assert sorted(rows) == list(range(len(WRITERS)))
         assert y.tolist() == [LABELS[row] for row in rows]
         ids = sorted({WRITERS[row] for row in rows[: len(raw.train_x)]})
@@ -45,21 +45,21 @@ def test_each_row_keeps_its_image_label_and_writer(tmp_path: Path) -> None:
 def test_leafs_parts_are_one_pool_or_as_they_are(tmp_path: Path) -> None:
     """LEAF's own split has the last image of each writer in the test part."""
     last = [i + 1 == len(WRITERS) or WRITERS[i + 1] != writer for i, writer in enumerate(WRITERS)]
-    for part, mine in (("train", False), ("test", True)):
-        rows = [i for i in range(len(WRITERS)) if last[i] is mine]
+    for part, is_test in (("train", False), ("test", True)):
+        rows = [i for i in range(len(WRITERS)) if last[i] is is_test]
         lists = [(PIXELS[i].ravel() / 255).astype(np.float32).tolist() for i in rows]
         write(tmp_path, part, client=[WRITERS[i] for i in rows], x=lists, y=[LABELS[i] for i in rows])
-    given = made(tmp_path, "given")
-    np.testing.assert_array_equal(given.test_x, PIXELS[last])
-    np.testing.assert_array_equal(known(given.test_owner), np.arange(8))
-    pool = made(tmp_path)
+    raw = make_dataset(tmp_path, "given")
+    np.testing.assert_array_equal(raw.test_x, PIXELS[last])
+    np.testing.assert_array_equal(known(raw.test_owner), np.arange(8))
+    pool = make_dataset(tmp_path)
     assert len(pool.train_x) + len(pool.test_x) == len(WRITERS)
     assert len(pool.test_x) == sum(n - int(0.9 * n) for n in range(10, 18))
 
 
 def test_a_share_of_the_writers(tmp_path: Path) -> None:
     hubs(tmp_path)
-    raw = made(tmp_path, users=0.4)
+    raw = make_dataset(tmp_path, users=0.4)
     assert len(raw.train_x) + len(raw.test_x) == int(0.4 * len(WRITERS))
     assert len(np.unique(known(raw.train_owner))) < 8
     assert raw.inputs.startswith("1 x 28 x 28 pixels, kept as bytes; ")
@@ -71,7 +71,7 @@ def test_a_share_of_the_writers(tmp_path: Path) -> None:
 def test_a_file_without_a_test_part_has_none_to_give(tmp_path: Path) -> None:
     hubs(tmp_path)
     with pytest.raises(DataError, match=r"needs test.parquet or test.csv; it holds train.parquet"):
-        made(tmp_path, "given")
+        make_dataset(tmp_path, "given")
 
 
 def test_a_run_has_writers_for_clients(tmp_path: Path) -> None:

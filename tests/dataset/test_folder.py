@@ -64,12 +64,12 @@ def test_one_column_of_lists_with_shape_and_scale(tmp_path: Path) -> None:
     rows = np.arange(24).reshape(2, 12)
     for part in ("train", "test"):
         write(tmp_path, part, pixels=rows.tolist(), label=[4, 1])
-    made = folder(tmp_path, features="pixels", shape=[1, 3, 4], scale=255.0, n_classes=6)
-    raw = made.load(0)
+    dataset = folder(tmp_path, features="pixels", shape=[1, 3, 4], scale=255.0, n_classes=6)
+    raw = dataset.load(0)
     np.testing.assert_allclose(raw.train_x, rows.reshape(2, 1, 3, 4) / 255, rtol=1e-6)
     assert raw.n_classes == 6
     with pytest.raises(DataError, match=r"dataset.shape=\[5, 5\] holds 25 values, .*train.parquet has 12"):
-        replace(made, shape=[5, 5]).load(0)
+        replace(dataset, shape=[5, 5]).load(0)
     with pytest.raises(
         DataError, match=r"dataset.features: .*no column of numbers besides the label. Its other columns: pixels"
     ):
@@ -77,9 +77,9 @@ def test_one_column_of_lists_with_shape_and_scale(tmp_path: Path) -> None:
 
 
 def test_errors_name_file_column_and_row(csv: Path) -> None:
-    found = r"it has age, weight, site, label$"
+    column_list = r"it has age, weight, site, label$"
     for option, name in (("label", "diagnosis"), ("client", "ward"), ("features", "pixels"), ("leave_out", "row")):
-        with pytest.raises(DataError, match=rf"^dataset.{option}: .*train.csv has no column '{name}'; {found}"):
+        with pytest.raises(DataError, match=rf"^dataset.{option}: .*train.csv has no column '{name}'; {column_list}"):
             folder(csv, **{option: [name] if option == "leave_out" else name}).load(0)
     with pytest.raises(
         DataError, match=r"^dataset.label: .*train.csv: column 'label', row 2 has label 2; .* at most 1"
@@ -110,8 +110,8 @@ def test_what_was_taken_is_said(csv: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("written", ["csv", "parquet", "named", "reset", "twice"])
 def test_row_numbers_are_no_features(tmp_path: Path, written: str) -> None:
     """However pandas writes them: they differ between train and test, and tell a client's place in the file."""
-    whole = pd.DataFrame({"x": [0.5, 1.5, 2.5, 3.5], "label": [0, 1, 0, 1]}).sample(frac=1, random_state=0)
-    for part, frame in (("train", whole[:2]), ("test", whole[2:])):
+    all_rows = pd.DataFrame({"x": [0.5, 1.5, 2.5, 3.5], "label": [0, 1, 0, 1]}).sample(frac=1, random_state=0)
+    for part, frame in (("train", all_rows[:2]), ("test", all_rows[2:])):
         if written in ("csv", "twice"):
             frame.to_csv(tmp_path / f"{part}.csv")
         if written == "twice":
@@ -121,7 +121,7 @@ def test_row_numbers_are_no_features(tmp_path: Path, written: str) -> None:
         if written == "reset":
             frame.reset_index().to_csv(tmp_path / f"{part}.csv", index=False)
     raw = folder(tmp_path).load(0)
-    np.testing.assert_array_equal(raw.train_x, whole["x"].to_numpy(np.float32)[:2, None])
+    np.testing.assert_array_equal(raw.train_x, all_rows["x"].to_numpy(np.float32)[:2, None])
     assert raw.inputs.startswith("1: x (left out: ")
 
 

@@ -37,7 +37,7 @@ def load(path: Path, columns: Mapping[str, Any], **options: Any) -> Raw:
 
 
 @pytest.mark.parametrize(
-    ("columns", "options", "said"),
+    ("columns", "options", "expected_text"),
     [
         ({}, {"client": "site"}, r"train.parquet has no column 'site'; it has x, label"),
         ({}, {"label": "y"}, r"train.parquet has no column 'y'"),
@@ -68,8 +68,8 @@ def load(path: Path, columns: Mapping[str, Any], **options: Any) -> Raw:
         *("half a client", "infinite client"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, columns: Mapping[str, Any], options: Any, said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_what_is_wrong_is_named(tmp_path: Path, columns: Mapping[str, Any], options: Any, expected_text: str) -> None:
+    with pytest.raises(DataError, match=expected_text):
         check(load(tmp_path, columns, **options))
 
 
@@ -100,16 +100,16 @@ def test_a_client_of_one_sample(tmp_path: Path) -> None:
 def test_clients_of_the_test_part_alone_are_counted(tmp_path: Path) -> None:
     """Site 3 has no test rows, and sites 8 and 9 have no training rows: test rows of these two belong to no client."""
     table(tmp_path, N, site=SITES)
-    others = [(8 + k // 20) if site == 3 else site for k, site in enumerate(SITES)]
-    write(tmp_path, "test", x=np.arange(N) / N, label=np.arange(N) % 3, site=others)
+    test_sites = [(8 + k // 20) if site == 3 else site for k, site in enumerate(SITES)]
+    write(tmp_path, "test", x=np.arange(N) / N, label=np.arange(N) % 3, site=test_sites)
     federation = make_federation(folder(tmp_path, client="site").load(0), Natural(), clients=None)
     assert federation.inputs.endswith(
         "; 10 test samples of 2 owners without training samples are held by the server only"
     )
     assert np.diff(federation.test.offsets).tolist() == [10, 10, 10, 0]
     assert len(federation.server_test.y) == N
-    same = make_federation(load(tmp_path, {"site": SITES}, client="site"), Natural(), clients=None)
-    assert "test samples of" not in same.inputs
+    repeated = make_federation(load(tmp_path, {"site": SITES}, client="site"), Natural(), clients=None)
+    assert "test samples of" not in repeated.inputs
     assert "test samples of" not in make_federation(folder(tmp_path, client="site").load(0), Iid(), clients=3).inputs
 
 

@@ -14,7 +14,7 @@ LETTERS = ["cat", "dog", "eel", "cat"] * 10
 
 
 @pytest.mark.parametrize(
-    ("labels", "said"),
+    ("labels", "expected_text"),
     [
         (at(THREES, 3, 10**6), r"row 3 has label 1000000; .* at least 0 and at most 99999"),
         (at(THREES, 3, 10**12), r"row 3 has label 1000000000000; "),
@@ -35,14 +35,14 @@ LETTERS = ["cat", "dog", "eel", "cat"] * 10
         ([f"c{k}" for k in range(40)] * 2, None),
     ],
 )
-def test_what_is_no_label_is_refused_by_row(tmp_path: Path, labels: Any, said: str | None) -> None:
+def test_what_is_no_label_is_refused_by_row(tmp_path: Path, labels: Any, expected_text: str | None) -> None:
     """Some were a hang, an abort or a traceback before they had a line."""
     n = len(labels)
     table(tmp_path, n, label=labels)
-    if said is None:
+    if expected_text is None:
         assert folder(tmp_path).load(0).n_classes == 40
         return
-    with pytest.raises(DataError, match=rf"dataset.label: .*train.parquet: column 'label',? {said}"):
+    with pytest.raises(DataError, match=rf"dataset.label: .*train.parquet: column 'label',? {expected_text}"):
         folder(tmp_path).load(0)
 
 

@@ -27,7 +27,7 @@ def test_bytes_become_the_same_numbers(tmp_path: Path) -> None:
         )
         np.testing.assert_array_equal(raw.train_x, PIXELS)
         assert floats.scale is None
-        assert [str(each.train_x.dtype) for each in (raw, floats)] == ["uint8", "float32"]
+        assert [str(item.train_x.dtype) for item in (raw, floats)] == ["uint8", "float32"]
         np.testing.assert_array_equal(known(raw.scale).convert(raw.test_x), floats.test_x)
         assert (floats.converted, raw.converted) == (raw.scale, None)
         assert raw.inputs.endswith("; kept as bytes")

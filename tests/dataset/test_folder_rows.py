@@ -12,7 +12,7 @@ from known import known
 
 
 @pytest.mark.parametrize(
-    ("cell", "said"),
+    ("cell", "expected_text"),
     [
         ("oops", "holds 'oops', which is not a number"),
         ("", "is empty"),
@@ -22,14 +22,14 @@ from known import known
     ],
 )
 @pytest.mark.parametrize("part", ["train", "test"])
-def test_a_bad_cell_is_refused_by_row_or_as_you_say(tmp_path: Path, part: str, cell: str, said: str) -> None:
+def test_a_bad_cell_is_refused_by_row_or_as_you_say(tmp_path: Path, part: str, cell: str, expected_text: str) -> None:
     """One bad cell makes a column a text, which is left out of the inputs with a warning."""
     rows = [f"{k},{k / 2},{k % 2}" for k in range(8)]
     for name in ("train", "test"):
         lines = at(rows, 5, f"5,{cell},1") if name == part else rows
         (tmp_path / f"{name}.csv").write_text("\n".join(["a,b,label", *lines]) + "\n")
     remedy = "; correct it, or choose dataset.missing=drop.* or dataset.missing=mean"
-    with pytest.raises(DataError, match=rf"^dataset.path: .*{part}.csv: column 'b', row 5 {said}{remedy}"):
+    with pytest.raises(DataError, match=rf"^dataset.path: .*{part}.csv: column 'b', row 5 {expected_text}{remedy}"):
         folder(tmp_path).load(0)
     short = folder(tmp_path, missing="drop").load(0)
     assert (len(short.train_y), len(short.test_y)) == ((7, 8) if part == "train" else (8, 7))
@@ -76,8 +76,8 @@ def test_standardising_knows_the_training_rows_alone(tmp_path: Path) -> None:
 def test_a_test_part_is_cut_from_each_class_of_each_client(tmp_path: Path) -> None:
     owner = [f"site{k // 3 % 4}" for k in range(400)]
     write(tmp_path, "train", x=np.arange(400.0), who=owner, label=[k % 3 for k in range(400)])
-    made = folder(tmp_path, test_share=0.25, client="who", standardise="train")
-    raw, again, other = made.load(0), made.load(0), made.load(1)
+    dataset = folder(tmp_path, test_share=0.25, client="who", standardise="train")
+    raw, again, other_data = dataset.load(0), dataset.load(0), dataset.load(1)
     assert raw.inputs.startswith("1: x (left out: who); 100 rows cut for the test part; standardised by mean and ")
     assert raw.inputs.endswith("of the 300 training rows")
     pairs = np.stack([known(raw.test_owner), raw.test_y])
@@ -85,8 +85,8 @@ def test_a_test_part_is_cut_from_each_class_of_each_client(tmp_path: Path) -> No
     values = np.concatenate([raw.train_x, raw.test_x])[:, 0]
     assert len(np.unique(values)) == 400
     np.testing.assert_array_equal(raw.test_x, again.test_x)
-    assert not np.array_equal(raw.test_y, other.test_y) or not np.array_equal(
-        known(raw.test_owner), known(other.test_owner)
+    assert not np.array_equal(raw.test_y, other_data.test_y) or not np.array_equal(
+        known(raw.test_owner), known(other_data.test_owner)
     )
     write(tmp_path, "train", x=[0.0, 1.0, 2.0, 3.0], label=[0, 1, 0, 1])
     assert len(folder(tmp_path, test_share=0.25).load(0).test_y) == 1

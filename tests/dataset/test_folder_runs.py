@@ -61,8 +61,8 @@ def test_a_run_says_what_the_data_call_its_clients(data: Path, capsys: pytest.Ca
     assert names.tolist() == ["Basel", "Graz", "Ulm"]  # of test rows alone: Nice, Oslo; the fourth, [b], takes no part
     where = [f"dataset.path={data}", f"paths.logs={data / 'logs'}"]
     assert line.main(["data", "folder", *where, "dataset.client=site", "clients=null"]) == 0
-    shown = [text.split()[:2] for text in capsys.readouterr().out.splitlines()[-5:-1]]
-    assert shown == [["0", "Basel"], ["1", "Graz"], ["2", "Ulm"], ["3", "[b]"]]
+    shown_lines = [text.split()[:2] for text in capsys.readouterr().out.splitlines()[-5:-1]]
+    assert shown_lines == [["0", "Basel"], ["1", "Graz"], ["2", "Ulm"], ["3", "[b]"]]
     assert run(data, "clients=5", "dataset.leave_out=[site]").info.client_names is None
 
 
@@ -99,5 +99,5 @@ def test_what_small_clients_cannot_spare_is_not_cut_from_a_large_one() -> None:
     for seed in range(3):
         rows = draw_test_rows(labels, owner, 0.2, np.random.default_rng(seed))
         assert 400 - 10 <= (owner[rows] == 200).sum() <= 400 + 10
-        cut, there = np.bincount(groups[rows], minlength=2010), np.bincount(groups)
-        assert (cut <= 0.2 * there + 1).all()
+        cut, group_sizes = np.bincount(groups[rows], minlength=2010), np.bincount(groups)
+        assert (cut <= 0.2 * group_sizes + 1).all()

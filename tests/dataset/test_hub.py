@@ -25,11 +25,11 @@ def hub(name: str) -> list[Frame]:
 
 
 @pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch) -> None:
+def hub_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "network_obstacle", lambda: "")
 
 
-@pytest.mark.usefixtures("there")
+@pytest.mark.usefixtures("hub_library")
 def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = datasets.DatasetDict(
         {part: datasets.Dataset.from_dict({"label": [1, 0], "x": [[1, 2], [3, 4]]}) for part in ("train", "test")}
@@ -38,14 +38,14 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     train, _ = hub("someone/something")
     assert train.column("label").to_pylist() == [1, 0]
     assert train.arrays("x").tolist() == [[1, 2], [3, 4]]
-    asked = [frame.where for frame in load_splits("someone/something", ("train",), optional=("valid", "test"))]
-    assert asked == ["someone/something (train)", "someone/something (test)"], "a part that may be there, or not"
+    requests = [frame.where for frame in load_splits("someone/something", ("train",), optional=("valid", "test"))]
+    assert requests == ["someone/something (train)", "someone/something (test)"], "a part that may be there, or not"
     del parts["test"]
     with pytest.raises(DataError, match=r"dataset.hub=someone/something has no split 'test'; it has train"):
         hub("someone/something")
 
 
-@pytest.mark.usefixtures("there")
+@pytest.mark.usefixtures("hub_library")
 @pytest.mark.parametrize(
     ("typed", "options"),
     [
@@ -58,19 +58,19 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_configuration_and_a_revision_are_named_behind_it(
     monkeypatch: pytest.MonkeyPatch, typed: str, options: dict[str, str]
 ) -> None:
-    asked: list[Any] = []
+    requests: list[Any] = []
 
     def load(path: str, **named: str) -> Any:
-        asked.append((path, named))
+        requests.append((path, named))
         raise ValueError("Config name is missing. Please pick one among the available configs: ['letters']")
 
     monkeypatch.setattr(datasets, "load_dataset", load)
     with pytest.raises(DataError, match=rf"^dataset.hub={typed} can't be .*'letters'\]\); say dataset.hub=a/b:CONFIG"):
         hub(typed)
-    assert asked == [("a/b", options)]
+    assert requests == [("a/b", options)]
 
 
-@pytest.mark.usefixtures("there")
+@pytest.mark.usefixtures("hub_library")
 def test_arrays_of_the_librarys_own_type_are_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     features = datasets.Features(
         {"x": datasets.Array2D((2, 3), "uint8"), "label": datasets.ClassLabel(names=["b", "a"])}
@@ -84,7 +84,7 @@ def test_arrays_of_the_librarys_own_type_are_lists(monkeypatch: pytest.MonkeyPat
     assert arrow_columns.metadata_texts(train.table.schema, b"huggingface", *keys) == ["b", "a"]
 
 
-@pytest.mark.usefixtures("there")
+@pytest.mark.usefixtures("hub_library")
 @pytest.mark.parametrize(
     ("typed", "came_to"),
     [
@@ -113,7 +113,7 @@ def test_the_commit_is_read_of_the_librarys_cache_where_no_address_was_noted(tmp
         assert find_commit(datasets.Dataset.from_file(str(file))) == commit
 
 
-@pytest.mark.usefixtures("there")
+@pytest.mark.usefixtures("hub_library")
 @pytest.mark.parametrize(
     "failure", [ConnectionError("no route"), FileNotFoundError("no such dataset"), ValueError("?"), LookupError("odd")]
 )
@@ -149,7 +149,7 @@ def test_without_a_network_the_cache_is_asked_and_nobody_waits(monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("raised", "said"),
+    ("raised", "expected_text"),
     [
         (None, ""),
         (urllib.error.HTTPError("https://h", 405, "no HEAD here", None, None), ""),  # type: ignore[arg-type]
@@ -159,7 +159,7 @@ def test_without_a_network_the_cache_is_asked_and_nobody_waits(monkeypatch: pyte
     ],
 )
 def test_whether_the_hub_can_be_reached(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, raised: Exception | None, said: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, raised: Exception | None, expected_text: str
 ) -> None:
     def answer(request: Any, timeout: float) -> Any:
         assert (request.full_url, request.method, timeout) == ("https://h", "HEAD", module.TIMEOUT_S)
@@ -169,4 +169,4 @@ def test_whether_the_hub_can_be_reached(
 
     monkeypatch.setenv("HF_ENDPOINT", "https://h")
     monkeypatch.setattr(urllib.request, "urlopen", answer)
-    assert network_obstacle() == said
+    assert network_obstacle() == expected_text

@@ -43,12 +43,12 @@ def test_numbers_are_taken_by_their_names(names: list[str], expected: list[int])
 def test_names_of_which_none_is_ours_are_told(names: list[str], warned: bool, caplog: pytest.LogCaptureFixture) -> None:
     table = frame(names, [0, 1, 2]) if names else Frame("a/b (train)", pa.table({"label": [0, 1, 2]}), "dataset.hub")
     read_classes(table, "label", CLASSES)
-    said = (
+    message = (
         "a/b (train): column 'label' names its classes kitten, puppy, shirt, but the dataset names them Cat, "
         "Dog, T-shirt/top: "
         "labels are matched by number"
     )
-    assert caplog.messages == [said] * warned
+    assert caplog.messages == [message] * warned
 
 
 def test_letters_are_told_apart_by_case() -> None:
@@ -65,8 +65,8 @@ def test_files_of_the_hub_in_a_folder_say_so_too(tmp_path: Path) -> None:
     features = datasets.Features(
         {"image": datasets.List(datasets.Value("uint8")), "label": datasets.ClassLabel(names=names)}
     )
-    made = datasets.Dataset.from_dict({"image": noise(3, (784,)).tolist(), "label": [0, 1, 2]}, features=features)
+    dataset = datasets.Dataset.from_dict({"image": noise(3, (784,)).tolist(), "label": [0, 1, 2]}, features=features)
     for part in ("train", "test"):
-        made.to_parquet(tmp_path / f"{part}.parquet")
+        dataset.to_parquet(tmp_path / f"{part}.parquet")
     assert read_part(str(tmp_path), "train").table.num_rows == 3
     assert Mnist(str(tmp_path), "hub", None, "uint8").load(0).train_y.tolist() == [1, 0, 2]

@@ -19,50 +19,52 @@ class Toy(LeafDataset):
         raise NotImplementedError
 
 
-def divided(test: str = "sample", users: float = 1.0, least: int = 0, given: int = 60, seed: int = 0) -> Division:
-    return Toy(None, None, None, test, users, least).divide(OWNER, np.random.default_rng(seed), given)
+def divided(
+    test: str = "sample", users: float = 1.0, least: int = 0, n_train_file: int = 60, seed: int = 0
+) -> Division:
+    return Toy(None, None, None, test, users, least).divide(OWNER, np.random.default_rng(seed), n_train_file)
 
 
 def test_nine_tenths_of_each_persons_samples_train() -> None:
     """floor(.9 n) of 10, 20, 5 and 40 are 9, 18, 4 and 36; of 1 and 2 one trains, which is too few for a client."""
-    found = divided()
-    assert np.bincount(found.owner).tolist() == [9, 18, 4, 36]
-    assert np.bincount(known(found.test_owner)).tolist() == [1, 2, 1, 4]
-    assert not set(found.train) & set(found.test)
-    assert (np.diff(found.train) > 0).all()
-    np.testing.assert_array_equal(np.array([0, 2, 3, 4])[found.owner], OWNER[found.train])
-    np.testing.assert_array_equal(np.array([0, 2, 3, 4])[known(found.test_owner)], OWNER[found.test])
-    assert found.note == "6 people, 4 of them clients; 2 with too few samples left out"
-    assert found.train.tolist() != divided(seed=1).train.tolist()
+    result = divided()
+    assert np.bincount(result.owner).tolist() == [9, 18, 4, 36]
+    assert np.bincount(known(result.test_owner)).tolist() == [1, 2, 1, 4]
+    assert not set(result.train) & set(result.test)
+    assert (np.diff(result.train) > 0).all()
+    np.testing.assert_array_equal(np.array([0, 2, 3, 4])[result.owner], OWNER[result.train])
+    np.testing.assert_array_equal(np.array([0, 2, 3, 4])[known(result.test_owner)], OWNER[result.test])
+    assert result.note == "6 people, 4 of them clients; 2 with too few samples left out"
+    assert result.train.tolist() != divided(seed=1).train.tolist()
 
 
 def test_a_tenth_of_the_people_are_strangers() -> None:
     """floor(.9 * 6) = 5 people train; the parts have no person in common, and a client has all samples of a person."""
     for seed in range(5):
-        found = divided("user", seed=seed)
-        trained, tested = (set(OWNER[rows]) for rows in (found.train, found.test))
+        result = divided("user", seed=seed)
+        trained, tested = (set(OWNER[rows]) for rows in (result.train, result.test))
         assert not trained & tested
         assert len(tested) == 1
-        assert sorted(np.bincount(found.owner)) == sorted(SIZES[k] for k in trained)
-        assert found.test_owner is None
-        assert "the test samples are of other people: no metrics clients/acc_*" in found.note
+        assert sorted(np.bincount(result.owner)) == sorted(SIZES[k] for k in trained)
+        assert result.test_owner is None
+        assert "the test samples are of other people: no metrics clients/acc_*" in result.note
 
 
 def test_the_files_own_parts() -> None:
-    found = divided("given", given=50)
-    assert (found.train < 50).all()
-    assert (found.test >= 50).all()
+    result = divided("given", n_train_file=50)
+    assert (result.train < 50).all()
+    assert (result.test >= 50).all()
     # Person 4's samples 36 to 75 are in both parts; person 5's are in the test alone, and so is nobody's client.
-    assert OWNER[found.test].tolist() == [4] * 26 + [5] * 2
-    assert known(found.test_owner).tolist() == [3] * 26 + [4] * 2, "clients are persons 0, 2, 3 and 4"
-    assert divided("given", given=36).test_owner is None, "persons 4 and 5 are strangers"
+    assert OWNER[result.test].tolist() == [4] * 26 + [5] * 2
+    assert known(result.test_owner).tolist() == [3] * 26 + [4] * 2, "clients are persons 0, 2, 3 and 4"
+    assert divided("given", n_train_file=36).test_owner is None, "persons 4 and 5 are strangers"
 
 
 def test_people_are_taken_whole_but_for_the_last() -> None:
     rows = subsample(OWNER, 0.5, np.random.default_rng(3))
     assert len(rows) == 39
-    kept = np.bincount(OWNER[rows], minlength=6)
-    assert sum(0 < n < full for n, full in zip(kept, SIZES, strict=True)) <= 1
+    kept_counts = np.bincount(OWNER[rows], minlength=6)
+    assert sum(0 < n < full for n, full in zip(kept_counts, SIZES, strict=True)) <= 1
     assert (np.diff(rows) > 0).all()
     sizes = {len(divided(users=0.5, seed=seed).train) for seed in range(9)}
     assert len(sizes) > 1, "who is drawn depends on the seed"
@@ -77,7 +79,7 @@ def test_people_with_few_samples_are_left_out() -> None:
     ("options", "refusal"),
     [
         ({"least": 41}, "no training samples are left with test=sample, users=1 and least=41"),
-        ({"test": "given", "given": len(OWNER)}, "no test samples are left with test=given"),
+        ({"test": "given", "n_train_file": len(OWNER)}, "no test samples are left with test=given"),
     ],
 )
 def test_nothing_left_is_refused(options: dict[str, int], refusal: str) -> None:

@@ -5,7 +5,7 @@ from fedcohort.errors import DataError
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "expected_text"),
     [
         ([], ""),
         (["b", "a", ""], "b, a, ''"),
@@ -14,8 +14,8 @@ from fedcohort.errors import DataError
         (list("abcdefghijklmno"), "a, b, c, d, e, f, g, h, i, j, k, l, 3 more"),
     ],
 )
-def test_names_in_a_line(names: list[str], said: str) -> None:
-    assert list_names(names) == said
+def test_names_in_a_line(names: list[str], expected_text: str) -> None:
+    assert list_names(names) == expected_text
 
 
 def test_a_difference_in_a_line() -> None:

@@ -11,13 +11,13 @@ from pictures_toy import SHARED, noise, write
 
 def test_whole_numbers_and_shares_of_255_are_the_same_pixels(tmp_path: Path) -> None:
     pixels = noise(12, (784,))
-    found = []
+    loaded_images = []
     for images in (pixels.tolist(), pixels.astype(np.float64).tolist(), (pixels / 255).tolist()):
         for part in ("train", "test"):
             write(tmp_path, part, image=images, label=[i % 10 for i in range(12)])
-        found.append(Mnist(str(tmp_path), "hub", None, "uint8").load(0).train_x.reshape(12, 784))
-    for each in found:
-        np.testing.assert_array_equal(each, pixels)
+        loaded_images.append(Mnist(str(tmp_path), "hub", None, "uint8").load(0).train_x.reshape(12, 784))
+    for loaded in loaded_images:
+        np.testing.assert_array_equal(loaded, pixels)
 
 
 def test_dark_rows_do_not_change_what_white_is(tmp_path: Path) -> None:
@@ -26,8 +26,8 @@ def test_dark_rows_do_not_change_what_white_is(tmp_path: Path) -> None:
     pixels[2:] = pixels[2:] > 128
     for part in ("train", "test"):
         write(tmp_path, part, row_group=2, image=pixels.tolist(), label=[0, 1, 0, 1])
-    found = Mnist(str(tmp_path), "hub", None, "uint8").load(0).train_x.reshape(4, 784)
-    np.testing.assert_array_equal(found, pixels)
+    images = Mnist(str(tmp_path), "hub", None, "uint8").load(0).train_x.reshape(4, 784)
+    np.testing.assert_array_equal(images, pixels)
 
 
 @pytest.mark.parametrize("odd", [300.0, -1.0, 7.4])

@@ -40,50 +40,50 @@ def small(tmp_path: Path) -> Path:
 
 def test_symbols_and_targets_by_hand(small: Path) -> None:
     """Counts: <BOS>, <EOS> and it 7, is and so 6. Symbols: 2 <BOS>, 3 <EOS>, 4 it, 5 is, 6 so."""
-    found = load(small)
-    assert found.targets == Positions((0, 1))
-    assert found.train_x.dtype == np.int16
-    assert found.train_y.dtype == np.int64
-    assert found.n_classes == 7
-    assert known(found.train_owner).tolist() == [1] * 6 + [0] * 7
-    assert found.train_x[:2].tolist() == [[2, 6, 4, 5], [3, 0, 0, 0]]
-    assert found.train_y[:2].tolist() == [[6, 4, 5, 3], [0, -1, -1, -1]]
-    assert found.test_x.tolist() == [[2, 4, 1, 3]]  # "was" is not among the training part's words
-    assert found.test_y.tolist() == [[4, 1, 3, 0]]
-    assert known(found.test_owner).tolist() == [0]
-    asked, lost = 3 * 5 * 2 + 3 + 4, 7 + 2
-    assert f"{100 * lost / asked:.1f} % of the targets are <PAD> or <UNK>" in found.inputs
-    assert "4 words (LEAF's have 10), after each the next one is the target; 7 tokens" in found.inputs
-    assert found.inputs.count("fewer") == 2
-    assert "; vocabulary.parquet has fewer words than vocabulary=10,000; " in found.inputs
-    assert "; 2 users, 811 fewer than the original's 813; " in found.inputs
+    data = load(small)
+    assert data.targets == Positions((0, 1))
+    assert data.train_x.dtype == np.int16
+    assert data.train_y.dtype == np.int64
+    assert data.n_classes == 7
+    assert known(data.train_owner).tolist() == [1] * 6 + [0] * 7
+    assert data.train_x[:2].tolist() == [[2, 6, 4, 5], [3, 0, 0, 0]]
+    assert data.train_y[:2].tolist() == [[6, 4, 5, 3], [0, -1, -1, -1]]
+    assert data.test_x.tolist() == [[2, 4, 1, 3]]  # "was" is not among the training part's words
+    assert data.test_y.tolist() == [[4, 1, 3, 0]]
+    assert known(data.test_owner).tolist() == [0]
+    n_targets, lost = 3 * 5 * 2 + 3 + 4, 7 + 2
+    assert f"{100 * lost / n_targets:.1f} % of the targets are <PAD> or <UNK>" in data.inputs
+    assert "4 words (LEAF's have 10), after each the next one is the target; 7 tokens" in data.inputs
+    assert data.inputs.count("fewer") == 2
+    assert "; vocabulary.parquet has fewer words than vocabulary=10,000; " in data.inputs
+    assert "; 2 users, 811 fewer than the original's 813; " in data.inputs
 
 
 def test_a_full_vocabulary_and_leafs_number_of_users_need_no_words(
     small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "USERS", (2, 9))
-    told = load(small, vocabulary=7).inputs
-    assert "fewer" not in told
+    notes = load(small, vocabulary=7).inputs
+    assert "fewer" not in notes
     monkeypatch.setattr(module, "USERS", (1, 9))
     assert "2 users, 1 more than the original's 1" in load(small).inputs
 
 
 def test_of_a_small_vocabulary_the_rest_is_unknown(small: Path) -> None:
-    found = load(small, vocabulary=5)
-    assert found.n_classes == 5
-    assert found.train_x[0].tolist() == [2, 1, 4, 1]
-    assert found.train_y[0].tolist() == [1, 4, 1, 3]
+    data = load(small, vocabulary=5)
+    assert data.n_classes == 5
+    assert data.train_x[0].tolist() == [2, 1, 4, 1]
+    assert data.train_y[0].tolist() == [1, 4, 1, 3]
 
 
 def test_leafs_rules_go_by_sequences(tmp_path: Path) -> None:
-    made = save(tmp_path, users=6)
-    sizes = np.concatenate([known(load(made).train_owner), known(load(made).test_owner)])
+    made_folder = save(tmp_path, users=6)
+    sizes = np.concatenate([known(load(made_folder).train_owner), known(load(made_folder).test_owner)])
     counts = np.bincount(sizes)
-    found = load(made, least=int(counts.max()))
-    kept = len(found.train_x) + len(found.test_x)
+    data = load(made_folder, least=int(counts.max()))
+    n_kept = len(data.train_x) + len(data.test_x)
     assert counts.min() < counts.max()
-    assert kept == counts.max() * (counts == counts.max()).sum()
+    assert n_kept == counts.max() * (counts == counts.max()).sum()
 
 
 def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
@@ -125,21 +125,21 @@ def test_sequences_are_read_row_group_by_row_group(small: Path, monkeypatch: pyt
         write_part(small, part, **rows)
     column = StoredTable.column
     monkeypatch.setattr(StoredTable, "column", lambda table, name: column(table, {"word": name}[name]))
-    found = load(small)
-    np.testing.assert_array_equal(found.train_x, np.tile(found.train_x[: len(x)], (20, 1))[:20])
-    assert (found.train_x.dtype, found.train_y.dtype) == (np.dtype("int16"), np.dtype("int64"))
+    data = load(small)
+    np.testing.assert_array_equal(data.train_x, np.tile(data.train_x[: len(x)], (20, 1))[:20])
+    assert (data.train_x.dtype, data.train_y.dtype) == (np.dtype("int16"), np.dtype("int64"))
     for row, words, refusal in ((9, ["it"], "holds 1 words, but the first row 4"), (15, None, "is empty")):
         write_part(small, "test", **rows | {"x": [*rows["x"][:row], words, *rows["x"][row + 1 :]]})
         with pytest.raises(DataError, match=f"column 'x', row {row} {refusal}"):
             load(small)
 
 
-def words(made: Path, *more: str) -> tuple[str, ...]:
-    run = ("dataset=reddit", f"dataset.path={made}", "model=word_lstm", "model.hidden=8", "model.embedding=8")
-    return (*run, "clients=null", "cohort=2", "rounds=2", "client.epochs=1", "client.clip=5", *more)
+def words(made_folder: Path, *extra: str) -> tuple[str, ...]:
+    run = ("dataset=reddit", f"dataset.path={made_folder}", "model=word_lstm", "model.hidden=8", "model.embedding=8")
+    return (*run, "clients=null", "cohort=2", "rounds=2", "client.epochs=1", "client.clip=5", *extra)
 
 
-WHOLE = {
+FULL_TABLE = {
     "ucb_cs": ("selector=ucb_cs", "agg=scaffold"),
     "flash": ("selector=flash", "objective=flash_robust"),
     "oort": ("selector=oort", "samples=fedbalancer", "samples.w=1", "deadline=fedbalancer", "deadline.w=1"),
@@ -152,26 +152,26 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(tmp_path_factory.mktemp("saved"))
 
 
-@pytest.mark.parametrize("case", WHOLE)
+@pytest.mark.parametrize("case", FULL_TABLE)
 def test_a_run_that_goes_on_later_is_the_same(tmp_path: Path, saved: Path, case: str) -> None:
-    typed = words(saved, *WHOLE[case])
-    whole = go(tmp_path / "a", *typed)
-    assert {"test/acc", "test/loss", "server_val/acc", "clients/acc_mean", "clients/jain"} <= set(whole.last.metrics)
-    assert 0 < whole.last.metrics["test/loss"] < 3
+    typed = words(saved, *FULL_TABLE[case])
+    full_run = go(tmp_path / "a", *typed)
+    assert {"test/acc", "test/loss", "server_val/acc", "clients/acc_mean", "clients/jain"} <= set(full_run.last.metrics)
+    assert 0 < full_run.last.metrics["test/loss"] < 3
     go(tmp_path / "b", *typed, "rounds=1")
-    assert same_bits(go(tmp_path / "b", *typed, "resume=true"), whole)
+    assert same_bits(go(tmp_path / "b", *typed, "resume=true"), full_run)
 
 
 @pytest.mark.parametrize("case", ["flash", "oort"])
 def test_over_two_processes_a_run_is_the_same(tmp_path: Path, saved: Path, case: str) -> None:
-    typed = words(saved, *WHOLE[case], "+callback.journal._target_=fedcohort.record.journal.Journal")
-    whole = go(tmp_path / "a", *typed)
+    typed = words(saved, *FULL_TABLE[case], "+callback.journal._target_=fedcohort.record.journal.Journal")
+    full_run = go(tmp_path / "a", *typed)
     ranks = go(tmp_path / "c", *typed, "trainer.devices=2", "engine.slices=3")
-    torch.testing.assert_close(ranks.weights(), whole.weights(), rtol=0, atol=1e-6)
-    for one, other in zip(*(journal(each.folder) for each in (whole, ranks)), strict=True):
-        assert (one["cohort"], one["arrived"]) == (other["cohort"], other["arrived"])
+    torch.testing.assert_close(ranks.weights(), full_run.weights(), rtol=0, atol=1e-6)
+    for first, second in zip(*(journal(item.folder) for item in (full_run, ranks)), strict=True):
+        assert (first["cohort"], first["arrived"]) == (second["cohort"], second["arrived"])
         for name in ("test/acc", "test/loss", "server_val/loss", "clients/loss_mean"):
-            assert other["metrics"][name] == pytest.approx(one["metrics"][name], abs=1e-5)
+            assert second["metrics"][name] == pytest.approx(first["metrics"][name], abs=1e-5)
 
 
 def journal(folder: Path) -> list[dict[str, Any]]:
@@ -224,10 +224,10 @@ def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
 def test_what_goes_by_classes_is_refused_by_name(
     tmp_path: Path, saved: Path, typed: tuple[str, ...], refusal: str
 ) -> None:
-    given = [word for word in words(saved) if word.split("=")[0] not in {t.split("=")[0] for t in typed}]
-    given = [word for word in given if not word.startswith("model.") or "model" not in "".join(typed)]
+    typed_names = [word for word in words(saved) if word.split("=")[0] not in {t.split("=")[0] for t in typed}]
+    typed_names = [word for word in typed_names if not word.startswith("model.") or "model" not in "".join(typed)]
     with pytest.raises(FedcohortError, match=refusal):
-        go(tmp_path / "logs", *given, *typed)
+        go(tmp_path / "logs", *typed_names, *typed)
     assert not (tmp_path / "logs").exists() or not list((tmp_path / "logs").rglob("journal.jsonl"))
 
 

@@ -41,23 +41,23 @@ def test_there_are_eighty_characters() -> None:
 def test_every_sequence_is_of_its_roles_text(tmp_path: Path) -> None:
     """A text of n lines has 30 n - 1 characters, and 30 n - 81 sequences of 81 of them."""
     save(tmp_path, TRAIN, TEST)
-    found = load(tmp_path)
-    assert found.train_x.dtype == np.uint8
-    assert np.bincount(known(found.train_owner)).tolist() == [99, 39, 189]
+    data = load(tmp_path)
+    assert data.train_x.dtype == np.uint8
+    assert np.bincount(known(data.train_owner)).tolist() == [99, 39, 189]
     # One line of role 1 has no sequence; 4 and 5 lines have 39 and 69.
-    assert np.bincount(known(found.test_owner)).tolist() == [39, 0, 69]
+    assert np.bincount(known(data.test_owner)).tolist() == [39, 0, 69]
     for role, n in TRAIN.items():
         words = " ".join(lines(role, n))
-        rows = np.flatnonzero(known(found.train_owner) == role)
+        rows = np.flatnonzero(known(data.train_owner) == role)
         for i in (0, 7, len(rows) - 1):
-            assert spell(found.train_x[rows[i]]) == words[i : i + 80]
-            assert CHARACTERS[found.train_y[rows[i]]] == words[i + 80]
+            assert spell(data.train_x[rows[i]]) == words[i : i + 80]
+            assert CHARACTERS[data.train_y[rows[i]]] == words[i + 80]
     later = " ".join(lines(2, 14)[9:])
-    assert spell(found.test_x[-1]) + CHARACTERS[found.test_y[-1]] == later[-81:]
-    assert found.class_names[:3] == ("line break", "space", "!")
-    assert "3 people, 3 of them clients" in found.inputs
+    assert spell(data.test_x[-1]) + CHARACTERS[data.test_y[-1]] == later[-81:]
+    assert data.class_names[:3] == ("line break", "space", "!")
+    assert "3 people, 3 of them clients" in data.inputs
     overlap = "validation sequences overlap training sequences"
-    assert overlap in found.inputs
+    assert overlap in data.inputs
     assert overlap in load(tmp_path, step=80).inputs
     assert overlap not in load(tmp_path, step=81).inputs, "two sequences and their labels are apart"
 
@@ -65,40 +65,40 @@ def test_every_sequence_is_of_its_roles_text(tmp_path: Path) -> None:
 def test_a_split_in_time_shares_no_character(tmp_path: Path) -> None:
     """Of 30 (6 + 4) - 81 = 219 sequences floor(.9 * 219) = 197 train; 80 more are left out, so none is for the test."""
     save(tmp_path, {0: 6, 2: 30}, {0: 4, 2: 6})
-    found = load(tmp_path, "sample")
-    assert np.bincount(known(found.train_owner)).tolist() == [197, int(0.9 * (30 * 36 - 81))]
+    data = load(tmp_path, "sample")
+    assert np.bincount(known(data.train_owner)).tolist() == [197, int(0.9 * (30 * 36 - 81))]
     words = " ".join(lines(2, 36))
-    own, tested = known(found.train_owner) == 1, known(found.test_owner)
+    is_second_role, tested = known(data.train_owner) == 1, known(data.test_owner)
     assert (tested == 1).all()
     assert len(tested) == 999 - 899 - 80
-    last_train, first_test = spell(found.train_x[own][-1]), spell(found.test_x[0])
+    last_train, first_test = spell(data.train_x[is_second_role][-1]), spell(data.test_x[0])
     assert words.index(last_train) + 81 == words.index(first_test)
     for step in (2, 7, 30):
-        found = load(tmp_path, "sample", step=step)
-        starts = [words.index(spell(x)) for x in found.test_x]
-        owner = known(found.train_owner)  # role 0 has too few sequences at large steps
-        ends = [words.index(spell(x)) + 81 for x in found.train_x[owner == owner.max()]]
+        data = load(tmp_path, "sample", step=step)
+        starts = [words.index(spell(x)) for x in data.test_x]
+        owner = known(data.train_owner)  # role 0 has too few sequences at large steps
+        ends = [words.index(spell(x)) + 81 for x in data.train_x[owner == owner.max()]]
         assert min(starts) >= max(ends)
         assert np.diff(ends).tolist() == [step] * (len(ends) - 1)
 
 
 def test_strangers_roles(tmp_path: Path) -> None:
     save(tmp_path, dict.fromkeys(range(10), 5), dict.fromkeys(range(10), 2))
-    found = load(tmp_path, "user")
-    assert (len(np.unique(known(found.train_owner))), found.test_owner) == (9, None)
-    assert len(found.test_x) == 30 * 7 - 81
-    assert found.pooled_test
-    assert len(load(tmp_path, "user", users=0.5).train_x) < len(found.train_x)
-    assert "; 10 roles, 1,119 fewer than the original's 1,129" in found.inputs
+    data = load(tmp_path, "user")
+    assert (len(np.unique(known(data.train_owner))), data.test_owner) == (9, None)
+    assert len(data.test_x) == 30 * 7 - 81
+    assert data.pooled_test
+    assert len(load(tmp_path, "user", users=0.5).train_x) < len(data.train_x)
+    assert "; 10 roles, 1,119 fewer than the original's 1,129" in data.inputs
     assert "original" not in load(tmp_path, "user", step=2).inputs, "of another step there are other sequences"
 
 
 def test_leafs_sequences_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path, TRAIN, TEST)
-    wanted = load(tmp_path)
+    expected = load(tmp_path)
     for part, x, y, owner in (
-        ("train", wanted.train_x, wanted.train_y, known(wanted.train_owner)),
-        ("test", wanted.test_x, wanted.test_y, known(wanted.test_owner)),
+        ("train", expected.train_x, expected.train_y, known(expected.train_owner)),
+        ("test", expected.test_x, expected.test_y, known(expected.test_owner)),
     ):
         users: dict[str, Any] = {
             f"role{k}": ([spell(row) for row in x[owner == k]], [CHARACTERS[c] for c in y[owner == k]])
@@ -106,19 +106,19 @@ def test_leafs_sequences_are_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
         }
         raw_leaf(tmp_path / "raw", f"{part}/all.json", **users)
     prepare(raw.plan(tmp_path / "raw", None), tmp_path / "made")
-    found = load(tmp_path / "made")
-    assert "original" not in found.inputs, "LEAF's own parts lack what both would share"
-    n, told = len(wanted.train_x) + len(wanted.test_x), load(tmp_path / "made", "user", users=0.9).inputs
-    assert told.endswith(
+    data = load(tmp_path / "made")
+    assert "original" not in data.inputs, "LEAF's own parts lack what both would share"
+    n, notes = len(expected.train_x) + len(expected.test_x), load(tmp_path / "made", "user", users=0.9).inputs
+    assert notes.endswith(
         f"; {n} sequences, {4_226_158 - n:,} fewer than the original's 4,226,158; 3 roles, 1,126 fewer than the "
         "original's 1,129"
     )
-    np.testing.assert_array_equal(found.train_x, wanted.train_x)
-    np.testing.assert_array_equal(found.test_y, wanted.test_y)
-    np.testing.assert_array_equal(known(found.train_owner), known(wanted.train_owner))
+    np.testing.assert_array_equal(data.train_x, expected.train_x)
+    np.testing.assert_array_equal(data.test_y, expected.test_y)
+    np.testing.assert_array_equal(known(data.train_owner), known(expected.train_owner))
     give(monkeypatch, tmp_path / "made")
-    asked = Shakespeare(None, "a/plays", None, "user", 1.0, 0, 1).load(0)
-    assert asked.revision == f"a/plays@{COMMIT}"
+    dataset = Shakespeare(None, "a/plays", None, "user", 1.0, 0, 1).load(0)
+    assert dataset.revision == f"a/plays@{COMMIT}"
 
 
 def test_what_is_wrong_is_named_by_file_and_row(tmp_path: Path) -> None:
@@ -151,9 +151,9 @@ def test_sequences_are_read_row_group_by_row_group(tmp_path: Path, monkeypatch: 
         write(tmp_path, part, **good)
     column = StoredTable.column
     monkeypatch.setattr(StoredTable, "column", lambda table, name: column(table, {}[name]))
-    found = load(tmp_path)
-    assert [spell(codes) for codes in found.train_x] == good["x"]
-    assert spell(found.test_y) == text[80:100]
+    data = load(tmp_path)
+    assert [spell(codes) for codes in data.train_x] == good["x"]
+    assert spell(data.test_y) == text[80:100]
     write(tmp_path, "test", **good | {"x": [*good["x"][:9], "x", *good["x"][10:]]})
     with pytest.raises(DataError, match="column 'x', row 9 holds 1 characters"):
         load(tmp_path)
@@ -163,19 +163,19 @@ def test_the_real_plays() -> None:
     """4.3 million characters; every fortieth sequence of a tenth of them."""
     if not (SHARED / "shakespeare").is_dir():
         pytest.skip("no ../shared/data/shakespeare beside the repository: the real data are shared, not committed")
-    found = load(SHARED / "shakespeare", "given", 0.1, 3, 40)
-    assert "1104 people" in found.inputs
-    assert 7_000 < len(found.train_x) < 10_000
-    assert spell(found.train_x[0]).count(" ") > 8
-    assert "153 other characters are spaces" in found.inputs
+    data = load(SHARED / "shakespeare", "given", 0.1, 3, 40)
+    assert "1104 people" in data.inputs
+    assert 7_000 < len(data.train_x) < 10_000
+    assert spell(data.train_x[0]).count(" ") > 8
+    assert "153 other characters are spaces" in data.inputs
 
 
 def test_a_run_has_roles_for_clients(tmp_path: Path) -> None:
     save(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
     words = ("dataset=shakespeare", f"dataset.path={tmp_path}", "dataset.test=given", "dataset.step=9")
-    more = ("model=char_lstm", "model.hidden=8", "clients=null", "cohort=2", "rounds=1")
-    assert compose_words(*words, *more).choices["heterogeneity"] == "natural"
-    ran = go(tmp_path / "logs", *words, *more)
+    extra = ("model=char_lstm", "model.hidden=8", "clients=null", "cohort=2", "rounds=1")
+    assert compose_words(*words, *extra).choices["heterogeneity"] == "natural"
+    ran = go(tmp_path / "logs", *words, *extra)
     assert len(ran.info.n_train) == 4
     assert "clients/acc_mean" in ran.last.metrics
     assert ran.info.tags["engine"].startswith("sequential: autograd on flat views")

@@ -18,14 +18,14 @@ from hub_toy import COMMIT, give
 from known import known
 from pictures_toy import encode, noise, write
 
-EACH = 5
+IMAGES_PER_PAIR_TOY = 5
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All pixels of an image say its breed (red) and its place (green)."""
     path = tmp_path_factory.mktemp("dogs")
-    pairs = [(b, p) for _ in range(EACH) for b in range(4) for p in range(6)]
+    pairs = [(b, p) for _ in range(IMAGES_PER_PAIR_TOY) for b in range(4) for p in range(6)]
     images: list[dict[str, Any]] = []
     for b, p in pairs:
         pixels = noise(1, (3, 8, 8), len(images))[0]
@@ -63,9 +63,9 @@ def test_the_pair_that_is_farthest_from_the_originals_number_is_named(
     monkeypatch.setattr(module, "IMAGES_PER_PAIR", 5)
     assert "original" not in load(folder).inputs
     extra = encode(np.zeros((3, 8, 8), np.uint8))
-    kept = pq.read_table(folder / "train.parquet")
-    more = pa.table({"image": [extra] * 2, "label": ["labrador"] * 2, "place": ["beach"] * 2}, schema=kept.schema)
-    pq.write_table(pa.concat_tables([kept, more]), tmp_path / "train.parquet")
+    table = pq.read_table(folder / "train.parquet")
+    added = pa.table({"image": [extra] * 2, "label": ["labrador"] * 2, "place": ["beach"] * 2}, schema=table.schema)
+    pq.write_table(pa.concat_tables([table, added]), tmp_path / "train.parquet")
     assert load(tmp_path).inputs.endswith("; 7 images of labrador at the beach, 2 more than the original's 5")
 
 
@@ -80,8 +80,8 @@ def test_the_test_part_has_as_many_of_each_pair(folder: Path) -> None:
     raw = load(folder, BREEDS, PLACES)
     assert np.bincount(6 * raw.test_y + known(raw.test_attribute)).tolist() == [2] * 24
     assert np.bincount(6 * raw.train_y + known(raw.train_attribute)).tolist() == [3] * 24
-    kept = {image.tobytes() for image in raw.train_x}
-    assert not kept & {image.tobytes() for image in raw.test_x}
+    train_images = {image.tobytes() for image in raw.train_x}
+    assert not train_images & {image.tobytes() for image in raw.test_x}
     assert not np.array_equal(raw.test_x, load(folder, BREEDS, PLACES, seed=1).test_x)
 
 

@@ -8,11 +8,11 @@ from fedcohort.dataset.synthetic import Synthetic
 from fedcohort.errors import OptionError
 from known import known
 
-ONE = Synthetic(alpha=1.0, beta=1.0, clients=20, min_samples=50, max_samples=200)
+DATASET = Synthetic(alpha=1.0, beta=1.0, clients=20, min_samples=50, max_samples=200)
 
 
 def test_shapes_owners_and_a_tenth_for_the_test() -> None:
-    raw = ONE.load(0)
+    raw = DATASET.load(0)
     assert raw.train_x.shape[1:] == raw.test_x.shape[1:] == (60,)
     assert raw.train_x.dtype == np.float32
     n_train, n_test = np.bincount(known(raw.train_owner)), np.bincount(known(raw.test_owner))
@@ -22,15 +22,15 @@ def test_shapes_owners_and_a_tenth_for_the_test() -> None:
 
 
 def test_a_clients_data_do_not_depend_on_how_many_clients_there_are() -> None:
-    few, many = replace(ONE, clients=3).load(4), ONE.load(4)
-    np.testing.assert_array_equal(few.train_x, many.train_x[: len(few.train_x)])
-    np.testing.assert_array_equal(few.train_y, many.train_y[: len(few.train_y)])
-    assert not np.array_equal(few.train_y, replace(ONE, clients=3).load(5).train_y[: len(few.train_y)])
+    few, many_clients = replace(DATASET, clients=3).load(4), DATASET.load(4)
+    np.testing.assert_array_equal(few.train_x, many_clients.train_x[: len(few.train_x)])
+    np.testing.assert_array_equal(few.train_y, many_clients.train_y[: len(few.train_y)])
+    assert not np.array_equal(few.train_y, replace(DATASET, clients=3).load(5).train_y[: len(few.train_y)])
 
 
 def test_sizes_are_lognormal() -> None:
     """The logarithm of the size beyond the least is N(4, 2), up to rounding down."""
-    data = replace(ONE, max_samples=None)
+    data = replace(DATASET, max_samples=None)
     n = np.array([len(data.client(np.random.default_rng(seed))[1]) for seed in range(400)]) - 50
     assert np.median(np.log(n + 0.5)) == pytest.approx(4, abs=4 * 2 * 1.2533 / 20)
     assert np.diff(np.quantile(np.log(n + 0.5), [0.25, 0.75]))[0] == pytest.approx(2 * 1.349, rel=0.25)
@@ -39,7 +39,7 @@ def test_sizes_are_lognormal() -> None:
 @pytest.mark.parametrize("beta", [0.0, 4.0])
 def test_beta_is_the_variance_between_local_inputs(beta: float) -> None:
     """The mean of a client's 60 feature means is B_k plus noise of variance (1 + sum_j j^-1.2 / (60 n)) / 60."""
-    data = replace(ONE, beta=beta, max_samples=50)
+    data = replace(DATASET, beta=beta, max_samples=50)
     means = np.array([data.client(np.random.default_rng(seed))[0].mean() for seed in range(500)])
     variance = beta + 1 / 60
     assert means.var() == pytest.approx(variance, rel=5 * np.sqrt(2 / 500))
@@ -68,17 +68,17 @@ def test_alpha_shifts_all_logits_alike_and_changes_no_label() -> None:
 
 
 def test_clients_differ_in_their_labels() -> None:
-    raw = ONE.load(0)
+    raw = DATASET.load(0)
     top = [np.bincount(raw.train_y[raw.train_owner == k], minlength=10).argmax() for k in range(20)]
     assert len(set(top)) >= 5
 
 
 def test_sizes_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(OptionError, match=r"max_samples must be at least min_samples=50, or null, got 20$"):
-        replace(ONE, max_samples=20)
-    assert replace(ONE, max_samples=50).max_samples == 50
+        replace(DATASET, max_samples=20)
+    assert replace(DATASET, max_samples=50).max_samples == 50
 
 
 def test_no_number_of_clients_is_said_in_the_users_words() -> None:
     with pytest.raises(OptionError, match=r"^clients must be an integer .* got null: clients=null is for .*clients=50"):
-        replace(ONE, clients=None)  # type: ignore[arg-type]
+        replace(DATASET, clients=None)  # type: ignore[arg-type]

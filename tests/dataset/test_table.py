@@ -57,10 +57,10 @@ def test_numbers_that_are_none(values: list[object], message: str) -> None:
 )
 def test_lists(kind: pa.DataType) -> None:
     rows = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
-    whole = pa.chunked_array([pa.array(rows[:1], kind), pa.array(rows[1:], kind)])
-    np.testing.assert_array_equal(frame(x=whole).arrays("x"), rows)
+    column = pa.chunked_array([pa.array(rows[:1], kind), pa.array(rows[1:], kind)])
+    np.testing.assert_array_equal(frame(x=column).arrays("x"), rows)
     # A slice starts in the middle of its buffer.
-    np.testing.assert_array_equal(Frame("cut", pa.table({"x": whole}).slice(1, 2)).arrays("x"), rows[1:])
+    np.testing.assert_array_equal(Frame("cut", pa.table({"x": column}).slice(1, 2)).arrays("x"), rows[1:])
 
 
 def test_lists_of_lists() -> None:
@@ -93,9 +93,9 @@ def test_numbers_of_lists_that_are_missing(kind: pa.DataType) -> None:
     column = pa.array([[np.float16(1), np.float16("inf")], [None, np.float16(2)]], pa.list_(kind))
     with pytest.raises(DataError, match="row 0 has a value that is missing, NaN or infinite"):
         frame(x=column).arrays("x")
-    found = frame(x=column).arrays("x", gaps=True)
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, [[1, np.nan], [np.nan, 2]])
+    result = frame(x=column).arrays("x", gaps=True)
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result, [[1, np.nan], [np.nan, 2]])
 
 
 def test_a_file_of_many_row_groups_is_one_column(tmp_path: Path) -> None:
@@ -105,9 +105,9 @@ def test_a_file_of_many_row_groups_is_one_column(tmp_path: Path) -> None:
     stored = read(tmp_path / "train.parquet")
     with pytest.raises(DataError, match="row 2 has a value that is missing"):
         stored.arrays("x")
-    found = stored.arrays("x", gaps=True)
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, [[1, 2], [3, 4], [5, np.nan], [7, 8], [9, 10]])
+    result = stored.arrays("x", gaps=True)
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result, [[1, 2], [3, 4], [5, np.nan], [7, 8], [9, 10]])
 
 
 @pytest.mark.parametrize(
@@ -147,16 +147,16 @@ def test_images_that_are_none() -> None:
     broken = {"bytes": good["bytes"][:40], "path": None}  # type: ignore[index]
     with pytest.raises(DataError, match=r"column 'image', row 1 can't be read as an image"):
         frame(image=[good, broken]).arrays("image")
-    other = encoded(np.zeros((4, 5), np.uint8))
+    gray_image = encoded(np.zeros((4, 5), np.uint8))
     with pytest.raises(DataError, match=r"row 1 is an image of \(1, 4, 5\), and the first is one of \(1, 4, 4\)"):
-        frame(image=[good, other]).arrays("image")
+        frame(image=[good, gray_image]).arrays("image")
     deep = encoded(np.full((4, 4), 1000, np.uint16))
     with pytest.raises(DataError, match=r"row 1 has more than 8 bits per pixel \(mode I;16\), but 8 are supported"):
         frame(image=[good, deep]).arrays("image")
 
 
 def test_an_image_unlike_the_first_is_named_by_its_file_with_a_way_out(tmp_path: Path) -> None:
-    grey, colours = (encoded(np.zeros((4, 4, *more), np.uint8)) for more in ((), (3,)))
+    grey, colours = (encoded(np.zeros((4, 4, *channels), np.uint8)) for channels in ((), (3,)))
     rows = [{**grey, "path": "cat/0.png"}, {**colours, "path": "cat/1.png"}]
     with pytest.raises(
         DataError,
@@ -195,12 +195,12 @@ def test_quoted_line_breaks_may_be_anywhere_in_a_large_file(tmp_path: Path) -> N
 def test_truncated_files_are_named(tmp_path: Path) -> None:
     file = tmp_path / "train.parquet"
     pa.parquet.write_table(pa.table({"a": list(range(9999))}), file)
-    whole = file.read_bytes()
-    for size in (0, 100, len(whole) // 2, len(whole) - 5):
-        file.write_bytes(whole[:size])
+    content = file.read_bytes()
+    for size in (0, 100, len(content) // 2, len(content) - 5):
+        file.write_bytes(content[:size])
         with pytest.raises(DataError, match=r"train.parquet can't be read, it is truncated or no parquet file: "):
             read(file)
-    file.write_bytes(whole[:50] + bytes(200) + whole[250:])  # the footer is there, the data are not
+    file.write_bytes(content[:50] + bytes(200) + content[250:])  # the footer is there, the data are not
     with pytest.raises(DataError, match=r"train.parquet can't be read"):
         read(file).column("a")  # columns are read when they are asked for
     ragged = tmp_path / "test.csv"

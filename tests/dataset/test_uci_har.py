@@ -30,15 +30,15 @@ def columns(part: str, **changes: Any) -> dict[str, Any]:
     rows = 100 * np.arange(n)[:, None] + np.arange(128) / 1000
     signals = {name: list(rows + 10 * channel) for channel, name in enumerate(SIGNALS)}
     labels = {"label": np.arange(n) % 6, "subject": np.array(SUBJECTS[part], np.int32), "segment": np.arange(n)}
-    made = {**dict(reversed(signals.items())), **labels, **changes}  # the file's order of columns is not ours
-    return {name: column for name, column in made.items() if column is not None}
+    all_columns = {**dict(reversed(signals.items())), **labels, **changes}  # the file's order of columns is not ours
+    return {name: column for name, column in all_columns.items() if column is not None}
 
 
 def write(folder: Path, part: str = "", **changes: Any) -> UciHar:
     """Write both files, with changes in one of them; a column that is None is left out."""
-    for each in SUBJECTS:
-        table = pa.table(columns(each, **(changes if each == part else {})))
-        pa.parquet.write_table(table, folder / f"{each}.parquet")
+    for file_part in SUBJECTS:
+        table = pa.table(columns(file_part, **(changes if file_part == part else {})))
+        pa.parquet.write_table(table, folder / f"{file_part}.parquet")
     return UciHar(str(folder), None, None)
 
 
@@ -129,17 +129,17 @@ def test_without_a_source_it_is_said_where_the_data_are() -> None:
 
 
 def test_a_name_on_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
     parts = datasets.DatasetDict({part: datasets.Dataset.from_dict(columns(part)) for part in SUBJECTS})
 
     def load(name: str) -> datasets.DatasetDict:
-        asked.append(name)
+        requests.append(name)
         return parts
 
     monkeypatch.setattr(datasets, "load_dataset", load)
     monkeypatch.setattr(hub, "network_obstacle", lambda: "")
     raw = UciHar(None, "somebody/har", None).load(0)
-    assert asked == ["somebody/har"]
+    assert requests == ["somebody/har"]
     assert (raw.train_x.shape, raw.test_x.shape) == ((24, 9, 128), (6, 9, 128))
 
 
@@ -167,23 +167,23 @@ def test_a_run_has_people_for_clients_and_strangers_for_the_test(tmp_path: Path)
 def test_the_pages_lines_make_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """UCI's archive has a text file for each signal, a line for each window."""
     for part in SUBJECTS:
-        there = tmp_path / "UCI HAR Dataset" / part
-        (there / "Inertial Signals").mkdir(parents=True)
-        made = columns(part)
+        folder = tmp_path / "UCI HAR Dataset" / part
+        (folder / "Inertial Signals").mkdir(parents=True)
+        part_columns = columns(part)
         for name in SIGNALS:
-            np.savetxt(there / "Inertial Signals" / f"{name}_{part}.txt", np.stack(made[name]))
-        np.savetxt(there / f"y_{part}.txt", made["label"] + 1, fmt="%d")
-        np.savetxt(there / f"subject_{part}.txt", made["subject"], fmt="%d")
+            np.savetxt(folder / "Inertial Signals" / f"{name}_{part}.txt", np.stack(part_columns[name]))
+        np.savetxt(folder / f"y_{part}.txt", part_columns["label"] + 1, fmt="%d")
+        np.savetxt(folder / f"subject_{part}.txt", part_columns["subject"], fmt="%d")
     section = (ROOT / "docs" / "data.md").read_text().partition("## UCI-HAR")[2]
     code = re.findall(r"<<'PY'\n(.*?)\nPY\n", section, re.DOTALL)[0]
     monkeypatch.chdir(tmp_path)
     exec(code, {})
     (tmp_path / "direct").mkdir()
-    found, wanted = UciHar("har", None, None).load(0), write(tmp_path / "direct").load(0)
-    np.testing.assert_allclose(found.train_x, wanted.train_x, rtol=1e-6)
-    np.testing.assert_allclose(found.test_x, wanted.test_x, rtol=1e-6)
+    data, expected = UciHar("har", None, None).load(0), write(tmp_path / "direct").load(0)
+    np.testing.assert_allclose(data.train_x, expected.train_x, rtol=1e-6)
+    np.testing.assert_allclose(data.test_x, expected.test_x, rtol=1e-6)
     for name in ("train_y", "test_y", "train_owner"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+        np.testing.assert_array_equal(getattr(data, name), getattr(expected, name))
 
 
 @pytest.fixture(scope="module")

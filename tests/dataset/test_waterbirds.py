@@ -59,8 +59,8 @@ def test_a_validation_part_is_the_servers(tmp_path: Path) -> None:
     assert raw.inputs.endswith("; 10 validation images are the server's")
     assert checksum_of(raw) != checksum_of(without)
     counts = [
-        (len(make_federation(each, clients=5).server_val.y), int(make_federation(each, clients=5).class_counts.sum()))
-        for each in (raw, without)
+        (len(make_federation(item, clients=5).server_val.y), int(make_federation(item, clients=5).class_counts.sum()))
+        for item in (raw, without)
     ]
     assert counts == [(10, 80), (4, 76)]
     as_numbers = Waterbirds(str(tmp_path), "hub", None, "float32", 14).load(0)

@@ -206,8 +206,8 @@ def test_an_empty_cohort_still_gets_a_deadline() -> None:
 
 def test_partial_epochs() -> None:
     """20 s less 2 down, 3 up and 1 of looking leave 14: three epochs of 4, none of 15."""
-    one = np.ones(2)
-    timing = Timing(2 * one, one, np.array([4.0, 15.0]), 3 * one)
+    ones = np.ones(2)
+    timing = Timing(2 * ones, ones, np.array([4.0, 15.0]), 3 * ones)
     assert compute_outcome(timing, E, 20.0, fedbalancer().partial_work).units_done.tolist() == [3, 0]
 
 

@@ -204,7 +204,7 @@ def test_rounds_last_as_long_as_in_the_authors_logs(seed: int, nexus: int) -> No
 
         def mixed(how: str, t: int = t, slow: np.ndarray = slow) -> Timing:
             two = [getattr(phones(kind, "har"), how)(all_clients, work, Draws(t, 21, t)) for kind in (NEXUS, REDMI)]
-            return Timing(*(np.where(slow, *(getattr(of, part) for of in two)) for part in PARTS))
+            return Timing(*(np.where(slow, *(getattr(values, part) for values in two)) for part in PARTS))
 
         T[t] = mixed("expect").finish_s(E).mean()
         timing = mixed("sample")

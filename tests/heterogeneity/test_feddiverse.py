@@ -61,12 +61,12 @@ def test_a_preset_has_the_papers_clients_of_each_kind(word: str) -> None:
 
 @pytest.mark.parametrize("word", GLOBAL)
 def test_the_pooled_data_have_only_one_kind_of_skew(word: str) -> None:
-    found = skew.metrics(federation(word))
+    metrics = skew.metrics(federation(word))
     for name in skew.COMPONENTS:
         if name == GLOBAL[word]:
-            assert found[f"global_{name}"] > 0.1
+            assert metrics[f"global_{name}"] > 0.1
         else:
-            assert found[f"global_{name}"] < 1e-3
+            assert metrics[f"global_{name}"] < 1e-3
 
 
 def entropy(*counts: float) -> float:
@@ -80,32 +80,32 @@ def test_the_metrics_by_hand() -> None:
     p = 1/2 + (.9 - 1/2) m / K of the samples are of the class, the attribute or the pairing. Of spawrious4, with four
     classes, a client's SC is 2 (ln 2 - H(.9, .1)) / (ln 4 + ln 2) = .354 and its CI 1 - H(.9, 1/30, 1/30, 1/30) / ln 4.
     """
-    own = 1 - entropy(0.9, 0.1) / np.log(2)
+    ci = 1 - entropy(0.9, 0.1) / np.log(2)
     for word, m in (("spawrious_gsc", 16), ("spawrious_gci", 16), ("spawrious_gai", 17), ("spawrious_gci100", 68)):
-        K, found = CLIENTS.get(word, 24), skew.metrics(federation(word))
+        K, metrics = CLIENTS.get(word, 24), skew.metrics(federation(word))
         p = 0.5 + 0.4 * m / K
-        assert found[f"global_{GLOBAL[word]}"] == pytest.approx(1 - entropy(p, 1 - p) / np.log(2), abs=6e-3)
+        assert metrics[f"global_{GLOBAL[word]}"] == pytest.approx(1 - entropy(p, 1 - p) / np.log(2), abs=6e-3)
         for name, kind in zip(skew.COMPONENTS, FEDDIVERSE[word], strict=True):
-            assert found[f"client_{name}"] == pytest.approx(kind / K * own, abs=6e-3)
+            assert metrics[f"client_{name}"] == pytest.approx(kind / K * ci, abs=6e-3)
     four = skew.metrics(federation("spawrious4"))
-    assert four["client_sc"] == pytest.approx(17 / 25 * own / 1.5, abs=6e-3)
+    assert four["client_sc"] == pytest.approx(17 / 25 * ci / 1.5, abs=6e-3)
     assert four["client_ci"] == pytest.approx(4 / 25 * (1 - entropy(27, 1, 1, 1) / np.log(4)), abs=6e-3)
-    assert four["client_ai"] == pytest.approx(4 / 25 * own, abs=6e-3)
+    assert four["client_ai"] == pytest.approx(4 / 25 * ci, abs=6e-3)
 
 
 def test_waterbirds_is_partitioned_completely_with_its_correlation() -> None:
     """4,795 images: 3,682 land birds and 1,241 on water. The 25 others differ from the data by what 5 clients took."""
     counts = federation("waterbirds_dist")
     np.testing.assert_array_equal(counts.sum(0), BIRDS)
-    found = skew.metrics(counts)
-    assert found["global_ci"] == pytest.approx(1 - entropy(3682, 1113) / np.log(2))
-    assert found["global_ai"] == pytest.approx(1 - entropy(3554, 1241) / np.log(2))
+    metrics = skew.metrics(counts)
+    assert metrics["global_ci"] == pytest.approx(1 - entropy(3682, 1113) / np.log(2))
+    assert metrics["global_ai"] == pytest.approx(1 - entropy(3554, 1241) / np.log(2))
     information = entropy(3682, 1113) + entropy(3554, 1241) - entropy(3498, 184, 56, 1057)
     sc = 2 * information / (entropy(3682, 1113) + entropy(3554, 1241))
-    assert found["global_sc"] == pytest.approx(sc) == pytest.approx(0.670, abs=1e-3)
-    others = [each for each in counts if each.sum(0).all() and each.sum(1).all()]
-    assert len(others) == 25
-    assert np.abs([skew.triplet(each)[2] - sc for each in others]).max() < 0.06
+    assert metrics["global_sc"] == pytest.approx(sc) == pytest.approx(0.670, abs=1e-3)
+    full_tables = [client_table for client_table in counts if client_table.sum(0).all() and client_table.sum(1).all()]
+    assert len(full_tables) == 25
+    assert np.abs([skew.triplet(client_table)[2] - sc for client_table in full_tables]).max() < 0.06
 
 
 def test_a_user_can_change_the_presets_options() -> None:
@@ -133,14 +133,14 @@ def test_the_partition_does_not_depend_on_the_selector(word: str, tmp_path: Path
         go(tmp_path / name, *words, clients, "client.epochs=1", f"selector={name}")
         for name in ("random", "round_robin")
     ]
-    one, other = (ran.info for ran in rans)
-    np.testing.assert_array_equal(one.class_counts, other.class_counts)
-    assert one.skew == other.skew
-    assert one.choices["heterogeneity"] == word
-    assert one.tags["data"] == other.tags["data"]
+    first, second = (ran.info for ran in rans)
+    np.testing.assert_array_equal(first.class_counts, second.class_counts)
+    assert first.skew == second.skew
+    assert first.choices["heterogeneity"] == word
+    assert first.tags["data"] == second.tags["data"]
     if word == "spawrious_gsc":
-        assert one.skew["global_sc"] > 0.1 > 0.05 > max(one.skew["global_ci"], one.skew["global_ai"])
-        assert "training samples are not assigned to any client" in one.tags["inputs"]
+        assert first.skew["global_sc"] > 0.1 > 0.05 > max(first.skew["global_ci"], first.skew["global_ai"])
+        assert "training samples are not assigned to any client" in first.tags["inputs"]
     else:
-        assert one.class_counts.sum() == 174 + 9 + 2 + 52
-        assert "40 validation images are the server's" in one.tags["inputs"]
+        assert first.class_counts.sum() == 174 + 9 + 2 + 52
+        assert "40 validation images are the server's" in first.tags["inputs"]

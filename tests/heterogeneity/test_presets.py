@@ -139,14 +139,14 @@ def test_user_data_use_the_natural_partition_and_name(client: str) -> None:
     """The composed config, and so the hash, equals that of the preset's choices typed one by one."""
     data = ("dataset=folder", f"dataset.client={client}")
     word, clients = ("iid", 50) if client == "null" else ("natural", None)
-    mine, typed = (
+    default_options, typed = (
         compose_words(*data),
         compose_words(*data, f"heterogeneity={word}", f"clients={'null' if clients is None else 50}"),
     )
-    assert (mine.config, mine.choices) == (typed.config, typed.choices)
-    assert mine.config["partition"] == (IID if client == "null" else NATURAL)
-    assert (mine.config["label_noise"], mine.config["clients"]) == (CLEAN, clients)
-    assert mine.choices["partition"] == word
+    assert (default_options.config, default_options.choices) == (typed.config, typed.choices)
+    assert default_options.config["partition"] == (IID if client == "null" else NATURAL)
+    assert (default_options.config["label_noise"], default_options.config["clients"]) == (CLEAN, clients)
+    assert default_options.choices["partition"] == word
 
 
 @pytest.mark.parametrize(

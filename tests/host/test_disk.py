@@ -19,22 +19,22 @@ STORED = ("client_store.limit_gb=0",)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("whole"), *WORDS)
 
 
-def goes_on(whole: FinishedRun, logs: Path, *words: str) -> None:
+def goes_on(finished_run: FinishedRun, logs: Path, *words: str) -> None:
     """A resume ends like a run that was spared: the same bits, every file."""
     ended = go(logs, *WORDS, *words, "resume=true")
-    assert history.read(ended.folder).fingerprints == history.read(whole.folder).fingerprints
-    assert bool((ended.weights() == whole.weights()).all())
+    assert history.read(ended.folder).fingerprints == history.read(finished_run.folder).fingerprints
+    assert bool((ended.weights() == finished_run.weights()).all())
     assert json.loads((ended.folder / "summary.json").read_text())["status"] == "finished"
-    assert {path.name for path in whole.folder.iterdir()} <= {path.name for path in ended.folder.iterdir()}
+    assert {path.name for path in finished_run.folder.iterdir()} <= {path.name for path in ended.folder.iterdir()}
     assert not [path for path in logs.rglob("*") if "partial" in path.name or "draft" in path.name]
 
 
 @pytest.mark.parametrize(
-    ("most", "words"),
+    ("limit", "words"),
     [
         (400, ()),  # config.yaml
         (2_600, ()),  # info.json
@@ -45,13 +45,13 @@ def goes_on(whole: FinishedRun, logs: Path, *words: str) -> None:
     ],
 )
 def test_a_file_that_cannot_grow_ends_the_run_with_one_line(
-    whole: FinishedRun, tmp_path: Path, capfd: pytest.CaptureFixture[str], most: int, words: tuple[str, ...]
+    finished_run: FinishedRun, tmp_path: Path, capfd: pytest.CaptureFixture[str], limit: int, words: tuple[str, ...]
 ) -> None:
-    """most: bytes that a file may have; what is written beyond is refused, as a full disk refuses it."""
+    """limit: bytes that a file may have; what is written beyond is refused, as a full disk refuses it."""
 
     def limited() -> None:
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
         try:
             go(tmp_path, *WORDS, *words)
         except FedcohortError as error:
@@ -60,11 +60,11 @@ def test_a_file_that_cannot_grow_ends_the_run_with_one_line(
 
     capfd.readouterr()
     assert os.waitstatus_to_exitcode(in_a_child(limited)) == 2
-    said = capfd.readouterr()
-    assert "Traceback" not in said.out + said.err
-    assert "could not be written" in said.err.splitlines()[-1]
-    assert "resume=true" in said.err.splitlines()[-1]
-    goes_on(whole, tmp_path, *words)
+    output = capfd.readouterr()
+    assert "Traceback" not in output.out + output.err
+    assert "could not be written" in output.err.splitlines()[-1]
+    assert "resume=true" in output.err.splitlines()[-1]
+    goes_on(finished_run, tmp_path, *words)
 
 
 MOMENTS = [
@@ -81,7 +81,7 @@ MOMENTS = [
 
 @pytest.mark.parametrize(("path", "call"), MOMENTS)
 def test_a_full_disk_ends_the_run_without_damage(
-    whole: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, call: int
+    finished_run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, call: int
 ) -> None:
     calls = {"n": 0}
 
@@ -98,7 +98,7 @@ def test_a_full_disk_ends_the_run_without_damage(
         with pytest.raises(FedcohortError, match=r"could not be written.*No space left.*resume=true") as caught:
             go(tmp_path, *WORDS)
     assert "\n" not in str(caught.value)
-    goes_on(whole, tmp_path)
+    goes_on(finished_run, tmp_path)
 
 
 def test_only_the_disks_own_errors_are_explained(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ PROGRAM = (
 
 
 @pytest.mark.parametrize(
-    ("main", "code", "said"),
+    ("main", "code", "expected_text"),
     [
         ("7", 7, ""),
         ("signal.raise_signal(signal.SIGTERM)", 143, STOPPED_BEFORE_TRAINING),
@@ -171,9 +171,9 @@ PROGRAM = (
         ("interrupts.note_closed_pipe()", 141, ""),
     ],
 )
-def test_a_program_ends_with_one_line_and_the_signals_code(main: str, code: int, said: str) -> None:
+def test_a_program_ends_with_one_line_and_the_signals_code(main: str, code: int, expected_text: str) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM.format(main)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr.strip()) == (code, said)
+    assert (done.returncode, done.stderr.strip()) == (code, expected_text)
 
 
 def test_a_closed_output_ends_a_program_quietly() -> None:
@@ -185,8 +185,8 @@ def test_a_closed_output_ends_a_program_quietly() -> None:
         done = subprocess.run(program, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
         assert (done.returncode, done.stderr) == (141, ""), size
     os.close(writer)
-    other = "(_ for _ in ()).throw(BrokenPipeError('a worker'))"
-    done = subprocess.run([sys.executable, "-c", PROGRAM.format(other)], capture_output=True, text=True, check=False)
+    second = "(_ for _ in ()).throw(BrokenPipeError('a worker'))"
+    done = subprocess.run([sys.executable, "-c", PROGRAM.format(second)], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "BrokenPipeError: a worker" in done.stderr
 

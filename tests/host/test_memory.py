@@ -55,11 +55,11 @@ def test_existing_objects_are_frozen_before_forking(monkeypatch: pytest.MonkeyPa
 def test_freed_memory_is_returned_to_the_system() -> None:
     """2,000 blocks of 50 kB below one that stays: the C library keeps them, as they are not at its heap's end."""
     blocks = [b"x" * 50_000 for _ in range(2_000)]
-    held = memory.resident_bytes()
+    held_bytes = memory.resident_bytes()
     last = blocks[-1]
     blocks.clear()
     memory.return_free_memory()
-    assert held - memory.resident_bytes() > 80_000_000
+    assert held_bytes - memory.resident_bytes() > 80_000_000
     assert len(last) == 50_000
 
 
@@ -83,23 +83,25 @@ def test_the_garbage_of_a_run_is_collected_if_it_is_large(
     cycle: list[Any] = [bytes([1]) * (megabytes * 10**6)]
     cycle.append(cycle)
     del cycle
-    held = memory.resident_bytes()
+    held_bytes = memory.resident_bytes()
     memory.collect_after_run()
     assert len(collected) == passes
-    assert held - memory.resident_bytes() >= 0.9 * megabytes * 10**6 * passes - 50_000, "other objects take some pages"
+    assert held_bytes - memory.resident_bytes() >= 0.9 * megabytes * 10**6 * passes - 50_000, (
+        "other objects take some pages"
+    )
 
 
 def test_a_run_returns_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When all is done, and while the data are loaded."""
-    said = list[str]()
+    statuses = list[str]()
     for name in ("return_free_memory", "collect_after_run"):
         monkeypatch.setattr(
-            memory, name, lambda: said.append(Collect.latest[-1].status if Collect.latest else "loading")
+            memory, name, lambda: statuses.append(Collect.latest[-1].status if Collect.latest else "loading")
         )
     go(tmp_path, "rounds=1", "selector=random")
-    assert said[-1] == "finished"
-    assert said.count("finished") == 1
-    assert said[0] == "loading"
+    assert statuses[-1] == "finished"
+    assert statuses.count("finished") == 1
+    assert statuses[0] == "loading"
 
 
 def test_memory_is_not_freed_before_the_process_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,9 @@ TABLE = pa.table({"x": [0.1 * i for i in range(1000)]})
 def test_a_flipped_bit_of_a_page_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     parquet.write_table(TABLE, path, use_dictionary=False, compression="none")
-    whole = path.read_bytes()
-    for at in range(100, 7_000, 531):
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    content = path.read_bytes()
+    for position in range(100, 7_000, 531):
+        path.write_bytes(content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :])
         with pytest.raises(OSError, match="CRC"):
             parquet.open_file(path).read()
 
@@ -25,8 +25,8 @@ def test_tables_written_in_sequence_have_checksums_too(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     with parquet.open_writer(path, TABLE.schema, compression="none", use_dictionary=False) as writer:
         writer.write_table(TABLE)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:500] + bytes([whole[500] ^ 1]) + whole[501:])
+    content = path.read_bytes()
+    path.write_bytes(content[:500] + bytes([content[500] ^ 1]) + content[501:])
     with pytest.raises(OSError, match="CRC"):
         parquet.open_file(path).read()
 

@@ -57,17 +57,19 @@ def test_repeated_processes_of_one_run_are_rejected(
         check_processes("cpu", 2, 1)
 
 
-@pytest.mark.parametrize(("accelerator", "asked"), [("cpu", False), ("gpu", True)])
-def test_a_gpu_is_set_to_deterministic_mode(accelerator: str, asked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("accelerator", "is_requested"), [("cpu", False), ("gpu", True)])
+def test_a_gpu_is_set_to_deterministic_mode(
+    accelerator: str, is_requested: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of the switches alone; that they do it is tested where there is a GPU (tests/lightning/test_cuda.py)."""
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
     torch.use_deterministic_algorithms(False)
     try:
         make_repeatable(accelerator)
-        assert torch.are_deterministic_algorithms_enabled() is asked
-        assert torch.is_deterministic_algorithms_warn_only_enabled() is asked
-        assert torch.backends.cudnn.benchmark is not asked
-        assert ("CUBLAS_WORKSPACE_CONFIG" in os.environ) is asked
+        assert torch.are_deterministic_algorithms_enabled() is is_requested
+        assert torch.is_deterministic_algorithms_warn_only_enabled() is is_requested
+        assert torch.backends.cudnn.benchmark is not is_requested
+        assert ("CUBLAS_WORKSPACE_CONFIG" in os.environ) is is_requested
     finally:
         torch.use_deterministic_algorithms(False)

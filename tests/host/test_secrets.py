@@ -55,9 +55,9 @@ def test_a_typed_password_is_rejected_before_hydra_sees_it(
 
     for word in (f"logger.tracking_uri={address}", f"logger={{tracking_uri:'{address}'}}"):
         assert run_with_one_line_errors(hydra, [*mode, word], CONFIGS) == 2
-    said = capsys.readouterr()
-    assert WORD not in said.out + said.err
-    assert "MLFLOW_TRACKING_PASSWORD" in said.err
+    output = capsys.readouterr()
+    assert WORD not in output.out + output.err
+    assert "MLFLOW_TRACKING_PASSWORD" in output.err
 
 
 def test_a_password_in_a_config_is_rejected_before_a_sweep_is_written(
@@ -85,7 +85,7 @@ def test_a_password_in_the_environment_is_never_written(
     monkeypatch.setattr(MlflowTracker, "_follower", None)
     go(tmp_path, "logger=mlflow", f"logger.tracking_uri={WITHOUT[0]}", "callback=default", "rounds=1")
     MlflowTracker._follower = None
-    found = [path for path in tmp_path.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes()]
-    assert found == []
-    said = capfd.readouterr()
-    assert WORD not in said.out + said.err
+    leaking_files = [path for path in tmp_path.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes()]
+    assert leaking_files == []
+    output = capfd.readouterr()
+    assert WORD not in output.out + output.err

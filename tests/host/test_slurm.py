@@ -61,13 +61,13 @@ def test_a_restarted_job_resumes(tmp_path: Path, environment: Callable[..., None
     with pytest.raises(RuntimeError, match="the node died"):
         go(tmp_path, "rounds=4", *stop)
     environment("8", "", "", "")
-    other = go(tmp_path, "rounds=4")
+    other_run = go(tmp_path, "rounds=4")
     environment("7", "", "", "1")
     again = go(tmp_path, "rounds=4")
-    assert again.folder != other.folder
+    assert again.folder != other_run.folder
     assert status_of(again.folder)["slurm_job"] == "7"
     assert [report.step for report in again.reports] == [3, 4], "it did not begin again"
-    assert same_bits(again, other)
+    assert same_bits(again, other_run)
     assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
@@ -92,7 +92,7 @@ JOB = (
 
 
 @pytest.mark.parametrize(
-    ("state", "requeue", "preempted", "asked"),
+    ("state", "requeue", "preempted", "is_requested"),
     [
         ("RUNNING", "1", "2026-01-02T03:04:05", True),
         ("SIGNALING", "1", "2026-01-02T03:04:05", True),
@@ -109,7 +109,7 @@ def test_a_preempted_job_requests_a_requeue(
     state: str,
     requeue: str,
     preempted: str,
-    asked: bool,
+    is_requested: bool,
 ) -> None:
     answer = JOB.format(state, requeue, preempted)
     (tmp_path / "scontrol").write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\ncat <<.\n{answer}.\n')
@@ -119,7 +119,7 @@ def test_a_preempted_job_requests_a_requeue(
     assert not (tmp_path / "asked").exists(), "no job of SLURM's"
     environment("7", "", "", "")
     slurm.requeue_if_preempted()
-    assert (tmp_path / "asked").read_text().splitlines() == ["show job 7", *(["requeue 7"] if asked else [])]
+    assert (tmp_path / "asked").read_text().splitlines() == ["show job 7", *(["requeue 7"] if is_requested else [])]
 
 
 def cluster() -> str:
@@ -134,10 +134,10 @@ def cluster() -> str:
     return ""
 
 
-def wait_for(found: Callable[[], object], process: subprocess.Popen[str]) -> None:
+def wait_for(is_done: Callable[[], object], process: subprocess.Popen[str]) -> None:
     """A cluster takes its time."""
     end = time.monotonic() + PATIENCE_S
-    while not found():
+    while not is_done():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < end, "the cluster took too long"
         time.sleep(0.2)
@@ -166,17 +166,18 @@ def test_a_requeued_job_of_a_real_cluster_is_bit_identical(tmp_path: Path) -> No
     (folder,) = runs.iterdir()
     job = status_of(folder)["slurm_job"]
     subprocess.run(["scontrol", "requeue", job], check=True)
-    wait_for(lambda: "PENDING" in told("squeue", "--noheader", "--format=%T", f"--jobs={job}"), process)
-    told("scontrol", "update", f"jobid={job}", "StartTime=now")  # or it waits two minutes, until its credential is void
-    _, said = process.communicate(timeout=PATIENCE_S)
+    wait_for(lambda: "PENDING" in run("squeue", "--noheader", "--format=%T", f"--jobs={job}"), process)
+    # without a start time the job waits two minutes, until its credential is void
+    run("scontrol", "update", f"jobid={job}", "StartTime=now")
+    _, output = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
-    assert said.splitlines()[-1].endswith(": 1 done, 1 failed.")
+    assert output.splitlines()[-1].endswith(": 1 done, 1 failed.")
     assert list(runs.iterdir()) == [folder]
     log = (folder / "run.log").read_text()
     assert re.search(r"resuming .* after round [1-9]", log)
-    whole = go(tmp_path / "alone", "cohort=4", *words, "callback=default", small=False)
+    full_run = go(tmp_path / "alone", "cohort=4", *words, "callback=default", small=False)
     last = json.loads((folder / "journal.jsonl").read_text().splitlines()[-1])
-    assert (last["step"], last["fingerprint"]) == (300, whole.last.fingerprint)
+    assert (last["step"], last["fingerprint"]) == (300, full_run.last.fingerprint)
 
 
 def test_jobs_of_an_ended_sweep_continue_until_cancelled(tmp_path: Path) -> None:
@@ -191,18 +192,18 @@ def test_jobs_of_an_ended_sweep_continue_until_cancelled(tmp_path: Path) -> None
     runs = tmp_path / "runs"
     wait_for(lambda: sum(status_of(path).get("rounds_done", 0) > 0 for path in runs.glob("*")) == 2, process)
     process.terminate()
-    _, said = process.communicate(timeout=PATIENCE_S)
+    _, output = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 143
-    (job,) = re.findall(r"^the jobs continue without this process; `scancel (\d+)` ends them$", said, re.MULTILINE)
+    (job,) = re.findall(r"^the jobs continue without this process; `scancel (\d+)` ends them$", output, re.MULTILINE)
     (id,) = (path.name for path in (tmp_path / "sweeps").iterdir())
     sweep = [sys.executable, "-m", "fedcohort", "sweep"]
-    assert told(*sweep, "status", id, f"logs={tmp_path}").startswith(f"sweep {id}: 2 running; about ")
-    waiting, *stands = told(*sweep, "cancel", id, f"logs={tmp_path}", f"wait_s={PATIENCE_S}").splitlines()
+    assert run(*sweep, "status", id, f"logs={tmp_path}").startswith(f"sweep {id}: 2 running; about ")
+    waiting, *stands = run(*sweep, "cancel", id, f"logs={tmp_path}", f"wait_s={PATIENCE_S}").splitlines()
     assert waiting.startswith("waiting for the jobs to finish their round")
     assert stands[0] == f"sweep {id}: 2 stopped; no process works on it"
     assert all(re.search(r"cancelled by you, \d+ of 200000 rounds; resume=true", line) for line in stands[1:])
-    assert not told("squeue", "--noheader", f"--jobs={job}").strip()
-    assert told(*sweep, "status", id, f"logs={tmp_path}").splitlines() == stands
+    assert not run("squeue", "--noheader", f"--jobs={job}").strip()
+    assert run(*sweep, "status", id, f"logs={tmp_path}").splitlines() == stands
     assert {status_of(path)["status"] for path in runs.iterdir()} == {"interrupted"}
 
 
@@ -216,5 +217,5 @@ def test_two_tasks_on_one_node_train_no_run_twice(tmp_path: Path) -> None:
     assert not (tmp_path / "logs").exists()
 
 
-def told(*command: str) -> str:
+def run(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout

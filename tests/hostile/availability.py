@@ -18,7 +18,7 @@ def availability_tables() -> list[Case]:
     def case(name: str, columns: Columns, *expected: str, words: Sequence[str] = (), accepted: bool = False) -> Case:
         return table_case("availability", name, {**READY, **columns}, *expected, words=words, accepted=accepted)
 
-    start, end, state, own = (
+    start, end, state, own_periods = (
         "availability.start",
         "availability.end",
         ["availability.state=state"],
@@ -39,16 +39,22 @@ def availability_tables() -> list[Case]:
         ),
         case("a missing state", {"state": [1, None, 1]}, "availability.state", "row 1 is empty", words=state),
         case("no client ever ready", {"state": [0, 0, -1]}, "availability.path", "ever available", words=state),
-        case("own periods and one for all", {"period": [900.0] * 3}, own, "period_s", words=[*period, f"{own}_s=900"]),
-        case("a period of 1e308", {}, "period_s", "1e+308", words=[f"{own}_s=1e308"]),
-        case("a period of NaN", {}, "period_s", "nan", words=[f"{own}_s=nan"]),
-        case("a period that ends before a row", {}, "period_s", "row 0 ends at 900", words=[f"{own}_s=800"]),
-        case("an own period of 1e308", {"period": [900, 900, 1e308]}, own, "row 2 holds 1e+308", words=period),
-        case("an own period of nothing", {"period": [900, 0, 900]}, own, "row 1 holds 0", words=period),
+        case(
+            "own periods and one for all",
+            {"period": [900.0] * 3},
+            own_periods,
+            "period_s",
+            words=[*period, f"{own_periods}_s=900"],
+        ),
+        case("a period of 1e308", {}, "period_s", "1e+308", words=[f"{own_periods}_s=1e308"]),
+        case("a period of NaN", {}, "period_s", "nan", words=[f"{own_periods}_s=nan"]),
+        case("a period that ends before a row", {}, "period_s", "row 0 ends at 900", words=[f"{own_periods}_s=800"]),
+        case("an own period of 1e308", {"period": [900, 900, 1e308]}, own_periods, "row 2 holds 1e+308", words=period),
+        case("an own period of nothing", {"period": [900, 0, 900]}, own_periods, "row 1 holds 0", words=period),
         case(
             "two periods of a client",
             {**twice, "end_s": [9, 30, 30, 30], "period": [30, 40, 30, 30]},
-            own,
+            own_periods,
             words=period,
         ),
         case("an empty interval", {"end_s": [900, 0, 900]}, start, "row 1", "at least a microsecond"),
@@ -99,8 +105,8 @@ def availability_tables() -> list[Case]:
         case("steps and ends", {"step": [0, 0, 0]}, "availability.step_s", "'end_s'", words=grid, accepted=True),
         case("starts as ends", {}, "availability.end and start", "'start_s'", words=[f"{end}=start_s"]),
         case("names as starts", {}, "availability.start and client", "'client'", words=[f"{start}=client"]),
-        case("states as periods", {"state": [1, 1, 1]}, "'state'", words=[*state, f"{own}=state"]),
-        case("a missing column", {}, own, "no column 'own'", words=[f"{own}=own"]),
+        case("states as periods", {"state": [1, 1, 1]}, "'state'", words=[*state, f"{own_periods}=state"]),
+        case("a missing column", {}, own_periods, "no column 'own'", words=[f"{own_periods}=own"]),
         case("spaces around a name", {"client": ["a", " b", "c"]}, "availability.client", "row 1", "' b'"),
         case("a gap in the names", {"client": [0, 1, 5]}, "add client 2", "availability.assign=drawn"),
         case("too few clients", {}, "3 clients, too few for 4", "availability.assign=drawn", words=["clients=4"]),

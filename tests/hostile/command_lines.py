@@ -294,6 +294,6 @@ SWEEPS = [
 def cases() -> list[Case]:
     """List the cases: those that are rejected, then those that run with a notice."""
     rejected = (*NAMES, *SYNTAX, *COMPONENTS, *COMBINATIONS, *PATHS, *SWEEPS)
-    found = [train(words, text) for words, text in rejected]
-    found += [train(f"{option}={value}", option) for option, values in RANGES.items() for value in values]
-    return [*found, *(replace(train(words, text), accepted=True, check=lambda folder: "") for words, text in NOTICED)]
+    results = [train(words, text) for words, text in rejected]
+    results += [train(f"{option}={value}", option) for option, values in RANGES.items() for value in values]
+    return [*results, *(replace(train(words, text), accepted=True, check=lambda folder: "") for words, text in NOTICED)]

@@ -115,37 +115,37 @@ def cases() -> list[Case]:
 
 def written() -> list[Misuse]:
     """Read `components.txt`: a line `## group: name`, lines `words:`, `expect:`, `accept:`, `class:`, and a body."""
-    found = []
+    results = []
     for block in SOURCE.read_text().split("\n## ")[1:]:
         title, *lines = block.split("\n")
         group, name = title.split(": ", 1)
-        options = {key: tuple(rest.split(" | ")) for key, rest in map(_option, lines) if rest}
+        options = {key: tuple(remainder.split(" | ")) for key, remainder in map(_option, lines) if remainder}
         source = "\n".join(line for line in lines if not _option(line)[1])
         expected = options.get("accept", options.get("expect", ()))
         unnamed = group in ("signal", "dataset") or options.keys() & {"accept", "class"}
         who = () if unnamed else ("mine.Mine",)
-        found.append(Misuse(group, name, source, (*who, *expected), "accept" in options, options.get("words", ())))
-    return found
+        results.append(Misuse(group, name, source, (*who, *expected), "accept" in options, options.get("words", ())))
+    return results
 
 
 def _option(line: str) -> tuple[str, str]:
-    key, colon, rest = line.partition(": ")
-    return (key, rest) if colon and key in ("words", "expect", "accept", "class") else ("", "")
+    key, colon, remainder = line.partition(": ")
+    return (key, remainder) if colon and key in ("words", "expect", "accept", "class") else ("", "")
 
 
 def generated() -> list[Misuse]:
     """Make three misuses for each method that a run calls: it raises, takes no argument, returns a text."""
-    found = []
+    results = []
     for group, spec in GROUPS.items():
         for method in spec.methods:
             raising = f"def {method}(self, *args):\n    return 1 / 0"
             expected = ("mine.Mine", "ZeroDivisionError", "mine.py, line")
-            found.append(Misuse(group, f"{method} raises", raising, expected))
-            found.append(Misuse(group, f"{method} takes no argument", f"def {method}(self): ...", ("mine.Mine",)))
+            results.append(Misuse(group, f"{method} raises", raising, expected))
+            results.append(Misuse(group, f"{method} takes no argument", f"def {method}(self): ...", ("mine.Mine",)))
             text = f"def {method}(self, *args):\n    return 'wrong'"
             if method not in ("init", "way_out"):  # a state may be a text
-                found.append(Misuse(group, f"{method} returns a text", text, ("mine.Mine",)))
-    return found
+                results.append(Misuse(group, f"{method} returns a text", text, ("mine.Mine",)))
+    return results
 
 
 def module_of(misuse: Misuse) -> str:

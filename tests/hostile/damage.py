@@ -20,8 +20,8 @@ def flip_in_line(path: Path, number: int) -> None:
     """Flip one bit of a digit in a line's metrics, so that the line can still be read."""
     lines = path.read_bytes().split(b"\n")
     line = bytearray(lines[number])
-    at = next(i for i in range(line.index(b"metrics"), len(line)) if chr(line[i]) in "2345678")
-    line[at] ^= 1
+    position = next(i for i in range(line.index(b"metrics"), len(line)) if chr(line[i]) in "2345678")
+    line[position] ^= 1
     lines[number] = bytes(line)
     path.write_bytes(b"\n".join(lines))
 
@@ -41,17 +41,17 @@ def replace_by(make: Damage, path: Path) -> None:
     make(path)
 
 
-def take_from(other: Path, path: Path) -> None:
+def take_from(source: Path, path: Path) -> None:
     """Put another run's file in the place of this one."""
-    shutil.copy(other / path.relative_to(path.parents[1] if path.parent.name == "clients" else path.parent), path)
+    shutil.copy(source / path.relative_to(path.parents[1] if path.parent.name == "clients" else path.parent), path)
 
 
-def swap(other: str, path: Path) -> None:
+def swap(other_path: str, path: Path) -> None:
     """Let two files of one run change places."""
     spare = path.with_name("spare")
     path.rename(spare)
-    path.with_name(other).rename(path)
-    spare.rename(path.with_name(other))
+    path.with_name(other_path).rename(path)
+    spare.rename(path.with_name(other_path))
 
 
 DAMAGES: dict[str, Damage] = {

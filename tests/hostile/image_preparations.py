@@ -234,16 +234,18 @@ def all_birds() -> list[Case]:
 
 
 def spawrious() -> list[Case]:
-    one = "0/snow/corgi/0.png"
+    first = "0/snow/corgi/0.png"
     return [
         case("nothing", "spawrious", lambda raw: None, "has no images"),
-        case("an unknown place", "spawrious", lambda raw: images(raw, one, "0/moon/corgi/0.png"), "folders here are"),
-        case("an unknown breed", "spawrious", lambda raw: images(raw, one, "0/snow/cat/0.png"), "folders here are"),
+        case("an unknown place", "spawrious", lambda raw: images(raw, first, "0/moon/corgi/0.png"), "folders here are"),
+        case("an unknown breed", "spawrious", lambda raw: images(raw, first, "0/snow/cat/0.png"), "folders here are"),
         case("no breed", "spawrious", lambda raw: images(raw, "0/snow/0.png"), "has no images"),
         case("other files alone", "spawrious", lambda raw: raw_json(raw, "x", "0/snow/corgi/a.txt"), "holds no images"),
-        case("a third half", "spawrious", lambda raw: images(raw, one, "2/snow/corgi/0.png"), "'2'", accepted=True),
-        case("a pipe", "spawrious", lambda raw: (images(raw, one), pipe(raw / "0/snow/corgi/1.png")), "neither a file"),
-        case("half a link out", "spawrious", lambda raw: (images(raw, one), link(raw / "1", "/etc")), "leads out"),
+        case("a third half", "spawrious", lambda raw: images(raw, first, "2/snow/corgi/0.png"), "'2'", accepted=True),
+        case(
+            "a pipe", "spawrious", lambda raw: (images(raw, first), pipe(raw / "0/snow/corgi/1.png")), "neither a file"
+        ),
+        case("half a link out", "spawrious", lambda raw: (images(raw, first), link(raw / "1", "/etc")), "leads out"),
     ]
 
 

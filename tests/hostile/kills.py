@@ -76,22 +76,22 @@ def _counted(owner: Any, name: str, call: int, act: Callable[[], None], *, befor
 
 
 @cache
-def _whole() -> tuple[Path, dict[str, int]]:
+def _uninterrupted() -> tuple[Path, dict[str, int]]:
     """The folder of an unbroken run, and how often it calls each point."""
     home = Path(tempfile.mkdtemp(prefix="kills-"))
 
     def count_all() -> None:
-        found = Counter[str]()
+        counts = Counter[str]()
         for point, (owner, name) in POINTS.items():
             original = getattr(owner, name)
 
             def counted(*args: Any, _original: Any = original, _point: str = point, **kwargs: Any) -> Any:
-                found[_point] += 1
+                counts[_point] += 1
                 return _original(*args, **kwargs)
 
             setattr(owner, name, counted)
         go(home, *WORDS, *QUIET)
-        (home / "counts.json").write_text(json.dumps(found))
+        (home / "counts.json").write_text(json.dumps(counts))
 
     if in_a_child(_quietly(count_all, home / "log")):
         raise RuntimeError((home / "log").read_text()[-2000:])
@@ -99,16 +99,16 @@ def _whole() -> tuple[Path, dict[str, int]]:
     return path, json.loads((home / "counts.json").read_text())
 
 
-def differences(path: Path, whole: Path) -> str:
-    """Return what differs in the run folder `path` from the folder `whole` of an unbroken run."""
-    ours, theirs = ([json.loads(line) for line in (each / "journal.jsonl").open()] for each in (path, whole))
-    if [line["fingerprint"] for line in ours] != [line["fingerprint"] for line in theirs]:
+def differences(path: Path, reference: Path) -> str:
+    """Return what differs in the run folder `path` from the folder `reference` of an unbroken run."""
+    ours, expected = ([json.loads(line) for line in (item / "journal.jsonl").open()] for item in (path, reference))
+    if [line["fingerprint"] for line in ours] != [line["fingerprint"] for line in expected]:
         return "the journal has other fingerprints"
-    if [line["metrics"] for line in ours] != [line["metrics"] for line in theirs]:
+    if [line["metrics"] for line in ours] != [line["metrics"] for line in expected]:
         return "the journal has other metrics"
-    if (path / "weights.pt").read_bytes() != (whole / "weights.pt").read_bytes():
+    if (path / "weights.pt").read_bytes() != (reference / "weights.pt").read_bytes():
         return "weights.pt differs"
-    tables = [pd.read_parquet(each / "clients.parquet") for each in (path, whole)]
+    tables = [pd.read_parquet(item / "clients.parquet") for item in (path, reference)]
     return "" if tables[0].equals(tables[1]) else "clients.parquet differs"
 
 
@@ -128,11 +128,11 @@ def _kill_run(number: int, point: str, call: int, before: bool, home: Path) -> A
 
 def _check_run(home: Path) -> str:
     finished = [path for path in (home / "runs").iterdir() if folder.status_of(path).get("status") == "finished"]
-    return differences(finished[0], _whole()[0]) if len(finished) == 1 else f"{len(finished)} runs are finished"
+    return differences(finished[0], _uninterrupted()[0]) if len(finished) == 1 else f"{len(finished)} runs are finished"
 
 
 def _run_cases() -> Iterable[Case]:
-    counts = _whole()[1]
+    counts = _uninterrupted()[1]
     for point, count in counts.items():
         n = min(count, PER_POINT.get(point, 5))
         calls = sorted({1 + round(k * (count - 1) / max(1, n - 1)) for k in range(n)})

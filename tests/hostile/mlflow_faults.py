@@ -51,7 +51,7 @@ def _track(home: Path, wait_s: int, uri: str | None) -> None:
         lock.close()
 
 
-def _run(home: Path, wait_s: int, uri: str | None = None, *, whole: bool = False) -> Answer:
+def _run(home: Path, wait_s: int, uri: str | None = None, *, is_complete: bool = False) -> Answer:
     """Track a run in a forked child, ended by force after LIMIT_S seconds; whole: one that is trained."""
     log = home / "output"
     pid = os.fork()
@@ -63,7 +63,7 @@ def _run(home: Path, wait_s: int, uri: str | None = None, *, whole: bool = False
         vars(tracker)["subprocess"] = Subprocess
         code = 70
         try:
-            if whole:
+            if is_complete:
                 go(home / "logs", *WORDS, f"logger.wait_s={wait_s}", f"logger.tracking_uri={uri or 'null'}")
             else:
                 _track(home, wait_s, uri)
@@ -89,10 +89,10 @@ def _check_files(home: Path) -> str:
         return f"{len(runs)} runs"
     (path,) = runs
     steps = [json.loads(line)["step"] for line in (path / "journal.jsonl").open()]
-    whole = (path / "last.ckpt").exists()
-    if steps != list(range(len(steps))) or len(steps) < 4 or (whole and status_of(path)["status"] != "finished"):
+    is_complete = (path / "last.ckpt").exists()
+    if steps != list(range(len(steps))) or len(steps) < 4 or (is_complete and status_of(path)["status"] != "finished"):
         return f"status {status_of(path)}, steps {steps}"
-    files = ["clients.parquet", *(["weights.pt", "summary.json"] if whole else [])]
+    files = ["clients.parquet", *(["weights.pt", "summary.json"] if is_complete else [])]
     missing = [name for name in files if not (path / name).exists()]
     return f"{missing[0]} is missing" if missing else ""
 
@@ -108,16 +108,16 @@ def _on_server(
     scheme: str = "http",
     *,
     greets: bool = False,
-    whole: bool = False,
+    is_complete: bool = False,
 ) -> Answer:
     with mlflow_servers.listening(talk, greets=greets) as port:
-        return _run(home, wait_s, f"{scheme}://127.0.0.1:{port}", whole=whole)
+        return _run(home, wait_s, f"{scheme}://127.0.0.1:{port}", is_complete=is_complete)
 
 
-def _with_database(prepare: Callable[[Path], object], home: Path, *, whole: bool = False) -> Answer:
+def _with_database(prepare: Callable[[Path], object], home: Path, *, is_complete: bool = False) -> Answer:
     (home / "logs").mkdir()
     prepare(home / "logs" / "mlflow.db")
-    return _run(home, PATIENT, whole=whole)
+    return _run(home, PATIENT, is_complete=is_complete)
 
 
 def _redirect(home: Path) -> Answer:
@@ -142,10 +142,10 @@ def _locked(home: Path) -> Answer:
 
 
 def _of_another_program(database: Path) -> None:
-    with closing(sqlite3.connect(database)) as made:
-        made.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
-        made.execute("INSERT INTO alembic_version VALUES ('c0ffee')")
-        made.commit()
+    with closing(sqlite3.connect(database)) as created:
+        created.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
+        created.execute("INSERT INTO alembic_version VALUES ('c0ffee')")
+        created.commit()
 
 
 def _deleted(database: Path) -> None:
@@ -166,9 +166,9 @@ def _small_disk(home: Path) -> Answer:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], check=True)
     try:
         (disk / "mlflow.db").write_bytes(template())
-        with suppress(OSError), (disk / "rest").open("wb", buffering=0) as rest:
+        with suppress(OSError), (disk / "rest").open("wb", buffering=0) as remainder:
             while True:
-                rest.write(b"\0" * 4096)
+                remainder.write(b"\0" * 4096)
         return _run(home, PATIENT, f"sqlite:///{disk / 'mlflow.db'}")
     finally:
         subprocess.run(["umount", "--lazy", str(disk)], check=True)  # a process may still have the file
@@ -184,12 +184,12 @@ DATABASES: dict[str, Callable[[Path], object]] = {
 
 def cases() -> list[Case]:
     """A server or database a case."""
-    found: list[Case] = []
+    results: list[Case] = []
     import_mlflow()
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
 
     def add(name: str, run: Callable[[Path], Answer]) -> None:
-        found.append(Case(name, run, ("fedcohort sync",), accepted=True, check=_check_files))
+        results.append(Case(name, run, ("fedcohort sync",), accepted=True, check=_check_files))
 
     for name, (talk, wait_s) in mlflow_servers.SERVERS.items():
         add(f"a server that {name}", partial(_on_server, talk, wait_s))
@@ -209,11 +209,11 @@ def cases() -> list[Case]:
     for name, prepare in DATABASES.items():
         add(f"a database that {name}", partial(_with_database, prepare))
     add("an address of a kind that MLflow lacks", lambda home: _run(home, PATIENT, "ftp://127.0.0.1/mlflow"))
-    add("no server, a whole run", lambda home: _run(home, PATIENT, "http://127.0.0.1:9", whole=True))
+    add("no server, a whole run", lambda home: _run(home, PATIENT, "http://127.0.0.1:9", is_complete=True))
     stalling, _ = mlflow_servers.SERVERS["stalls in mid-answer"]
-    add("a server that stalls in mid-answer, a whole run", partial(_on_server, stalling, SHORT, whole=True))
-    deleted = partial(_with_database, _deleted, whole=True)
-    found.append(Case("a database with a deleted experiment, a whole run", deleted, ("logger.experiment",)))
+    add("a server that stalls in mid-answer, a whole run", partial(_on_server, stalling, SHORT, is_complete=True))
+    deleted = partial(_with_database, _deleted, is_complete=True)
+    results.append(Case("a database with a deleted experiment, a whole run", deleted, ("logger.experiment",)))
     add("a database that another process locks", _locked)
     add("a database on a full disk", _small_disk)
     add("a database that is a device", lambda home: _run(home, SHORT, "sqlite:////dev/full"))
@@ -222,5 +222,5 @@ def cases() -> list[Case]:
         ("a folder of files", lambda home: _run(home, PATIENT, str(home / "mlruns"))),
         ("a password in the address", lambda home: _run(home, PATIENT, "http://me:pw@127.0.0.1")),
     ]
-    found += [Case(name, run, ("tracking_uri",), check=_check_nothing) for name, run in refused]
-    return found
+    results += [Case(name, run, ("tracking_uri",), check=_check_nothing) for name, run in refused]
+    return results

@@ -193,10 +193,10 @@ def link(path: Path, target: object) -> Path:
 
 
 def leaf_files() -> list[Case]:
-    other = {"users": ["w"], "num_samples": [1], "user_data": {"w": {"x": [[1.0, 2.0]], "y": ["text"]}}}
+    second = {"users": ["w"], "num_samples": [1], "user_data": {"w": {"x": [[1.0, 2.0]], "y": ["text"]}}}
     return [
         case("user in two files", "leaf", lambda raw: two_files(raw, document()), "'u' has samples in two files"),
-        case("files of two kinds", "leaf", lambda raw: two_files(raw, other), "all parts must have"),
+        case("files of two kinds", "leaf", lambda raw: two_files(raw, second), "all parts must have"),
         case("no file", "leaf", lambda raw: None, "has no train/*.json"),
         case("folders alone", "leaf", lambda raw: (raw / "train" / "sub").mkdir(parents=True), "has no train/*.json"),
         case(
@@ -214,12 +214,12 @@ def leaf_files() -> list[Case]:
         case(
             "files beside",
             "leaf",
-            lambda raw: two_files(raw, other, "train/b.txt"),
+            lambda raw: two_files(raw, second, "train/b.txt"),
             "1 left out",
             "b.txt",
             accepted=True,
         ),
-        case("JSON beside train", "leaf", lambda raw: two_files(raw, other, "b.json"), "1 left out", accepted=True),
+        case("JSON beside train", "leaf", lambda raw: two_files(raw, second, "b.json"), "1 left out", accepted=True),
     ]
 
 

@@ -61,10 +61,10 @@ def _train(logs: Path, seed: int, killed_at: int) -> None:
     """Train; killed_at: the step after whose commit the process dies, 0 for none."""
     original = journal.commit_step
 
-    def commit(file: object, report: RoundReport, *rest: object) -> str:
+    def commit(file: object, report: RoundReport, *arguments: object) -> str:
         if killed_at and report.step == killed_at + 1:
             die()
-        return original(file, report, *rest)  # type: ignore[arg-type]
+        return original(file, report, *arguments)  # type: ignore[arg-type]
 
     journal.commit_step = commit  # type: ignore[assignment]
     run.run(compose_words(*words_of(logs, seed)))
@@ -122,12 +122,12 @@ def damaged(template: str, name: str, damage: Damage, command: str, folder: Path
 
 def equals_the_uninterrupted(folder: Path) -> str:
     """Return what a resumed run lacks of one that was never damaged."""
-    ours, theirs = run_of(at_work()), run_of(templates() / "finished")
-    if history.read(ours).fingerprints != history.read(theirs).fingerprints:
+    ours, expected = run_of(at_work()), run_of(templates() / "finished")
+    if history.read(ours).fingerprints != history.read(expected).fingerprints:
         return "other weights than an uninterrupted run"
-    if not history.read(ours).metrics.equals(history.read(theirs).metrics):
+    if not history.read(ours).metrics.equals(history.read(expected).metrics):
         return "other metrics than an uninterrupted run"
-    if not history.read(ours).clients().equals(history.read(theirs).clients()):
+    if not history.read(ours).clients().equals(history.read(expected).clients()):
         return "another per-client table than an uninterrupted run"
     return ""
 
@@ -164,8 +164,8 @@ def _finished() -> Iterator[Case]:
     read: dict[str, tuple[str, ...]] = {"replay": ("journal.jsonl", "info.json", "info.npz", "clients.parquet")}
     read |= {"figures": (*read["replay"], "summary.json"), "sync": MANIFEST_FILES}
     for command, files in read.items():
-        some = ("truncated", "a bit of its middle", "a bit of its footer", "a named pipe")
-        for file, what in product(files, some):
+        damage_names = ("truncated", "a bit of its middle", "a bit of its footer", "a named pipe")
+        for file, what in product(files, damage_names):
             yield refused("finished", file, what, DAMAGES[what], command)
     yield refused("finished", "manifest.json", "of a newer format", partial(_reformat), "resume")
 
@@ -183,8 +183,8 @@ def _killed() -> Iterator[Case]:
     pieces: dict[str, Damage] = {**DAMAGES, **from_other, "another round's": partial(swap, "000003.parquet")}
     for what, damage in pieces.items():
         yield refused("killed", piece, what, damage, "resume")
-    more: dict[str, Damage] = {**DAMAGES, **from_other, "with two lines swapped": swap_lines}
-    for what, damage in more.items():
+    extra: dict[str, Damage] = {**DAMAGES, **from_other, "with two lines swapped": swap_lines}
+    for what, damage in extra.items():
         if what not in ("without its last byte", "a byte more", "a bit of its footer"):  # a torn last line is none
             yield refused("killed", journal_file, what, damage, "resume")
     for step in range(5):

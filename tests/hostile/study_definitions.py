@@ -178,14 +178,20 @@ def _write_yaml(changes: Mapping[str, Any], folder: Path) -> None:
 
 def _write_text(content: str | bytes | None, how: str, folder: Path) -> None:
     path = folder / "study.yaml"
-    whole = path.read_bytes()
-    data = whole[: len(whole) // 3] if content is None else content.encode() if isinstance(content, str) else content
-    path.write_bytes(whole + data if how in ("seeds twice", "conflict markers in its middle") else data)
+    file_bytes = path.read_bytes()
+    data = (
+        file_bytes[: len(file_bytes) // 3]
+        if content is None
+        else content.encode()
+        if isinstance(content, str)
+        else content
+    )
+    path.write_bytes(file_bytes + data if how in ("seeds twice", "conflict markers in its middle") else data)
 
 
 def _drop(name: str, folder: Path) -> None:
-    kept = {key: value for key, value in TINY.items() if key != name}
-    (folder / "study.yaml").write_text(yaml.safe_dump(kept, sort_keys=False))
+    fields = {key: value for key, value in TINY.items() if key != name}
+    (folder / "study.yaml").write_text(yaml.safe_dump(fields, sort_keys=False))
 
 
 def _definitions() -> Iterator[Case]:

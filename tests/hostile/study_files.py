@@ -34,8 +34,10 @@ def template() -> Path:
     home = Path(tempfile.mkdtemp(prefix="study_files_"))
     for name, seeds in (("tiny", [0, 1]), ("other", [0])):
         folder = home / "studies" / name
-        late = {cell: {row: values[-len(seeds) :] for row, values in of.items()} for cell, of in LATE_MEANS.items()}
-        make_results(write_study(folder, **{**ROWS, "seeds": seeds}), late).save()
+        late_values = {
+            cell: {row: values[-len(seeds) :] for row, values in source.items()} for cell, source in LATE_MEANS.items()
+        }
+        make_results(write_study(folder, **{**ROWS, "seeds": seeds}), late_values).save()
     (home / "configs").symlink_to(CONFIGS)
     return home
 
@@ -84,11 +86,11 @@ def without(name: str) -> tuple[Change, str]:
 def bare(damage: Damage) -> Damage:
     """The damage to a study of an older version, which has no manifest."""
 
-    def both(folder: Path) -> None:
+    def write_both(folder: Path) -> None:
         (folder / "manifest.json").unlink()
         damage(folder)
 
-    return both
+    return write_both
 
 
 def _edit(name: str, change: Change, folder: Path) -> None:
@@ -169,8 +171,8 @@ def _results() -> Iterator[Case]:
     }.items():
         yield case(f"manifest.json: {what}", put("manifest.json", text), "manifest.json")
     for name, edits in TABLES.items():
-        for what, (change, said) in edits.items():
-            yield case(f"{name}: {what}", partial(_edit, name, change), name, said)
+        for what, (change, message) in edits.items():
+            yield case(f"{name}: {what}", partial(_edit, name, change), name, message)
     for name, what in product((RESULTS, CURVES), ("truncated", "a bit of its footer")):
         yield case(f"report, {name}: {what}", on(name, DAMAGES[what]), name, verb="report")
 

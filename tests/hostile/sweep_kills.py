@@ -63,10 +63,10 @@ def _descendants(pid: int) -> list[int]:
             parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
         except (OSError, ValueError):
             continue
-    found = [pid]
-    for each in found:
-        found += [child for child, parent in parents.items() if parent == each]
-    return found[1:]
+    pids = [pid]
+    for pid_of_parent in pids:
+        pids += [child for child, parent in parents.items() if parent == pid_of_parent]
+    return pids[1:]
 
 
 def _wait(condition: Callable[[], object]) -> bool:
@@ -165,11 +165,11 @@ def _whole_sweep() -> dict[str, Path]:
 
 
 def _check_sweep(home: Path) -> str:
-    runs, whole = sorted((home / "logs" / "runs").iterdir()), _whole_sweep()
-    if [path.name for path in runs] != sorted(whole):
+    runs, expected_runs = sorted((home / "logs" / "runs").iterdir()), _whole_sweep()
+    if [path.name for path in runs] != sorted(expected_runs):
         return f"other runs: {[path.name for path in runs]}"
-    found = {path.name: differences(path, whole[path.name]) for path in runs}
-    return ", ".join(f"{name}: {text}" for name, text in found.items() if text)
+    differences_by_run = {path.name: differences(path, expected_runs[path.name]) for path in runs}
+    return ", ".join(f"{name}: {text}" for name, text in differences_by_run.items() if text)
 
 
 def _study(home: Path, log: Path, n_jobs: int) -> Process:
@@ -208,9 +208,9 @@ def _study_results(home: Path) -> tuple[list[str], pd.DataFrame]:
 def _whole_study() -> tuple[list[str], pd.DataFrame]:
     home = Path(tempfile.mkdtemp(prefix="kills-"))
     _study(home, home / "log", 1).wait()
-    found = _study_results(home)
+    result = _study_results(home)
     shutil.rmtree(home)
-    return found
+    return result
 
 
 def _check_study(home: Path) -> str:
@@ -239,13 +239,13 @@ def cases() -> list[Case]:
         (Kill(term, "parent", 2, 200), 2),
         (Kill(kill, "parent", 1, 150), 1),
     ]
-    found = []
+    results = []
     for moment, launcher in sweeps:
         name = f"{moment} of a sweep, {' '.join(launcher) or 'one by one'}"
         run = partial(_kill_sweep, moment, launcher)
-        found.append(Case(name, run, (KILLED,), accepted=True, check=_check_sweep))
+        results.append(Case(name, run, (KILLED,), accepted=True, check=_check_sweep))
     for moment, n_jobs in studies:
         name = f"{moment} of a study, n_jobs={n_jobs}"
         run = partial(_kill_study, moment, n_jobs)
-        found.append(Case(name, run, (KILLED,), accepted=True, check=_check_study))
-    return found
+        results.append(Case(name, run, (KILLED,), accepted=True, check=_check_study))
+    return results

@@ -24,8 +24,8 @@ def rows(separator: str = ",", end: str = "\n", header: str = "x,label") -> str:
     return end.join(lines) + end
 
 
-def text(name: str, train: str | bytes, *expected: str, test: str | bytes | None = None, **more: Any) -> Case:
-    return case(name, lambda folder: csv(folder, train, test), *expected, **more)
+def text(name: str, train: str | bytes, *expected: str, test: str | bytes | None = None, **extra: Any) -> Case:
+    return case(name, lambda folder: csv(folder, train, test), *expected, **extra)
 
 
 def csv_tables() -> list[Case]:
@@ -232,10 +232,10 @@ def columns_at(file: Path) -> None:
 
 
 def empty_group(folder: Path) -> None:
-    whole = pa.table({"x": X, "label": LABELS})
+    table = pa.table({"x": X, "label": LABELS})
     for part in ("train", "test"):
-        with pq.ParquetWriter(folder / f"{part}.parquet", whole.schema) as writer:
-            for piece in (whole.slice(0, 0), whole, whole.slice(0, 0)):
+        with pq.ParquetWriter(folder / f"{part}.parquet", table.schema) as writer:
+            for piece in (table.slice(0, 0), table, table.slice(0, 0)):
                 writer.write_table(piece)
 
 

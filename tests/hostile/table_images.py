@@ -14,8 +14,8 @@ from pictures_toy import encode, noise
 IMAGES = [encode(image) for image in noise(N, (1, 8, 8))]
 
 
-def images(name: str, values: Any, *expected: str, words: str = "", **more: Any) -> Case:
-    return table(name, {"x": None, "image": values}, *expected, words=f"dataset.features=image {words}", **more)
+def images(name: str, values: Any, *expected: str, words: str = "", **extra: Any) -> Case:
+    return table(name, {"x": None, "image": values}, *expected, words=f"dataset.features=image {words}", **extra)
 
 
 def bitmap(width: int, height: int) -> dict[str, bytes]:
@@ -27,14 +27,14 @@ def bitmap(width: int, height: int) -> dict[str, bytes]:
 
 
 def image_tables() -> list[Case]:
-    other, wide = encode(noise(1, (1, 9, 8))[0]), [encode(image) for image in noise(N, (1, 9, 8))]
+    other_image, wide = encode(noise(1, (1, 9, 8))[0]), [encode(image) for image in noise(N, (1, 9, 8))]
     colour = encode(noise(1, (3, 8, 8))[0])
 
     def broken(content: bytes | None) -> list[Any]:
         return at(IMAGES, 5, {"bytes": content})
 
     return [
-        images("an image of another size", at(IMAGES, 5, other), "row 5 is an image of (1, 9, 8)"),
+        images("an image of another size", at(IMAGES, 5, other_image), "row 5 is an image of (1, 9, 8)"),
         images("a colour image among grey ones", at(IMAGES, 5, colour), "row 5 is an image of (3, 8, 8)"),
         images("an image that is missing", at(IMAGES, 5, None), "row 5 is empty"),
         images("an image without bytes", broken(None), "row 5 is empty"),

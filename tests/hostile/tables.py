@@ -84,8 +84,8 @@ def columns(folder: Path, changes: Columns, test: Columns | None = None) -> Path
     return folder
 
 
-def table(name: str, changes: Columns, *expected: str, test: Columns | None = None, **more: Any) -> Case:
-    return case(name, lambda folder: columns(folder, changes, test), *expected, **more)
+def table(name: str, changes: Columns, *expected: str, test: Columns | None = None, **extra: Any) -> Case:
+    return case(name, lambda folder: columns(folder, changes, test), *expected, **extra)
 
 
 def label_tables() -> list[Case]:
@@ -246,10 +246,10 @@ def twice(folder: Path) -> None:
 
 def client_tables() -> list[Case]:
     names = [f"c{k // 10}" for k in range(N)]
-    own = "dataset.client=who clients=null"
+    client_options = "dataset.client=who clients=null"
 
-    def clients(name: str, values: Any, *expected: str, test: Columns | None = None, **more: Any) -> Case:
-        return table(name, {"who": values}, *expected, test=test, words=more.pop("words", own), **more)
+    def clients(name: str, values: Any, *expected: str, test: Columns | None = None, **extra: Any) -> Case:
+        return table(name, {"who": values}, *expected, test=test, words=extra.pop("words", client_options), **extra)
 
     return [
         clients("no client column", None, "has no column 'who'"),

@@ -10,10 +10,10 @@ BASE = ("rounds=1", "clients=10", "cohort=2", "model=logreg", "logger=none", "ca
 FREE = ("configs", "train.py", "logs", "studies", "received", "src", "tests", "file", "plain", "sweeps", "out")
 
 
-def train(words: str, text: str, *more: str) -> Case:
+def train(words: str, text: str, *extra: str) -> Case:
     sweep = words.startswith("-m")
     split = [words] if " = " in words or "'a b'" in words else words.split(" ")
-    typed = [*(["-m"] if sweep else []), *BASE, *split[int(sweep) :], *more]
+    typed = [*(["-m"] if sweep else []), *BASE, *split[int(sweep) :], *extra]
     return Case(f"train.py {words!r}", lambda folder: forked.train(prepare(folder), typed), (text,), check=find_damage)
 
 

@@ -43,11 +43,11 @@ def test_a_killed_sweep_ends_its_workers(tmp_path: Path, imported: str, watches:
     (tmp_path / "sweep.py").write_text(SCRIPT)
     os.mkfifo(pipe := tmp_path / "pipe")
     process = subprocess.Popen([sys.executable, str(tmp_path / "sweep.py"), str(pipe), imported, str(watches)])
-    with pipe.open("rb", buffering=0) as said:
-        got = said.read(1)
+    with pipe.open("rb", buffering=0) as pipe_end:
+        got = pipe_end.read(1)
         while got != b"xx":
-            got += said.read(1)
+            got += pipe_end.read(1)
         process.kill()
         process.wait()
-        assert select.select([said], [], [], 60)[0], "a worker outlives the sweep"
-        assert said.read(1) == b""
+        assert select.select([pipe_end], [], [], 60)[0], "a worker outlives the sweep"
+        assert pipe_end.read(1) == b""

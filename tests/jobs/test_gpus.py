@@ -44,25 +44,27 @@ def test_free_ones_first_then_in_turn(tmp_path: Path) -> None:
     first = gpus._LOCKS.pop(tmp_path)
     assert first is not None
     assert gpus.take_gpu(tmp_path, ["3", "5"], 7) == "5"
-    second = gpus._LOCKS.pop(tmp_path)
+    other_launcher = gpus._LOCKS.pop(tmp_path)
     assert [gpus.take_gpu(tmp_path, ["3", "5"], number) for number in (4, 5)] == ["3", "5"], "more processes than cards"
     assert os.environ[gpus.VISIBLE] == "5"
     first.close()
     assert gpus.take_gpu(tmp_path, ["3", "5"], 1) == "3", "its process has ended"
-    assert second is not None
-    second.close()
+    assert other_launcher is not None
+    other_launcher.close()
     assert gpus.take_gpu(tmp_path, [], 0) is None
 
 
-@pytest.mark.parametrize(("asked", "found", "jobs"), [(-1, ["0", "1"], 2), (-1, [], -1), (5, ["0", "1"], 5)])
-def test_as_many_jobs_as_cards(monkeypatch: pytest.MonkeyPatch, asked: int, found: list[str], jobs: int) -> None:
-    monkeypatch.setattr(gpus, "list_gpus", lambda: found)
-    launcher: Any = SimpleNamespace(n_jobs=asked)
+@pytest.mark.parametrize(("n_requested", "gpu_names", "jobs"), [(-1, ["0", "1"], 2), (-1, [], -1), (5, ["0", "1"], 5)])
+def test_as_many_jobs_as_cards(
+    monkeypatch: pytest.MonkeyPatch, n_requested: int, gpu_names: list[str], jobs: int
+) -> None:
+    monkeypatch.setattr(gpus, "list_gpus", lambda: gpu_names)
+    launcher: Any = SimpleNamespace(n_jobs=n_requested)
     gpus.limit_jobs_to_gpus(launcher)
     assert launcher.n_jobs == jobs
-    other: Any = SimpleNamespace()
-    gpus.limit_jobs_to_gpus(other)
-    assert vars(other) == {}, "another launcher's own business"
+    other_launcher: Any = SimpleNamespace()
+    gpus.limit_jobs_to_gpus(other_launcher)
+    assert vars(other_launcher) == {}, "another launcher's own business"
 
 
 def test_a_process_keeps_its_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

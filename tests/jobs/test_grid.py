@@ -23,17 +23,17 @@ COMMON = ("clients=12", "model=logreg")
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
     """What the launcher is given, which starts nothing; the sweep is a new one."""
-    given: list[list[str]] = []
+    launched_jobs: list[list[str]] = []
 
     def launch(jobs: list[list[str]], initial_job_idx: int) -> list[object]:
-        assert initial_job_idx == len(given)
-        given.extend(jobs)
+        assert initial_job_idx == len(launched_jobs)
+        launched_jobs.extend(jobs)
         return []
 
     monkeypatch.setattr(sweep, "SWEEP", Sweep())
     monkeypatch.setattr(Plugins, "instantiate_launcher", lambda *_, **__: SimpleNamespace(launch=launch))
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        yield given
+        yield launched_jobs
 
 
 def gridded(logs: Path, *words: str) -> Grid:
@@ -44,17 +44,17 @@ def gridded(logs: Path, *words: str) -> Grid:
     config = hydra.compose_config("train", typed, RunMode.MULTIRUN)
     grid.register()
     context = HydraContext(config_loader=hydra.config_loader, callbacks=None)  # type: ignore[arg-type]
-    made = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=print)
-    assert isinstance(made, Grid)
-    return made
+    sweeper = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=print)
+    assert isinstance(sweeper, Grid)
+    return sweeper
 
 
 def test_every_job_is_checked_by_itself_and_against_its_other_words(tmp_path: Path, launched: list[list[str]]) -> None:
     """Values of sweeps: choices, a range, numbers, an alias with its options, components, and a derived option."""
-    made = gridded(tmp_path, "selector=random,best", "seed=1,-1", "cohort=12,13")
-    jobs = split_jobs(made.typed)
-    reasons = {each.number: each.reason.split(",")[0] for each in made.list_rejected(jobs)}
-    assert [each.words for each in made.list_rejected(jobs)] == [jobs[number] for number in reasons]
+    sweeper = gridded(tmp_path, "selector=random,best", "seed=1,-1", "cohort=12,13")
+    jobs = split_jobs(sweeper.typed)
+    reasons = {item.number: item.reason.split(",")[0] for item in sweeper.list_rejected(jobs)}
+    assert [item.words for item in sweeper.list_rejected(jobs)] == [jobs[number] for number in reasons]
     word, seed, cohort = (
         "selector must be one of active_fl",
         "seed must be an integer in [0",
@@ -66,10 +66,10 @@ def test_every_job_is_checked_by_itself_and_against_its_other_words(tmp_path: Pa
         (["agg=fedavg,feddf", "until.virtual_s=5"], "agg=feddf"),
         (["callback=default,none", "objective_metric=server_val/acc"], "objective_metric=server_val/acc is read"),
     ]:
-        made = gridded(tmp_path, *words)
-        (found,) = made.list_rejected(split_jobs(made.typed))
-        assert found.number == 1
-        assert found.reason.startswith(reason)
+        sweeper = gridded(tmp_path, *words)
+        (result,) = sweeper.list_rejected(split_jobs(sweeper.typed))
+        assert result.number == 1
+        assert result.reason.startswith(reason)
     assert launched == []
 
 

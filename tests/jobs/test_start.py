@@ -20,7 +20,7 @@ from fedcohort.lightning.module import MONITORED_METRICS
 from fedcohort.record import history, sweep_folder
 from fedcohort.startup import command_line, options, run
 from run_harness import SMALL, composed_by_hydra
-from tracking.databases import said  # noqa: F401
+from tracking.databases import captured_log  # noqa: F401
 
 SEARCHES = "hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper"
 WORDS = (*SMALL, "rounds=1", "callback=default", "callback.figures=null", "callback.progress=null")
@@ -36,8 +36,8 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def start(logs: Path, *words: str, sweeper: str | None = None, number: int = 0) -> float | None:
     """What Hydra's launchers do, after composing the job; sweeper: None for Hydra's own."""
-    given = {word.split("=")[0] for word in words}
-    typed = [*(word for word in WORDS if word.split("=")[0] not in given), *words, f"paths.logs={logs}"]
+    typed_names = {word.split("=")[0] for word in words}
+    typed = [*(word for word in WORDS if word.split("=")[0] not in typed_names), *words, f"paths.logs={logs}"]
     cfg = copy.deepcopy(composed_by_hydra(tuple(typed)))
     with open_dict(cfg):
         cfg.hydra.mode, cfg.hydra.job.num = RunMode.MULTIRUN, number
@@ -116,11 +116,11 @@ def test_the_untrained_models_value_is_none_of_the_runs(tmp_path: Path) -> None:
         read_objective(tmp_path, "server_val/acc")
 
 
-def test_a_failure_is_a_record_and_the_sweep_goes_on(logs: Path, said: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_a_record_and_the_sweep_goes_on(logs: Path, captured_log: pytest.LogCaptureFixture) -> None:
     assert start(logs, "cohort=40") is None
     assert record(logs).how == "failed"
     assert record(logs).reason == "cohort=40 exceeds clients=12"
-    assert said.messages == ["cohort=40 exceeds clients=12"]
+    assert captured_log.messages == ["cohort=40 exceeds clients=12"]
 
 
 def test_a_sweeper_that_searches_hears_of_a_failure(logs: Path) -> None:
@@ -134,14 +134,14 @@ def test_a_sweeper_that_searches_hears_of_a_failure(logs: Path) -> None:
 
 
 def test_an_error_that_nobody_expected_is_told_with_its_trace(
-    logs: Path, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    logs: Path, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any) -> None:
         raise ValueError("a bug")
 
     monkeypatch.setattr(run, "make_observers", broken)
     assert start(logs) is None
-    assert "Traceback" in said.text
+    assert "Traceback" in captured_log.text
     assert re.match(r"ValueError: a bug \(.*test_start.py:\d+\)", record(logs).reason)
 
 
@@ -159,6 +159,6 @@ def test_a_signal_ends_the_sweep(
 
 
 def test_sweeps_that_start_in_the_same_second_have_folders_of_their_own() -> None:
-    found = OmegaConf.to_container(composed_by_hydra(()).hydra.sweep, resolve=False)
-    assert isinstance(found, dict)
-    assert "%S_%f" in found["dir"]
+    result = OmegaConf.to_container(composed_by_hydra(()).hydra.sweep, resolve=False)
+    assert isinstance(result, dict)
+    assert "%S_%f" in result["dir"]

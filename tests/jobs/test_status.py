@@ -21,7 +21,7 @@ def ran(folder: Path, done: int, *validation: float) -> Path:
     (folder / "status.json").write_text(json.dumps({"rounds_done": done, "rounds": 50}))
     step = {"time_ms": 0, "trace": {}, "fingerprint": "", "cohort": [], "arrived": []}
     lines = [json.dumps({**step, "step": n, "metrics": {status.METRIC: v}}) for n, v in enumerate(validation)]
-    (folder / "journal.jsonl").write_text("".join(f"{each}\n" for each in lines))
+    (folder / "journal.jsonl").write_text("".join(f"{line}\n" for line in lines))
     return folder
 
 
@@ -30,7 +30,7 @@ def test_time_left_is_what_jobs_took_by_what_is_left_by_how_many_run(tmp_path: P
 
     Of them .8 * 20 + (20 - 5) s are left, of the three that haven't begun 60: 91 s of work, for two at a time.
     """
-    found = {
+    records = {
         0: JobRecord(("seed=0",), "done", None, "", 0.0, 10.0),
         1: JobRecord(("seed=1",), "done", None, "", 10.0, 40.0),
         2: JobRecord(("seed=2",), "running", ran(tmp_path / "two", 10), "", 90.0),
@@ -38,14 +38,14 @@ def test_time_left_is_what_jobs_took_by_what_is_left_by_how_many_run(tmp_path: P
         4: JobRecord(("seed=4",), "skipped", None, "", 40.0, 40.1),
     }
     plan = Plan([[f"seed={n}"] for n in range(8)])
-    standing = SweepStatus(plan, found, waits=True)
+    standing = SweepStatus(plan, records, waits=True)
     assert standing.n_waiting == 3
     assert standing.count("done", "skipped") == 3
     assert standing.seconds_left(100.0) == pytest.approx(91 / 2)
     # without one that is done: 10 s were a fifth of a job, so that a job takes 50
-    young = SweepStatus(plan, {n: found[n] for n in (2, 3)}, waits=True)
+    young = SweepStatus(plan, {n: records[n] for n in (2, 3)}, waits=True)
     assert young.seconds_left(100.0) == pytest.approx((0.8 * 50 + 45 + 6 * 50) / 2)
-    assert SweepStatus(plan, {3: found[3]}, waits=True).seconds_left(100.0) is None
+    assert SweepStatus(plan, {3: records[3]}, waits=True).seconds_left(100.0) is None
     old = JobRecord(("seed=0",), "done")
     assert SweepStatus(plan, {0: old}, waits=True).seconds_left(100.0) is None, "of an older fedcohort"
 
@@ -59,16 +59,16 @@ def test_the_line_that_a_job_begins_with(tmp_path: Path) -> None:
 
 def test_the_best_is_the_last_validation_of_a_run_that_is_done(tmp_path: Path) -> None:
     nan = float("nan")
-    of = {"low": (0.9, 0.4), "high": (0.5, 0.6), "broken": (0.5, nan), "unmeasured": (0.95,), "going": (0.1, 0.99)}
+    source = {"low": (0.9, 0.4), "high": (0.5, 0.6), "broken": (0.5, nan), "unmeasured": (0.95,), "going": (0.1, 0.99)}
     states = {"going": "running", "high": "skipped"}
-    found = {
+    records = {
         n: JobRecord((name,), states.get(name, "done"), ran(tmp_path / name, 50, *values))
-        for n, (name, values) in enumerate(of.items())
+        for n, (name, values) in enumerate(source.items())
     }
-    best = SweepStatus(Plan(), found, waits=True).best()
+    best = SweepStatus(Plan(), records, waits=True).best()
     assert best is not None
     assert (best[0], best[1].words) == (0.6, ("high",))
-    assert SweepStatus(Plan(), {4: found[4]}, waits=True).best() is None
+    assert SweepStatus(Plan(), {4: records[4]}, waits=True).best() is None
 
 
 def test_a_job_that_says_running_and_has_nobody_was_killed(tmp_path: Path) -> None:

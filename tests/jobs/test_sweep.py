@@ -1,7 +1,5 @@
 """Sweeps from the command line: one bad job costs nothing but itself, and `resume=true` does what is left."""
 
-# ruff: noqa: F811
-
 import json
 import os
 import re
@@ -16,7 +14,7 @@ from fedcohort.command.compare import parse
 from fedcohort.record.observer import Observer
 from fedcohort.startup.comparison import read_answer
 from run_harness import go
-from tracking.databases import said, template  # noqa: F401
+from tracking.databases import captured_log, template  # noqa: F401
 from yaml_words import ROOT
 
 SMALL = ["clients=12", "rounds=2", "model=logreg", "client.epochs=1", "callback=none", "logger=none"]
@@ -24,14 +22,14 @@ TRACKED = ("callback=default", "callback.figures=null", "logger=mlflow")
 
 
 def train(logs: Path, *words: str) -> FinishedCommand:
-    given = {word.split("=")[0] for word in words}
-    base = [word for word in SMALL if word.split("=")[0] not in given]
+    typed_names = {word.split("=")[0] for word in words}
+    base = [word for word in SMALL if word.split("=")[0] not in typed_names]
     return run_command(*words, *base, f"paths.logs={logs}")
 
 
 def finished(logs: Path) -> int:
-    found = [json.loads(path.read_text())["status"] for path in (logs / "runs").glob("*/status.json")]
-    return found.count("finished")
+    statuses = [json.loads(path.read_text())["status"] for path in (logs / "runs").glob("*/status.json")]
+    return statuses.count("finished")
 
 
 def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
@@ -91,17 +89,17 @@ def test_jobs_beside_each_other_have_one_thread_each_and_the_bits_of_a_run_by_it
 ) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     words = ("selector=flash", "cohort=4", "callback=default", "callback.figures=null", "callback.progress=null")
-    seen = "+callback.threads._target_=jobs.test_sweep.Threads"
+    callback_option = "+callback.threads._target_=jobs.test_sweep.Threads"
     sweep = ("-m", "hydra/launcher=local", "hydra.launcher.n_jobs=2", "seed=0,1")
-    done = train(tmp_path, *sweep, *words, seen)
+    done = train(tmp_path, *sweep, *words, callback_option)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1].startswith("sweep ")
     assert done.stderr.splitlines()[-1].endswith(": 2 done.")
     for seed in (0, 1):
         (folder,) = (tmp_path / "runs").glob(f"*-s{seed}")
         assert (folder / "threads").read_text() == "1"
-        alone = go(tmp_path / "alone", *SMALL[:5], *words[:2], f"seed={seed}", "logger=none", small=False)
-        assert json.loads((folder / "summary.json").read_text())["fingerprint"] == alone.last.fingerprint
+        separate_run = go(tmp_path / "alone", *SMALL[:5], *words[:2], f"seed={seed}", "logger=none", small=False)
+        assert json.loads((folder / "summary.json").read_text())["fingerprint"] == separate_run.last.fingerprint
 
 
 def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
@@ -111,8 +109,8 @@ def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
     counts, report, verdict = done.stderr.splitlines()[-3:]
     assert verdict.endswith("a verdict needs 3.")
     assert report == f"report: {tmp_path / 'sweeps' / sweep / 'report' / 'report.html'}"
-    said, _, line = counts.partition(" Compare them: ")
-    assert said == f"sweep {sweep}: 2 done."
+    summary, _, line = counts.partition(" Compare them: ")
+    assert summary == f"sweep {sweep}: 2 done."
     words = shlex.split(line)[1:]
     where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
     assert words == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]

@@ -23,7 +23,7 @@ from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.sweep_folder import Plan, SweepJob
 from fedcohort.tracking import comparison, identity, server, sweep_tags
 from record.made_up import info
-from tracking.databases import Logs, logs, said  # noqa: F401
+from tracking.databases import Logs, captured_log, logs  # noqa: F401
 
 GROUPS = ("selector", "agg", "heterogeneity", "client")
 
@@ -63,8 +63,8 @@ def job(sweep: Sweep, number: int, how: str, *words: str, folder: Path | None = 
 def swept(*words: Sequence[str], **how: Any) -> str:
     """The overview of a sweep whose jobs are all done."""
     sweep = Sweep(Path("sweeps/s").absolute())
-    for number, each in enumerate(words):
-        job(sweep, number, "done", *each, folder=ran(Path(f"runs/{number}").absolute(), *each, **how))
+    for number, job_words in enumerate(words):
+        job(sweep, number, "done", *job_words, folder=ran(Path(f"runs/{number}").absolute(), *job_words, **how))
     return sweep.overview(sweep.results())
 
 
@@ -94,13 +94,13 @@ def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
         (f"selector={a}", f"agg={b}", f"client.lr={c}", f"rounds={d}")
         for a, b, c, d in [("random", "fedavg", 0.1, 3), ("flash", "qffl", 0.1, 3), ("flash", "fedavg", 0.2, 20)]
     ]
-    for each in words:
-        pairs = [word.split("=") for word in each] + [["seed", "0"]]
+    for job_words in words:
+        pairs = [word.split("=") for word in job_words] + [["seed", "0"]]
         tags = [RunTag("sweep_id", "s"), RunTag("status", "finished"), RunTag("rounds", dict(pairs)["rounds"])]
         run = client.create_run(experiment).info.run_id
         client.log_batch(run, [Metric(ACC, 0.5, 0, 3)], [Param(key, value) for key, value in pairs], tags)
-    said, _, line = swept(*words).partition(": fedcohort ")
-    assert said == "sweep s: 3 done. Compare the runs of client.lr=0.1, rounds=3"
+    summary, _, line = swept(*words).partition(": fedcohort ")
+    assert summary == "sweep s: 3 done. Compare the runs of client.lr=0.1, rounds=3"
     typed = shlex.split(line)[1:]
     assert typed[:4] == ["sweep=s", "rows=selector", "cols=agg", "baseline=random"]
     text, _ = compare(parse([*typed, "curves=false"]))
@@ -123,7 +123,7 @@ def test_without_tracking_no_comparison_is_promised() -> None:
     assert swept(("selector=flash",), tracked=False) == "sweep s: 1 done."
 
 
-def test_a_mixed_sweep_is_compared_as_one(logs: Logs, said: pytest.LogCaptureFixture) -> None:
+def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
     """Done, skipped, failed, stopped, killed and never started: those with a result are found by this sweep's id."""
     place, client = server.place(logs.uri, "fedcohort", logs.path), logs.client()
     experiment = client.create_experiment("fedcohort")
@@ -144,13 +144,13 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, said: pytest.LogCaptureFix
     job(sweep, 3, "running", "seed=3", folder=logs.path / "runs" / "gone")
     job(sweep, 4, "stopped", "seed=4")
     assert sweep.exit_code() == 1
-    assert said.messages[:3] == [
+    assert captured_log.messages[:3] == [
         "failed: cohort=40: it exceeds clients=12",
         "failed: seed=3: its process was killed (kill -9, or the kernel for lack of memory)",
         "failed: seed=5: it was never started",
     ]
-    told, _, line = said.messages[3].partition(" Compare them: fedcohort compare ")
-    assert told == "sweep new: 1 done, 1 skipped (finished before), 3 failed, 1 stopped."
+    messages, _, line = captured_log.messages[3].partition(" Compare them: fedcohort compare ")
+    assert messages == "sweep new: 1 done, 1 skipped (finished before), 3 failed, 1 stopped."
     assert line.startswith("sweep=new rows=selector baseline=random")
     for id, rows in (("new", {"random", "flash"}), ("old", {"random"})):
         typed = [word for word in shlex.split(line) if not word.startswith(("sweep=", "baseline="))]
@@ -190,35 +190,35 @@ def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
     assert sweep.overview(sweep.results()) == "sweep new: 2 skipped (finished before)."
 
 
-def test_a_server_that_is_gone_costs_the_tag_alone(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
+def test_a_server_that_is_gone_costs_the_tag_alone(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     place = server.place(f"sqlite:///{tmp_path / 'no' / 'such.db'}", "fedcohort", tmp_path)
     folder = ran(tmp_path / "run", "seed=0", place=place, sweep_id="old, new")
     path = folder / identity.NAME
     path.write_text(path.read_text().replace('"run_id": null', '"run_id": "0"'))
     (tmp_path / "no").touch()
     sweep_tags.send_sweeps([metadata.load_info(folder)])
-    assert "cannot record that run belongs to this sweep, too" in said.text
+    assert "cannot record that run belongs to this sweep, too" in captured_log.text
 
 
-def test_only_a_sweep_has_an_overview(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
+def test_only_a_sweep_has_an_overview(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     assert Sweep().exit_code() == 0
     assert Sweep(tmp_path / "no job ran", Plan([["seed=0"]])).exit_code() == 0, "what ended it is said"
-    assert said.messages == []
+    assert captured_log.messages == []
 
 
-def test_a_signal_names_what_has_failed_so_far(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
+def test_a_signal_names_what_has_failed_so_far(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     sweep = Sweep(tmp_path / "s", Plan([["seed=0"], ["seed=1"], ["seed=2"]], launcher="BasicLauncher"))
     job(sweep, 0, "failed", "seed=0", reason="why")
     job(sweep, 1, "stopped", "seed=1")
     sweep.stop(143)
-    assert said.messages == ["failed: seed=0: why"]
+    assert captured_log.messages == ["failed: seed=0: why"]
     sweep.plan = replace(sweep.plan, launcher="JoblibLauncher")
     sweep.stop(143)
-    assert said.messages[1:] == ["failed: seed=0: why", "stopped; resume with the same sweep and resume=true"]
+    assert captured_log.messages[1:] == ["failed: seed=0: why", "stopped; resume with the same sweep and resume=true"]
 
 
 def test_on_slurm_the_jobs_outlive_the_sweep(
-    tmp_path: Path, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sweep = Sweep(tmp_path / "s", Plan(launcher="hydra_plugins.x.SlurmLauncher"))
     for name in ("12", "12_0", "12_1", "%j"):
@@ -227,18 +227,18 @@ def test_on_slurm_the_jobs_outlive_the_sweep(
     (tmp_path / "squeue").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     sweep.stop(130)
-    assert said.messages == ["the jobs continue without this process; `scancel 12` ends them"]
+    assert captured_log.messages == ["the jobs continue without this process; `scancel 12` ends them"]
 
 
-def test_what_cannot_be_written_down_is_said(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
+def test_what_cannot_be_written_down_is_said(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     (tmp_path / "s").touch()
     SweepJob(tmp_path / "s", 0, ("seed=0",)).note("done")
-    assert "cannot be written" in said.text
+    assert "cannot be written" in captured_log.text
     assert sweep_folder.read(tmp_path / "s") == {}
 
 
 def test_a_sweep_that_does_not_wait_leaves_its_jobs_to_slurm(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, captured_log: pytest.LogCaptureFixture
 ) -> None:
     """It ends well, whatever the jobs do by then, and says how to look at them; a search has to wait."""
     sweep = Sweep(tmp_path / "s", Plan(launcher="hydra_plugins.fedcohort.Slurm"), waits=False)
@@ -246,7 +246,7 @@ def test_a_sweep_that_does_not_wait_leaves_its_jobs_to_slurm(
     monkeypatch.setattr(cluster, "list_arrays", lambda folder: ["17"])
     assert sweep.exit_code() == 0
     assert re.fullmatch(
-        r"SLURM has the jobs \(17\); `.*fedcohort sweep status s` shows how they stand", said.messages[-1]
+        r"SLURM has the jobs \(17\); `.*fedcohort sweep status s` shows how they stand", captured_log.messages[-1]
     )
     monkeypatch.setattr(cluster, "submit", lambda context, jobs, options: dict.fromkeys(jobs, "17_0"))
     launcher = Slurm(partition="gpu")

@@ -14,7 +14,7 @@ from fedcohort.report.comparison import figures
 from fedcohort.tracking import comparison, identity, server
 from known import known
 from record.made_up import info
-from tracking.databases import Logs, logs, said  # noqa: F401
+from tracking.databases import Logs, captured_log, logs  # noqa: F401
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[c
     return runs
 
 
-def test_a_sweep_ends_with_a_verdict_and_a_report(logs: Logs, said: pytest.LogCaptureFixture) -> None:
+def test_a_sweep_ends_with_a_verdict_and_a_report(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
     """Differences 10, 11, 12: mean 11, s 1, half 4.30265 / sqrt(3) = 2.48."""
     sweep.report_sweep(logs.path / "sweeps" / "s", swept(logs))
     page = logs.path / "sweeps" / "s" / "report" / "report.html"
@@ -52,37 +52,39 @@ def test_a_sweep_ends_with_a_verdict_and_a_report(logs: Logs, said: pytest.LogCa
         "flash is better than random by 11.0 points [8.5, 13.5], p = 0.003 after Holm's correction over 1 method, "
         "3 seeds."
     )
-    assert said.messages == [f"report: {page}", words]
+    assert captured_log.messages == [f"report: {page}", words]
     assert "flash is better than random by 11.0 points" in page.read_text()
     client = logs.client()
     (run,) = client.search_runs([known(client.get_experiment_by_name("fedcohort")).experiment_id], "tags.report = 's'")
     assert run.data.tags["verdict"] == words
-    found = {file.path for file in client.list_artifacts(run.info.run_id)}
-    assert found == {file.name for file in page.parent.iterdir()} >= {"report.html", "table.md", "forest.png"}
+    artifact_names = {file.path for file in client.list_artifacts(run.info.run_id)}
+    assert artifact_names == {file.name for file in page.parent.iterdir()} >= {"report.html", "table.md", "forest.png"}
 
 
-def test_a_server_that_is_gone_costs_the_report_alone(logs: Logs, said: pytest.LogCaptureFixture) -> None:
+def test_a_server_that_is_gone_costs_the_report_alone(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
     sweep.report_sweep(logs.path / "sweeps" / "s", swept(logs, uri="http://127.0.0.1:9"))
-    (line,) = said.messages
+    (line,) = captured_log.messages
     assert line.startswith("the sweep has no report in MLflow (MLflow at http://127.0.0.1:9 can't be read (")
     again = "fedcohort compare sweep=s rows=selector baseline=random tracking_uri=http://127.0.0.1:9 report=true"
     assert line.endswith(f"`{again}` makes it")
 
 
-def test_nor_does_anything_else(logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nor_does_anything_else(
+    logs: Logs, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*args: Any, **options: Any) -> None:
         raise ZeroDivisionError("in a figure")
 
     monkeypatch.setattr(figures, "draw", fail)
     sweep.report_sweep(logs.path / "sweeps" / "s", swept(logs))
-    assert "(ZeroDivisionError: in a figure)" in said.messages[0]
+    assert "(ZeroDivisionError: in a figure)" in captured_log.messages[0]
 
 
 def test_of_one_run_or_of_none_that_mlflow_knows_there_is_nothing_to_say(
-    logs: Logs, said: pytest.LogCaptureFixture, tmp_path: Path
+    logs: Logs, captured_log: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     runs = swept(logs, tracked=False)
     sweep.report_sweep(tmp_path / "s", runs)
     sweep.report_sweep(tmp_path / "s", runs[:1])
-    assert said.messages == []
+    assert captured_log.messages == []
     assert not (tmp_path / "s").exists()

@@ -12,11 +12,11 @@ WALLS = {("equal", "random"): [2.0, 3.0, 4.0], ("equal", "worst"): [30.0], ("noi
 
 
 def forecast_of(walls: dict[tuple[str, str], list[float]], folder: Path) -> TimeLeft[tuple[str, str]]:
-    found = Results(folder)
+    study_results = Results(folder)
     for (cell, row), seconds in walls.items():
         for seed, wall_s in enumerate(seconds):
-            found.rows[cell, row, seed] = {"status": "done", "wall_s": wall_s}
-    return estimate(found)
+            study_results.rows[cell, row, seed] = {"status": "done", "wall_s": wall_s}
+    return estimate(study_results)
 
 
 @pytest.mark.parametrize(

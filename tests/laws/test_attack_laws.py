@@ -33,8 +33,8 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
 def test_an_attack_declares_what_it_falsifies(choice: str) -> None:
     """A method of an attack that does not declare it is never called."""
     attack = make("attack", choice)
-    own = [getattr(type(attack), name) is not getattr(Attack, name) for name in ("send", "relabel", "falsify")]
-    assert own == [attack.falsifies_updates, attack.falsifies_labels, bool(attack.falsified_signals)]
+    overrides = [getattr(type(attack), name) is not getattr(Attack, name) for name in ("send", "relabel", "falsify")]
+    assert overrides == [attack.falsifies_updates, attack.falsifies_labels, bool(attack.falsified_signals)]
 
 
 @pytest.mark.parametrize("choice", ATTACKS)

@@ -13,7 +13,7 @@ from agg_harness import aggregate_once, make_update
 from remedies import remedy
 from yaml_words import CONFIGS, make
 
-FAR = 1e6
+OUTLIER = 1e6
 HONEST_RADIUS = 1.0
 TOLERATED: dict[str, tuple[dict[str, Any], Callable[[int], int]]] = {  # options, and the number among n updates
     "median": ({}, lambda n: (n - 1) // 2),
@@ -29,9 +29,9 @@ EVERY = pytest.mark.parametrize("choice", [c for c in TOLERATED if (CONFIGS / "a
 def false_updates(rng: np.random.Generator, number: int) -> Iterator[np.ndarray]:
     """Yield false updates [number, 3]: all at one place, each elsewhere, or as many on either side."""
     signs = rng.choice([-1.0, 1.0], (number, 3))
-    yield np.broadcast_to(FAR * rng.choice([-1.0, 1.0], 3), (number, 3))
-    yield FAR * signs
-    yield FAR * (np.arange(number)[:, None] % 2 * 2 - 1) * np.ones(3)
+    yield np.broadcast_to(OUTLIER * rng.choice([-1.0, 1.0], 3), (number, 3))
+    yield OUTLIER * signs
+    yield OUTLIER * (np.arange(number)[:, None] % 2 * 2 - 1) * np.ones(3)
 
 
 def aggregate(choice: str, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -67,6 +67,6 @@ def test_tolerated_false_updates_leave_the_result_among_the_honest(choice: str, 
 def test_a_majority_of_false_updates_at_one_place_wins(choice: str, n: int) -> None:
     rng = np.random.default_rng(n)
     liars = n // 2 + 1
-    false = np.full((liars, 3), FAR)
+    false = np.full((liars, 3), OUTLIER)
     result = aggregate(choice, np.concatenate([rng.uniform(-1, 1, (n - liars, 3)), false]), rng)
-    assert np.linalg.norm(result) > FAR / 10
+    assert np.linalg.norm(result) > OUTLIER / 10

@@ -97,8 +97,11 @@ def test_a_signal_finishes_the_round_and_saves(
     monkeypatch.undo()
     assert os.waitstatus_to_exitcode(status) == 128 + number
     (path,) = (tmp_path / "runs").iterdir()
-    found = json.loads((path / "status.json").read_text())
-    assert (found["status"], found["rounds_done"]) == ("interrupted", 3)  # 12 clients, then 4 a round: the 19th is in 3
+    result = json.loads((path / "status.json").read_text())
+    assert (result["status"], result["rounds_done"]) == (
+        "interrupted",
+        3,
+    )  # 12 clients, then 4 a round: the 19th is in 3
     resumed = go(tmp_path, *HARD, "checkpoint.every=5", "resume=true")
     assert resumed.reports[0].step == 4
     assert same_bits(uninterrupted, resumed)

@@ -95,12 +95,12 @@ def test_an_import_of_a_submodule_imports_the_package_first(tmp_path: Path, monk
     monkeypatch.setattr(deferred_imports, "STAND_INS", {"outer_package.inner": {"VALUE": "stand-in"}})
     with defer_slow_imports():
         stand_in = import_module("outer_package.inner")
-        loaded, other = (import_module(f"outer_package.inner.{name}") for name in ("loaded", "other"))
+        loaded, other_module = (import_module(f"outer_package.inner.{name}") for name in ("loaded", "other"))
         package = import_module("outer_package.inner")
     assert package is not stand_in
     assert package.VALUE is loaded.VALUE, "the submodule that the package imports runs once"
-    assert other.VALUE == ["other"]
-    assert (package.loaded, package.other) == (loaded, other)
+    assert other_module.VALUE == ["other"]
+    assert (package.loaded, package.other) == (loaded, other_module)
     assert loaded.__spec__ is not None
     assert loaded.__spec__.origin == str(tmp_path / "outer_package" / "inner" / "loaded.py")
     assert sys.modules["outer_package.inner"] is package

@@ -180,10 +180,10 @@ def test_a_sample_of_clients_is_the_same_in_every_round_and_under_every_selector
     assert len(scored) == 5
     for report in (*ran.reports, *other_run.reports):
         assert np.flatnonzero(~np.isnan(report.clients["loss"])).tolist() == scored.tolist()
-    for found, full_report in zip(ran.reports, reference.reports, strict=True):
+    for result, full_report in zip(ran.reports, reference.reports, strict=True):
         for column in ("loss", "test_acc"):
-            np.testing.assert_equal(found.clients[column][scored], full_report.clients[column][scored])
-        assert found.metrics["clients/loss_mean"] == pytest.approx(full_report.clients["loss"][scored].mean())
+            np.testing.assert_equal(result.clients[column][scored], full_report.clients[column][scored])
+        assert result.metrics["clients/loss_mean"] == pytest.approx(full_report.clients["loss"][scored].mean())
     elsewhere = go(tmp_path / "seed", "seed=1", "eval.clients_sample=5")
     assert np.flatnonzero(~np.isnan(elsewhere.reports[0].clients["loss"])).tolist() != scored.tolist()
 

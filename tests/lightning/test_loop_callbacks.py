@@ -46,10 +46,12 @@ def test_early_stopping_finishes_the_run(tmp_path: Path, caplog: pytest.LogCaptu
 def test_an_early_end_is_for_those_who_asked_for_it(tmp_path: Path) -> None:
     slow = ("client.lr=1e-9", "rounds=9", "+callback.halt.mode=max")
     early_run = go(tmp_path, *STOP, *slow, "+callback.halt.patience=1")
-    other = go(tmp_path, *STOP, *slow, "+callback.halt.patience=2", "resume=true")
-    assert (other.folder == early_run.folder, other.reports[0].step) == (False, 0), "with the other's first rounds"
+    other_run = go(tmp_path, *STOP, *slow, "+callback.halt.patience=2", "resume=true")
+    assert (other_run.folder == early_run.folder, other_run.reports[0].step) == (False, 0), (
+        "with the other's first rounds"
+    )
     plain = go(tmp_path, *slow[:2], "resume=true")
-    assert (plain.folder in (early_run.folder, other.folder), plain.reports[0].step) == (False, 0)
+    assert (plain.folder in (early_run.folder, other_run.folder), plain.reports[0].step) == (False, 0)
     again = go(tmp_path, *STOP, *slow, "+callback.halt.patience=1", "rounds=20", "resume=true")
     assert (again.folder, again.reports) == (early_run.folder, []), "with more rounds it would have ended there, too"
 

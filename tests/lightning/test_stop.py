@@ -32,7 +32,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
 
 
 @pytest.fixture
-def said(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
+def captured_log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
     """What the package says, whatever an entry point did to its logger."""
     monkeypatch.setattr(logging.getLogger("fedcohort"), "propagate", True)
     caplog.set_level(logging.INFO, "fedcohort")
@@ -202,15 +202,15 @@ def test_two_processes_hear_of_what_came_to_their_parent(
     assert f"stopped after round {status['rounds_done']}; resume with" in output
 
 
-def test_what_was_said_of_a_resume(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
+def test_what_was_said_of_a_resume(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     first = go(tmp_path, "rounds=2", "resume=true").folder
-    assert said.messages == ["nothing to resume for this config and seed; starting a new run"]
+    assert captured_log.messages == ["nothing to resume for this config and seed; starting a new run"]
     go(tmp_path, "rounds=3", "resume=true")
-    assert said.messages[1:] == [f"resuming {first} after round 2"]
+    assert captured_log.messages[1:] == [f"resuming {first} after round 2"]
     go(tmp_path, "rounds=3", "resume=true")
-    assert said.messages[2:] == [f"already finished: {first} (raise rounds= to extend it)"]
+    assert captured_log.messages[2:] == [f"already finished: {first} (raise rounds= to extend it)"]
     go(tmp_path, "rounds=1")
-    assert len(said.messages) == 3
+    assert len(captured_log.messages) == 3
 
 
 def test_fewer_rounds_than_it_has_are_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,12 +44,12 @@ class Terminate(Observer):
             os.kill(int(os.environ["OTHER"]), signal.SIGTERM)
 
 
-def begin(number: int, logs: Path, words: tuple[str, ...], **other: str) -> BaseProcess:
+def begin(number: int, logs: Path, words: tuple[str, ...], **options: str) -> BaseProcess:
     """Start a task as SLURM would."""
 
     def work() -> None:
         interrupts._shared_flags = mmap.mmap(-1, 2)  # machines share none
-        os.environ.update({**SLURM, "SLURM_PROCID": str(number), "SLURM_NODEID": str(number), **other})
+        os.environ.update({**SLURM, "SLURM_PROCID": str(number), "SLURM_NODEID": str(number), **options})
         go(logs, *words, *LEFT_BEHIND, "trainer.num_nodes=2")
 
     process = FORKED.Process(target=work)
@@ -62,12 +62,12 @@ def run_both(logs: Path, *words: str) -> tuple[int | None, int | None]:
     with socket.socket() as free_socket:
         free_socket.bind(("127.0.0.1", 0))
         port = str(free_socket.getsockname()[1])
-    other = begin(1, logs, words, MASTER_PORT=port)
-    first = begin(0, logs, words, MASTER_PORT=port, OTHER=str(other.pid))
-    for process in (first, other):
+    second_process = begin(1, logs, words, MASTER_PORT=port)
+    first_process = begin(0, logs, words, MASTER_PORT=port, OTHER=str(second_process.pid))
+    for process in (first_process, second_process):
         process.join(PATIENCE_S)
-    codes = (first.exitcode, other.exitcode)
-    for process in (first, other):
+    codes = (first_process.exitcode, second_process.exitcode)
+    for process in (first_process, second_process):
         process.kill()
     return codes
 

@@ -119,7 +119,7 @@ def test_the_solution_maximises_the_objective(seed: int) -> None:
         {"type": "eq", "fun": lambda p: p.sum() - 1},
         {"type": "ineq", "fun": lambda p: rho - divergence(p)},
     ]
-    found = minimize(
+    solution = minimize(
         lambda p: -p @ log_q - entr(p).sum(),
         np.full(4, 0.25),
         bounds=[(1e-9, 1)] * 4,
@@ -127,5 +127,5 @@ def test_the_solution_maximises_the_objective(seed: int) -> None:
         method="SLSQP",
         options={"ftol": 1e-12, "maxiter": 500},
     )
-    assert found.success
-    np.testing.assert_allclose(tilt_within_kl_ball(log_q, rho)[0], found.x, atol=1e-4)
+    assert solution.success
+    np.testing.assert_allclose(tilt_within_kl_ball(log_q, rho)[0], solution.x, atol=1e-4)

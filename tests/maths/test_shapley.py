@@ -20,9 +20,9 @@ def by_name(members: "Ids | frozenset[int]") -> float:
 
 
 def estimate(
-    value: Callable[[Ids], float], n: int, tolerance: float = 1e-4, exact: int = 4, most: int = 50
+    value: Callable[[Ids], float], n: int, tolerance: float = 1e-4, exact: int = 4, per_player: int = 50
 ) -> list[float]:
-    return [float(v) for v in shapley_values(value, n, tolerance, exact, most, new_generator(0, "shapley"))]
+    return [float(v) for v in shapley_values(value, n, tolerance, exact, per_player, new_generator(0, "shapley"))]
 
 
 def test_three_players_by_hand() -> None:

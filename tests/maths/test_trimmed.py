@@ -12,12 +12,12 @@ from fedcohort.maths.trimmed import trimmed_mean
 @pytest.mark.parametrize(("n", "k"), [(1, 0), (4, 1), (5, 0), (5, 2), (9, 3)])
 def test_means_are_those_of_scipy_in_any_slices(n: int, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = torch.randn(n, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(n))
-    whole, shares = trimmed_mean(matrix, k)
-    np.testing.assert_allclose(whole, trim_mean(matrix, k / n + 1e-9, axis=0), atol=1e-15)
+    full_mean, shares = trimmed_mean(matrix, k)
+    np.testing.assert_allclose(full_mean, trim_mean(matrix, k / n + 1e-9, axis=0), atol=1e-15)
     assert shares.sum() == pytest.approx(1)
     monkeypatch.setattr(trimmed, "COLUMNS", 3)
     means, shares_of_slices = trimmed_mean(matrix, k)
-    assert torch.equal(means, whole)
+    assert torch.equal(means, full_mean)
     assert shares_of_slices.tolist() == shares.tolist()
 
 

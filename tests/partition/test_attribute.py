@@ -30,10 +30,10 @@ def sample_pool(pools: np.ndarray, seed: int = 0) -> SamplePool:
 
 def dealt(partition: Attribute, pools: np.ndarray, clients: int | None, seed: int = 0) -> np.ndarray:
     """The samples that each client got, [K, C, A]."""
-    given = sample_pool(pools)
-    parts = partition.split(given, clients, np.random.default_rng(seed))
-    assert given.attribute is not None
-    pair = given.labels * pools.shape[1] + given.attribute
+    pool = sample_pool(pools)
+    parts = partition.split(pool, clients, np.random.default_rng(seed))
+    assert pool.attribute is not None
+    pair = pool.labels * pools.shape[1] + pool.attribute
     assert len(np.unique(np.concatenate(parts))) == sum(map(len, parts))
     return np.stack([np.bincount(pair[part], minlength=pools.size).reshape(pools.shape) for part in parts])
 
@@ -50,21 +50,21 @@ def test_the_three_kinds_of_clients_by_hand() -> None:
         ((90, 10), (90, 10)): 3,
         ((10, 90), (10, 90)): 3,
     }
-    found = [tuple(tuple(row) for row in each.tolist()) for each in counts]
-    assert {kind: found.count(kind) for kind in kinds} == kinds
+    tables = [tuple(tuple(row) for row in client_table.tolist()) for client_table in counts]
+    assert {kind: tables.count(kind) for kind in kinds} == kinds
     paired = dealt(rule(ci=0, ai=0, left="ci"), EVEN, 12)
-    found = [tuple(tuple(row) for row in each.tolist()) for each in paired]
-    assert {kind: found.count(kind) for kind in set(found)} == {((90, 10), (10, 90)): 6, ((10, 90), (90, 10)): 6}
+    tables = [tuple(tuple(row) for row in client_table.tolist()) for client_table in paired]
+    assert {kind: tables.count(kind) for kind in set(tables)} == {((90, 10), (10, 90)): 6, ((10, 90), (90, 10)): 6}
 
 
-@for_all("left", ["ci", "ai", "sc"])
+@for_all("remaining_skew", ["ci", "ai", "sc"])
 @for_all("classes, attributes", [(2, 2), (4, 2), (6, 3)])
-def test_the_pooled_data_have_only_the_remaining_skew(left: str, classes: int, attributes: int) -> None:
+def test_the_pooled_data_have_only_the_remaining_skew(remaining_skew: str, classes: int, attributes: int) -> None:
     """Of 36 clients 12 are of each kind, and 12 is a multiple of 2, 3, 4 and 6: all kinds are equally frequent."""
-    counts = dealt(rule(ci=1 / 3, ai=1 / 3, left=left), np.full((classes, attributes), 3000), 36)
-    found = skew.metrics(counts)
+    counts = dealt(rule(ci=1 / 3, ai=1 / 3, left=remaining_skew), np.full((classes, attributes), 3000), 36)
+    metrics = skew.metrics(counts)
     for name in skew.COMPONENTS:
-        assert (found[f"global_{name}"] > 0.02) == (name == left), found
+        assert (metrics[f"global_{name}"] > 0.02) == (name == remaining_skew), metrics
     assert np.bincount(skew.triplets(counts).argmax(1)).tolist() == [12, 12, 12]
 
 
@@ -95,12 +95,12 @@ def test_a_peak_leaves_the_remaining_share_to_the_other_cells() -> None:
     np.testing.assert_allclose(peaked_probabilities(4, 2, 0.7), [0.1, 0.1, 0.7, 0.1])
 
 
-def told(partition: Attribute, pools: np.ndarray, sizes: list[int]) -> np.ndarray:
+def count_pairs(partition: Attribute, pools: np.ndarray, sizes: list[int]) -> np.ndarray:
     """The samples that each client got out of the requested sizes, [K, C, A]."""
-    given = sample_pool(pools)
-    parts = partition.deal(given, np.array(sizes), np.random.default_rng(0))
-    assert given.attribute is not None
-    pair = given.labels * pools.shape[1] + given.attribute
+    pool = sample_pool(pools)
+    parts = partition.deal(pool, np.array(sizes), np.random.default_rng(0))
+    assert pool.attribute is not None
+    pair = pool.labels * pools.shape[1] + pool.attribute
     assert len(np.unique(np.concatenate(parts))) == sum(map(len, parts))
     return np.stack([np.bincount(pair[part], minlength=pools.size).reshape(pools.shape) for part in parts])
 
@@ -108,29 +108,29 @@ def told(partition: Attribute, pools: np.ndarray, sizes: list[int]) -> np.ndarra
 def test_given_sizes_keep_their_proportions_and_the_kinds() -> None:
     """Spurious correlation only, .9: two pairs get .45 of each client; their 600 of 2,400 samples allow 1,333."""
     sizes = [1200, 600, 300, 300]
-    counts = told(rule(ci=0, ai=0), EVEN, sizes)
-    found = counts.sum((1, 2))
-    assert 1330 <= found.sum() <= 1333
-    assert np.abs(found - np.array(sizes) * 1333 / 2400).max() <= 1
-    assert np.abs(counts / found[:, None, None] - np.array([[0.45, 0.05], [0.05, 0.45]])).max() < 0.01
+    counts = count_pairs(rule(ci=0, ai=0), EVEN, sizes)
+    client_sizes = counts.sum((1, 2))
+    assert 1330 <= client_sizes.sum() <= 1333
+    assert np.abs(client_sizes - np.array(sizes) * 1333 / 2400).max() <= 1
+    assert np.abs(counts / client_sizes[:, None, None] - np.array([[0.45, 0.05], [0.05, 0.45]])).max() < 0.01
     assert (counts.sum(0) <= 600).all()
 
 
 def test_given_sizes_are_exact_with_the_datas_margins() -> None:
     sizes = [1500, 900, 700, 600, 500, 300, 200, 95]
-    counts = told(rule(ci=0.25, ai=0, margins="data"), BIRDS, sizes)
+    counts = count_pairs(rule(ci=0.25, ai=0, margins="data"), BIRDS, sizes)
     assert counts.sum((1, 2)).tolist() == sizes
     assert (counts.sum(0) == BIRDS).all()
     shares = counts.sum(2)[:, 0] / sizes
     skewed = np.abs(shares - BIRDS[0].sum() / BIRDS.sum()) > 0.1
     assert skewed.sum() == 2, "a client is of one class whatever its size"
-    others = counts[~skewed]
-    expected = others.sum((1, 2))[:, None, None] * others.sum(0) / others.sum()
-    assert np.abs(others - expected).max() <= 2
+    other_counts = counts[~skewed]
+    expected = other_counts.sum((1, 2))[:, None, None] * other_counts.sum(0) / other_counts.sum()
+    assert np.abs(other_counts - expected).max() <= 2
 
 
 def test_sizes_can_be_given_if_all_clients_are_skewed() -> None:
-    counts = told(rule(ci=1, ai=0, share=0.5, margins="data"), EVEN, [1000, 800, 600])
+    counts = count_pairs(rule(ci=1, ai=0, share=0.5, margins="data"), EVEN, [1000, 800, 600])
     assert counts.sum((1, 2)).tolist() == [1000, 800, 600]
 
 
@@ -138,12 +138,12 @@ def test_with_the_datas_margins_all_samples_are_used() -> None:
     """Four clients of 100: one of class 0 alone, in its own 80 : 20; the others share 200, 80, 0 and 20 by thirds."""
     pools = np.array([[280, 70], [0, 50]])
     counts = dealt(rule(ci=0.25, ai=0, share=1.0, margins="data"), pools, 4)
-    mainly = [each.tolist() for each in counts if not each[1].any()]
+    mainly = [client_table.tolist() for client_table in counts if not client_table[1].any()]
     assert mainly == [[[80, 20], [0, 0]]]
     assert (counts.sum(0) == pools).all()
     assert counts.sum((1, 2)).tolist() == [100] * 4
-    others = np.stack([each for each in counts if each[1].any()])
-    assert np.abs(others - np.array([[200, 50], [0, 50]]) / 3).max() <= 1
+    other_counts = np.stack([client_table for client_table in counts if client_table[1].any()])
+    assert np.abs(other_counts - np.array([[200, 50], [0, 50]]) / 3).max() <= 1
 
 
 def test_a_dominant_class_keeps_the_proportions_of_the_others() -> None:
@@ -159,10 +159,10 @@ def test_user_tables_are_followed_exactly() -> None:
 
 
 def test_the_kinds_of_clients_are_drawn() -> None:
-    first, again, other = (dealt(rule(), EVEN, 12, seed) for seed in (0, 0, 1))
+    first, again, other_seed = (dealt(rule(), EVEN, 12, seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
-    assert first.tolist() != other.tolist()
-    assert sorted(first.tolist()) == sorted(other.tolist())
+    assert first.tolist() != other_seed.tolist()
+    assert sorted(first.tolist()) == sorted(other_seed.tolist())
 
 
 @for_all(

@@ -4,8 +4,8 @@ from fedcohort.partition.base import SamplePool
 
 
 def test_the_servers_samples_are_not_partitioned() -> None:
-    whole = np.arange(6)
-    sample_pool = SamplePool(whole % 3, 3, whole // 2, whole % 2, 2, server_positions=np.array([1, 4]))
+    positions = np.arange(6)
+    sample_pool = SamplePool(positions % 3, 3, positions // 2, positions % 2, 2, server_positions=np.array([1, 4]))
     assert len(sample_pool) == 4
     assert sample_pool.labels.tolist() == [0, 2, 0, 2]
     assert sample_pool.owner is not None

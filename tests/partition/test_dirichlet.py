@@ -29,10 +29,10 @@ def test_partitions_are_disjoint_complete_and_above_the_minimum(alpha: float, cl
 
 
 def test_a_smaller_alpha_is_more_skewed() -> None:
-    at = {alpha: skew(split(alpha, 10, 20)) for alpha in (0.01, 0.1, 1.0, 100.0)}
-    assert at[0.01] > at[0.1] > at[1.0] > at[100.0]
-    assert at[0.01] > 0.8
-    assert at[100.0] < 0.15
+    skew_by_alpha = {alpha: skew(split(alpha, 10, 20)) for alpha in (0.01, 0.1, 1.0, 100.0)}
+    assert skew_by_alpha[0.01] > skew_by_alpha[0.1] > skew_by_alpha[1.0] > skew_by_alpha[100.0]
+    assert skew_by_alpha[0.01] > 0.8
+    assert skew_by_alpha[100.0] < 0.15
 
 
 def test_large_alpha_is_uniform() -> None:

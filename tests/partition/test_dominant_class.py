@@ -47,8 +47,8 @@ def test_flash_setting_on_balanced_classes() -> None:
     counts = class_counts(split(0.3, 0.8, 50, labels), labels)
     skewed = counts.max(1) == 960
     assert skewed.sum() == 15
-    others = np.sort(counts[skewed], 1)[:, :-1]
-    assert set(np.unique(others)) == {26, 27}
+    other_counts = np.sort(counts[skewed], 1)[:, :-1]
+    assert set(np.unique(other_counts)) == {26, 27}
     # Dominant classes go round: with 15 clients and 10 classes, five classes twice.
     assert sorted(np.bincount(counts[skewed].argmax(1), minlength=10)) == [1] * 5 + [2] * 5
     # Uniform clients all have the proportions of what is left, to within one sample of each class.

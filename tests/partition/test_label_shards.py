@@ -27,8 +27,8 @@ def test_two_shards_per_client_for_a_hundred_clients() -> None:
 
 def test_a_client_rarely_has_twice_the_same_class() -> None:
     """Of the 199 other shards 19 have the class of the first: 9.5 % of the clients, 0.02 is three deviations."""
-    same = np.mean([np.array(classes(split(2, 100, seed))) == 1 for seed in range(20)])
-    assert same == pytest.approx(19 / 199, abs=0.02)
+    share_of_single = np.mean([np.array(classes(split(2, 100, seed))) == 1 for seed in range(20)])
+    assert share_of_single == pytest.approx(19 / 199, abs=0.02)
 
 
 def test_ten_shards_are_less_skewed_than_one() -> None:

@@ -68,19 +68,19 @@ def test_the_lognormals_logarithms_have_the_spread(spread: float) -> None:
 @for_all("clients, least", [(1, 6000), (600, 10), (6000, 1), (7, 3)])
 def test_extreme_spreads_give_valid_sizes(law: str, spread: float, clients: int, least: int) -> None:
     """At spread 0 sizes differ by at most one; at a large spread nearly all clients have the smallest size."""
-    found = sizes(split(Quantity(Iid(), law, spread, least), clients=clients))
-    assert (sum(found), min(found) >= least) == (N, True)
+    client_sizes = sizes(split(Quantity(Iid(), law, spread, least), clients=clients))
+    assert (sum(client_sizes), min(client_sizes) >= least) == (N, True)
     if spread == 0:
-        assert max(found) - min(found) <= 1
+        assert max(client_sizes) - min(client_sizes) <= 1
 
 
 def test_sizes_are_rounded_and_sum_exactly() -> None:
     for seed in range(50):
         rng = np.random.default_rng(seed)
         weights, least = rng.random(17) ** 5, int(rng.integers(0, 9))
-        found = proportional_sizes(1000, weights, least)
-        assert found.sum() == 1000
-        assert np.abs(found - least - (1000 - 17 * least) * weights / weights.sum()).max() <= 1
+        client_sizes = proportional_sizes(1000, weights, least)
+        assert client_sizes.sum() == 1000
+        assert np.abs(client_sizes - least - (1000 - 17 * least) * weights / weights.sum()).max() <= 1
 
 
 def test_a_dominant_class_has_its_share_of_every_size_and_the_others_are_uniform() -> None:
@@ -90,8 +90,8 @@ def test_a_dominant_class_has_its_share_of_every_size_and_the_others_are_uniform
     top = np.array([round(0.6 * n) for n in counts.sum(1)])
     skewed = counts.max(1) == top
     assert skewed.sum() == 6
-    rest = counts[~skewed].sum(0)
-    expected = counts[~skewed].sum(1, keepdims=True) * rest / rest.sum()
+    other_counts = counts[~skewed].sum(0)
+    expected = counts[~skewed].sum(1, keepdims=True) * other_counts / other_counts.sum()
     assert np.abs(counts[~skewed] - expected).max() <= 1.5
 
 
@@ -145,29 +145,29 @@ def counts_of(parts: list[np.ndarray]) -> np.ndarray:
 @pytest.mark.parametrize(("alpha", "low", "high"), [(0.1, 0.6, 0.95), (0.5, 0.35, 0.65), (1000.0, 0.1, 0.16)])
 def test_the_skew_of_dirichlet_is_unchanged(alpha: float, low: float, high: float) -> None:
     """The mean over clients of their largest class's share, which is near for both: alpha means the same."""
-    base, found = Dirichlet(alpha, 25), []
+    base, skews = Dirichlet(alpha, 25), []
     for quantity in (True, False):
         shares = []
         for seed in range(10):
-            given = SamplePool(LABELS, C)
+            pool = SamplePool(LABELS, C)
             parts = (Quantity(base, "lognormal", 0.7, 25) if quantity else base).split(
-                given, K, np.random.default_rng(seed)
+                pool, K, np.random.default_rng(seed)
             )
             counts = counts_of(list(parts))
             shares.append((counts.max(1) / counts.sum(1)).mean())
-        found.append(float(np.mean(shares)))
-    assert low < found[0] < high
-    assert found[0] == pytest.approx(found[1], abs=0.08)
+        skews.append(float(np.mean(shares)))
+    assert low < skews[0] < high
+    assert skews[0] == pytest.approx(skews[1], abs=0.08)
 
 
 def test_if_the_base_leaves_samples_over_sizes_stay_proportional() -> None:
     quantity = Quantity(Attribute([], 0.0, 0.0, 0.9, "sc", "even"), "lognormal", 0.5, 5)
     assert not quantity.takes_all
     assert Quantity(BIRDS, "lognormal", 0.5, 5).takes_all
-    parts, whole = split(quantity), split(Quantity(Iid(), "lognormal", 0.5, 5))
+    parts, iid_parts = split(quantity), split(Quantity(Iid(), "lognormal", 0.5, 5))
     shares = np.array(sizes(parts)) / sum(sizes(parts))
     assert sum(sizes(parts)) < N
-    assert np.abs(shares - np.array(sizes(whole)) / N).max() < 2 / sum(sizes(parts))
+    assert np.abs(shares - np.array(sizes(iid_parts)) / N).max() < 2 / sum(sizes(parts))
     with pytest.raises(OptionError, match=r"^partition.min_samples=\d+ is more than the \d+ samples of the"):
         split(Quantity(quantity.base, "lognormal", 0.5, min(sizes(parts)) + 1 + 30))
 
@@ -175,7 +175,7 @@ def test_if_the_base_leaves_samples_over_sizes_stay_proportional() -> None:
 def test_the_partition_does_not_depend_on_the_selector(tmp_path: Path) -> None:
     words = ("partition=quantity", "partition@partition.base=dominant_class", "partition.base.share=0.4", "rounds=1")
     rans = [go(tmp_path / word, *words, f"selector={word}") for word in ("random", "powd")]
-    one, other = (ran.info.class_counts for ran in rans)
-    np.testing.assert_array_equal(one, other)
-    assert np.ptp(one.sum(1)) > 100
+    first, second = (ran.info.class_counts for ran in rans)
+    np.testing.assert_array_equal(first, second)
+    assert np.ptp(first.sum(1)) > 100
     assert rans[0].info.choices["partition.base"] == "dominant_class"

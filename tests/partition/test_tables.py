@@ -45,14 +45,14 @@ def draw(seed: int, clients: int, kinds: int, alpha: float) -> tuple[np.ndarray,
 def test_integer_tables_have_both_margins_exactly(clients: int, kinds: int, alpha: float) -> None:
     for seed in range(5):
         log_weights, sizes, pools = draw(seed, clients, kinds, alpha)
-        wanted = scale_to_margins(log_weights, sizes, pools)
-        np.testing.assert_allclose(wanted.sum(1), sizes)
-        table = round_to_margins(wanted, sizes, pools)
+        target = scale_to_margins(log_weights, sizes, pools)
+        np.testing.assert_allclose(target.sum(1), sizes)
+        table = round_to_margins(target, sizes, pools)
         assert (table >= 0).all()
         assert table.sum(1).tolist() == sizes.tolist()
         assert table.sum(0).tolist() == pools.tolist()
         if alpha >= 1:
-            assert np.abs(table - wanted).max() <= 3, "rounding alone"
+            assert np.abs(table - target).max() <= 3, "rounding alone"
 
 
 def test_a_fit_keeps_the_ratios_of_the_weights() -> None:
@@ -96,6 +96,6 @@ def test_a_debt_to_earlier_clients_is_repaid_from_kinds_that_a_client_has() -> N
 
     Client 1 wants [0, 0, .5, 1.5] and is owed [-.5, -.5, 1, 2]: one more than its size 2, so kind 2 loses one.
     """
-    wanted = np.array([[0.5, 0.5, 0.5, 0.5], [0, 0, 0.5, 1.5], [0.5, 0.5, 0, 0]])
-    table = round_to_margins(wanted, np.array([2, 2, 1]), np.array([1, 1, 1, 2]))
+    target = np.array([[0.5, 0.5, 0.5, 0.5], [0, 0, 0.5, 1.5], [0.5, 0.5, 0, 0]])
+    table = round_to_margins(target, np.array([2, 2, 1]), np.array([1, 1, 1, 2]))
     assert table.tolist() == [[1, 1, 0, 0], [0, 0, 0, 2], [0, 0, 1, 0]]

@@ -34,16 +34,16 @@ class FixedDataset(Dataset):
         return Raw("given", self.x, y, self.x[:1], y[:1], 2)
 
 
-def other(n: int = 8) -> np.ndarray:
+def make_inputs(n: int = 8) -> np.ndarray:
     return np.random.default_rng(5).normal(size=(n, 5)).astype(np.float32)
 
 
 def test_the_proxy_is_the_datasets_training_inputs() -> None:
-    x = OtherDataset(FixedDataset(other()), None).inputs(federation_of(), 0)
-    assert torch.equal(x, torch.from_numpy(other()))
-    inputs = OtherDataset(FixedDataset(other()), 3).inputs(federation_of(), 0)
+    x = OtherDataset(FixedDataset(make_inputs()), None).inputs(federation_of(), 0)
+    assert torch.equal(x, torch.from_numpy(make_inputs()))
+    inputs = OtherDataset(FixedDataset(make_inputs()), 3).inputs(federation_of(), 0)
     assert len(inputs) == 3
-    assert all((other() == row.numpy()).all(1).any() for row in inputs)
+    assert all((make_inputs() == row.numpy()).all(1).any() for row in inputs)
 
 
 def test_byte_inputs_are_rejected_if_the_run_uses_floats() -> None:
@@ -60,7 +60,7 @@ def test_another_shape_is_rejected() -> None:
 
 def test_inputs_from_the_test_set_are_rejected() -> None:
     federation = federation_of()
-    leaked = np.concatenate([other(), federation.server_test.x[:2].numpy()])
+    leaked = np.concatenate([make_inputs(), federation.server_test.x[:2].numpy()])
     with pytest.raises(DataError, match=r"^proxy=dataset .*source=given\): 2 inputs are also in the run's test set"):
         OtherDataset(FixedDataset(leaked), 1).inputs(federation, 0)
 
@@ -72,8 +72,10 @@ def test_the_clients_own_samples_are_rejected() -> None:
     with pytest.raises(
         DataError, match=r"source=given\): the inputs are samples of the clients: .* proxy=client_heldout"
     ):
-        OtherDataset(FixedDataset(np.concatenate([other(4), client_rows])), None).inputs(federation, 0)
-    assert len(OtherDataset(FixedDataset(np.concatenate([other(5), client_rows])), None).inputs(federation, 0)) == 9
+        OtherDataset(FixedDataset(np.concatenate([make_inputs(4), client_rows])), None).inputs(federation, 0)
+    assert (
+        len(OtherDataset(FixedDataset(np.concatenate([make_inputs(5), client_rows])), None).inputs(federation, 0)) == 9
+    )
 
 
 @pytest.mark.parametrize("disturbance", [Gaussian(0.3, "uniform", 1.0), Blur(1.0, "bimodal", 0.5)])

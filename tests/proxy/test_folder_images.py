@@ -53,7 +53,7 @@ def public(path: Path, features: str | None = "image", **columns: Any) -> Folder
     return Folder(str(path), features, [], 1.0, None)
 
 
-def seen(x: torch.Tensor, run: Federation) -> torch.Tensor:
+def network_inputs(x: torch.Tensor, run: Federation) -> torch.Tensor:
     """What the network sees of inputs."""
     return x if x.is_floating_point() else known(run.scale).numbers(x)
 
@@ -68,7 +68,7 @@ def test_pixels_are_normalised_like_the_runs(tmp_path: Path, layout: str, pixels
     for scale in (1.0, 255):
         x = replace(folder, scale=scale).inputs(run, 0)
         assert x.dtype == run.train.x.dtype
-        np.testing.assert_array_equal(seen(x, run).numpy(), expected)
+        np.testing.assert_array_equal(network_inputs(x, run).numpy(), expected)
     assert len(replace(folder, n=7).inputs(run, 0)) == 7
 
 

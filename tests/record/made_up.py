@@ -11,7 +11,7 @@ from fedcohort.types import RoundReport
 
 
 def info(
-    folder: Path, *, clients: int = 12, classes: int = 10, rounds: int = 6, start: int = 0, **other: Any
+    folder: Path, *, clients: int = 12, classes: int = 10, rounds: int = 6, start: int = 0, **options: Any
 ) -> RunInfo:
     """A third of the clients skewed, a fifth of them noisy, unequal in size and speed."""
     rng = np.random.default_rng(7)
@@ -54,18 +54,18 @@ def info(
         "rounds": rounds,
         "start": start,
     }
-    return RunInfo(**{**facts, **other})
+    return RunInfo(**{**facts, **options})
 
 
 def report(step: int, *, clients: int = 12, cohort: int = 4, trace: bool = True) -> RoundReport:
     """Step `step`, the same whenever it is asked for."""
     rng = np.random.default_rng(step)
     available = rng.random(clients) < 0.9
-    wanted = np.random.default_rng(step + 10_000).random(clients) * np.linspace(0.6, 1.2, clients)
+    true_scores = np.random.default_rng(step + 10_000).random(clients) * np.linspace(0.6, 1.2, clients)
     ready = np.flatnonzero(available)
-    chosen = np.sort(ready[np.argsort(-wanted[ready])[: min(cohort, len(ready)) if step else 0]])
-    late = rng.random(len(chosen)) < 0.15
-    arrived = chosen[~late]
+    chosen = np.sort(ready[np.argsort(-true_scores[ready])[: min(cohort, len(ready)) if step else 0]])
+    is_late = rng.random(len(chosen)) < 0.15
+    arrived = chosen[~is_late]
     return RoundReport(
         step=step,
         cohort=chosen.astype(np.int64),
@@ -137,9 +137,9 @@ def play(observers: list[Observer], facts: RunInfo, *, last: int | None = None, 
     for observer in observers:
         observer.start(facts)
     for step in steps(facts, last):
-        made = report(step, clients=len(facts.n_train), cohort=int(facts.config["cohort"]))
+        round_report = report(step, clients=len(facts.n_train), cohort=int(facts.config["cohort"]))
         for observer in observers:
-            observer.observe(made)
+            observer.observe(round_report)
     for observer in observers:
         observer.finish(status)
 

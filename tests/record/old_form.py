@@ -18,13 +18,13 @@ def put_into_old_form(folder: Path) -> None:
     all_clients = np.arange(len(info.n_train))
     pieces = []
     for step, rows in past.clients().drop(columns="queried").groupby("step"):
-        whole = rows.set_index("client").reindex(all_clients).rename_axis("client").reset_index()
-        whole["step"] = step
+        all_rows = rows.set_index("client").reindex(all_clients).rename_axis("client").reset_index()
+        all_rows["step"] = step
         flags = [flag for flag in FLAG_NAMES if flag != "queried"]
-        whole[flags] = whole[flags].astype("boolean").fillna(False).astype(bool)
-        there = past.available(int(str(step)))
-        whole["available"] = there if there is not None else whole["available"]
-        pieces.append(whole[rows.columns])
+        all_rows[flags] = all_rows[flags].astype("boolean").fillna(False).astype(bool)
+        available = past.available(int(str(step)))
+        all_rows["available"] = available if available is not None else all_rows["available"]
+        pieces.append(all_rows[rows.columns])
     table = pa.Table.from_pandas(pd.concat(pieces), preserve_index=False)
     kinds = {"step": pa.int32(), "client": pa.int32()}
     schema = pa.schema([pa.field(field.name, kinds.get(field.name, field.type)) for field in table.schema])

@@ -31,8 +31,8 @@ def make_folder(logs: Path, name: str, started: float, *, checkpoint: bool = Tru
     return path
 
 
-def ended(done: int, **other: Any) -> dict[str, Any]:
-    return {"status": "finished", "rounds_done": done, **other}
+def ended(done: int, **options: Any) -> dict[str, Any]:
+    return {"status": "finished", "rounds_done": done, **options}
 
 
 def ended_early(*callbacks: Any) -> dict[str, Any]:
@@ -131,8 +131,8 @@ def test_each_number_of_rounds_finds_its_own_run(tmp_path: Path) -> None:
 def test_a_job_does_not_resume_the_runs_of_other_jobs_of_its_sweep(tmp_path: Path) -> None:
     """Except a finished run that it would equal; runs of earlier sweeps are extended."""
     stem = "run-9326706e-s0"
-    other = make_folder(tmp_path, stem, 1, **ended(3, rounds=3))
-    siblings = frozenset([other])
+    other_folder = make_folder(tmp_path, stem, 1, **ended(3, rounds=3))
+    siblings = frozenset([other_folder])
     assert claimed(tmp_path, request(5)) == (stem, False, False)
     assert claimed(tmp_path, replace(request(5), siblings=siblings)) == (f"{stem}-2", True, False)
     assert claimed(tmp_path, replace(request(3), siblings=siblings)) == (stem, False, True)

@@ -1,5 +1,5 @@
 """Fixtures of the reports' tests."""
 
-from tracking.databases import said
+from tracking.databases import captured_log
 
-__all__ = ["said"]
+__all__ = ["captured_log"]

@@ -79,7 +79,7 @@ def test_the_option_decides_when_figures_are_drawn(
 
 
 def test_figures_are_drawn_by_default_only_on_a_terminal(
-    tmp_path: Path, drawn: dict[str, Figure], monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+    tmp_path: Path, drawn: dict[str, Figure], monkeypatch: pytest.MonkeyPatch, captured_log: pytest.LogCaptureFixture
 ) -> None:
     """At a terminal, outside of a sweep; elsewhere only a page that is there is kept up to date."""
     for number, (at_terminal, sweep, has_page, expected) in enumerate(
@@ -91,7 +91,7 @@ def test_figures_are_drawn_by_default_only_on_a_terminal(
         ]
     ):
         drawn.clear()
-        said.clear()
+        captured_log.clear()
         monkeypatch.setattr(sys.stdout, "isatty", lambda at_terminal=at_terminal: at_terminal, raising=False)
         facts = info(tmp_path / f"run{number}", tags={SWEEPS: "s"} if sweep else {})
         if has_page:
@@ -99,7 +99,7 @@ def test_figures_are_drawn_by_default_only_on_a_terminal(
             (facts.folder / "report.html").write_text("")
         play([Journal(), Figures(["png"], always=False)], facts)
         assert (sorted(drawn) == NAMES) == expected == bool(drawn)
-        was_drawn = "figures and page: " in said.text
+        was_drawn = "figures and page: " in captured_log.text
         assert was_drawn == (not expected and not sweep), "a sweep has its own report"
 
 
@@ -242,14 +242,14 @@ def test_the_title_counts_panels_that_are_left_out(tmp_path: Path, drawn: dict[s
 
 
 def test_a_failing_figure_does_not_fail_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, captured_log: pytest.LogCaptureFixture
 ) -> None:
     def refuse(*args: object) -> None:
         raise ValueError("a font is missing")
 
     monkeypatch.setattr(partition, "draw", refuse)
     play([Journal(), Figures(["png"], always=True)], info(tmp_path / "run"))
-    assert re.search(r"no figures \(a font is missing\); try again: \S*fedcohort figures /", said.text)
+    assert re.search(r"no figures \(a font is missing\); try again: \S*fedcohort figures /", captured_log.text)
 
 
 def test_the_command_draws_the_figures_again(

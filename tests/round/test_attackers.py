@@ -20,7 +20,7 @@ HONEST = {0: [1.0, 0.0], 1: [2.0, 2.0], 3: [3.0, 1.0]}
 TRAINED = {2: [4.0, 0.0], 4: [6.0, 2.0]}  # by the attackers
 
 
-def same(tensor: torch.Tensor) -> torch.Tensor:
+def identity(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
@@ -35,7 +35,7 @@ def collect(attack: Any, updates: Sequence[ClientUpdate], round: int = 0, **opti
     )
     for update in updates:
         collector.add(update)
-    return collector.finish(same, same)
+    return collector.finish(identity, identity)
 
 
 def updates(*left_out: int) -> list[ClientUpdate]:
@@ -95,9 +95,9 @@ def test_order_matrix_and_groups_make_no_difference(choice: str) -> None:
 
     group = UpdateGroup(len(rows), total)
     grouped = [make_update(row.client, row.delta.tolist(), group=group) for row in rows]
-    for other in (backward, collect(attack, grouped)):
-        torch.testing.assert_close(other.mean, stacked.mean, atol=1e-12, rtol=0)
-        assert other.clients.tolist() == stacked.clients.tolist()
+    for variant in (backward, collect(attack, grouped)):
+        torch.testing.assert_close(variant.mean, stacked.mean, atol=1e-12, rtol=0)
+        assert variant.clients.tolist() == stacked.clients.tolist()
 
 
 def test_noise_is_keyed_by_round_and_client() -> None:

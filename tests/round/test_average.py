@@ -84,11 +84,11 @@ def test_an_average_changes_nothing_but_what_is_evaluated(words: tuple[str, ...]
     )
     fingerprints = [[report.fingerprint for report in ran.reports] for ran in (plain, last, averaged)]
     assert fingerprints[0] == fingerprints[1] == fingerprints[2]
-    for before, same, after in zip(plain.reports, last.reports, averaged.reports, strict=True):
+    for before, last_report, after in zip(plain.reports, last.reports, averaged.reports, strict=True):
         for metric in ("acc", "loss"):
             for name in (f"test/{metric}", f"server_val/{metric}"):
-                assert before.metrics[name] == same.metrics[name] == after.metrics[f"{name}_unaveraged"]
-        assert same.clients.keys() == before.clients.keys()
+                assert before.metrics[name] == last_report.metrics[name] == after.metrics[f"{name}_unaveraged"]
+        assert last_report.clients.keys() == before.clients.keys()
     assert averaged.last.metrics["test/loss"] != plain.last.metrics["test/loss"]
     assert averaged.last.metrics["clients/loss_mean"] != plain.last.metrics["clients/loss_mean"]
     assert (plain.weights() == averaged.weights()).all()
@@ -97,27 +97,27 @@ def test_an_average_changes_nothing_but_what_is_evaluated(words: tuple[str, ...]
 
 def test_the_average_of_a_run_is_that_of_its_models(tmp_path: Path) -> None:
     """After two rounds, from the final weights of runs of one round and of two: (w_1 / 2 + w_2) / (3 / 2)."""
-    one, two = (go(tmp_path / str(n), *BATCH_NORM[:-1], f"rounds={n}", *EMA) for n in (1, 2))
-    first, second = weights_of(one, "weights.pt"), weights_of(two, "weights.pt")
-    average = weights_of(two, AVERAGE)
+    first_run, second_run = (go(tmp_path / str(n), *BATCH_NORM[:-1], f"rounds={n}", *EMA) for n in (1, 2))
+    first, second = weights_of(first_run, "weights.pt"), weights_of(second_run, "weights.pt")
+    average = weights_of(second_run, AVERAGE)
     assert any(name.endswith("running_var") for name in average)
     for name, values in average.items():
         if values.is_floating_point():
             assert torch.allclose(values, (first[name] / 2 + second[name]) / 1.5, atol=1e-6), name
         else:
             assert torch.equal(values, second[name]), name
-    assert two.last.metrics["test/acc_best"] == max(report.metrics["test/acc"] for report in two.reports)
+    assert second_run.last.metrics["test/acc_best"] == max(report.metrics["test/acc"] for report in second_run.reports)
 
 
 def test_a_killed_run_resumes_its_average(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = go(tmp_path / "whole", *EMA)
+    full_run = go(tmp_path / "whole", *EMA)
     stop_after(monkeypatch, rounds, "make_report", 4, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *EMA) and None))
     monkeypatch.undo()
     resumed = go(tmp_path, *EMA, "resume=true")
     assert resumed.reports[0].step == 3
-    assert resumed.last.metrics == whole.last.metrics
-    weights = [weights_of(ran, AVERAGE) for ran in (resumed, whole)]
+    assert resumed.last.metrics == full_run.last.metrics
+    weights = [weights_of(ran, AVERAGE) for ran in (resumed, full_run)]
     assert all(torch.equal(values, weights[1][name]) for name, values in weights[0].items())
 
 
@@ -132,8 +132,10 @@ def test_options_of_the_average_are_checked(tmp_path: Path) -> None:
 
 
 def test_two_processes_have_the_same_average(tmp_path: Path) -> None:
-    one = go(tmp_path / "one", *EMA)
+    first_run = go(tmp_path / "one", *EMA)
     assert in_a_child(lambda: go(tmp_path / "two", *EMA, "trainer.devices=2") and None) == 0
     (folder,) = (tmp_path / "two" / "runs").iterdir()
     average = torch.load(folder / AVERAGE, weights_only=True)
-    assert all(torch.allclose(values, average[name], atol=1e-6) for name, values in weights_of(one, AVERAGE).items())
+    assert all(
+        torch.allclose(values, average[name], atol=1e-6) for name, values in weights_of(first_run, AVERAGE).items()
+    )

@@ -14,7 +14,7 @@ from fedcohort.round import round as rounds
 from fedcohort.round.budget import Budget, BudgetHistory, BudgetUse
 from killing import die, in_a_child, stop_after
 from run_harness import FinishedRun, go, same_bits
-from tracking.databases import said  # noqa: F401
+from tracking.databases import captured_log  # noqa: F401
 
 LONG = ("selector=flash", "split.limit=240", "rounds=6")
 
@@ -108,15 +108,17 @@ def test_a_run_ends_after_the_round_that_reaches_it(
 def test_a_larger_budget_extends_a_finished_run(
     uninterrupted: FinishedRun,
     tmp_path: Path,
-    said: pytest.LogCaptureFixture,  # noqa: F811
+    captured_log: pytest.LogCaptureFixture,  # noqa: F811
 ) -> None:
     first, second = clock(uninterrupted, 1) + 0.01, clock(uninterrupted, 4)
     short = go(tmp_path, *LONG, f"until.virtual_s={first!r}")
     assert short.last.step == 2
-    assert any(f"ended after round 2 of 6. until.virtual_s={first:.10g} is reached (" in m for m in said.messages)
+    assert any(
+        f"ended after round 2 of 6. until.virtual_s={first:.10g} is reached (" in m for m in captured_log.messages
+    )
     again = go(tmp_path, *LONG, f"until.virtual_s={first!r}", "resume=true")
     assert (again.folder, again.reports) == (short.folder, [])
-    assert said.messages[-1] == f"already finished: {short.folder} (raise until.virtual_s= to extend it)"
+    assert captured_log.messages[-1] == f"already finished: {short.folder} (raise until.virtual_s= to extend it)"
     longer = go(tmp_path, *LONG, f"until.virtual_s={second!r}", "resume=true")
     assert (longer.folder, longer.reports[0].step, longer.last.step) == (short.folder, 3, 4)
     assert same_bits(longer, go(tmp_path / "alone", *LONG, f"until.virtual_s={second!r}"))
@@ -191,3 +193,14 @@ def test_a_selection_window_advances_the_clock(tmp_path: Path, caplog: pytest.Lo
     ready = [np.flatnonzero(report.clients["available"]).tolist() for report in ran.reports[1:]]
     assert ready[0] != ready[2]
     assert "follows the virtual clock" not in caplog.text
+
+
+def test_a_larger_budget_of_client_flops_extends_a_run_to_the_bit(uninterrupted: FinishedRun, tmp_path: Path) -> None:
+    flops = [report.metrics["comp/client_flops"] for report in uninterrupted.reports]
+    short = go(tmp_path, *LONG, f"until.client_flops={flops[1] + 1!r}")
+    assert short.last.step == 2
+    longer = go(tmp_path, *LONG, f"until.client_flops={flops[5] + 1!r}", "resume=true")
+    assert (longer.folder, longer.reports[0].step) == (short.folder, 3)
+    assert same_bits(longer, uninterrupted)
+    with pytest.raises(OptionError, match=r"until.client_flops must be above .*, which .* reached before its"):
+        go(tmp_path, *LONG, f"until.client_flops={flops[4]!r}", "resume=true")

@@ -76,8 +76,8 @@ def test_a_window_ends_before_available_clients_are_selected() -> None:
 def test_a_schedule_without_available_clients_is_rejected_at_start_up() -> None:
     with pytest.raises(IncompatibleConfig, match="availability: none of the 2 clients is ever ready"):
         Clock(Listed(((), ()), 60), Draws(0, 2), 0.0)
-    one = Clock(Listed(((), ((5, 60),)), 60), Draws(0, 2), 0.0)
-    assert one.find_ready(Draws(0, 2, 0), 0.0)[0].tolist() == [1], "one client suffices"
+    clock = Clock(Listed(((), ((5, 60),)), 60), Draws(0, 2), 0.0)
+    assert clock.find_ready(Draws(0, 2, 0), 0.0)[0].tolist() == [1], "one client suffices"
 
 
 def test_without_a_clock_an_empty_round_takes_no_time() -> None:

@@ -27,17 +27,17 @@ from yaml_words import list_options
 @pytest.fixture
 def models(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The model before each round's training, and the engine that trains it."""
-    seen: list[float] = []
+    observed: list[float] = []
     close = ServerStep.close
 
     def noted(self: Any, *args: Any) -> Any:
         result = close(self, *args)
-        seen.append(float(self.server.w[0]))
+        observed.append(float(self.server.w[0]))
         return result
 
     monkeypatch.setattr(setup, "choose_engine", lambda kind, trainer, chunk: (Quadratic(trainer), "quadratic"))
     monkeypatch.setattr(ServerStep, "close", noted)
-    return seen
+    return observed
 
 
 def race(logs: Path, n_clients: int, *options: str) -> FinishedRun:

@@ -48,8 +48,10 @@ def test_the_cohort_shares_the_probability_that_it_had() -> None:
     np.testing.assert_array_equal(
         selector.observe(state, outcome(0, [0, 1, 2], invalid))[1].probability, state.probability
     )
-    same = {"gradient_moments": ProbeResult(ids(0, 2), np.ones((2, 3)) * [1, 1, 0])}
-    np.testing.assert_array_equal(selector.observe(state, outcome(0, [0, 2], same))[1].probability, state.probability)
+    repeated = {"gradient_moments": ProbeResult(ids(0, 2), np.ones((2, 3)) * [1, 1, 0])}
+    np.testing.assert_array_equal(
+        selector.observe(state, outcome(0, [0, 2], repeated))[1].probability, state.probability
+    )
     by_update = make("selector", "delta", gradient="update")
     answers = {"gradient_std": ProbeResult(ids(0, 2), SIGMA[[0, 2]])}
     _, after = by_update.observe(state, outcome(0, [0, 2], answers, update=G[[0, 2]].tolist()))

@@ -84,8 +84,8 @@ def test_the_order_of_arrival_does_not_change_permutations() -> None:
     selector = make("selector", "greedyfed", exact=0, permutations=1)
     state: Any = selector.select(selector.init(START), context(), {})[1]
     losses = {m: 3.0 - len(m) ** 0.5 - 0.1 * sum(m) for m in subsets(0, 1, 3, 4)}
-    one, other = (selector.observe(state, arrived(0, order, losses))[1] for order in ([0, 1, 3, 4], [4, 1, 0, 3]))
-    np.testing.assert_array_equal(one.values, other.values)
+    first, second = (selector.observe(state, arrived(0, order, losses))[1] for order in ([0, 1, 3, 4], [4, 1, 0, 3]))
+    np.testing.assert_array_equal(first.values, second.values)
 
 
 def test_evaluations_are_charged_to_the_server(tmp_path: Path) -> None:

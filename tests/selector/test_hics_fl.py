@@ -84,8 +84,8 @@ def test_new_clients_come_first_and_then_clusters_by_entropy() -> None:
     third, _ = selector.select(state, context(round=2, cohort=2, n_clients=6), {})
     assert third.clients.tolist() == [4, 5]
     np.testing.assert_allclose(third.score_terms["entropy"], [0, 0, 0, 0, np.log(2), np.log(2)], atol=1e-9)
-    alone, _ = selector.select(state, context(round=2, cohort=2, n_clients=6, available=[3]), {})
-    assert alone.clients.tolist() == [3]
+    single, _ = selector.select(state, context(round=2, cohort=2, n_clients=6, available=[3]), {})
+    assert single.clients.tolist() == [3]
 
 
 def test_a_run_reads_the_last_layer(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def start(**changes: Any) -> State:
     return tifl(**changes).init(Population(11, 2, 2, {"expected_s": LATENCY}))
 
 
-def told(values: list[float]) -> dict[str, ProbeResult]:
+def accuracy_reports(values: list[float]) -> dict[str, ProbeResult]:
     """Return the answers in which each client of a tier has the tier's accuracy."""
     accuracy = np.empty(11)
     for value, members in zip(values, TIERS, strict=True):
@@ -127,7 +127,7 @@ def test_probabilities_change_where_the_drawn_tier_has_not_become_better(
     adapt: str, before: float, latest: int, changes: bool
 ) -> None:
     state = replace(start(), accuracy=np.full(5, before), credits=CREDITS, latest=latest)
-    after = tifl(adapt=adapt).observe(state, outcome(10, [0], told(ACCURACY.tolist())))[1]
+    after = tifl(adapt=adapt).observe(state, outcome(10, [0], accuracy_reports(ACCURACY.tolist())))[1]
     np.testing.assert_allclose(after.accuracy, ACCURACY, rtol=1e-14)
     expected = [0.2, 0, 0.3, 0.1, 0.4] if changes else [0.2] * 5
     np.testing.assert_allclose(after.probability, expected, rtol=1e-14)
@@ -135,7 +135,7 @@ def test_probabilities_change_where_the_drawn_tier_has_not_become_better(
 
 def test_the_first_accuracy_is_compared_with_none() -> None:
     state = replace(start(), latest=0)
-    after = tifl(adapt="always").observe(state, outcome(0, [0], told(ACCURACY.tolist())))[1]
+    after = tifl(adapt="always").observe(state, outcome(0, [0], accuracy_reports(ACCURACY.tolist())))[1]
     assert after.probability.tolist() == [0.2] * 5
     np.testing.assert_allclose(after.accuracy, ACCURACY, rtol=1e-14)
 

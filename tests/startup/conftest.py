@@ -1,5 +1,5 @@
 """Fixtures of the start's tests."""
 
-from tracking.databases import said
+from tracking.databases import captured_log
 
-__all__ = ["said"]
+__all__ = ["captured_log"]

@@ -24,7 +24,7 @@ def refusal(logs: Path, *words: str) -> str:
     raise AssertionError(f"{words} ran")
 
 
-MOST = 8 * cores.available_cores()
+MAX_THREADS = 8 * cores.available_cores()
 WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
 CASES = [
     # an option, a group or a word that there is not
@@ -159,12 +159,15 @@ CASES = [
     ("paths=null", "paths.logs"),
     ("clients=null cohort=null", "cohort must be an integer in [1, inf), got None"),
     ("selector=random clients=null", "clients must be an integer in"),
-    ("trainer.devices=null", f"trainer.devices must be an integer in [1, {MOST}] or auto (8 for each of the "),
+    ("trainer.devices=null", f"trainer.devices must be an integer in [1, {MAX_THREADS}] or auto (8 for each of the "),
     ("model.hidden=null", "model.hidden must be a list of integers in [1, inf), got None"),
     ("logger.tracking_uri=5", "logger.tracking_uri must be a text that is not empty or null, got 5"),
     # out of the range
-    ("trainer.devices=1000000", f"trainer.devices must be an integer in [1, {MOST}] or auto (8 for each of the "),
-    ("trainer.threads=1000000", f"trainer.threads must be an integer in [1, {MOST}] (8 for each of the "),
+    (
+        "trainer.devices=1000000",
+        f"trainer.devices must be an integer in [1, {MAX_THREADS}] or auto (8 for each of the ",
+    ),
+    ("trainer.threads=1000000", f"trainer.threads must be an integer in [1, {MAX_THREADS}] (8 for each of the "),
     ("trainer.threads=2 trainer.devices=2", "trainer.threads must be 1 where trainer.devices=2 forks 2 processes"),
     ("model.hidden=[200,0]", "model.hidden must be a list of integers in [1, inf), got [200, 0]"),
     ("client.milestones=[1.5]", "client.milestones must be a list of integers in [1, inf), got [1.5]"),
@@ -188,14 +191,14 @@ CASES = [
 
 @pytest.mark.parametrize(("words", "line"), CASES)
 def test_an_error_is_one_line_that_names_the_mistake(tmp_path: Path, words: str, line: str) -> None:
-    said = refusal(tmp_path, *words.split())
-    assert line in said
-    assert "\n" not in said
+    message = refusal(tmp_path, *words.split())
+    assert line in message
+    assert "\n" not in message
     assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def notices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The warnings of a run."""
     lines: list[str] = []
     monkeypatch.setattr(logging.getLogger("fedcohort"), "warning", lambda text, *facts: lines.append(text % facts))
@@ -224,8 +227,8 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ],
 )
 def test_an_option_without_effect_gives_one_notice(
-    tmp_path: Path, said: list[str], words: tuple[str, ...], line: str | None
+    tmp_path: Path, notices: list[str], words: tuple[str, ...], line: str | None
 ) -> None:
     go(tmp_path, *words)
-    assert len(said) == (line is not None)
-    assert line is None or line in said[0]
+    assert len(notices) == (line is not None)
+    assert line is None or line in notices[0]

@@ -22,7 +22,7 @@ TWO_LOSSES = "reads the loss that clients train with in the paper, and its robus
 AWAY = "agg=rhfl compares a client's loss with that of its last participation: clients that are away for longer seem"
 RHFL = ("agg=rhfl", "proxy=noise")
 ALL_KEPT = "selector=fedpns keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them"
-ON_TIME = "drops late clients, and none is late with device=instant, where work takes no time"
+ON_TIME = "has no effect: it drops late clients, but work takes no time with device=instant"
 ALL_FIRST = "trains all ready clients in round 1, whatever the cohort"
 ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
 
@@ -70,12 +70,12 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         ((*PACED, "samples.w=5", "deadline.w=5", CLEAN), []),
         (
             (*PACED, "samples.w=5", CLEAN),
-            ["deadline=fedbalancer has one controller with samples=fedbalancer in the paper, but samples.w differs"],
+            ["deadline=fedbalancer and samples=fedbalancer share one controller in the paper, but samples.w differs"],
         ),
         (("deadline=fedbalancer", "deadline.w=5", CLEAN), []),
         (
             ("deadline=fedbalancer", "deadline.grid=1", CLEAN),
-            ["deadline=fedbalancer tries deadlines in seconds, and device=shifted_exponential has multiples"],
+            ["deadline=fedbalancer compares deadlines in seconds, but device=shifted_exponential has times in an"],
         ),
         (("deadline=fedbalancer", "deadline.grid=1", "device=phones", CLEAN), []),
         ((*LISTS, "samples.noise=0.5", CLEAN), ["samples.noise=0.5 lowers the threshold of samples=fedbalancer"]),

@@ -22,7 +22,7 @@ WORDS = ("agg=scaffold", "client_store.limit_gb=0", "callback=default", "callbac
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return go(tmp_path_factory.mktemp("whole"), *WORDS)
 
 
@@ -40,8 +40,8 @@ def logs(three: Path, tmp_path: Path) -> Path:
 
 
 def home(logs: Path) -> Path:
-    (found,) = (logs / "runs").iterdir()
-    return found
+    (run_folder,) = (logs / "runs").iterdir()
+    return run_folder
 
 
 def resumed(logs: Path, how: str = "true", *words: str) -> FinishedRun:
@@ -72,12 +72,12 @@ def test_a_damaged_file_of_a_finished_run_is_named_before_anything_is_written(lo
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("name", ["remove_manifest", "write_manifest"])
 def test_a_kill_beside_the_manifest_leaves_a_sound_run(
-    whole: FinishedRun, logs: Path, monkeypatch: pytest.MonkeyPatch, name: str, when: str
+    finished_run: FinishedRun, logs: Path, monkeypatch: pytest.MonkeyPatch, name: str, when: str
 ) -> None:
     kill_at(monkeypatch, manifest, name, 1, when, lambda: resumed(logs))
-    found = resumed(logs)  # it may have finished before the kill
-    assert bool((found.weights() == whole.weights()).all())
-    manifest.check_all_files(found.folder)
+    run = resumed(logs)  # it may have finished before the kill
+    assert bool((run.weights() == finished_run.weights()).all())
+    manifest.check_all_files(run.folder)
 
 
 def test_each_of_fifty_flipped_bits_is_detected(logs: Path) -> None:
@@ -91,27 +91,27 @@ def test_each_of_fifty_flipped_bits_is_detected(logs: Path) -> None:
     checkpoint.load_checkpoint(path, own_hash(path))
 
 
-@pytest.mark.parametrize("kept", [0, 1, 1000, -1, -100])
-def test_a_truncated_checkpoint_is_detected(logs: Path, kept: int) -> None:
+@pytest.mark.parametrize("kept_bytes", [0, 1, 1000, -1, -100])
+def test_a_truncated_checkpoint_is_detected(logs: Path, kept_bytes: int) -> None:
     path = home(logs) / "last.ckpt"
-    path.write_bytes(path.read_bytes()[:kept])
+    path.write_bytes(path.read_bytes()[:kept_bytes])
     with pytest.raises(DamagedCheckpoint):
         checkpoint.load_checkpoint(path, "any")
 
 
 def test_the_checkpoint_before_a_damaged_one_is_offered(
-    whole: FinishedRun, logs: Path, said: pytest.LogCaptureFixture
+    finished_run: FinishedRun, logs: Path, captured_log: pytest.LogCaptureFixture
 ) -> None:
     flip(home(logs) / "last.ckpt", 4321)
     with pytest.raises(
         CheckpointError, match=r"damaged.*; the previous checkpoint, of round 2, is intact: .*=previous$"
     ):
         resumed(logs)
-    found = resumed(logs, "previous")
-    assert found.reports[0].step == 3
-    assert same_bits(whole, found)
-    assert "resuming from the previous checkpoint, of round 2" in said.text
-    assert json.loads((found.folder / "summary.json").read_text())["forced"] == []
+    run = resumed(logs, "previous")
+    assert run.reports[0].step == 3
+    assert same_bits(finished_run, run)
+    assert "resuming from the previous checkpoint, of round 2" in captured_log.text
+    assert json.loads((run.folder / "summary.json").read_text())["forced"] == []
 
 
 def test_without_an_undamaged_checkpoint_there_is_an_error(logs: Path) -> None:
@@ -126,14 +126,14 @@ def test_without_an_undamaged_checkpoint_there_is_an_error(logs: Path) -> None:
         resumed(logs, "force")
 
 
-def test_a_kill_between_the_two_renames_keeps_the_previous_checkpoint(whole: FinishedRun, logs: Path) -> None:
+def test_a_kill_between_the_two_renames_keeps_the_previous_checkpoint(finished_run: FinishedRun, logs: Path) -> None:
     (home(logs) / "last.ckpt").unlink()
-    found = resumed(logs)
-    assert found.reports[0].step == 3
-    assert same_bits(whole, found)
+    run = resumed(logs)
+    assert run.reports[0].step == 3
+    assert same_bits(finished_run, run)
 
 
-def test_stored_client_files_are_checked_too(whole: FinishedRun, logs: Path) -> None:
+def test_stored_client_files_are_checked_too(finished_run: FinishedRun, logs: Path) -> None:
     saved = torch.load(home(logs) / "last.ckpt", weights_only=True)["callbacks"].values()
     slots = next(state["clients"]["slots"] for state in saved if "clients" in state).tolist()
     before = torch.load(home(logs) / "previous.ckpt", weights_only=True)["callbacks"].values()
@@ -144,7 +144,7 @@ def test_stored_client_files_are_checked_too(whole: FinishedRun, logs: Path) -> 
     flip(path, 8 * row * (3 * client + slots[client]) + 77)
     with pytest.raises(CheckpointError, match=rf"the vectors of client {client} are not those .*resume=previous"):
         resumed(logs)
-    assert same_bits(whole, resumed(logs, "previous"))
+    assert same_bits(finished_run, resumed(logs, "previous"))
 
 
 class Evil:
@@ -221,8 +221,8 @@ def test_a_forced_resume_continues_and_is_recorded(
     logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other_code(monkeypatch)
-    found = resumed(logs, "force", "rounds=4")
-    assert found.reports[0].step == 4
+    run = resumed(logs, "force", "rounds=4")
+    assert run.reports[0].step == 4
     capsys.readouterr()
     last = resumed(logs)  # with the same code again: nothing to force
     first, second, third = provenance.read_starts(last.folder)
@@ -240,8 +240,8 @@ def test_a_forced_resume_continues_and_is_recorded(
     assert tags["commits"].split(", ") == provenance.list_commits([first, second, third])
 
 
-def test_a_run_without_a_forced_resume_has_no_tag(whole: FinishedRun) -> None:
-    tags = record.tags(whole.info, "running")
+def test_a_run_without_a_forced_resume_has_no_tag(finished_run: FinishedRun) -> None:
+    tags = record.tags(finished_run.info, "running")
     assert tags["starts"] == "1"
     assert "forced" not in tags
 
@@ -252,25 +252,25 @@ def test_an_incomplete_record_of_a_start_affects_no_other(tmp_path: Path) -> Non
     with (tmp_path / provenance.STARTS_FILE).open("a") as file:
         file.write('{"round": 3, "forc')
     provenance.append_start(tmp_path, {**start, "round": 5})
-    assert [found["round"] for found in provenance.read_starts(tmp_path)] == [0, 5]
+    assert [result["round"] for result in provenance.read_starts(tmp_path)] == [0, 5]
 
 
 # --- what changes no result ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("word", ["checkpoint.every_s=5", "checkpoint.every=2", "engine.slices=3"])
-def test_options_that_do_not_alter_results_may_change(whole: FinishedRun, logs: Path, word: str) -> None:
-    found = resumed(logs, "true", word)
-    assert found.folder == home(logs)
-    assert same_bits(whole, found)
+def test_options_that_do_not_alter_results_may_change(finished_run: FinishedRun, logs: Path, word: str) -> None:
+    run = resumed(logs, "true", word)
+    assert run.folder == home(logs)
+    assert same_bits(finished_run, run)
 
 
-def test_stored_client_values_can_move_to_memory_and_back(whole: FinishedRun, logs: Path) -> None:
+def test_stored_client_values_can_move_to_memory_and_back(finished_run: FinishedRun, logs: Path) -> None:
     resumed(logs, "true", "client_store.limit_gb=4", "rounds=4")
-    found = resumed(logs)
-    assert found.reports[0].step == 5
-    assert same_bits(whole, found)
+    run = resumed(logs)
+    assert run.reports[0].step == 5
+    assert same_bits(finished_run, run)
 
 
-def test_a_resume_without_a_run_starts_a_new_one(logs: Path, said: pytest.LogCaptureFixture) -> None:
+def test_a_resume_without_a_run_starts_a_new_one(logs: Path, captured_log: pytest.LogCaptureFixture) -> None:
     go(logs, *WORDS, "rounds=1", "client.lr=0.2", "resume=true")
     expected = "nothing to resume for this config and seed; starting a new run"
-    assert expected in [entry.getMessage() for entry in said.records]
+    assert expected in [entry.getMessage() for entry in captured_log.records]

@@ -88,7 +88,9 @@ def test_a_reference_waits_for_the_other_method(tmp_path: Path) -> None:
     progress = work.find_progress(list_conditions(study), [1])
     assert progress.states["equal", "same_bytes", 1] == "missing"
     assert "same_bytes" in describe(study, progress, results)
-    only = [condition for condition in list_conditions(study) if condition.method == "same_bytes"]
+    named = list_conditions(study, methods=["same_bytes"])
+    assert [condition.method for condition in named] == ["random", "powd", "same_bytes"]
+    only = [condition for condition in named if condition.method == "same_bytes"]
     work.run(only, [1])
     waits = "references of same_cost wait for runs of powd, whose cost they have"
     assert lines[-2:] == ["0 of 1 runs are done, 0 to do", waits]

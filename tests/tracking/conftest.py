@@ -1,5 +1,5 @@
 """Fixtures of the tracking tests."""
 
-from tracking.databases import logs, said
+from tracking.databases import captured_log, logs
 
-__all__ = ["logs", "said"]
+__all__ = ["captured_log", "logs"]

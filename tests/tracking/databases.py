@@ -80,7 +80,7 @@ def logs(tmp_path: Path) -> Logs:
 
 
 @pytest.fixture
-def said(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+def captured_log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
     """What the package's logger says; the entry point may have cut it off from the root logger."""
     logger = logging.getLogger("fedcohort")
     level = logger.level

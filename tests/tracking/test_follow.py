@@ -25,10 +25,10 @@ from tracking.databases import EXPERIMENT, Logs
 from tracking.tracked import DEAD, check, run_info, watchers
 
 
-@pytest.mark.parametrize(("status", "theirs"), [("interrupted", "KILLED"), ("failed", "FAILED")])
-def test_how_a_run_ended(logs: Logs, status: str, theirs: str) -> None:
+@pytest.mark.parametrize(("status", "expected"), [("interrupted", "KILLED"), ("failed", "FAILED")])
+def test_how_a_run_ended(logs: Logs, status: str, expected: str) -> None:
     play(watchers(logs), run_info(logs), last=2, status=status)
-    assert check(logs, 2, theirs).data.tags["status"] == status
+    assert check(logs, 2, expected).data.tags["status"] == status
 
 
 def test_a_run_has_the_status_running(logs: Logs) -> None:
@@ -40,9 +40,11 @@ def test_a_run_has_the_status_running(logs: Logs) -> None:
     assert (run.info.status, run.data.tags["status"]) == ("RUNNING", "running")
 
 
-def test_without_a_server_the_run_continues_with_one_warning(logs: Logs, said: pytest.LogCaptureFixture) -> None:
+def test_without_a_server_the_run_continues_with_one_warning(
+    logs: Logs, captured_log: pytest.LogCaptureFixture
+) -> None:
     play([Journal(), logs.tracker(DEAD)], run_info(logs))
-    (warning,) = [entry for entry in said.records if entry.levelno >= logging.WARNING]
+    (warning,) = [entry for entry in captured_log.records if entry.levelno >= logging.WARNING]
     text = warning.getMessage()
     assert f"MLflow at {DEAD} can't be reached ([Errno 111] Connection refused)" in text
     assert f"fedcohort sync {run_info(logs).folder}" in text
@@ -50,15 +52,15 @@ def test_without_a_server_the_run_continues_with_one_warning(logs: Logs, said: p
 
 
 def test_an_unreachable_server_is_not_tried_every_round(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    attempts = []
 
     def refuse(*args: object, **kwargs: object) -> None:
-        asked.append(args)
+        attempts.append(args)
         raise MlflowException("connection refused")
 
     monkeypatch.setattr(follow, "open_upload", refuse)
     play(watchers(logs), run_info(logs, rounds=50))
-    assert len(asked) == 2  # at the start and at the end
+    assert len(attempts) == 2  # at the start and at the end
 
 
 def test_pauses_grow_with_failures_and_with_the_time_that_sending_takes(logs: Logs) -> None:
@@ -99,11 +101,11 @@ def test_a_deleted_experiment_is_named(logs: Logs) -> None:
         play(watchers(logs), run_info(logs))
 
 
-def test_a_send_times_out(logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_send_times_out(logs: Logs, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     Journal().start(run_info(logs))
     monkeypatch.setattr(Sender, "_send", lambda self: threading.Event().wait())
     Sender(run_info(logs), logs.place(), 0, wait_s=0.01).start()
-    (warning,) = [entry.getMessage() for entry in said.records if entry.levelno >= logging.WARNING]
+    (warning,) = [entry.getMessage() for entry in captured_log.records if entry.levelno >= logging.WARNING]
     assert "can't be reached (sending (logger.wait_s) took longer than 0.01 s)" in warning
     assert "fedcohort sync" in warning
 
@@ -140,10 +142,10 @@ def test_a_run_is_followed_until_its_lock_is_free(logs: Logs) -> None:
 
 def serve(*messages: dict[str, Any]) -> list[dict[str, Any]]:
     """Have a follower in this process read the messages, and return its answers."""
-    (source, requests), (answers, target) = Pipe(duplex=False), Pipe(duplex=False)
+    (source, attempts), (answers, target) = Pipe(duplex=False), Pipe(duplex=False)
     for message in messages:
-        requests.send(message)
-    requests.close()
+        attempts.send(message)
+    attempts.close()
     follow.serve(source, target)
     target.close()
     received = []
@@ -168,7 +170,7 @@ def test_one_follower_serves_runs_one_after_the_other(logs: Logs) -> None:
     [(TrackingError("it is deleted"), "it is deleted"), (TypeError("a bug"), "(TypeError: a bug)")],
 )
 def test_an_error_is_reported_and_the_follower_continues(
-    logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, error: Exception, answer: str
+    logs: Logs, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, error: Exception, answer: str
 ) -> None:
     def fail(self: Sender) -> None:
         raise error
@@ -176,7 +178,7 @@ def test_an_error_is_reported_and_the_follower_continues(
     monkeypatch.setattr(Sender, "start", fail)
     with running(logs, 0) as facts:
         (done,) = serve({"folder": str(facts.folder), "every_s": 0, "wait_s": 60})
-    assert answer in done["error"] + said.text
+    assert answer in done["error"] + captured_log.text
 
 
 def test_a_follower_ends_after_the_process_that_started_it(monkeypatch: pytest.MonkeyPatch) -> None:

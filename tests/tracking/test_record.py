@@ -15,8 +15,8 @@ from tracking.tracked import check, run_info, watchers
 
 
 def test_the_seeds_of_a_config_are_alike_and_no_other_runs(tmp_path: Path) -> None:
-    def alike(name: str, **other: Any) -> str:
-        return record.tags(info(tmp_path / name, **other), "finished")[record.ALIKE]
+    def alike(name: str, **options: Any) -> str:
+        return record.tags(info(tmp_path / name, **options), "finished")[record.ALIKE]
 
     assert alike("flash-fedavg-digits-a1b2c3d4-s0") == "flash-fedavg-digits a1b2c3d4 rounds=6"
     assert alike("flash-fedavg-digits-a1b2c3d4-s3-2", seed=3) == alike("flash-fedavg-digits-a1b2c3d4-s0")
@@ -48,8 +48,8 @@ def test_a_run_with_all_its_facts(logs: Logs) -> None:
     (used,) = known(run.inputs).dataset_inputs
     assert (used.dataset.name, used.tags[0].value) == ("fashion_mnist", "noniid30_noise15")
     assert tags["heterogeneity"] == params["heterogeneity"] == "noniid30_noise15"
-    found = {file.path for file in logs.client().list_artifacts(run.info.run_id)}
-    assert found == {"report.html", "config.yaml", "summary.json", "clients.parquet", "figures"}
+    artifact_names = {file.path for file in logs.client().list_artifacts(run.info.run_id)}
+    assert artifact_names == {"report.html", "config.yaml", "summary.json", "clients.parquet", "figures"}
     drawn = {file.path for file in logs.client().list_artifacts(run.info.run_id, "figures")}
     assert "figures/accuracy.png" in drawn
 
@@ -81,5 +81,5 @@ def test_long_and_odd_values_fit_into_mlflow(logs: Logs) -> None:
 def test_equal_partitions_are_equal_datasets(logs: Logs) -> None:
     facts = run_info(logs)
     noisier = dataclasses.replace(facts, noise_rate=facts.noise_rate + 0.01)
-    digests = [record.dataset(each).dataset.digest for each in (facts, run_info(logs), noisier)]
+    digests = [record.dataset(item).dataset.digest for item in (facts, run_info(logs), noisier)]
     assert digests[0] == digests[1] != digests[2]

@@ -58,11 +58,11 @@ def test_the_report_is_the_first_run_with_its_files_and_verdict(logs: Logs, file
     link = f"#/experiments/{first.info.experiment_id}/runs/{id}/artifacts/report.html?workflowType=machine_learning"
     assert first.data.tags[view.NOTE_TAG] == f"[The page]({link})\n\n> ucb is ahead"
     view_link = f"#/experiments/{first.info.experiment_id}/runs?workflowType=machine_learning&viewStateShareKey=sweep-a"
-    told, rest = note(logs)
-    assert told.startswith(f"**[Answer]({link})**: ucb is ahead ([sweep a](")
-    assert re.search(r"\), 20\d\d-\d\d-\d\d \d\d:\d\d\)$", told)
-    assert view_link in told
-    assert rest == view.experiment_note(first.info.experiment_id)
+    messages, remainder = note(logs)
+    assert messages.startswith(f"**[Answer]({link})**: ucb is ahead ([sweep a](")
+    assert re.search(r"\), 20\d\d-\d\d-\d\d \d\d:\d\d\)$", messages)
+    assert view_link in messages
+    assert remainder == view.experiment_note(first.info.experiment_id)
 
 
 def test_a_repeated_report_replaces_the_earlier_one(logs: Logs, files: list[Path]) -> None:

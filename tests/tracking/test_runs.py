@@ -35,9 +35,11 @@ def tracked(logs: Logs) -> list[Path]:
             for observer in observers:
                 observer.start(facts)
             for step in range(7):
-                made = report(step)
+                round_report = report(step)
                 shift = 0.01 * gain * (seed + 1) + 0.003 * seed
-                shifted = replace(made, metrics={**made.metrics, ACC: made.metrics[ACC] + shift})
+                shifted = replace(
+                    round_report, metrics={**round_report.metrics, ACC: round_report.metrics[ACC] + shift}
+                )
                 for observer in observers:
                     observer.observe(shifted)
             for observer in observers:
@@ -64,11 +66,11 @@ def by_key(frames: Frames) -> pd.DataFrame:
     return frames.runs[COLUMNS].sort_values(["condition", "seed"]).reset_index(drop=True)
 
 
-def numbers(found: Comparison) -> pd.DataFrame:
+def numbers(result: Comparison) -> pd.DataFrame:
     """Every number of a comparison, by condition."""
     rows = {
         condition: (e.mean.mean, e.mean.half, *((d.mean, d.low, d.high, e.p) if (d := e.difference) else [0.0] * 4))
-        for (_, condition), e in found.entries.items()
+        for (_, condition), e in result.entries.items()
     }
     return pd.DataFrame(rows).sort_index(axis=1)
 
@@ -86,8 +88,8 @@ def test_folders_mlflow_and_parquet_give_the_same_table(logs: Logs, tmp_path: Pa
     pd.testing.assert_frame_equal(by_key(folders), by_key(answer.frames), rtol=1e-6, check_dtype=False)
     pd.testing.assert_frame_equal(by_key(folders), by_key(study), rtol=1e-6, check_dtype=False)
     options = Options(ACC, "random")
-    first, *others = (compare(frames, options) for frames in (folders, answer.frames, study))
-    for other in others:
-        pd.testing.assert_frame_equal(numbers(first), numbers(other), rtol=1e-6)
-        assert {c: e.verdict for c, e in first.entries.items()} == {c: e.verdict for c, e in other.entries.items()}
+    first, *other_answers = (compare(frames, options) for frames in (folders, answer.frames, study))
+    for variant in other_answers:
+        pd.testing.assert_frame_equal(numbers(first), numbers(variant), rtol=1e-6)
+        assert {c: e.verdict for c, e in first.entries.items()} == {c: e.verdict for c, e in variant.entries.items()}
     assert first.entries["", "flash"].mean.mean == pytest.approx(answer.headline.entries["", "flash"].mean.mean)

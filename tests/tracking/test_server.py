@@ -22,7 +22,7 @@ def test_an_experiment_shows_the_columns_that_matter(logs: Logs) -> None:
     view = json.loads(json.loads(tags["mlflow.sharedViewState.fedcohort"])["state"])
     assert view["selectedColumns"][:3] == ["params.`selector`", "params.`agg`", "tags.`rounds`"]
     assert [section["name"] for section in view["compareRunSections"]][:2] == ["test", "clients"]
-    assert {name.split("/")[0] for name in report(1).metrics} <= {each["name"] for each in view["compareRunSections"]}
+    assert {name.split("/")[0] for name in report(1).metrics} <= {item["name"] for item in view["compareRunSections"]}
     number = known(logs.client().get_experiment_by_name(EXPERIMENT)).experiment_id
     link = f"#/experiments/{number}/runs?workflowType=machine_learning&viewStateShareKey=fedcohort"
     assert tags["mlflow.note.content"].count(link) == 2

@@ -17,7 +17,7 @@ from fedcohort.tracking.runs import Query
 from fedcohort.tracking.server import QUIET_AND_QUICK
 from known import known
 from record.made_up import info, play
-from tracking.databases import EXPERIMENT, Logs, logs, said  # noqa: F401
+from tracking.databases import EXPERIMENT, Logs, captured_log, logs  # noqa: F401
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def address(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_a_sweep_on_a_server_has_its_runs_and_its_report_there(
-    logs: Logs, address: str, said: pytest.LogCaptureFixture
+    logs: Logs, address: str, captured_log: pytest.LogCaptureFixture
 ) -> None:
     runs: list[SweptRun] = []
     for word in ("random", "flash"):
@@ -53,15 +53,15 @@ def test_a_sweep_on_a_server_has_its_runs_and_its_report_there(
             play([Journal(), logs.tracker(address)], facts, last=2)
             runs.append((facts, (f"selector={word}", f"seed={seed}")))
     report_sweep(logs.path / "sweeps" / "s", runs)
-    assert [each.getMessage().partition(":")[0] for each in said.records if each.name == "fedcohort"] == [
+    assert [item.getMessage().partition(":")[0] for item in captured_log.records if item.name == "fedcohort"] == [
         "report",
         "flash has 2 seeds in common with random (+0.0 points)",
         "random is still improving",
     ]
     client = MlflowClient(address)
     experiment = known(client.get_experiment_by_name(EXPERIMENT)).experiment_id
-    first, *others = client.search_runs([experiment])
-    assert (first.data.tags["report"], len(others)) == ("s", 4)
+    first, *remaining = client.search_runs([experiment])
+    assert (first.data.tags["report"], len(remaining)) == ("s", 4)
     assert "report.html" in {file.path for file in client.list_artifacts(first.info.run_id)}
     curves = read_answer(Query(address, EXPERIMENT, "s"), Question()).frames.curves
     assert set(curves.groupby("run").size()) == {3}

@@ -35,9 +35,11 @@ def _forked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def tracker(logs: Logs, uri: str | None = None, every_s: float = 0, wait_s: float = 600) -> MlflowTracker:
-    made = MlflowTracker(tracking_uri=uri, experiment=EXPERIMENT, every_s=every_s, wait_s=wait_s, logs=str(logs.path))
-    made.prepare()  # forked before there is a lock, which it would hold, too
-    return made
+    new_tracker = MlflowTracker(
+        tracking_uri=uri, experiment=EXPERIMENT, every_s=every_s, wait_s=wait_s, logs=str(logs.path)
+    )
+    new_tracker.prepare()  # forked before there is a lock, which it would hold, too
+    return new_tracker
 
 
 @contextmanager
@@ -51,9 +53,9 @@ def locked(logs: Logs) -> Iterator[None]:
     lock.close()
 
 
-def warnings(said: pytest.LogCaptureFixture) -> list[str]:
+def warnings(captured_log: pytest.LogCaptureFixture) -> list[str]:
     """The warnings that were logged, without the notice that the run waits, which depends on the machine's speed."""
-    return [entry.getMessage() for entry in said.records if entry.levelno >= logging.WARNING]
+    return [entry.getMessage() for entry in captured_log.records if entry.levelno >= logging.WARNING]
 
 
 def number() -> int:
@@ -63,19 +65,19 @@ def number() -> int:
 
 def test_runs_one_after_the_other_have_one_follower(logs: Logs) -> None:
     first = tracker(logs)
-    there = number()
+    process_count = number()
     with locked(logs):
         play([Journal(), first], run_info(logs), last=3, status="interrupted")
         play([Journal(), tracker(logs, every_s=3600)], run_info(logs, start=3))
     check(logs, 6)
-    assert number() == there
+    assert number() == process_count
 
 
-def test_its_messages_are_the_runs(logs: Logs, said: pytest.LogCaptureFixture) -> None:
+def test_its_messages_are_the_runs(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
     tracked = tracker(logs, DEAD)
     with locked(logs):
         play([Journal(), tracked], run_info(logs))
-    (warning,) = warnings(said)
+    (warning,) = warnings(captured_log)
     assert f"MLflow at {DEAD} can't be reached ([Errno 111] Connection refused)" in warning
 
 
@@ -86,7 +88,7 @@ def observe_on_and_on(tracked: MlflowTracker) -> None:
 
 @pytest.mark.parametrize("long", [True, False])
 def test_a_deleted_experiment_ends_a_run_by_name_and_costs_a_short_one_nothing(
-    logs: Logs, said: pytest.LogCaptureFixture, long: bool
+    logs: Logs, captured_log: pytest.LogCaptureFixture, long: bool
 ) -> None:
     logs.client().delete_experiment(logs.client().create_experiment(EXPERIMENT))
     journal, tracked = Journal(), tracker(logs)
@@ -98,14 +100,14 @@ def test_a_deleted_experiment_ends_a_run_by_name_and_costs_a_short_one_nothing(
                 observe_on_and_on(tracked)  # until the answer is there
         tracked.finish("failed")
     if not long:
-        (warning,) = warnings(said)
+        (warning,) = warnings(captured_log)
         assert "'selectors' is deleted" in warning
         assert f"fedcohort sync {run_info(logs).folder}` sends what is missing" in warning
 
 
 @pytest.mark.parametrize("moment", ["rounds", "end"])
 def test_a_follower_that_dies_is_replaced(
-    logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, moment: str
+    logs: Logs, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     journal, tracked = Journal(), tracker(logs)
     first = number()
@@ -128,20 +130,20 @@ def test_a_follower_that_dies_is_replaced(
 
             monkeypatch.setattr(tracked, "_read", kill)
         tracked.finish("finished")
-    assert not warnings(said)
+    assert not warnings(captured_log)
     assert number() != first
     check(logs, 6)
 
 
 def test_after_followers_died_a_resume_sends_the_rest(
-    logs: Logs, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    logs: Logs, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with locked(logs), monkeypatch.context() as patched:
         patched.setattr(module, "subprocess", subprocess)
         patched.setattr(sys, "executable", "/bin/true")
         patched.setattr(MlflowTracker, "_follower", None)
         play([Journal(), tracker(logs)], run_info(logs))
-    (warning,) = warnings(said)
+    (warning,) = warnings(captured_log)
     assert warning.startswith("the process that sends to MLflow has died; ")
     assert f"fedcohort sync {run_info(logs).folder}` sends what is missing" in warning
     tracked = tracker(logs)
@@ -155,14 +157,14 @@ def test_after_followers_died_a_resume_sends_the_rest(
 
 
 def test_a_follower_that_cant_be_started_costs_the_run_nothing(
-    logs: Logs, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, captured_log: pytest.LogCaptureFixture
 ) -> None:
     def refuse(*args: object, **kwargs: object) -> None:
         raise BlockingIOError("Resource temporarily unavailable")
 
     monkeypatch.setattr(Subprocess, "Popen", refuse)
     play([Journal(), tracker(logs)], run_info(logs))
-    (warning,) = warnings(said)
+    (warning,) = warnings(captured_log)
     assert "no process for MLflow can be started (Resource temporarily unavailable)" in warning
     send_missing(run_info(logs).folder)
     check(logs, 6, "KILLED")
@@ -196,7 +198,7 @@ class Dying(Journal):
             die()
 
 
-def test_the_end_of_a_run_waits_no_longer_than_it_may(logs: Logs, said: pytest.LogCaptureFixture) -> None:
+def test_the_end_of_a_run_waits_no_longer_than_it_may(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
     """A follower that is stopped says nothing, as one that waits for a server; `sync` sends the rest."""
     journal, tracked = Journal(), tracker(logs, wait_s=0.01)
     stopped = MlflowTracker._follower
@@ -210,7 +212,7 @@ def test_the_end_of_a_run_waits_no_longer_than_it_may(logs: Logs, said: pytest.L
                 watcher.observe(report(step))
         for watcher in (journal, tracked):
             watcher.finish("finished")
-    (warning,) = warnings(said)
+    (warning,) = warnings(captured_log)
     assert f"MLflow at {logs.uri} did not take the rest of this run within logger.wait_s=0.01 seconds; " in warning
     assert f"fedcohort sync {run_info(logs).folder}` sends what is missing" in warning
     assert stopped.process.returncode == -signal.SIGKILL
@@ -243,8 +245,8 @@ def test_the_line_that_opens_the_page(
     monkeypatch: pytest.MonkeyPatch, uri: str | None, experiment: str, line: str
 ) -> None:
     monkeypatch.setattr(module, "fedcohort_command", lambda command: f"fedcohort {command}")
-    made = MlflowTracker(tracking_uri=uri, experiment=experiment, every_s=1, wait_s=9, logs="/a/logs")
-    assert made.opening_line() == line
+    new_tracker = MlflowTracker(tracking_uri=uri, experiment=experiment, every_s=1, wait_s=9, logs="/a/logs")
+    assert new_tracker.opening_line() == line
 
 
 def test_nothing_slow_is_imported_before_a_run_starts() -> None:

@@ -35,21 +35,21 @@ def test_a_resumed_run_is_the_same_run(logs: Logs) -> None:
 
 
 def test_tags_have_the_requested_and_completed_rounds(logs: Logs) -> None:
-    def told() -> tuple[str, str]:
+    def round_tags() -> tuple[str, str]:
         tags = logs.only_run().data.tags
         return tags["rounds"], tags["rounds_done"]
 
     play(watchers(logs), run_info(logs), last=4, status="interrupted")
-    assert told() == ("6", "4")
+    assert round_tags() == ("6", "4")
     again = watchers(logs)
     for watcher in again:
         watcher.start(run_info(logs, rounds=9, start=3))
-    assert told() == ("9", "3")
+    assert round_tags() == ("9", "3")
     assert logs.only_run().data.tags["alike"].endswith(" rounds=9"), "an extended run leaves the group of the shorter"
     play(watchers(logs), run_info(logs, rounds=9, start=3), last=7)  # a callback has ended it
-    assert told() == ("9", "7")
+    assert round_tags() == ("9", "7")
     play(watchers(logs), run_info(logs, rounds=8, start=7))
-    assert told() == ("8", "8")
+    assert round_tags() == ("8", "8")
 
 
 def test_a_name_of_one_s_own_is_a_tag(logs: Logs) -> None:
@@ -62,17 +62,17 @@ def test_a_name_of_one_s_own_is_a_tag(logs: Logs) -> None:
 def test_tags_say_which_budget_ended_it(logs: Logs) -> None:
     """A round takes 310 s, four of them 1240; the parameter keeps its first value, and the tag has the latest one."""
 
-    def told() -> tuple[str | None, ...]:
+    def budget_tags() -> tuple[str | None, ...]:
         run = logs.only_run()
-        found = (run.data.params, "until.virtual_s"), (run.data.tags, "until.virtual_s"), (run.data.tags, "ended_by")
-        return tuple(of.get(name) for of, name in found)
+        result = (run.data.params, "until.virtual_s"), (run.data.tags, "until.virtual_s"), (run.data.tags, "ended_by")
+        return tuple(values.get(name) for values, name in result)
 
     config = run_info(logs).config
     first, second = ({**config, "until": {"virtual_s": end, "bytes": None, "acc": None}} for end in (1240.0, 310.0 * 6))
     play(watchers(logs), run_info(logs, config=first), last=4)
-    assert told() == ("1240.0", "1240.0", "until.virtual_s")
+    assert budget_tags() == ("1240.0", "1240.0", "until.virtual_s")
     play(watchers(logs), run_info(logs, config=second, start=4))
-    assert told() == ("1240.0", "1860.0", "rounds, until.virtual_s")
+    assert budget_tags() == ("1240.0", "1860.0", "rounds, until.virtual_s")
 
 
 KILLS: list[tuple[Any, str, int, str]] = [
@@ -134,7 +134,7 @@ def test_a_kill_while_tables_are_made_leaves_no_half_database(tmp_path: Path, mo
 
 
 def test_after_an_outage_the_missing_rounds_are_sent(
-    logs: Logs, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, captured_log: pytest.LogCaptureFixture
 ) -> None:
     sent = upload.log_batch
 
@@ -147,7 +147,7 @@ def test_after_an_outage_the_missing_rounds_are_sent(
     monkeypatch.setattr(Sender, "_pause", lambda self, took: 0.0)
     play(watchers(logs), run_info(logs))
     check(logs, 6)
-    texts = [entry.getMessage() for entry in said.records]
+    texts = [entry.getMessage() for entry in captured_log.records]
     assert [("can't be reached" in text, "is reachable again" in text) for text in texts] == [
         (True, False),
         (False, True),
@@ -197,8 +197,8 @@ def test_rounds_wait_for_each_other(logs: Logs, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(upload, "log_batch", count)
     play([Journal(), logs.tracker(every_s=3600)], run_info(logs, rounds=60))
     check(logs, 60)
-    most = 1000 // len(report(1).metrics)
-    assert batches == [most, 61 - most]
+    limit = 1000 // len(report(1).metrics)
+    assert batches == [limit, 61 - limit]
 
 
 def test_a_deleted_run_is_made_anew(logs: Logs) -> None:
@@ -233,5 +233,5 @@ def test_the_headline_has_a_name_that_sorts_first(logs: Logs) -> None:
     client, names = logs.client(), sorted(run.data.metrics)
     assert names[0] == record.SORTED_FIRST
     histories = [client.get_metric_history(run.info.run_id, name) for name in (names[0], "test/acc")]
-    first, second = ([(each.step, each.timestamp, each.value) for each in of] for of in histories)
+    first, second = ([(item.step, item.timestamp, item.value) for item in values] for values in histories)
     assert first == second != []

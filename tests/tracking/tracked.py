@@ -15,8 +15,8 @@ from tracking.databases import Logs
 DEAD = "http://127.0.0.1:9"
 
 
-def run_info(logs: Logs, **other: Any) -> RunInfo:
-    return info(logs.path / "runs" / "flash-a1b2c3d4-s0", **other)
+def run_info(logs: Logs, **options: Any) -> RunInfo:
+    return info(logs.path / "runs" / "flash-a1b2c3d4-s0", **options)
 
 
 def watchers(logs: Logs) -> list[Observer]:

@@ -72,9 +72,9 @@ def test_nobody_depends_on_company() -> None:
         chosen = [task_of(k, units=3) for k in these]
         return {update.client: update for update in engine.updates(chosen, {})}
 
-    alone = {k: deltas(1, [k])[k] for k in range(6)}
+    single = {k: deltas(1, [k])[k] for k in range(6)}
     for company in (deltas(6, list(range(6))), deltas(2, [5, 3, 1, 0, 2, 4])):
-        assert {k: torch.equal(alone[k].delta, company[k].delta) for k in alone} == dict.fromkeys(alone, True)
+        assert {k: torch.equal(single[k].delta, company[k].delta) for k in single} == dict.fromkeys(single, True)
 
 
 def collected(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate], stacked: bool = False) -> Collected:

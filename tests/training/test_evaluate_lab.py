@@ -58,10 +58,10 @@ def test_losses_after_an_update(measurer: Any) -> None:
     update = torch.linspace(-1, 1, len(trainer.server.w), dtype=torch.float64)
     network = lab.copy()
     with torch.no_grad():
-        at = 0
+        position = 0
         for p in network.parameters():
-            p += update[at : at + p.numel()].view_as(p)
-            at += p.numel()
+            p += update[position : position + p.numel()].view_as(p)
+            position += p.numel()
     expected = [loss_of(network, federation, k).item() for k in (0, 2)]
     assert lab.losses_after(update, np.array([0, 2])).tolist() == pytest.approx(expected, abs=1e-12)
     rows = federation.server_val

@@ -93,9 +93,9 @@ def test_hand_written_gradients_are_autograds(name: str, objective: str, hooks: 
     federation = federation_of(dtype=torch.float64)
     with seeded_torch(SEED, "weights"):
         network = nn.Sequential(*NETWORKS[name]()).double()
-    given = {"": (), "prox": make("regulariser", "prox", mu=0.5).hooks, "scaffold": make("agg", "scaffold").hooks}
+    inputs = {"": (), "prox": make("regulariser", "prox", mu=0.5).hooks, "scaffold": make("agg", "scaffold").hooks}
     down = {"c": torch.full((sum(p.numel() for p in network.parameters()),), 0.1, dtype=torch.float64)}
-    trainers = [trainer_of(federation, network, objective, given[hooks], batch=4, **client) for _ in range(2)]
+    trainers = [trainer_of(federation, network, objective, inputs[hooks], batch=4, **client) for _ in range(2)]
     assert trainers[0].chain is not None
     trainers[1].chain = None
     a, b = (trainer.train(task_of(0), down) for trainer in trainers)
@@ -280,9 +280,9 @@ def test_a_closed_form_is_taken_where_it_is_wanted_and_holds(
     network, federation = nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), federation_of()
     server, worker = FlatModel(network), FlatModel(copy.deepcopy(network), bf16=bf16)
     parts = (make("objective", "ce"), make("client", "sgd"), make("codec", "none"))
-    given = make("agg", hooks).hooks if hooks else ()
+    inputs = make("agg", hooks).hooks if hooks else ()
     assert (
-        LocalTrainer(server, worker, federation, LocalMethod(*parts, given), SEED, closed_form).chain is not None
+        LocalTrainer(server, worker, federation, LocalMethod(*parts, inputs), SEED, closed_form).chain is not None
     ) == chain
 
 

@@ -51,10 +51,10 @@ def test_more_steps_after_fewer_and_fewer_after_more() -> None:
     )
 
 
-@pytest.mark.parametrize("beside", [{"weight_decay": 0.5}, {"clip": 0.25}])
-def test_weight_decay_and_clipping_are_part_of_the_gradient(beside: dict[str, Any]) -> None:
-    assert response(momentum=0.9, **beside)(3, 0.1) == pytest.approx(5.61, abs=1e-12)
-    assert response(**beside)(3, 0.1) == pytest.approx(3, abs=1e-12)
+@pytest.mark.parametrize("more_options", [{"weight_decay": 0.5}, {"clip": 0.25}])
+def test_weight_decay_and_clipping_are_part_of_the_gradient(more_options: dict[str, Any]) -> None:
+    assert response(momentum=0.9, **more_options)(3, 0.1) == pytest.approx(5.61, abs=1e-12)
+    assert response(**more_options)(3, 0.1) == pytest.approx(3, abs=1e-12)
 
 
 @pytest.mark.parametrize("mu", [0.0, 1.0])

@@ -105,9 +105,9 @@ def wait_counts(case: str, cohort: int, monkeypatch: pytest.MonkeyPatch) -> Coun
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_waits_of_a_round_do_not_grow_with_the_cohort(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    few, many = (wait_counts(case, cohort, monkeypatch) for cohort in (2, 12))
-    assert few == many, (few, many)
-    assert 0 < sum(many.values()) <= AT_MOST, many
+    few, many_clients = (wait_counts(case, cohort, monkeypatch) for cohort in (2, 12))
+    assert few == many_clients, (few, many_clients)
+    assert 0 < sum(many_clients.values()) <= AT_MOST, many_clients
 
 
 def test_a_wait_for_each_client_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,14 +159,14 @@ def test_positions_are_those_in_the_clients_data() -> None:
     trainer.train(task_of(1, units=2, rows=rows), {})
     assert [len(batch) for batch in correction.positions] == [2, 2, 1] * 2
     for epoch in (correction.positions[:3], correction.positions[3:]):
-        assert sorted(at for batch in epoch for at in batch) == rows.tolist()
+        assert sorted(position for batch in epoch for position in batch) == rows.tolist()
     x, y = trainer.federation.train.samples_of(1)
     recorded: list[tuple[Any, Any]] = []
     trainer, correction = watched(lambda step: recorded.append((step.x, step.y)), batch=2)
     trainer.train(task_of(1, units=1, rows=rows), {})
-    for at, (inputs, labels) in zip(correction.positions, recorded, strict=True):
-        assert torch.equal(inputs, x[at])
-        assert torch.equal(labels, y[at])
+    for position, (inputs, labels) in zip(correction.positions, recorded, strict=True):
+        assert torch.equal(inputs, x[position])
+        assert torch.equal(labels, y[position])
 
 
 def test_validation_mini_batches_take_turns_keyed_by_round_and_client() -> None:

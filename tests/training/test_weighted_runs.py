@@ -18,13 +18,13 @@ WORDS = (*FEDBIO, "split.limit=240", "rounds=2")
 SECOND = (*WORDS, "agg.variant=second_order")
 
 
-@pytest.mark.parametrize("given", [(*WORDS, "client_store.limit_gb=0"), SECOND], ids=["files", "second"])
-def test_a_killed_run_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...]) -> None:
-    uninterrupted = go(tmp_path / "whole", *given)
+@pytest.mark.parametrize("inputs", [(*WORDS, "client_store.limit_gb=0"), SECOND], ids=["files", "second"])
+def test_a_killed_run_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: tuple[str, ...]) -> None:
+    uninterrupted = go(tmp_path / "whole", *inputs)
     stop_after(monkeypatch, closing, "extend_choices", 2, die)
-    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *given) and None))
+    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *inputs) and None))
     monkeypatch.undo()
-    assert same_bits(uninterrupted, go(tmp_path / "killed", *given, "resume=true"))
+    assert same_bits(uninterrupted, go(tmp_path / "killed", *inputs, "resume=true"))
 
 
 def test_files_change_no_bit(tmp_path: Path) -> None:
@@ -69,9 +69,9 @@ def test_weighing_is_charged(tmp_path: Path, words: tuple[str, ...], factor: flo
     for t in range(2):
         assert fedbio[t]["client_flops"] == pytest.approx(factor * fedavg[t]["client_flops"])
         assert fedbio[t]["virtual_s"] == pytest.approx(factor * fedavg[t]["virtual_s"])
-        both = 2.0 if "agg.variant=second_order" in words else 1.0
-        assert fedbio[t]["up_bytes"] == both * fedavg[t]["up_bytes"]
-        assert fedbio[t]["down_bytes"] == both * fedavg[t]["down_bytes"]
+        combined = 2.0 if "agg.variant=second_order" in words else 1.0
+        assert fedbio[t]["up_bytes"] == combined * fedavg[t]["up_bytes"]
+        assert fedbio[t]["down_bytes"] == combined * fedavg[t]["down_bytes"]
 
 
 @pytest.mark.parametrize(

@@ -117,8 +117,8 @@ def format_row(method: str, label: str, paper_speed_up: str, paper_accuracy: str
 
 def describe_gain(study: str, method: str) -> str:
     """Return the gain of a method over Prox+1T in points, in one of FedBalancer's studies."""
-    late = read_runs(study, SETTING)
-    return format_interval([late[method][seed] - value for seed, value in late["prox_1t"].items()])
+    late_values = read_runs(study, SETTING)
+    return format_interval([late_values[method][seed] - value for seed, value in late_values["prox_1t"].items()])
 
 
 def describe() -> list[str]:

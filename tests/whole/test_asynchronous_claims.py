@@ -34,10 +34,10 @@ def table_rows() -> list[str]:
     ]
 
 
-def describe_speed_up(method: str, other: str, cell: str, column: str) -> str:
-    """Return how many times as large the cost of `other` is, the geometric mean over seeds with its 95 % interval."""
+def describe_speed_up(method: str, baseline: str, cell: str, column: str) -> str:
+    """Return how many times as much `baseline` costs: the geometric mean over seeds with its 95 % interval."""
     costs = claims.read_runs(STUDY, cell, column)
-    logs = np.log([costs[other][seed] / value for seed, value in costs[method].items()])
+    logs = np.log([costs[baseline][seed] / value for seed, value in costs[method].items()])
     half_width = stats.t.ppf(0.975, len(logs) - 1) * stats.sem(logs)
     low, middle, high = np.exp(np.mean(logs) + half_width * np.array([-1, 0, 1]))
     return f"{middle:.1f} [{low:.1f}, {high:.1f}]"

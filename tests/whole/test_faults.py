@@ -68,8 +68,8 @@ def over_words(word: str, step: int) -> None:
 
 def test_of_a_test_over_many_options_the_cases_of_the_option_are_run() -> None:
     path = Path("test_configs.py")
-    other = SimpleNamespace(path=path, name="test_other", function=lambda: None)
-    items = [SimpleNamespace(path=path, name="over_words", function=over_words), other]
+    second = SimpleNamespace(path=path, name="test_other", function=lambda: None)
+    items = [SimpleNamespace(path=path, name="over_words", function=over_words), second]
     mutants.Only([f"{path}::agg-krum"]).pytest_collection_modifyitems(items)
     assert [item.name for item in items] == ["over_words"]
     over_words()

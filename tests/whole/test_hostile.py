@@ -14,7 +14,7 @@ def test_misused_methods_and_attributes_exist() -> None:
     named = [(group, method) for group, spec in GROUPS.items() for method in spec.methods]
     for misuse in written():
         if misuse.group != "signal":
-            found = re.findall(r"^(?:def )?(\w+)(?:\(self|: ClassVar)", misuse.source, re.MULTILINE)
-            named += [(misuse.group, name) for name in found]
+            method_names = re.findall(r"^(?:def )?(\w+)(?:\(self|: ClassVar)", misuse.source, re.MULTILINE)
+            named += [(misuse.group, name) for name in method_names]
     assert len(named) > 250
     assert [(group, name) for group, name in named if not hasattr(bases[group], name) and name not in EXTRA] == []

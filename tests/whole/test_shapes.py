@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float64
 
 from fedcohort.codec.lowrank import least_squares
-from fedcohort.maths.min_norm import min_norm_weights
+from fedcohort.maths.simplex import min_norm_weights
 from fedcohort.round.aggregate import count_once_more
 from fedcohort.training.client_metrics import mean_of_extremes
 from fedcohort.types import ProbeResult

@@ -28,7 +28,7 @@ import torch
 from fedcohort import ranges
 from fedcohort.agg.base import Arrived, Direction, SampleWeighted
 from fedcohort.component import NO_BATCH_NORM, RELATIVE_ADVICE, UNRESTRICTED_UPDATE, Requirement
-from fedcohort.maths.min_norm import min_norm_weights
+from fedcohort.maths.simplex import min_norm_weights
 from fedcohort.types import Population
 
 PLAIN_SERVER = Requirement(

@@ -30,16 +30,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
+from fedcohort.codec import wire
 from fedcohort.codec.base import WireCodec
-from fedcohort.codec.wire import (
-    SEED_BYTES,
-    Float32Vector,
-    SentArrays,
-    draw_seed,
-    join_arrays,
-    shared_generator,
-    to_logical_order,
-)
 from fedcohort.component import UNDECAYED_CLIENT, Requirement
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
@@ -94,7 +86,7 @@ class ColumnSpaceHook:
     def begin(
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
-        basis_by_block = self.codec.draw_column_bases(ctx.layout, draw_seed(ctx.rng("codec")))
+        basis_by_block = self.codec.draw_column_bases(ctx.layout, wire.draw_seed(ctx.rng("codec")))
         return _ColumnSpaceCorrection([(block, A.to(w)) for block, A in basis_by_block.items()])
 
 
@@ -132,11 +124,11 @@ class LowRank(WireCodec):
         """Return the upload's bytes: 4 k d2 per compressed tensor, 8 for the seed, 4 per number of other tensors."""
         compressed = [block for block in layout.parameters if self._is_compressed(block)]
         n_saved = sum(block.size - self.k * block.size // matrix_rows(block) for block in compressed)
-        return BYTES_PER_NUMBER * (layout.n_params - n_saved) + (SEED_BYTES if compressed else 0)
+        return BYTES_PER_NUMBER * (layout.n_params - n_saved) + (wire.SEED_BYTES if compressed else 0)
 
-    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> SentArrays:
+    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
         """Return the arrays to send: the seed of the matrices A, if any, and each tensor, or its factor B."""
-        update_numbers, seed = torch.from_numpy(to_logical_order(delta, layout)), draw_seed(rng())
+        update_numbers, seed = torch.from_numpy(wire.to_logical_order(delta, layout)), wire.draw_seed(rng())
         basis_by_block, arrays = self.draw_column_bases(layout, seed), []
         for block in layout.parameters:
             array = update_numbers[block.offset : block.offset + block.size]
@@ -145,23 +137,22 @@ class LowRank(WireCodec):
             arrays.append(array.numpy())
         return (seed, *arrays) if basis_by_block else tuple(arrays)
 
-    def decode(self, sent_arrays: SentArrays, layout: Layout) -> Float32Vector:
-        basis_by_block, arrays = self.draw_column_bases(layout, sent_arrays[0]), []
+    def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
+        basis_by_block = self.draw_column_bases(layout, sent_arrays[0]) if sent_arrays else {}
+        arrays = []
         for block, array in zip(layout.parameters, sent_arrays[1:] if basis_by_block else sent_arrays, strict=True):
             if block in basis_by_block:
                 array = (basis_by_block[block] @ torch.from_numpy(array).double()).float().numpy()
             arrays.append(array.ravel())
-        return join_arrays(arrays)
+        return wire.join_arrays(arrays)
 
     def draw_column_bases(self, layout: Layout, seed: np.ndarray) -> dict[Block, Float[Tensor, "d1 k"]]:
         """Return the random matrix A of each compressed tensor, float64, drawn from the seed that the client sends."""
         bases = {}
         for block in (block for block in layout.parameters if self._is_compressed(block)):
-            rng, shape = shared_generator(seed, block), (matrix_rows(block), self.k)
-            uniform = self.dist == "uniform01"
-            bases[block] = torch.from_numpy(
-                rng.random(shape) if uniform else rng.standard_normal(shape) / np.sqrt(self.k)
-            )
+            rng, shape = wire.shared_generator(seed, block), (matrix_rows(block), self.k)
+            A = rng.random(shape) if self.dist == "uniform01" else rng.standard_normal(shape) / np.sqrt(self.k)
+            bases[block] = torch.from_numpy(A)
         return bases
 
     def _is_compressed(self, block: Block) -> bool:

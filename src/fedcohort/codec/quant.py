@@ -23,17 +23,8 @@ import numpy as np
 from jaxtyping import Float, Float32, UInt8, UInt16
 
 from fedcohort import ranges
+from fedcohort.codec import wire
 from fedcohort.codec.base import WireCodec
-from fedcohort.codec.wire import (
-    SEED_BYTES,
-    Float32Vector,
-    SentArrays,
-    count_sent,
-    draw_seed,
-    draw_tensor_positions,
-    shared_generator,
-    to_logical_order,
-)
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import Vector
 from fedcohort.ledger import BYTES_PER_NUMBER
@@ -157,12 +148,12 @@ class Quant(WireCodec):
     def bytes_up(self, layout: Layout) -> int:
         """Return the bytes of an upload: bits / 8 for each number sent, 8 for each tensor's range, 8 for a seed."""
         bytes_of_levels, bytes_of_range = -(-self._n_sent(layout) * self.bits // 8), 2 * BYTES_PER_NUMBER
-        return bytes_of_levels + bytes_of_range * len(layout.parameters) + SEED_BYTES * self._uses_seed
+        return bytes_of_levels + bytes_of_range * len(layout.parameters) + wire.SEED_BYTES * self._uses_seed
 
-    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> SentArrays:
+    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
         """Return the arrays to send: the seed if one is needed, the ranges [tensors, 2], and the levels as bits."""
         client_rng = rng()
-        update_values, seed = to_logical_order(delta, layout).astype(np.float64), draw_seed(client_rng)
+        update_values, seed = wire.to_logical_order(delta, layout).astype(np.float64), wire.draw_seed(client_rng)
         block_ranges = np.empty((len(layout.parameters), 2), dtype=np.float32)
         levels = np.empty(self._n_sent(layout), dtype=np.uint16)
         start = 0
@@ -175,7 +166,7 @@ class Quant(WireCodec):
         arrays = (block_ranges, pack_bits(levels, self.bits))
         return (seed, *arrays) if self._uses_seed else arrays
 
-    def decode(self, sent_arrays: SentArrays, layout: Layout) -> Float32Vector:
+    def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
         block_ranges, packed_bits = sent_arrays[-2:]
         levels = unpack_bits(packed_bits, self.bits, self._n_sent(layout))
         decoded_update = np.empty(layout.n_params, dtype=np.float32)
@@ -196,7 +187,7 @@ class Quant(WireCodec):
         return 1 << (block.size - 1).bit_length() if self.rotate else block.size
 
     def _sent_length(self, block: Block) -> int:
-        return count_sent(self.rho, self._rotated_length(block))
+        return wire.count_sent(self.rho, self._rotated_length(block))
 
     def _n_sent(self, layout: Layout) -> int:
         return sum(self._sent_length(block) for block in layout.parameters)
@@ -206,7 +197,7 @@ class Quant(WireCodec):
         n_numbers, rotated_length = block.size, self._rotated_length(block)
         if not self._uses_seed:
             return TensorSketch(n_numbers, rotated_length, None, None)
-        rng = shared_generator(seed, block)
+        rng = wire.shared_generator(seed, block)
         signs = rng.choice((-1.0, 1.0), rotated_length) if self.rotate else None
-        positions = draw_tensor_positions(self.rho, rotated_length, rng) if self.rho < 1 else None
+        positions = wire.draw_tensor_positions(self.rho, rotated_length, rng) if self.rho < 1 else None
         return TensorSketch(n_numbers, rotated_length, signs, positions)

@@ -7,17 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.codec import wire
 from fedcohort.codec.base import WireCodec
-from fedcohort.codec.wire import (
-    SEED_BYTES,
-    Float32Vector,
-    SentArrays,
-    count_sent,
-    draw_seed,
-    draw_sent_positions,
-    join_arrays,
-    to_logical_order,
-)
 from fedcohort.flat import Layout
 from fedcohort.hook import Vector
 from fedcohort.ledger import BYTES_PER_NUMBER
@@ -41,19 +32,23 @@ class Sparse(WireCodec):
 
     def bytes_up(self, layout: Layout) -> int:
         """Return the bytes of an upload: 4 for each number sent, and 8 for the seed that gives their positions."""
-        return SEED_BYTES + BYTES_PER_NUMBER * sum(count_sent(self.rho, block.size) for block in layout.parameters)
+        return wire.SEED_BYTES + BYTES_PER_NUMBER * sum(
+            wire.count_sent(self.rho, block.size) for block in layout.parameters
+        )
 
-    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> SentArrays:
+    def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
         """Return the arrays to send: a seed, and the update's numbers at the positions that the seed selects."""
-        seed, numbers = draw_seed(rng()), to_logical_order(delta, layout)
-        return seed, join_arrays([numbers[positions] for positions in draw_sent_positions(self.rho, layout, seed)])
+        seed, numbers = wire.draw_seed(rng()), wire.to_logical_order(delta, layout)
+        return seed, wire.join_arrays(
+            [numbers[positions] for positions in wire.draw_sent_positions(self.rho, layout, seed)]
+        )
 
-    def decode(self, sent_arrays: SentArrays, layout: Layout) -> Float32Vector:
+    def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
         """Return the update, with 0 for each number that was not sent, [P]."""
         seed, numbers = sent_arrays
         decoded_update = np.zeros(layout.n_params, dtype=np.float32)
         start = 0
-        for block, positions in zip(layout.parameters, draw_sent_positions(self.rho, layout, seed), strict=True):
+        for block, positions in zip(layout.parameters, wire.draw_sent_positions(self.rho, layout, seed), strict=True):
             scale = block.size / len(positions) if self.unbiased else 1.0
             decoded_update[positions] = numbers[start : start + len(positions)] * scale
             start += len(positions)

@@ -7,18 +7,16 @@ in total. A single damaged image among a million may therefore be missed.
 
 import hashlib
 import zlib
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from fedcohort.dataset.base import Raw
+from fedcohort.dataset.base import Raw
 
 MAX_BYTES = 2**28  # of inputs, which take about 0.25 s
 ROWS = 4096  # rows that are hashed in one step
 
 
-def checksum_of(raw: "Raw") -> str:
+def checksum_of(raw: Raw) -> str:
     """Return the checksum as 16 hexadecimal digits."""
     total = hashlib.blake2b(digest_size=8)
     valid_x, valid_y = ((), ()) if raw.valid is None else ((raw.valid[0],), (raw.valid[1],))

@@ -73,8 +73,7 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
         if is_text != are_texts[0]:
             what = f": column {name!r} mixes texts and numbers with that of {frames[0].where}"
             raise frame.column_error(name, what)
-    labels = _number_texts if are_texts[0] else _check_numbers
-    return labels(frames, name, columns, n_classes)
+    return (_number_texts if are_texts[0] else _check_numbers)(frames, name, columns, n_classes)
 
 
 def _check_numbers(frames: Sequence[Frame], name: str, columns: list[np.ndarray], n_classes: int | None) -> Labels:

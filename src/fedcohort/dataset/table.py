@@ -108,9 +108,8 @@ class Frame:
 
     def cell_error(self, name: str, row: int, what: str, remedy: str = "") -> TableProblem:
         """Return an error about the cell of a column in one row; of a folder of files it names the file."""
-        row, part = row if self.rows is None else int(self.rows[row]), ""
-        if self.locate is not None:
-            part, row = self.locate(row)
+        row = row if self.rows is None else int(self.rows[row])
+        part, row = ("", row) if self.locate is None else self.locate(row)
         option = self.column_options.get(name, self.option)
         return TableProblem(f"{option}: {self.where}{part}: column {name!r}, row {row} {what}", remedy)
 
@@ -168,13 +167,9 @@ class Frame:
         if not arrow_columns.may_be_numbers(column):
             raise self.column_error(name, f": column {name!r} must hold numbers, it holds {column.type}")
         values = arrow_columns.numbers(column)
-        missing = np.isnan(values) & (not gaps)
-        self.check_cells(
-            name,
-            missing,
-            lambda row: arrow_columns.describe_missing(column, row) + count_more(missing),
-            self.remedy + self.number_remedy,
-        )
+        missing, remedy = np.isnan(values) & (not gaps), self.remedy + self.number_remedy
+        describe = arrow_columns.describe_missing
+        self.check_cells(name, missing, lambda row: describe(column, row) + count_more(missing), remedy)
         return values
 
     def arrays(self, name: str, *, gaps: bool = False) -> np.ndarray:

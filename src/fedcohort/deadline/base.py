@@ -16,8 +16,8 @@ from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
 S = TypeVar("S")
 LATE_CLIENTS = Requirement(
     lambda run: run.timed,
-    "{option} drops late clients, and none is late with {device}, where work takes no time: all selected clients "
-    "arrive, whatever its options (choose device=shifted_exponential, or deadline=wait_for_all)",
+    "{option} has no effect: it drops late clients, but work takes no time with {device}, so that no client is "
+    "late (choose device=shifted_exponential, or deadline=wait_for_all)",
 )
 JOB_PHASES = ("down", "infer", "train", "up")  # of a client's job, in the order in which they happen
 

@@ -35,8 +35,8 @@ TIMED_CLIENTS = Requirement(
 )
 KEPT_CONCURRENCY = Requirement(
     lambda run: run.federation and run.cohort >= run.components.deadline.max_arrivals(run.config["cohort"]),
-    "{option}: fewer clients work at the same time than updates end a step, which are cohort if deadline.buffer is "
-    "null: raise deadline.concurrency, or lower deadline.buffer",
+    "{option}: deadline.concurrency is smaller than deadline.buffer (if null, cohort), so that a step never gets "
+    "enough updates: raise deadline.concurrency, or lower deadline.buffer",
 )
 NO_LOSS_LISTS = Requirement(
     lambda run: not run.components.samples.keeps_losses,

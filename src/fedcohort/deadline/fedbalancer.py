@@ -40,15 +40,15 @@ from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 DEVICE_SECONDS = Requirement(
     lambda run: run.components.device.in_seconds,
-    "{option} tries deadlines in seconds, and {device} has multiples of the time of a sample, in a unit of choice",
+    "{option} compares deadlines in seconds, but {device} has times in an arbitrary unit: choose device=phones",
 )
 SAME_INTERVAL = Requirement(
     lambda run: (
         not isinstance(run.components.samples, Paced)
         or run.components.samples.control.w == run.components.deadline.control.w
     ),
-    "{option} has one controller with {samples} in the paper, but samples.w differs from deadline.w, so that each "
-    "decides in other rounds",
+    "{option} and {samples} share one controller in the paper, but samples.w differs from deadline.w, so that they "
+    "adapt in different rounds: set both to the same value",
 )
 MAX_WARMUP_CLIENTS = 200  # clients whose arrival ends the warm-up, whatever the population
 

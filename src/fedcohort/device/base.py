@@ -90,7 +90,7 @@ class Device(Component, Protocol):
 
     Attributes:
         timed: False if nothing takes time, so that durations carry no information.
-        in_seconds: False if seconds are multiples of the time of a sample, in a unit of choice.
+        in_seconds: whether times are seconds; False for multiples of the time per sample in an arbitrary unit.
     """
 
     @property

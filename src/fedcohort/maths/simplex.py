@@ -1,11 +1,46 @@
-"""The projection onto the probability simplex, and the mixture of vectors with the smallest variance."""
+"""Weights on the probability simplex: projections, and the mixtures of vectors with the smallest norm or variance.
+
+The mixtures are found by projected gradient descent with Nesterov's momentum and restarts (O'Donoghue and Candes 2015).
+"""
+
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.maths.descent import minimise_by_descent
-
 Vector = Float64[np.ndarray, "n"]
+
+
+def minimise_by_descent(
+    gradient_step: Callable[[Vector], Vector], start_point: Vector, max_steps: int = 20_000, tolerance: float = 1e-12
+) -> Vector:
+    """Return the fixed point of `gradient_step`, at which it changes no entry by more than `tolerance`.
+
+        t <- (1 + sqrt(1 + 4 t^2)) / 2,   ahead = w + (t_before - 1) / t (w - w_before)
+
+    The momentum restarts when it increases the objective.
+
+    Args:
+        gradient_step: a gradient step with its projection.
+        start_point: the first point.
+        max_steps: largest number of steps.
+        tolerance: largest change of an entry at the end.
+    """
+    point, extrapolated_point, momentum = start_point, start_point, 1.0
+    for _ in range(max_steps):
+        next_point = gradient_step(extrapolated_point)
+        has_converged = np.abs(next_point - point).max() <= tolerance
+        objective_rises = float((extrapolated_point - next_point) @ (next_point - point)) > 0
+        if has_converged and momentum == 1.0:
+            return next_point
+        if objective_rises or has_converged:
+            extrapolated_point, momentum = next_point, 1.0
+        else:
+            next_momentum = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+            extrapolated_point = next_point + (momentum - 1) / next_momentum * (next_point - point)
+            momentum = float(next_momentum)
+        point = next_point
+    return point
 
 
 def project_onto_simplex(v: Vector) -> Vector:
@@ -21,7 +56,7 @@ def least_variance_weights(X: Float64[np.ndarray, "n d"], relative_ridge: float 
     """Return argmin over the simplex of Var(sum_k w_k X_k), the population variance over the d entries.
 
     A ridge of `relative_ridge` times the trace of the quadratic form makes the minimum unique. It is found by projected
-    gradient steps from equal weights (`descent`), each in O(n d).
+    gradient steps from equal weights (`minimise_by_descent`), each in O(n d).
     """
     centred = (X - X.mean(1, keepdims=True)) / np.sqrt(X.shape[1])
     equal_weights = np.full(len(X), 1 / len(X))
@@ -35,3 +70,37 @@ def least_variance_weights(X: Float64[np.ndarray, "n d"], relative_ridge: float 
         return project_onto_simplex(ahead - step_size * (centred @ (centred.T @ ahead) + relative_ridge * ahead))
 
     return minimise_by_descent(step, equal_weights)
+
+
+def project_onto_box_simplex(v: Vector, lower_bounds: Vector, upper_bounds: Vector) -> Vector:
+    """Return the point of {low <= w <= high, sum w = 1} nearest to v, for sum low <= 1 <= sum high.
+
+    It is clip(v + mu, low, high), whose sum is an increasing piecewise linear function of mu with breakpoints at low -
+    v and high - v. mu is interpolated between two of these 2 n breakpoints.
+    """
+    breakpoints = np.concatenate([lower_bounds - v, upper_bounds - v])
+    order = np.argsort(breakpoints, kind="stable")
+    breakpoints, slopes = breakpoints[order], np.repeat([1.0, -1.0], len(v))[order]
+    increases = np.cumsum(np.diff(breakpoints) * np.cumsum(slopes)[:-1])
+    sums_at_breakpoints = lower_bounds.sum() + np.concatenate([[0.0], increases])
+    return np.asarray(np.clip(v + np.interp(1.0, sums_at_breakpoints, breakpoints), lower_bounds, upper_bounds))
+
+
+def min_norm_weights(Q: Float64[np.ndarray, "n n"], start_weights: Vector, epsilon: float) -> Vector:
+    """Return argmin w' Q w over {sum w = 1, max(0, start - epsilon) <= w <= min(1, start + epsilon)}.
+
+    It is found by projected gradient steps from `start_weights` (`minimise_by_descent`), each in O(n^2).
+
+    Args:
+        Q: Gram matrix of the vectors.
+        start_weights: weights on the simplex.
+        epsilon: largest change of each weight.
+    """
+    lower_bounds, upper_bounds = np.maximum(start_weights - epsilon, 0.0), np.minimum(start_weights + epsilon, 1.0)
+    max_eigenvalue = float(np.linalg.eigvalsh(Q)[-1])
+    if max_eigenvalue <= 0:
+        return start_weights
+    return minimise_by_descent(
+        lambda ahead: project_onto_box_simplex(ahead - Q @ ahead / max_eigenvalue, lower_bounds, upper_bounds),
+        start_weights,
+    )

@@ -5,7 +5,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fedcohort import ranges
 from fedcohort.component import Component
@@ -13,6 +13,10 @@ from fedcohort.errors import IncompatibleConfig
 
 if TYPE_CHECKING:
     from torch import nn
+
+    Network = nn.Module
+else:
+    Network = Any  # torch is imported once the options are right
 
 
 class Model(Component, Protocol):
@@ -32,7 +36,7 @@ class Model(Component, Protocol):
         return False
 
     @abstractmethod
-    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+    def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         """Return a network from inputs [B, *shape] to logits [B, n_classes].
 
         Raises `IncompatibleConfig` if it does not support this shape.

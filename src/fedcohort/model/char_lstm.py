@@ -10,14 +10,11 @@ Departures from LEAF: the second biases are trained, too, so that the sum of bot
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from fedcohort import ranges
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.model.base import Model
-
-if TYPE_CHECKING:
-    from torch import nn
+from fedcohort.model.base import Model, Network
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class CharLstm(Model):
         ranges.integer("hidden", self.hidden, "[1, inf)")
         ranges.integer("layers", self.layers, "[1, inf)")
 
-    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+    def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         """Return a network from sequences [B, length] of tokens below n_classes to logits of the next token.
 
         Raises `IncompatibleConfig` if inputs are not sequences.

@@ -6,13 +6,9 @@ AISTATS 2017, arXiv 1602.05629. Caldas et al., "LEAF: A Benchmark for Federated 
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fedcohort import ranges
-from fedcohort.model.base import Model, require_images
-
-if TYPE_CHECKING:
-    from torch import nn
+from fedcohort.model.base import Model, Network, require_images
 
 
 @dataclass(frozen=True)
@@ -28,7 +24,7 @@ class Cnn(Model):
     def __post_init__(self) -> None:
         ranges.integer("dense", self.dense, "[1, inf)")
 
-    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+    def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         from fedcohort.model import two_convolutions  # noqa: PLC0415 - options are checked before torch is imported
 
         return two_convolutions.make_layers(require_images("cnn", shape, 4), (32, 64), self.dense, n_classes)

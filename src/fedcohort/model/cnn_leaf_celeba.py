@@ -17,12 +17,8 @@ the batch, which corresponds to a learning rate times the batch size.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from fedcohort.model.base import Model, require_images
-
-if TYPE_CHECKING:
-    from torch import nn
+from fedcohort.model.base import Model, Network, require_images
 
 N_CONV_LAYERS, CONV_CHANNELS, BN_EPSILON = 4, 32, 1e-3
 MIN_SIDE = 9  # pixels of a side: the last batch norm sees two pixels then, also of a batch of one image
@@ -30,7 +26,7 @@ MIN_SIDE = 9  # pixels of a side: the last batch norm sees two pixels then, also
 
 @dataclass(frozen=True)
 class CnnLeafCeleba(Model):
-    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+    def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
 
         from fedcohort.model import glorot  # noqa: PLC0415

@@ -10,19 +10,15 @@ white paper are 1 in LEAF's data.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from fedcohort.model.base import Model, require_images
-
-if TYPE_CHECKING:
-    from torch import nn
+from fedcohort.model.base import Model, Network, require_images
 
 DENSE_UNITS = 2048
 
 
 @dataclass(frozen=True)
 class CnnLeafFemnist(Model):
-    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+    def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         from fedcohort.model import glorot, two_convolutions  # noqa: PLC0415 - options are checked before torch is imported
 
         image_shape = require_images("cnn_leaf_femnist", shape, 4)

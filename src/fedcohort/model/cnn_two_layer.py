@@ -10,13 +10,9 @@ of FedAvg's CNN (McMahan et al. 2017). We interpret "two-layer" as two convoluti
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fedcohort import ranges
-from fedcohort.model.base import Model, require_images
-
-if TYPE_CHECKING:
-    from torch import nn
+from fedcohort.model.base import Model, Network, require_images
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,7 @@ class CnnTwoLayer(Model):
         if len(self.channels) != 2:
             raise ranges.range_error("channels", "a list of two integers, as [32,64]", list(self.channels))
 
-    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+    def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         from fedcohort.model import two_convolutions  # noqa: PLC0415 - options are checked before torch is imported
 
         first, second = self.channels

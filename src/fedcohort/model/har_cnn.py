@@ -15,13 +15,9 @@ stand in another, fixed order, which changes nothing of what is learnt, as its w
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.model.base import Model
-
-if TYPE_CHECKING:
-    from torch import nn
+from fedcohort.model.base import Model, Network
 
 WINDOW_SHAPE = (9, 128)  # signals, samples of a window
 CONV_CHANNELS, KERNEL_LENGTH, POOL_LENGTH, DENSE_UNITS = 192, 16, 4, 256
@@ -30,7 +26,7 @@ PAD_BEFORE, PAD_AFTER = 7, 8  # zeros, KERNEL - 1 together: the output is as lon
 
 @dataclass(frozen=True)
 class HarCnn(Model):
-    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+    def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
 
         from fedcohort.model import glorot  # noqa: PLC0415

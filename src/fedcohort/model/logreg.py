@@ -2,17 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from fedcohort.model.base import Model
-
-if TYPE_CHECKING:
-    from torch import nn
+from fedcohort.model.base import Model, Network
 
 
 @dataclass(frozen=True)
 class LogReg(Model):
-    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+    def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
 
         return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), n_classes))

@@ -4,13 +4,9 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fedcohort import ranges
-from fedcohort.model.base import Model
-
-if TYPE_CHECKING:
-    from torch import nn
+from fedcohort.model.base import Model, Network
 
 
 @dataclass(frozen=True)
@@ -26,7 +22,7 @@ class Mlp(Model):
     def __post_init__(self) -> None:
         ranges.integers("hidden", self.hidden, "[1, inf)")
 
-    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+    def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
 
         layer_widths = [math.prod(shape), *(int(n_units) for n_units in self.hidden)]

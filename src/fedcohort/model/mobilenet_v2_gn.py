@@ -12,13 +12,9 @@ channels of every layer at every width. Details are in `model.inverted`.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fedcohort import ranges
-from fedcohort.model.base import Model, check_norm, require_images
-
-if TYPE_CHECKING:
-    from torch import nn
+from fedcohort.model.base import Model, Network, check_norm, require_images
 
 CHANNELS_AT_WIDTH_1 = (32, 16, 24, 32, 64, 96, 160, 320)  # of the stem and the stages, at width 1
 LAST_CHANNELS, MAX_EXPANSION, CHANNEL_STEP = 1280, 6, 8
@@ -56,7 +52,7 @@ class MobileNetV2(Model):
         last_channels = _round_to_step(max(1.0, self.width) * LAST_CHANNELS)
         return (*(_round_to_step(self.width * channels) for channels in CHANNELS_AT_WIDTH_1), last_channels)
 
-    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+    def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         channels, *_ = require_images("mobilenet_v2_gn", shape, MIN_SIDE)
         from fedcohort.model import inverted, pretrained  # noqa: PLC0415 - options are checked before torch is imported
 

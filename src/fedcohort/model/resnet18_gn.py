@@ -9,12 +9,8 @@ pixel of a small image. 32 groups are those of Wu and He. Details are in `model.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from fedcohort.model.base import Model, check_norm, require_images
-
-if TYPE_CHECKING:
-    from torch import nn
+from fedcohort.model.base import Model, Network, check_norm, require_images
 
 STAGE_CHANNELS, BLOCKS_PER_STAGE = (64, 128, 256, 512), 2  # channels of each stage, blocks in each
 MIN_SIDE = 2 ** (len(STAGE_CHANNELS) - 1)  # pixels of a side: every stage but the first halves it
@@ -35,7 +31,7 @@ class ResNet18(Model):
     def __post_init__(self) -> None:
         check_norm(self.norm, self.groups, STAGE_CHANNELS)
 
-    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+    def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         channels, *_ = require_images("resnet18_gn", shape, MIN_SIDE)
         from fedcohort.model import residual  # noqa: PLC0415 - options are checked before torch is imported
 

@@ -9,13 +9,9 @@ narrower or wider than the paper's networks. Details are in `model.residual`.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fedcohort import ranges
-from fedcohort.model.base import Model, check_norm, require_images
-
-if TYPE_CHECKING:
-    from torch import nn
+from fedcohort.model.base import Model, Network, check_norm, require_images
 
 N_STAGES, BLOCKS_PER_STAGE = 3, 1  # blocks in each
 MIN_SIDE = 2 ** (N_STAGES - 1)  # pixels of a side: every stage but the first halves it
@@ -44,7 +40,7 @@ class ResNet8(Model):
         """Number of channels of each stage of residual blocks."""
         return tuple(self.width * 2**stage for stage in range(N_STAGES))
 
-    def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
+    def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         channels, *_ = require_images("resnet8_gn", shape, MIN_SIDE)
         from fedcohort.model import residual  # noqa: PLC0415 - options are checked before torch is imported
 

@@ -35,7 +35,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.errors import DataError, OptionError
-from fedcohort.partition.attribute_tables import Counts, Dominant, Pools, check_pools, data_tables, even_tables
+from fedcohort.partition.attribute_tables import Counts, Pools, check_pools, data_tables, even_tables
 from fedcohort.partition.base import Partition, SamplePool
 from fedcohort.partition.sizes import equal_sizes, require_samples_for_clients
 from fedcohort.partition.tables import draw_by_table
@@ -137,12 +137,9 @@ class Attribute(Partition):
         """
         categories = (np.flatnonzero(pools.sum(1)), np.flatnonzero(pools.sum(0)))
         C, A = (len(ids) for ids in categories)
-        dominant = Dominant(
-            *(
-                [0 if self.left == kind else j % n_values for j in range(n)]
-                for kind, n, n_values in zip(("ci", "ai", "sc"), self._count_kinds(len(sizes)), (C, A, A), strict=True)
-            )
-        )
+        dominant: list[list[int]] = []
+        for kind, n, n_values in zip(("ci", "ai", "sc"), self._count_kinds(len(sizes)), (C, A, A), strict=True):
+            dominant.append([0 if self.left == kind else j % n_values for j in range(n)])
         make_tables = even_tables if self.margins == "even" else data_tables
         table: Counts = np.zeros((len(sizes), *pools.shape), dtype=np.int64)
         present = pools[np.ix_(*categories)]

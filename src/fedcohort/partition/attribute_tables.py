@@ -1,7 +1,6 @@
 """Tables of samples by client, class and attribute for the rule of `partition/attribute.py`."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -15,20 +14,9 @@ Pools = Int64[np.ndarray, "classes attributes"]
 Shares = Float64[np.ndarray, "classes attributes"]
 Categories = tuple[Ids, Ids]  # ids of the classes and of the attributes that the data contain
 MIN_CLIENT_SAMPLES = 3  # smallest number of training samples of a client (`startup/holdout.py`)
-
-
-class Dominant(NamedTuple):
-    """The dominant value of each client, by kind.
-
-    Attributes:
-        classes: dominant class of each client with class imbalance, in [0, C).
-        attributes: dominant attribute of each client with attribute imbalance, in [0, A).
-        shifts: d of each client with spurious correlation, whose dominant attribute of class y is y + d mod A.
-    """
-
-    classes: Sequence[int]
-    attributes: Sequence[int]
-    shifts: Sequence[int]
+# The dominant value of each client: the class of those with class imbalance, the attribute of those with attribute
+# imbalance, and the shift d of those with spurious correlation, whose dominant attribute of class y is y + d mod A
+Dominant = Sequence[Sequence[int]]
 
 
 def even_tables(pools: Pools, sizes: Ids, dominant: Dominant, p_dominant: float, categories: Categories) -> Counts:
@@ -45,9 +33,10 @@ def even_tables(pools: Pools, sizes: Ids, dominant: Dominant, p_dominant: float,
         OptionError: the data have too few samples of a pair.
     """
     (C, A), n_clients, relative_sizes = pools.shape, len(sizes), sizes / sizes.max()
-    ci = [np.outer(peaked_probabilities(C, c, p_dominant), np.full(A, 1 / A)) for c in dominant.classes]
-    ai = [np.outer(np.full(C, 1 / C), peaked_probabilities(A, b, p_dominant)) for b in dominant.attributes]
-    sc = [np.stack([peaked_probabilities(A, (y + d) % A, p_dominant) for y in range(C)]) / C for d in dominant.shifts]
+    classes, attributes, shifts = dominant
+    ci = [np.outer(peaked_probabilities(C, c, p_dominant), np.full(A, 1 / A)) for c in classes]
+    ai = [np.outer(np.full(C, 1 / C), peaked_probabilities(A, b, p_dominant)) for b in attributes]
+    sc = [np.stack([peaked_probabilities(A, (y + d) % A, p_dominant) for y in range(C)]) / C for d in shifts]
     P = np.stack([*ci, *ai, *sc])
     demand = (relative_sizes[:, None, None] * P).sum(0)
     feasible = np.divide(pools, demand, out=np.full(pools.shape, np.inf), where=demand > 0)
@@ -80,9 +69,10 @@ def data_tables(pools: Pools, sizes: Ids, dominant: Dominant, p_dominant: float,
     Raises:
         OptionError: the ci and ai clients need more samples of a pair than the data have.
     """
-    shares, n_skewed = pools / pools.sum(), len(dominant.classes) + len(dominant.attributes)
-    ci = [_skew_row(shares, c, p_dominant) for c in dominant.classes]
-    ai = [_skew_row(shares.T, b, p_dominant).T for b in dominant.attributes]
+    classes, attributes, _ = dominant
+    shares, n_skewed = pools / pools.sum(), len(classes) + len(attributes)
+    ci = [_skew_row(shares, c, p_dominant) for c in classes]
+    ai = [_skew_row(shares.T, b, p_dominant).T for b in attributes]
     tables: Counts = np.zeros((len(sizes), *pools.shape), dtype=np.int64)
     if n_skewed:
         tables[:n_skewed] = apportion_counts(sizes[:n_skewed], np.stack([*ci, *ai]))

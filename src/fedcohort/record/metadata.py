@@ -92,6 +92,13 @@ def read_tags(folder: Path) -> dict[str, str]:
     return dict(_read(folder)["info"].get("tags", {}))
 
 
+def read_summary(folder: Path) -> dict[str, Any]:
+    """Return the content of the run's `summary.json`, its result; {} if it has none yet. Raises `DamagedFile`."""
+    path = folder / "summary.json"
+    manifest.check_file(path)
+    return digest.read_json(path, "Restore it from a copy") or {}
+
+
 def read_start_times(folder: Path) -> list[int]:
     """Return when each process of the run started, in milliseconds since 1970."""
     return list(_read(folder)["starts_ms"])

@@ -15,9 +15,9 @@ from fedcohort.host.commands import fedcohort_command
 from fedcohort.record import metadata
 from fedcohort.record.folder import status_of, write_atomically
 from fedcohort.record.history import History, read, require_journal
+from fedcohort.record.metadata import read_summary
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.overview import list_run_facts
-from fedcohort.record.summary import read_summary
 from fedcohort.record.tags import SWEEPS
 from fedcohort.report.figure import curves, one_round, partition, selection, selector_state, style, timeline
 from fedcohort.report.figure.timeline import list_timed_rounds

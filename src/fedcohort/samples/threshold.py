@@ -108,8 +108,8 @@ class LossThreshold(Samples[State]):
         """Return a notice that noise on the reports lowers the threshold."""
         if not self.noise:
             return ()
-        notice = "noise puts the lowest reported loss below the lowest true loss, the more so the more clients report"
-        return (f"samples.noise={self.noise} lowers the threshold of samples={choice}: {notice}",)
+        notice = "the lowest of many noisy reported losses is below the lowest true loss"
+        return (f"samples.noise={self.noise} lowers the threshold of samples={choice}, because {notice}",)
 
     def init(self, population: Population) -> State:
         """Return the state before round 0: no reported losses, and a loss threshold of 0."""

@@ -33,7 +33,7 @@ def has_output_layer(run: Facts) -> bool | None:
 
 
 signal = Derived(
-    reveals="nothing that the updates don't",
+    reveals="nothing beyond the updates",
     make=slice_output_layer,
     requirement=Requirement(
         has_output_layer,

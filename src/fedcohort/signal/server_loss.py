@@ -23,4 +23,4 @@ def make_server_loss(lab: Lab, updates: "Tensor") -> Callable[[Values], float]:
     return lambda weights: lab.server_loss_after(updates.new_tensor(np.asarray(weights)) @ updates)
 
 
-signal = Derived(reveals="nothing that the updates don't", make=make_server_loss)
+signal = Derived(reveals="nothing beyond the updates", make=make_server_loss)

@@ -12,4 +12,4 @@ def measure_server_loss(lab: Lab) -> float:
     return lab.server_loss()
 
 
-signal = ServerMeasured(reveals="nothing of any client", measure=measure_server_loss)
+signal = ServerMeasured(reveals="nothing about the clients' data", measure=measure_server_loss)

@@ -31,4 +31,4 @@ def inner_products(lab: Lab, updates: "Tensor") -> Float64[np.ndarray, "m m"]:
     return products
 
 
-signal = Derived(reveals="nothing that the updates don't", make=inner_products, pairs=True)
+signal = Derived(reveals="nothing beyond the updates", make=inner_products, pairs=True)

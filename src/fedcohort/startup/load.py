@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from fedcohort.component import Facts
+from fedcohort.dataset.base import Raw, check
 from fedcohort.host import memory
 from fedcohort.startup.compose import Composed
 
 if TYPE_CHECKING:
-    from fedcohort.component import Facts
     from fedcohort.data.federation import Federation
-    from fedcohort.dataset.base import Raw
     from fedcohort.round.components import Components
 
 DATA_GROUPS = ("partition", "label_noise", "feature_noise", "dataset")  # groups that determine the data
@@ -31,7 +31,6 @@ def load_federation(composition: Composed, objects: Mapping[str, Any]) -> "Feder
     Raises:
         FedcohortError: if the data are missing, malformed or too small for the options.
     """
-    from fedcohort.dataset.base import check
     from fedcohort.startup.assign import SplitOptions
     from fedcohort.startup.requirements import check_targets
     from fedcohort.startup.split import build
@@ -39,8 +38,8 @@ def load_federation(composition: Composed, objects: Mapping[str, Any]) -> "Feder
     config = composition.config
     seed = data_seed(config)
 
-    def read() -> "Raw":
-        raw: Raw = check(objects["dataset"].load(seed))
+    def read() -> Raw:
+        raw = check(objects["dataset"].load(seed))
         memory.return_free_memory()
         check_targets({group: objects[group] for group in DATA_GROUPS}, composition.choices, raw)
         return raw
@@ -50,7 +49,7 @@ def load_federation(composition: Composed, objects: Mapping[str, Any]) -> "Feder
     return build(read(), options)  # no other reference to the data is kept, so that `build` can free them
 
 
-def load(composition: Composed, objects: Mapping[str, Any], components: "Components") -> "Facts":
+def load(composition: Composed, objects: Mapping[str, Any], components: "Components") -> Facts:
     """Load the data of a run, and check that they meet the requirements of its components.
 
     Args:
@@ -64,7 +63,6 @@ def load(composition: Composed, objects: Mapping[str, Any], components: "Compone
     Raises:
         FedcohortError: if the data do not suffice for the components.
     """
-    from fedcohort.component import Facts
     from fedcohort.rng import Draws
     from fedcohort.round.sampling import foresee_samples
     from fedcohort.startup import requirements

@@ -200,7 +200,7 @@ def list_conditions(
         study: whose conditions are listed.
         settings: names of settings; None for all.
         methods: names of methods, which are listed in each of these settings and with any seed; None for those that
-            the study requests in each setting.
+            the study requests in each setting. The methods whose cost they have are added.
 
     Raises:
         OptionError: for an unknown setting.
@@ -209,11 +209,12 @@ def list_conditions(
         if name not in study.settings:
             raise OptionError(f"cells must be some of {', '.join(study.settings)}, got {name!r}")
     conditions = []
+    required = {study.baseline, *(methods or ()), *(study.measured_method(method) for method in methods or ())}
     for name, setting in study.settings.items():
         if settings is not None and name not in settings:
             continue
         for method, overrides in study.overrides.items():
-            is_named = methods is not None and (method in methods or method == study.baseline)
+            is_named = methods is not None and method in required
             if is_named or (methods is None and study.includes(name, method)):
                 is_limited = study.measured_method(method) in study.few and methods is None
                 seeds = tuple(study.seeds_of(method)) if is_limited else None

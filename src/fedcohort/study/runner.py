@@ -140,9 +140,7 @@ class StudyRunner:
         """
         lines = []
         resolved = resolve_conditions(self.study, conditions, seeds, self.results.rows)
-        startable = [
-            condition for condition in reversed(resolved) if not condition.waits_for
-        ]  # the first of equal ones wins
+        startable = [c for c in reversed(resolved) if not c.waits_for]  # of equal conditions the first has the run
         runs = {_spell(c.overrides, seed): (c, seed) for c in startable for seed in c.seeds or seeds}
         for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.PLAN_FILE}")):
             sweep = plan_file.parent

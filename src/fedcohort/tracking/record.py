@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.record import provenance
-from fedcohort.record.heterogeneity import name_heterogeneity
 from fedcohort.record.observer import RunInfo
+from fedcohort.record.overview import name_heterogeneity
 from fedcohort.record.tags import BUDGET, COMMITS, DONE, FOLDER, FORCED, SEPARATOR
 from fedcohort.roles import flatten_config, role_of
 

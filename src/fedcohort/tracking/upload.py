@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from fedcohort.record import history, manifest
 from fedcohort.record.history import MAIN_METRIC, Line
+from fedcohort.record.metadata import read_summary
 from fedcohort.record.observer import RunInfo
-from fedcohort.record.summary import read_summary
 from fedcohort.record.tags import DONE, ENDED_BY
 from fedcohort.tracking import identity, record
 from fedcohort.tracking.server import Place, connect, retry_after_conflicts

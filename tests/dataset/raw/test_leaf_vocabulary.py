@@ -35,14 +35,14 @@ def test_rows_and_words_of_leafs_files(tmp_path: Path, capsys: pytest.CaptureFix
     table = pq.read_table(tmp_path / "made" / "train.parquet").to_pydict()
     assert table["client"] == ["1", "1", "1", "2"]
     assert (table["x"][1:3], table["y"][1:3]) == sequences(LONG)
-    found = pq.read_table(tmp_path / "made" / "vocabulary.parquet").to_pydict()
-    assert found == {"word": ["it", "is", "<BOS>", "<EOS>", "so", "what"], "count": [10, 4, 3, 3, 2, 1]}
-    made = (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns
+    result = pq.read_table(tmp_path / "made" / "vocabulary.parquet").to_pydict()
+    assert result == {"word": ["it", "is", "<BOS>", "<EOS>", "so", "what"], "count": [10, 4, 3, 3, 2, 1]}
+    modified_ns = (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns
     leaf.finish(tmp_path / "made")
-    assert (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns == made
+    assert (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns == modified_ns
     (tmp_path / "made" / "vocabulary.parquet").unlink()
     leaf.finish(tmp_path / "made")
-    assert (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns >= made, "made again"
+    assert (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns >= modified_ns, "made again"
 
 
 def test_what_stands_for_other_words_is_none(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_what_is_wrong_is_named_by_user_and_comment(tmp_path: Path) -> None:
         raw_leaf(tmp_path, "a.json", **{"7": (x, y)})
 
     x, y = sequences(SHORT)
-    for inputs, told, refusal in (
+    for inputs, messages, refusal in (
         ([x], [{"subreddit": "s"}], "user '7', comment 0 has no lists x and y.target_tokens"),
         ([x, "so it is"], [{"target_tokens": y}, {"target_tokens": y}], "user '7', comment 1 has no lists x and y.tar"),
         (
@@ -75,6 +75,6 @@ def test_what_is_wrong_is_named_by_user_and_comment(tmp_path: Path) -> None:
         ),
         ([x, x], [{"target_tokens": y}], "user '7' has 2 x and 1 y"),
     ):
-        broken(inputs, told)
+        broken(inputs, messages)
         with pytest.raises(DataError, match=refusal):
-            prepare(leaf.plan(tmp_path, None), tmp_path / "made" / str(abs(hash(json.dumps(told)))))
+            prepare(leaf.plan(tmp_path, None), tmp_path / "made" / str(abs(hash(json.dumps(messages)))))

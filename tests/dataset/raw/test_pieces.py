@@ -41,12 +41,12 @@ class Source:
 
 
 def test_parts_are_whole_and_in_order(tmp_path: Path) -> None:
-    told: list[tuple[str, int, int]] = []
-    assert write(Source().pieces(), tmp_path, lambda *args: told.append(args)) == {"train": 4, "test": 2}
+    messages: list[tuple[str, int, int]] = []
+    assert write(Source().pieces(), tmp_path, lambda *args: messages.append(args)) == {"train": 4, "test": 2}
     assert pq.read_table(tmp_path / "train.parquet")["x"].to_pylist() == [0, 1, 10, 11]
     assert pq.read_table(tmp_path / "test.parquet")["x"].to_pylist() == [20, 21]
     assert pq.ParquetFile(tmp_path / "train.parquet").metadata.row_group(0).column(0).compression == "ZSTD"
-    assert told == [("train", 1, 3), ("train", 2, 3), ("test", 3, 3)]
+    assert messages == [("train", 1, 3), ("train", 2, 3), ("test", 3, 3)]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["prepared.json", "test.parquet", "train.parquet"]
 
 
@@ -107,12 +107,14 @@ def test_a_folder_of_the_users_stays(tmp_path: Path, name: str) -> None:
     """Also where a link leads to it, and its name is the one that the command once used for its pieces."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "thesis.txt").write_text("mine")
-    made = tmp_path / "made"
-    made.mkdir()
-    (made / "unfinished").mkdir() if name == "notes" else (made / "unfinished").symlink_to(tmp_path / "precious")
-    (made / "unfinished" / f"{name}.txt").write_text("mine")
-    write(Source().pieces(), made, quiet)
-    assert (made / "unfinished" / f"{name}.txt").read_text() == "mine"
+    made_folder = tmp_path / "made"
+    made_folder.mkdir()
+    (made_folder / "unfinished").mkdir() if name == "notes" else (made_folder / "unfinished").symlink_to(
+        tmp_path / "precious"
+    )
+    (made_folder / "unfinished" / f"{name}.txt").write_text("mine")
+    write(Source().pieces(), made_folder, quiet)
+    assert (made_folder / "unfinished" / f"{name}.txt").read_text() == "mine"
     assert (tmp_path / "precious" / "thesis.txt").read_text() == "mine"
 
 

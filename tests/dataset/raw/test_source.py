@@ -11,12 +11,12 @@ from fedcohort.errors import DataError
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    made = tmp_path / "source"
-    (made / "cats").mkdir(parents=True)
+    source_folder = tmp_path / "source"
+    (source_folder / "cats").mkdir(parents=True)
     for name in ("b.PNG", "a.jpg", "notes.txt", ".hidden.png"):
-        (made / "cats" / name).write_bytes(b"x")
+        (source_folder / "cats" / name).write_bytes(b"x")
     (tmp_path / "secret.png").write_bytes(b"s")
-    return made
+    return source_folder
 
 
 def test_images_by_name(source: Path) -> None:

@@ -20,14 +20,14 @@ def test_from_folders_to_pairs(tmp_path: Path) -> None:
                 for i in range(2):
                     pixels.append(save(root / half / place / breed / f"{i}.png", len(pixels), (3, 8, 8)))
     assert prepare(spawrious.plan(tmp_path / "raw", None), tmp_path / "made") == {"train": 16}
-    made = Spawrious(
+    dataset = Spawrious(
         str(tmp_path / "made"), None, None, "uint8", ["corgi", "labrador"], ["beach", "snow"], 8, 0.25
     ).load(0)
     # Of the four images of a pair one is for the test.
-    assert np.bincount(2 * made.train_y + known(made.train_attribute)).tolist() == [3] * 4
-    assert np.bincount(2 * made.test_y + known(made.test_attribute)).tolist() == [1] * 4
+    assert np.bincount(2 * dataset.train_y + known(dataset.train_attribute)).tolist() == [3] * 4
+    assert np.bincount(2 * dataset.test_y + known(dataset.test_attribute)).tolist() == [1] * 4
     known_pixels = {image.tobytes() for image in pixels[:16]}
-    assert {image.tobytes() for image in np.concatenate([made.train_x, made.test_x])} == known_pixels
+    assert {image.tobytes() for image in np.concatenate([dataset.train_x, dataset.test_x])} == known_pixels
 
 
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:

@@ -36,13 +36,13 @@ def test_more_columns_left_out_than_taken_is_a_warning(tmp_path: Path, caplog: p
     assert not caplog.text
 
 
-@pytest.mark.parametrize(("value", "shown"), [(4e4, "40,000"), (2e-4, "0.0002")])
+@pytest.mark.parametrize(("value", "shown_text"), [(4e4, "40,000"), (2e-4, "0.0002")])
 def test_features_far_from_unit_scale_propose_to_standardise(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, value: float, shown: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, value: float, shown_text: str
 ) -> None:
     table(tmp_path, income=np.full(40, value))
     folder(tmp_path).load(0)
-    assert f"1 of 2 features are far from unit scale (root mean square: income ({shown}))" in caplog.text
+    assert f"1 of 2 features are far from unit scale (root mean square: income ({shown_text}))" in caplog.text
     assert "dataset.standardise=true" in caplog.text
     caplog.clear()
     raw = folder(tmp_path, standardise=True).load(0)

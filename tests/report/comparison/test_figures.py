@@ -41,7 +41,8 @@ def test_intervals_of_two_seeds_are_inside_the_frame(drawn: dict[str, Figure]) -
     """Differences of 0 and 80 points: half-width 12.7 * 40 points."""
     values = {"random": (0.1, 0.1), "flash": (0.1, 0.9)}
     figures.draw(
-        compare_runs([make_run(name, s, value) for name, of in values.items() for s, value in enumerate(of)]), Path()
+        compare_runs([make_run(name, s, value) for name, source in values.items() for s, value in enumerate(source)]),
+        Path(),
     )
     (axes,) = drawn["forest.png"].axes
     ends = np.concatenate([np.asarray(line.get_xdata(), dtype=float) for line in axes.lines])

@@ -62,8 +62,8 @@ def test_the_title_has_the_cohort_sizes(tmp_path: Path, drawn: dict[str, Figure]
     writer.start(facts)
     all_clients = np.ones(60, dtype=bool)
     for step in range(1, 4):
-        made = report(step, clients=60)
+        round_report = report(step, clients=60)
         flags = dict.fromkeys(("available", "selected", "arrived"), all_clients) if step == 1 else {}
-        writer.observe(dataclasses.replace(made, clients={**made.clients, **flags}))
+        writer.observe(dataclasses.replace(round_report, clients={**round_report.clients, **flags}))
     drawn["selection.png"] = known(selection.draw(facts, read(facts.folder)))
     assert "Selection: clients by round, 4 to 60 per round" in words(drawn["selection.png"])

@@ -22,8 +22,8 @@ def test_a_panel_for_each_score_and_a_line_for_each_property(tmp_path: Path) -> 
     assert [axes.get_title("left") for axes in figure.axes] == ["score", "reward"]
     for axes in figure.axes:
         assert [line.get_label() for line in axes.lines[1:]] == ["label noise", "expected seconds"]
-    shown = {*words(figure).split("\n"), figure.get_supylabel()}
-    assert {"rank correlation", "communication round", "label noise", "expected seconds"} <= shown
+    shown_lines = {*words(figure).split("\n"), figure.get_supylabel()}
+    assert {"rank correlation", "communication round", "label noise", "expected seconds"} <= shown_lines
     check_layout(figure)
 
 

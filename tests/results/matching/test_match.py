@@ -26,8 +26,8 @@ def test_a_note_says_when_the_last_rounds_ended() -> None:
     assert line.endswith(", the last round of each after 60 min 0 s to 75 min 0 s")
     without_clock = [replace(run, metrics={ACC: run.metrics[ACC]}) for run in runs]
     by_bytes = [replace(run, tags={**tags, "ended_by": "until.bytes"}) for run in runs]
-    for others, budget_text in ((without_clock, "until.virtual_s=3600"), (by_bytes, "until.bytes=?")):
-        (line,) = notes_with(match(others, "selector", None, ACC), "ended by")
+    for remaining, budget_text in ((without_clock, "until.virtual_s=3600"), (by_bytes, "until.bytes=?")):
+        (line,) = notes_with(match(remaining, "selector", None, ACC), "ended by")
         assert line == f"ended by {budget_text}: 4 runs, after 3 rounds"
 
 

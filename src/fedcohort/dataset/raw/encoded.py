@@ -29,10 +29,6 @@ class EncodedImage:
     file: Path
     values: tuple[int | str | bool, ...]
 
-    def read_bytes(self) -> bytes:
-        """Return the bytes of the file."""
-        return self.file.read_bytes()
-
 
 def plan_pieces(images: Sequence[EncodedImage], names: Sequence[str], source: Path, size: int | None) -> list[Piece]:
     """Plan the pieces of the tables, part by part.
@@ -79,7 +75,7 @@ def _read_valid(image: EncodedImage, size: int | None) -> bytes:
     """Return the bytes of the file, or of a PNG of the size. Raises `DataError` for files that can't be decoded."""
     from PIL import Image
 
-    data = image.read_bytes()
+    data = image.file.read_bytes()
     try:
         pixels = decode(data, None if size is None else ImageFormat((3, size, size), resize=True))
     except BadImage as error:

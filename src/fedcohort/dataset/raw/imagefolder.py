@@ -37,13 +37,11 @@ def list_images(source: Path) -> dict[str, list[EncodedImage]]:
         log_left_out(source, [folder.name for folder in folders if folder.name not in PARTS])
     if len(dict(roots)) < len(roots):
         raise DataError(f"{source} has several folders of validation data, such as {roots[-1][1].name}: keep one")
-    images = {}
+    images: dict[str, list[EncodedImage]] = {}
     for part, root in roots:
-        images[part] = [
-            EncodedImage(part, file, (folder.name,))
-            for folder in folders_in(source, root)
-            for file in images_in(source, folder)
-        ]
+        images[part] = []
+        for folder in folders_in(source, root):
+            images[part] += [EncodedImage(part, file, (folder.name,)) for file in images_in(source, folder)]
         if not images[part]:
             raise DataError(f"{root} has no folders of images: <class>/*.png (.jpg, .jpeg, .webp, .bmp) is expected")
     return images

@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,17 +91,12 @@ def _read_done(destination: Path, digest: str) -> dict[str, int] | None:
     file = destination / DONE
     if not os.path.lexists(file):
         return None
-    try:
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         notes: Any = json.loads(file.read_text()) if disk.is_file_or_folder(file) else None
-        rows = {str(part): int(count) for part, count in notes["rows"].items()} if notes["plan"] == digest else None
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        rows = None
-    if rows is None:
-        raise DataError(
-            f"{destination} holds data that were prepared from another source or with other options: name another "
-            "folder"
-        )
-    return rows
+        if notes["plan"] == digest:
+            return {str(part): int(count) for part, count in notes["rows"].items()}
+    what = "holds data that were prepared from another source or with other options: name another folder"
+    raise DataError(f"{destination} {what}")
 
 
 def _check_free(destination: Path, names: Sequence[str], folder: Path) -> None:

@@ -37,9 +37,9 @@ def plan(source: Path, size: int | None) -> list[Piece]:
 def _read_images(source: Path, file: Path, reader: "csv.DictReader[str]") -> Iterator[EncodedImage]:
     """Yield the image of each line of metadata.csv. Raises `DataError` by line."""
     names = list(reader.fieldnames or [])
-    if lacking := [name for name in ("img_filename", *ALLOWED) if names.count(name) != 1]:
-        how_many = "no column" if lacking[0] not in names else "two columns called"
-        raise DataError(f"{file} has {how_many} {lacking[0]!r}; it has {list_names(names)}")
+    if wrong := next((name for name in ("img_filename", *ALLOWED) if names.count(name) != 1), None):
+        how_many = "two columns called" if wrong in names else "no column"
+        raise DataError(f"{file} has {how_many} {wrong!r}; it has {list_names(names)}")
     first_line: dict[Path, int] = {}
     for row in reader:
         where = f"{file}, line {reader.line_num}"

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from fedcohort.dataset import arrow_columns, images
 from fedcohort.dataset.messages import list_names
 from fedcohort.dataset.table import Frame
-from fedcohort.dataset.user_table.windows import find_series
+from fedcohort.types import Ids
 
 MAX_AUTO_LEVELS = 20  # of a text column that dataset.categories=auto encodes
 MIN_SHARE = 0.9  # of a text column's cells that look like numbers or dates, so that the column is named
@@ -19,6 +19,8 @@ MAX_CELLS = 10_000  # of a text column, by which numbers and dates are recognise
 EXAMPLE_LENGTH = 20  # characters of a cell in a message
 MAX_RMS = 10.0  # root mean square of a feature, above which it is far from unit scale
 MIN_SIZE = 0.01  # largest value of a feature, below which it is far from unit scale
+MAX_COLUMNS = 40  # of a table that is looked at: each of them is compared with each other
+MIN_STEPS = 8  # mean length of series, below which a table is not taken for a long one
 MAX_FEATURES = 3  # features that a notice names
 PLAIN_NUMBERS = "write plain numbers, as {} (docs/data.md has the lines of pandas)"
 TEXT_NUMBERS = (  # what a text column holds, how its cells look, and what to do
@@ -136,3 +138,46 @@ def label_notices(names: Sequence[str], label: str) -> Iterator[str]:
     for spellings in by_lower_case.values():
         if len(spellings) > 1:
             yield f"column {label!r} has labels that differ only in case, which are different classes: {spellings}"
+
+
+def number_blocks(frame: Frame, names: Sequence[str]) -> Ids:
+    """Return the number of the block that each row is in: a block ends where one of the columns changes its value."""
+    changed = np.zeros(frame.table.num_rows, dtype=bool)
+    for name in names:
+        codes = _number_values(frame.column(name))
+        changed[1:] |= codes[1:] != codes[:-1]
+    return np.cumsum(changed)
+
+
+def _number_values(column: pa.ChunkedArray) -> Ids:
+    """Return equal numbers for equal cells, int64 [rows]; empty cells are equal."""
+    encoded = pa.concat_arrays(column.chunks).dictionary_encode(null_encoding="encode")
+    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def find_series(frame: Frame, label: str) -> tuple[str, str] | None:
+    """Return the columns of series and time of a table with a row for each time step; None for other tables.
+
+    The column of series has each of its values in one block of rows with one label; blocks have MIN_STEPS rows or more
+    on average. The column of time increases strictly within each block and mostly decreases between blocks.
+    """
+    if label not in frame.names or frame.table.num_rows < 2 * MIN_STEPS or len(frame.names) > MAX_COLUMNS:
+        return None
+    kinds = {name: frame.type_of(name) for name in frame.names if name != label}
+    keys = [name for name, kind in kinds.items() if arrow_columns.is_text(kind) or pa.types.is_integer(kind)]
+    times = [name for name, kind in kinds.items() if arrow_columns.is_number(kind) or arrow_columns.is_date(kind)]
+    for key in keys:
+        block = number_blocks(frame, [key])
+        n = int(block[-1]) + 1
+        if n < 2 or len(block) < MIN_STEPS * n or n != _number_values(frame.column(key)).max() + 1:
+            continue
+        if number_blocks(frame, [key, label])[-1] + 1 > n:
+            continue
+        inside = block[1:] == block[:-1]
+        for time in times:
+            column = frame.column(time)
+            values = arrow_columns.days(column) if arrow_columns.is_date(column.type) else column
+            step = np.diff(arrow_columns.numbers(values))
+            if time != key and (step[inside] > 0).all() and (step[~inside] < 0).mean() > 0.5:
+                return key, time
+    return None

@@ -9,7 +9,7 @@ from fedcohort.dataset.images import SMALLER
 from fedcohort.dataset.messages import Problems
 from fedcohort.dataset.parquet import list_files
 from fedcohort.dataset.raw import imagefolder
-from fedcohort.dataset.raw.encoded import EncodedImage, make_table
+from fedcohort.dataset.raw.encoded import make_table
 from fedcohort.dataset.raw.source import IMAGE_SUFFIXES
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
@@ -103,6 +103,6 @@ def read_image_frames(folder: Path) -> dict[str, Frame]:
     for part, images in imagefolder.list_images(folder).items():
         total = sum(image.file.stat().st_size for image in images)
         memory.require_memory(total, f"dataset.path: {folder} with {len(images):,} images", SMALLER)
-        table = make_table(images, ("label",), folder, EncodedImage.read_bytes)
+        table = make_table(images, ("label",), folder, lambda image: image.file.read_bytes())
         frames[part] = Frame(str(folder / part), table)
     return frames

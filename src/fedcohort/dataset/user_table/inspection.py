@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.messages import list_names
 from fedcohort.dataset.table import Frame
-from fedcohort.dataset.user_table.column_kinds import count_levels, kind_of, recognise_text_numbers
-from fedcohort.dataset.user_table.windows import find_series, number_blocks
+from fedcohort.dataset.user_table import column_kinds
 from fedcohort.errors import DataError
 
 LABELS = ("label", "labels", "target", "class", "y", "outcome", "diagnosis", "category", "species", "activity")
@@ -65,9 +64,9 @@ class Inspection:
     def __post_init__(self) -> None:
         """Find the kind and the number of different values of each column."""
         self.train = self.frames[0]
-        self.kinds = {name: kind_of(self.train, name) for name in self.train.names}
+        self.kinds = {name: column_kinds.kind_of(self.train, name) for name in self.train.names}
         scalars = [name for name, kind in self.kinds.items() if kind in SCALARS]
-        self.levels = {name: count_levels(self.train, name) for name in scalars}
+        self.levels = {name: column_kinds.count_levels(self.train, name) for name in scalars}
 
     def describe(self, name: str) -> tuple[str, str, str]:
         """Return a column's name, kind and details."""
@@ -77,7 +76,7 @@ class Inspection:
             details.append(f"{empty:,} cells empty")
         if kind == "text":
             values = [value[:20] for value in pc.unique(column).to_pylist() if value and value.strip()]
-            details += [what for what, _ in recognise_text_numbers(self.train, name)]
+            details += [what for what, _ in column_kinds.recognise_text_numbers(self.train, name)]
             details.append(f"{self.levels[name]:,} values, as {', '.join(map(repr, values[:MAX_NAMES]))}")
         elif kind == "number" and arrow_columns.is_text(column.type):
             details.append(f"{int(np.isnan(arrow_columns.numbers(column)).sum()) - empty:,} cells hold no number")
@@ -141,10 +140,10 @@ class Inspection:
 
     def _series(self) -> Iterator[Decision]:
         label = next(name for name, role in self.roles.items() if role == "label")
-        if "dataset.window" in self.typed or (columns := find_series(self.train, label)) is None:
+        if "dataset.window" in self.typed or (columns := column_kinds.find_series(self.train, label)) is None:
             return
         series, time = columns
-        lengths = np.bincount(number_blocks(self.train, [series, label]))
+        lengths = np.bincount(column_kinds.number_blocks(self.train, [series, label]))
         self.roles |= {series: "series", time: "time"}
         self.window = int(min(MAX_WINDOW, max(2, np.median(lengths) // 2)))
         options: dict[str, object] = {"dataset.series": series, "dataset.window": self.window}

@@ -14,7 +14,7 @@ from fedcohort.dataset.clients import Owners, read_owners
 from fedcohort.dataset.labels import read_labels
 from fedcohort.dataset.messages import Problems, list_names
 from fedcohort.dataset.table import Frame
-from fedcohort.dataset.user_table import column_kinds, input_columns, inputs, rows, windows
+from fedcohort.dataset.user_table import column_kinds, input_columns, inputs, rows
 from fedcohort.dataset.user_table.find import load_tables
 from fedcohort.dataset.user_table.input_columns import Inputs
 from fedcohort.dataset.user_table.options import TableOptions
@@ -149,7 +149,7 @@ class Loader:
         steps: list[Callable[[Frame], tuple[Frame, str]]] = []
         if options.window is not None:
             constant = [name for name in (options.series, options.label, options.client) if name]
-            steps.append(partial(windows.cut, window=options.window, constant=constant))
+            steps.append(partial(rows.cut_windows, window=options.window, constant=constant))
         if options.missing == "drop":
             scalars = [options.label, *([options.client] if options.client else []), *chosen.categories, *chosen.dates]
             steps.append(partial(rows.drop_incomplete, columns=scalars, inputs=chosen, window=self.window))

@@ -1,4 +1,4 @@
-"""Select rows of a user's tables: draw a test part, drop incomplete samples, leave out or pool small clients."""
+"""Select rows of a user's tables: test part, windows, complete samples, and clients with enough samples."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +9,7 @@ from fedcohort.data.group_ranks import keep_first, rank_within_group
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.clients import Owners
 from fedcohort.dataset.table import Frame
+from fedcohort.dataset.user_table.column_kinds import number_blocks
 from fedcohort.dataset.user_table.input_columns import Inputs
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
@@ -80,6 +81,37 @@ def drop_incomplete(frame: Frame, columns: Sequence[str], inputs: Inputs, window
         return frame, ""
     note = f"{missing.sum()} of {len(missing)} rows of {Path(frame.where).name} dropped, cells are missing"
     return frame.take(np.flatnonzero(~missing)), note
+
+
+def cut_windows(frame: Frame, window: int, constant: Sequence[str]) -> tuple[Frame, str]:
+    """Cut a long table, one row per time step, into windows: samples of `window` rows each.
+
+    A window holds consecutive rows of one series with one label and one client. Windows don't overlap. Rows at the end
+    of a series that fill no window are left out. Rows of a series are taken in the order of the file.
+
+    Args:
+        frame: the table.
+        window: rows of a sample.
+        constant: the columns of series, labels and clients, which don't change within a window.
+
+    Returns:
+        The rows of whole windows, one after the other, and a note on how many rows are left out.
+
+    Raises:
+        DataError: if no window is full.
+    """
+    block = number_blocks(frame, [name for name in constant if name in frame.names])
+    sizes = np.bincount(block)
+    step = np.arange(len(block)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rows = np.flatnonzero(step < (sizes - sizes % window)[block])
+    if not len(rows):
+        raise DataError(
+            f"dataset.window={window}: {frame.where} has no {window} consecutive rows of one "
+            f"{', '.join(constant)}; the longest such series has {sizes.max()} rows"
+        )
+    skipped = len(block) - len(rows)
+    note = f"{len(rows) // window:,} windows of {window} rows" + (f", {skipped:,} rows left out" if skipped else "")
+    return frame.take(rows), note
 
 
 def leave_out_small(owners: Owners, train: Ids, least: int) -> tuple[Ids, str]:

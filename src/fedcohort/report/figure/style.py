@@ -13,8 +13,8 @@ import numpy as np
 from jaxtyping import Int64
 
 from fedcohort.host import disk
-from fedcohort.record.heterogeneity import name_heterogeneity
 from fedcohort.record.observer import RunInfo
+from fedcohort.record.overview import name_heterogeneity
 from fedcohort.results.method_names import FOLDERS, name_method
 from fedcohort.types import Ids
 

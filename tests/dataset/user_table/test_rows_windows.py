@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from fedcohort.dataset.files import read
-from fedcohort.dataset.user_table.windows import find_series
+from fedcohort.dataset.user_table.column_kinds import find_series
 from fedcohort.errors import DataError, OptionError
 from folder_toy import folder
 from known import known

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.record.heterogeneity import name_heterogeneity
+from fedcohort.record.overview import name_heterogeneity
 from record.made_up import info
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fedcohort.maths.descent import minimise_by_descent
+from fedcohort.maths.simplex import minimise_by_descent
 
 ILL = np.geomspace(1e-3, 1, 12)  # steps without momentum need thousands
 EQUAL = np.full(12, 1 / 12)

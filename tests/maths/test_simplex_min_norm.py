@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import brentq, minimize
 
 from cases import for_all
-from fedcohort.maths.min_norm import min_norm_weights, project_onto_box_simplex
+from fedcohort.maths.simplex import min_norm_weights, project_onto_box_simplex
 
 Row = np.ndarray
 
