@@ -7,7 +7,6 @@ from pathlib import Path
 from fedcohort.errors import TrackingError
 from fedcohort.host.time_limit import time_limit
 from fedcohort.report.comparison import page
-from fedcohort.report.comparison.verdicts import list_verdicts
 from fedcohort.results.frame import read_curves
 from fedcohort.results.matching.match import match
 from fedcohort.results.matching.question import Answer, Question, answer
@@ -73,7 +72,7 @@ def publish(result: Answer, query: Query, files: Sequence[Path], wait_s: float =
                 name=f"report: {title}",
                 sweep=query.sweep,
                 about=query.sweep or query.filter or ALL,
-                verdict=" ".join(list_verdicts(result)) or f"{title}, without a verdict",
+                verdict=" ".join(page.list_verdicts(result)) or f"{title}, without a verdict",
                 note=page.to_markdown(result),
                 files=sorted(files, key=lambda file: file.name != page.PAGE),
             )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fedcohort.record.tags import SWEEPS
 from fedcohort.roles import RunIdentity, role_of
-from fedcohort.tracking import server, sweep_tags, view
+from fedcohort.tracking import server, sweeps, view
 from fedcohort.tracking.record import LONGEST_TAG, REPORT
 from fedcohort.tracking.server import Place, connect, retry_after_conflicts
 
@@ -82,7 +82,7 @@ def _list_runs_of_sweep(client: "MlflowClient", experiment: str, sweep: str) -> 
     if not sweep.replace("-", "").replace("_", "").isalnum():
         return []
     runs = server.search_runs(client, experiment, f"tags.{SWEEPS} LIKE '%{sweep}%'")
-    return [run for run in runs if sweep in sweep_tags.parse_sweeps(run.data.tags.get(SWEEPS))]
+    return [run for run in runs if sweep in sweeps.parse_sweeps(run.data.tags.get(SWEEPS))]
 
 
 def _list_swept(params: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
