@@ -24,7 +24,7 @@ KINDS = {
     "signal": "signal",
     "dataset": "dataset",
     "model": "model",
-}  # its group
+}  # group
 
 
 def make_files(kind: str, name: str) -> dict[Path, str]:

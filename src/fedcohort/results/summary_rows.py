@@ -1,21 +1,20 @@
 """The rows of a summary, as labels and values with units, for the terminal and the run page."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from fedcohort import units
 from fedcohort.record.history import MAIN_METRIC
+from fedcohort.results.metric import NAMES
 from fedcohort.results.summary import CLOCK, DOWN, UP
 
 WORST = "clients/acc_worst5"
 SHARE = 0.9  # of the best accuracy, whose cost is in the short table
 WALL = "wall time (this machine)"
 COSTS = ("time/", "comm/", "comp/")
-NAMES = yaml.safe_load(Path(__file__).with_name("summary_rows.yaml").read_text())
-ROWS, MEANS = ([(label, name, getattr(units, show)) for name, (label, show) in NAMES[of].items()] for of in NAMES)
+ROWS, MEANS = (
+    [(label, name, getattr(units, show)) for name, (label, show) in NAMES[of].items()] for of in ("last", "mean")
+)
 Rows = list[tuple[str, str]]
 
 

@@ -21,7 +21,7 @@ PAGE, MARK = "report.html", "<h2>How to read it</h2>"
 RESULTS, TARGET = ("table.md", "table.tex", "table.csv"), ("target.md", "target.tex", "target.csv")
 IMPROVING_SLOPE = 0.005 / 20  # slope of an accuracy per round above which the baseline is still improving
 EQUAL_COST = 0.005  # relative difference up to which costs count as equal
-FIGURES = tuple(f"{name}.{suffix}" for name in figures.CAPTIONS for suffix in style.FORMATS)
+FIGURES = tuple(f"{name}.{suffix}" for name in figures.FIGURES for suffix in style.FORMATS)
 
 
 def write(answer: Answer, out: Path, curves: bool = True) -> tuple[str, list[Path]]:
@@ -34,12 +34,8 @@ def write(answer: Answer, out: Path, curves: bool = True) -> tuple[str, list[Pat
     if not (out / PAGE).exists():
         write_atomically(out / PAGE, MARK)  # first: it marks the folder as one that may be overwritten
     drawn = figures.draw(answer, out, curves=curves)
-    pictures = [
-        Picture(out / f"{name}.png", caption)
-        for name, caption in figures.CAPTIONS.items()
-        if out / f"{name}.png" in drawn
-    ]
-    texts = {PAGE: render("comparison.html.j2", pictures=pictures, **_data(answer))}
+    pictures = {path.stem: path for path in drawn if path.suffix == ".png"}
+    texts = {PAGE: render("comparison.html.j2", pictures=pictures, picture=Picture, **_data(answer))}
     for names, table in ((RESULTS, result_table(answer)), (TARGET, target_table(answer))):
         if table is not None:
             texts |= dict(zip(names, (table.markdown() + "\n", table.latex(), table.csv()), strict=True))
