@@ -5,6 +5,8 @@ import importlib.metadata
 import os
 import signal
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: a fork of a process with threads of OpenMP hangs
+
 import hydra.utils  # noqa: F401
 import jaxtyping
 import omegaconf  # noqa: F401

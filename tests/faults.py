@@ -123,7 +123,7 @@ class Place:
     variants: tuple[tuple[Any, int], ...]
 
     def mutant(self, seed: int) -> Mutant | None:
-        """One of the variants, which hangs on the seed and the place alone; None where it means nothing else."""
+        """Return a variant by seed and position; None if all variants have the meaning of the original."""
         code = self.path.read_text()
         draw = random.Random(f"{seed} {self.path.relative_to(ROOT)} {self.position} {self.family}")
         faulty = _mutate(code, *draw.choice(self.variants))

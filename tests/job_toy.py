@@ -1,4 +1,4 @@
-"""Jobs for tests of worker processes, which import them: each does what its word says."""
+"""Jobs for tests of worker processes, which import them: an option states what each job does."""
 
 import os
 import signal

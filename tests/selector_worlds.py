@@ -16,15 +16,15 @@ CHOICES = [*list_options("selector"), *aliases("selector"), *TOYS]
 ROUNDS = 8
 every_choice = pytest.mark.parametrize("choice", CHOICES)
 WORLDS = {
-    "everybody available": World(),
+    "all clients available": World(),
     "half lost": World(lost=half_lost),
     "coming and going": World(available=changing_clients, lost=half_lost),
     "one available": World(available=lambda t: [t % 12]),
-    "nobody available at times": World(available=lambda t: [] if t % 3 == 0 else changing_clients(t)),
-    "cohort of everybody": World(cohort=12),
+    "no client available at times": World(available=lambda t: [] if t % 3 == 0 else changing_clients(t)),
+    "cohort of all clients": World(cohort=12),
     "cohort above the population": World(cohort=40, available=changing_clients),
     "one client": World(n_clients=1, cohort=1),
-    "everybody fails": World(lost=lambda t, cohort: cohort),
+    "all clients fail": World(lost=lambda t, cohort: cohort),
 }
 
 

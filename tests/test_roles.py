@@ -1,4 +1,4 @@
-"""Each option has one row: what it changes, whether it identifies a run, and where it is shown."""
+"""Each option has one row, which states its effect, whether it identifies a run, and where it is shown."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def list_own_options() -> list[str]:
 
 
 def of_groups() -> list[str]:
-    """The options of every word of every group, by dotted name."""
+    """Return the dotted names of the options of every choice of every group."""
     results: dict[str, None] = {}
     for path in (path for group in GROUPS for path in (CONFIGS / group).glob("*.yaml")):
         group = path.parent.name

@@ -64,7 +64,7 @@ def test_some_client_options_have_no_effect_on_one_step(
 
 
 def test_weight_decay_is_part_of_the_loss(tmp_path: Path) -> None:
-    # w_1 = w_0 - lr (g + .5 w_0) for everybody
+    # w_1 = w_0 - lr (g + .5 w_0) for all clients
     decayed = go(tmp_path / "a", "agg=fedsgd", "client.weight_decay=0.5", "rounds=1").weights()
     plain = go(tmp_path / "b", "agg=fedsgd", "rounds=1").weights()
     start = go(tmp_path / "c", "agg=fedsgd", "rounds=1", "client.lr=1e-12").weights()

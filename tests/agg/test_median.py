@@ -18,7 +18,7 @@ def test_an_even_number_has_the_mean_of_the_middle_values() -> None:
 
 
 def test_half_of_the_updates_move_it_without_bound() -> None:
-    """Of five, two false updates leave the largest honest value; three make it theirs. Of four, two suffice."""
+    """Two false updates of five move the median to the largest honest value; three of five or two of four decide it."""
     for values, median in (([1, 2, 3, 1e9, 1e9], 3), ([1, 2, 1e9, 1e9, 1e9], 1e9), ([1, 2, 1e9, 1e9], 5e8 + 1)):
         updates = [make_update(k, [float(value)]) for k, value in enumerate(values)]
         assert aggregate_once(make("agg", "median"), updates).tolist() == [median]

@@ -122,7 +122,7 @@ def step(
 def test_a_loss_is_kept_until_the_client_arrives_again() -> None:
     agg = make("agg", "rhfl", mode="weights_only")
     first, state = step(agg, agg.init(make_population(4), 1), {0: [3.0], 1: [0.0], 3: [0.0]}, [2, 2, 2])
-    assert first.displacement.tolist() == pytest.approx([1.0], abs=1e-12)  # nobody has been seen: equal weights
+    assert first.displacement.tolist() == pytest.approx([1.0], abs=1e-12)  # no client has been seen: equal weights
     _, state = step(agg, state, {0: [0.0], 2: [0.0]}, [5, 7])
     np.testing.assert_array_equal(state.before, [5, 2, 7, 2])
     last, _ = step(agg, state, {1: [1.0], 3: [0.0]}, [1, 2])

@@ -51,7 +51,7 @@ def test_attackers_report_inflated_losses() -> None:
 
 
 def test_inflating_each_sample_inflates_the_sums() -> None:
-    """Of losses 1, 2 and 3, told three times as high, the sum is 18 and that of squares 9 * 14."""
+    """Losses 1, 2 and 3 that are reported three times as high have the sum 18 and the sum of squares 9 * 14."""
     attack = make("attack", "loss_inflation", factor=3, signals=["loss_sum", "loss_squares", "loss_high"])
     x = np.array([1.0, 2.0, 3.0])
     for word, true, inflated in (("loss_sum", x.sum(), 18), ("loss_squares", x @ x, 9 * 14), ("loss_high", x.max(), 9)):

@@ -91,7 +91,7 @@ def trainer_of(pixels: str = "float32", augmentation: Any = None, **client: Any)
 def test_local_training_sees_each_pass_changed() -> None:
     """Two epochs by hand: the draws of (seed, round, client), pass after pass, on the samples in the pass's order."""
     trainer, inputs_of_passes = trainer_of(), []
-    trainer.chain = None  # whose steps nobody can watch
+    trainer.chain = None  # steps of the chain cannot be observed
 
     def watch(step: Any) -> Any:
         def noted(x: torch.Tensor, y: torch.Tensor, z: None) -> torch.Tensor:
@@ -137,7 +137,7 @@ def test_without_padding_and_mirrors_it_is_no_augmentation() -> None:
 
 
 def test_slices_and_chunks_and_the_engine_that_is_asked_for_change_nothing(tmp_path: Path) -> None:
-    """A linear model has a dual, which knows its samples once a round: it is not taken, whatever is asked."""
+    """The dual engine of a linear model reads samples once a round, so that augmentation excludes it."""
     default = go(tmp_path / "a", *CROPS)
     assert (
         default.info.tags["engine"]

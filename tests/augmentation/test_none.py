@@ -1,4 +1,4 @@
-"""No augmentation: nothing is drawn, nothing is changed, and engines are chosen as ever."""
+"""No augmentation: no random number is drawn, samples stay unchanged, and the choice of the engine does not change."""
 
 import numpy as np
 import torch

@@ -40,7 +40,7 @@ def test_the_papers_example_has_the_stated_bytes() -> None:
 def test_a_network_of_small_layers_is_sent_whole() -> None:
     assert make("codec", "lowrank", k=16).shrinks(make_layout((784, 256)))
     assert not make("codec", "lowrank", k=16).shrinks(make_layout((16, 100), (10,)))
-    assert make("codec", "none").shrinks(make_layout((16, 100)))  # nobody wants it to
+    assert make("codec", "none").shrinks(make_layout((16, 100)))  # "none" need not shrink updates
 
 
 def test_matrices_with_no_more_rows_than_the_rank_are_sent_unchanged() -> None:

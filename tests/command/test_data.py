@@ -35,11 +35,11 @@ def test_the_command_shows_the_data_of_a_run(tmp_path: Path, capsys: pytest.Capt
     n, class_sizes = ran.info.n_train, ran.info.class_counts.sum(1)
     assert f"(checksum {ran.info.tags['data']}, seed 3)" in lines[0]
     assert (
-        f"samples     {n.sum():,} for training, {class_sizes.sum() - n.sum()} for clients' validation, 72 the server's"
+        f"samples     {n.sum():,} for training, {class_sizes.sum() - n.sum()} for clients' validation, 72 on the server"
         in lines
     )
-    assert "test        359 samples, 359 of them clients' own" in lines
-    assert "a sample    1 x 8 x 8, float32" in lines
+    assert "test        359 samples, 359 of them in clients' test sets" in lines
+    assert "sample      1 x 8 x 8, float32" in lines
     assert f"clients     6 with {n.min()} / {sorted(n)[2] / 2 + sorted(n)[3] / 2:.0f} / {n.max()} samples" in lines[5]
     rows = [text.split() for text in lines if text.split()[0] in "012345"]
     assert [row[:2] for row in rows] == [[str(k), f"{class_sizes[k]:,}"] for k in range(6)]
@@ -57,9 +57,9 @@ def test_a_large_population_is_abbreviated(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_a_scenarios_page_describes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of data without attributes it has the metrics of the classes alone. A hash of the clients' samples tells seeds
+    """For data without attributes the page has only the metrics of the classes.
 
-    apart, and not labels that were changed; it has no path of this machine.
+    A hash of the clients' samples distinguishes seeds, and not changed labels; it has no path of this machine.
     """
     words = ("digits", "heterogeneity=noniid30_noise15", "clients=8")
     home = tmp_path / "page"

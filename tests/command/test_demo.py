@@ -72,7 +72,7 @@ def test_the_demo_rejects_another_folder_for_its_logs(word: str) -> None:
 
 
 def test_the_demo_reports_the_results_of_the_study(tmp_path: Path) -> None:
-    """The regime is the study's, the selector its best method there, and the sentence about noise is the config's."""
+    """The demo has a setting of the study, its best method there, and the config's description of the noise."""
     study = load_study(STUDY)
     assert set(demo.SETTING) == set(study.settings["bimodal70"].overrides)
     methods = judge(study, load_results(study)).settings["bimodal70"].better()

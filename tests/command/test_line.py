@@ -1,4 +1,4 @@
-"""The command line finds a command, describes it, and answers a mistake with what to type."""
+"""The command line finds commands, describes them, and reports mistakes with what to type instead."""
 
 from pathlib import Path
 

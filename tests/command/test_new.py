@@ -1,4 +1,4 @@
-"""What `fedcohort new` writes runs as it stands, and its own test passes."""
+"""The files that `fedcohort new` writes run without changes, and their test passes."""
 
 import shutil
 import subprocess

@@ -185,7 +185,7 @@ def test_signals_are_read_from_the_log(ucb: Path) -> None:
 
 def test_another_selector_stops_at_its_first_different_selection(ucb: Path) -> None:
     replayed = again(ucb, "selector=round_robin", "selector.tie=id")
-    assert replayed == Replayed(6, 1, read_log(ucb).rounds[0].chosen.tolist(), [0, 1, 2, 3])  # nobody has trained yet
+    assert replayed == Replayed(6, 1, read_log(ucb).rounds[0].chosen.tolist(), [0, 1, 2, 3])  # before any training
 
 
 def test_other_options_stop_at_a_later_round(flash: Path) -> None:

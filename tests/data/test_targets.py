@@ -36,7 +36,7 @@ def test_a_samples_loss_is_the_mean_over_its_labelled_positions() -> None:
 
 
 def test_padding_and_unknown_tokens_are_never_correct() -> None:
-    """Five places, all said right: of 0 and 1 none counts, and the one without a question isn't among the four."""
+    """Five positions, all predicted correctly: padding (0) and unknown tokens (1) never count as correct."""
     y = torch.tensor([[2, 0, 3, 1, UNLABELLED]])
     logits = F.one_hot(y.clamp(min=0), 4).float()
     assert PLACES.per_sample(PLACES.hits)(logits, y).tolist() == [2 / 4]

@@ -49,7 +49,7 @@ def test_separators_are_recognised_by_the_header_and_the_first_rows(head: str, s
 
 
 def test_decimal_commas_are_read_as_the_option_says(tmp_path: Path) -> None:
-    """Cells that are no numbers stay as texts among them; an empty cell stays empty."""
+    """Cells that are no numbers stay texts, and an empty cell stays empty."""
     (tmp_path / "train.csv").write_text('x,y\n"0,5",1\n"1,5",2\n"",3\n')
     assert str(read_csv(tmp_path / "train.csv")[0].schema.field("x").type) == "string"
     assert read_csv(tmp_path / "train.csv", "comma")[0]["x"].to_pylist() == [0.5, 1.5, None]

@@ -33,14 +33,14 @@ def test_bytes_become_the_same_numbers(tmp_path: Path) -> None:
         assert raw.inputs.endswith("; kept as bytes")
 
 
-def test_auto_keeps_bytes_of_large_data_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_keeps_bytes_only_for_large_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """80 images of 48 pixels are 15,360 bytes as float32."""
     table(tmp_path, image=IMAGES)
     for limit, kind in ((15_360, np.float32), (15_359, np.uint8)):
         monkeypatch.setattr(module, "LARGE", limit)
         assert folder(tmp_path, features="image", scale=255).load(0).train_x.dtype == kind
     raw = folder(tmp_path, features="image").load(0)
-    assert (raw.train_x.max(), raw.converted) == (255, None), "nobody divides by anything but 255"
+    assert (raw.train_x.max(), raw.converted) == (255, None), "only 255 is a divisor"
 
 
 @pytest.mark.parametrize("options", [{"scale": 1.0}, {"features": None}, {"scale": 1.0, "standardise": "train"}])

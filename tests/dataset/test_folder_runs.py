@@ -49,7 +49,7 @@ def test_a_named_client_column_makes_them_the_clients_and_no_label_is_changed(da
 
 
 def test_a_run_says_what_the_data_call_its_clients(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its files have numbers alone. Those whom the data call something are a column's values in sorted order."""
+    """Files of a run have the ids only. Client names are the values of a column in sorted order."""
     for part in ("train", "test"):
         frame = pd.read_csv(data / f"{part}.csv")
         called = frame["site"].map({0: "Ulm", 1: "[b]", 2: "Graz", 3: "Basel", 4: "Nice", 5: "Oslo"})
@@ -72,7 +72,7 @@ def test_without_one_clients_are_made_and_no_label_is_changed(data: Path) -> Non
     assert (ran.info.choices["heterogeneity"], ran.info.choices["partition"]) == ("iid", "iid")
 
 
-def test_test_rows_of_strangers_are_the_servers_alone(data: Path) -> None:
+def test_test_rows_of_other_clients_are_only_on_the_server(data: Path) -> None:
     """If only the server has test rows, there are no client accuracies; losses are on the clients' training data."""
     ran = run(data, "dataset.client=site", "dataset.test=server")
     assert {"test/acc", "clients/jain", "clients/loss_mean"} <= ran.last.metrics.keys()

@@ -38,7 +38,7 @@ def test_nine_tenths_of_each_persons_samples_train() -> None:
     assert result.train.tolist() != divided(seed=1).train.tolist()
 
 
-def test_a_tenth_of_the_people_are_strangers() -> None:
+def test_a_tenth_of_the_people_are_held_out() -> None:
     """floor(.9 * 6) = 5 people train; the parts have no person in common, and a client has all samples of a person."""
     for seed in range(5):
         result = divided("user", seed=seed)
@@ -54,7 +54,7 @@ def test_the_files_own_parts() -> None:
     result = divided("given", n_train_file=50)
     assert (result.train < 50).all()
     assert (result.test >= 50).all()
-    # Person 4's samples 36 to 75 are in both parts; person 5's are in the test alone, and so is nobody's client.
+    # Person 4's samples 36 to 75 are in both parts; person 5 has test samples only, and is no client.
     assert OWNER[result.test].tolist() == [4] * 26 + [5] * 2
     assert known(result.test_owner).tolist() == [3] * 26 + [4] * 2, "clients are persons 0, 2, 3 and 4"
     assert divided("given", n_train_file=36).test_owner is None, "persons 4 and 5 are strangers"

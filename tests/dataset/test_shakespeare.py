@@ -82,7 +82,7 @@ def test_a_split_in_time_shares_no_character(tmp_path: Path) -> None:
         assert np.diff(ends).tolist() == [step] * (len(ends) - 1)
 
 
-def test_strangers_roles(tmp_path: Path) -> None:
+def test_held_out_roles(tmp_path: Path) -> None:
     save(tmp_path, dict.fromkeys(range(10), 5), dict.fromkeys(range(10), 2))
     data = load(tmp_path, "user")
     assert (len(np.unique(known(data.train_owner))), data.test_owner) == (9, None)
@@ -143,7 +143,7 @@ def test_what_is_wrong_is_named_by_file_and_row(tmp_path: Path) -> None:
 
 
 def test_sequences_are_read_row_group_by_row_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row groups of seven; words that the file has once each (y) are texts."""
+    """The file has row groups of seven rows; y holds texts that occur once each."""
     n, text = 20, "".join(CHARACTERS[2:][i % 70] for i in range(101))
     y = pa.array([text[i + 80] for i in range(n)]).dictionary_encode()
     good = {"client": ["a"] * n, "x": [text[i : i + 80] for i in range(n)], "y": y}

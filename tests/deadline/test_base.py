@@ -108,7 +108,7 @@ def test_the_phases_of_a_job() -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_unavailability_extends_a_phase() -> None:
-    """Away from second 5 to 105, in training; the second client never comes back, and nothing is after that."""
+    """A client is away from second 5 to 105 of its training; the second client never returns."""
 
     def stretch(seconds: np.ndarray) -> np.ndarray:
         return np.where(seconds <= 5, seconds, seconds + np.array([100.0, np.inf]))

@@ -49,7 +49,7 @@ def reported(clients: tuple[int, ...], over: tuple[float, ...], loss_sum: float 
         ((2, 4, 6), 2, 2),  # half a client a second at each: the first
         ((5, 5, 5), 5, 5),
         ((0.2, 0.3, 0.9), 0.3, 1),  # 5, 6.7, 3.3; all are done by the first second
-        ((5.5, 5.6), 5.6, 6),  # nobody is done by the fifth
+        ((5.5, 5.6), 5.6, 6),  # no client is done by the fifth
     ],
 )
 def test_peaks_by_hand(finish: tuple[float, ...], exact: float, by_seconds: float) -> None:
@@ -169,7 +169,7 @@ def test_warm_up_as_released_until_more_than_half_are_known() -> None:
     state = part.observe(part.init(population()), reported((0,), (10,)))
     looking = context(infer=1.0)
     assert part.announce(state, replace(looking, expected_all=context().expected)) == pytest.approx(58 / 3 + 1)
-    # An aggregator's probe is a second of everybody's whole job, and the same second of those selected.
+    # An aggregator's probe is a second of every client's whole job, and the same second of those selected.
     assert part.announce(state, looking) == pytest.approx(58 / 3 + 1)
     state = part.observe(state, reported((1,), (10,)))
     assert part.announce(state, context()) == pytest.approx(11.0)

@@ -60,7 +60,7 @@ def test_no_deadline_is_announced() -> None:
 
 
 def test_a_run_selects_more_clients_and_aggregates_the_cohort(tmp_path: Path) -> None:
-    """ceil(1.3 x 4) = 6 are selected, by chance's twin as well; the first four arrive."""
+    """ceil(1.3 x 4) = 6 clients are selected, also by the uniform reference; the first four arrive."""
     for selector in ("random", "oort", "powd"):
         ran = go(tmp_path / selector, "deadline=over_commit", f"selector={selector}")
         for report in ran.reports[1:]:

@@ -61,7 +61,7 @@ def test_repeated_processes_of_one_run_are_rejected(
 def test_a_gpu_is_set_to_deterministic_mode(
     accelerator: str, is_requested: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the switches alone; that they do it is tested where there is a GPU (tests/lightning/test_cuda.py)."""
+    """This tests that the switches are set. Their effect is tested on a GPU (tests/lightning/test_cuda.py)."""
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
     torch.use_deterministic_algorithms(False)

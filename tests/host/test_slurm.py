@@ -55,7 +55,7 @@ def test_the_job_is_identified_by_its_environment(
 
 
 def test_a_restarted_job_resumes(tmp_path: Path, environment: Callable[..., None]) -> None:
-    """In its own folder, though another job has run the same words since; and to the same bits."""
+    """A restarted job resumes in its own folder, although another job ran the same options; bits are equal."""
     stop = ("+callback.halt._target_=host.test_slurm.Halt", "+callback.halt.after=2")
     environment("7", "", "", "")
     with pytest.raises(RuntimeError, match="the node died"):
@@ -123,7 +123,7 @@ def test_a_preempted_job_requests_a_requeue(
 
 
 def cluster() -> str:
-    """Why there is none to try; "" where one answers."""
+    """Return the reason why no cluster can be used, or "" if one responds."""
     if importlib.util.find_spec("submitit") is None:
         return "submitit is not installed: the extra slurm brings it"
     if shutil.which("sbatch") is None:

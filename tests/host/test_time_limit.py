@@ -1,4 +1,4 @@
-"""A limit on waiting: it ends what never ends, and leaves the rest alone."""
+"""A limit on time interrupts code that never ends, and does not affect other code."""
 
 import signal
 import threading

@@ -36,7 +36,7 @@ from fedcohort.types import Advice, Probe, Selection
 
 @dataclass(frozen=True)
 class Group:
-    """What an own part of a config group builds on.
+    """The base class and the options of a user's component of a config group.
 
     Attributes:
         module: of the class that it inherits.

@@ -1,4 +1,4 @@
-"""Servers that MLflow's client cannot use: they stall, answer something else, or end in the middle of a run."""
+"""Servers that MLflow's client cannot use: they stall, send wrong responses, or end during a run."""
 
 import os
 import socket

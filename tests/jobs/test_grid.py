@@ -1,4 +1,4 @@
-"""A grid is looked at before its first job: what would be refused is listed, with its number, words and reason."""
+"""Before the first job of a grid, jobs that would be rejected are listed with number, options and reason."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +37,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
 
 
 def gridded(logs: Path, *words: str) -> Grid:
-    """What `python train.py -m <words>` makes of them."""
+    """Return the sweeper that `python train.py -m <words>` creates."""
     hydra = GlobalHydra.instance().hydra
     assert hydra is not None
     typed = [*words, *COMMON, f"paths.logs={logs}"]
@@ -49,7 +49,7 @@ def gridded(logs: Path, *words: str) -> Grid:
     return sweeper
 
 
-def test_every_job_is_checked_by_itself_and_against_its_other_words(tmp_path: Path, launched: list[list[str]]) -> None:
+def test_each_job_is_checked_with_all_of_its_overrides(tmp_path: Path, launched: list[list[str]]) -> None:
     """Values of sweeps: choices, a range, numbers, an alias with its options, components, and a derived option."""
     sweeper = gridded(tmp_path, "selector=random,best", "seed=1,-1", "cohort=12,13")
     jobs = split_jobs(sweeper.typed)

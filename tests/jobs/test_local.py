@@ -58,7 +58,7 @@ if __name__ == "__main__":
 
 @pytest.fixture(autouse=True)
 def light(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fork server with few imports, where none is there yet."""
+    """Start a fork server with few imports, unless there is one."""
     monkeypatch.setattr(local, "IMPORTED", ("fedcohort.jobs.fork_server",))
 
 

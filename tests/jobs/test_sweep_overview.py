@@ -35,7 +35,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def ran(folder: Path, *words: str, place: server.Place | None = None, tracked: bool = True, **tags: str) -> Path:
-    """The folder of a finished run of `words`, as Hydra would compose them."""
+    """Return the folder of a finished run whose options Hydra composes from `words`."""
     config: dict[str, Any] = {}
     choices = {}
     for word in words:
@@ -190,7 +190,7 @@ def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
     assert sweep.overview(sweep.results()) == "sweep new: 2 skipped (finished before)."
 
 
-def test_a_server_that_is_gone_costs_the_tag_alone(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
+def test_an_unreachable_server_costs_only_the_tag(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     place = server.place(f"sqlite:///{tmp_path / 'no' / 'such.db'}", "fedcohort", tmp_path)
     folder = ran(tmp_path / "run", "seed=0", place=place, sweep_id="old, new")
     path = folder / identity.NAME
@@ -230,7 +230,7 @@ def test_on_slurm_the_jobs_outlive_the_sweep(
     assert captured_log.messages == ["the jobs continue without this process; `scancel 12` ends them"]
 
 
-def test_what_cannot_be_written_down_is_said(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
+def test_an_unwritable_record_is_reported(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     (tmp_path / "s").touch()
     SweepJob(tmp_path / "s", 0, ("seed=0",)).note("done")
     assert "cannot be written" in captured_log.text

@@ -1,4 +1,4 @@
-"""The answer to a sweep: where it is found, and that nothing that goes wrong with it ends the sweep."""
+"""The report at the end of a sweep: where it is stored, and that its errors do not end the sweep."""
 # ruff: noqa: F811
 
 from pathlib import Path
@@ -61,7 +61,7 @@ def test_a_sweep_ends_with_a_verdict_and_a_report(logs: Logs, captured_log: pyte
     assert artifact_names == {file.name for file in page.parent.iterdir()} >= {"report.html", "table.md", "forest.png"}
 
 
-def test_a_server_that_is_gone_costs_the_report_alone(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
+def test_an_unreachable_server_costs_only_the_report(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
     sweep.report_sweep(logs.path / "sweeps" / "s", swept(logs, uri="http://127.0.0.1:9"))
     (line,) = captured_log.messages
     assert line.startswith("the sweep has no report in MLflow (MLflow at http://127.0.0.1:9 can't be read (")
@@ -69,7 +69,7 @@ def test_a_server_that_is_gone_costs_the_report_alone(logs: Logs, captured_log: 
     assert line.endswith(f"`{again}` makes it")
 
 
-def test_nor_does_anything_else(
+def test_no_other_error_ends_the_sweep(
     logs: Logs, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*args: Any, **options: Any) -> None:

@@ -25,7 +25,7 @@ def forecast_of(walls: dict[tuple[str, str], list[float]], folder: Path) -> Time
         ("equal", "random", 3.0),  # its own median
         ("slow", "random", 3.5),  # of 2 3 4 5, the row's elsewhere
         ("noisy", "worst", 30.0),
-        ("noisy", "flash", 4.0),  # of 2 3 4 5 30: nobody knows the row
+        ("noisy", "flash", 4.0),  # median of 2 3 4 5 30: the method is unknown
     ],
 )
 def test_a_run_is_expected_to_take_what_its_row_took(tmp_path: Path, cell: str, row: str, seconds: float) -> None:

@@ -96,7 +96,7 @@ def test_dropping_a_client_equals_not_selecting_it(agg: Any) -> None:
 
 @remedy("Leave out the rows where `arrived.weights` is 0: the selector has excluded these clients.")
 def test_clients_with_zero_weight_do_not_change_the_direction(agg: Any) -> None:
-    """A selector that leaves client 5 out: as if it had never been selected, whatever it sent and told."""
+    """A client that the selector excludes has no effect, whatever update and reports it sent."""
     for kind in [agg, replace(agg, variant="second_order")] if hasattr(agg, "variant") else [agg]:
         rows = [update(kind, k, vector(k), n=k + 1) for k in range(3)]
         all_updates = collect_updates(kind, [*rows, update(kind, 5, vector(5), n=4)], stacked=True)
@@ -150,7 +150,7 @@ def test_without_finite_losses_the_direction_is_the_plain_mean(agg: Any, value: 
 
 @remedy("Set `stacked = True` exactly where `direction` reads `arrived.matrix`.")
 def test_only_aggregators_with_stacked_read_the_update_matrix(agg: Any) -> None:
-    """It is kept for those alone, at the price of a cohort of updates in memory."""
+    """Only these aggregators keep the matrix, which holds the updates of a cohort in memory."""
     all_updates = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)])
     assert (all_updates.updates is not None) == agg.stacked
     streamed = replace(all_updates, updates=None, per_client=None)

@@ -1,4 +1,4 @@
-"""Every word of availability: keyed by client, never a step back in time, and work that is never shorter than it is."""
+"""Every availability model: it depends on the client's id, time never goes back, and absence never shortens work."""
 
 from functools import partial
 from pathlib import Path

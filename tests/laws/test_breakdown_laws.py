@@ -1,4 +1,4 @@
-"""Breakdown points: how many false updates a robust aggregator tolerates, wherever they are, and that a majority wins.
+"""Breakdown points: the number of false updates that a robust aggregator tolerates; a false majority decides.
 
 An aggregator that tolerates false updates has a row in `TOLERATED`.
 """

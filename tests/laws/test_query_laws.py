@@ -1,4 +1,4 @@
-"""One query, one charge: a round costs what its rows of the clients table add up to, whoever asked what.
+"""Each query is charged once: a round's cost is the sum over its rows of the client table.
 
 With logistic regression (no buffers), devices of one second a sample-time and links that take no time, E epochs over
 n_k samples last n_k seconds, and a forward pass over them n_k / (3 E). A round then costs
@@ -75,7 +75,7 @@ class Closed:
     """Recomputes the costs of a run's rounds from its table of clients.
 
     Attributes:
-        signals: what is queried in each round.
+        signals: signals that are queried in each round.
         concurrent: whether the selector's query is.
         by_selector: whether the selector makes a query, and not the aggregator alone.
     """
@@ -104,7 +104,7 @@ class Closed:
         ]
 
     def _answered(self, word: str, rows: pd.DataFrame) -> pd.DataFrame:
-        """The rows of clients that answered; the table has no answers to an aggregator, which every client gives."""
+        """Return the rows of clients that answered. All clients answer an aggregator, without a column in the table."""
         return rows[rows[f"signal_{word}"].notna() if self.by_selector else rows.queried]
 
 
@@ -157,7 +157,7 @@ def test_the_aggregators_queries_are_in_the_clients_table(tmp_path: Path) -> Non
 @pytest.mark.parametrize("selector", ["powd", "low_ratio"])
 @remedy("Accept missing answers in `select`: a client that leaves is charged, but absent from the ProbeResult.")
 def test_a_client_that_leaves_before_it_answers_is_charged_and_recorded(selector: str, tmp_path: Path) -> None:
-    """Even clients leave a second after the start, which is too early for an answer."""
+    """Clients with even ids leave a second after the start, before they can answer."""
     ready = [f"{k},0,{1 if k % 2 == 0 else 5000}" for k in range(K)]
     (tmp_path / "ready.csv").write_text("\n".join(["client,start_s,end_s", *ready]))
     trace = ("availability=trace", f"availability.path={tmp_path / 'ready.csv'}", "availability.period_s=5000")

@@ -53,7 +53,7 @@ def test_no_signal_makes_it_raise_or_warn(choice: str, value: float) -> None:
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
 @remedy("A single nonsensical value must not spoil the others: check each client's value on its own.")
 def test_no_mixture_of_signals_makes_it_raise(choice: str) -> None:
-    """A third of all answers are invalid, other ones in each round."""
+    """A third of all answers are invalid, of different clients in each round."""
 
     def corrupt(signal: str, values: np.ndarray) -> np.ndarray:
         generator = np.random.default_rng(int(1e9 * abs(values[0])))
@@ -102,7 +102,7 @@ def test_selectors_read_exactly_the_signals_that_they_declare(choice: str) -> No
 @every_choice
 @remedy("Draw in `select`, from `ctx.rng`: `observe` must be a function of its arguments.")
 def test_observe_draws_nothing(choice: str) -> None:
-    for step in played_rounds(choice, "everybody available")[:3]:
+    for step in played_rounds(choice, "all clients available")[:3]:
         before = str(step.ctx.rng.bit_generator.state)
         first, second = (cached_selector(choice).observe(step.chosen, step.outcome) for _ in range(2))
         assert str(step.ctx.rng.bit_generator.state) == before
@@ -118,21 +118,21 @@ def advice(choice: str, world: str) -> list[Any]:
 @every_choice
 @remedy("Set `advises = True` where `observe` returns Advice.")
 def test_only_selectors_with_the_flag_return_advice(choice: str) -> None:
-    assert cached_selector(choice).advises or advice(choice, "everybody available") == [None] * ROUNDS
+    assert cached_selector(choice).advises or advice(choice, "all clients available") == [None] * ROUNDS
 
 
 @every_choice
 @remedy("Return Advice from `observe`, or set `advises = False`: the matrix of updates is kept for it.")
 def test_selectors_with_the_flag_return_advice(choice: str) -> None:
     """The matrix of updates is kept for its advice, which costs memory."""
-    items = (*advice(choice, "cohort of everybody"), *advice(choice, "everybody available"))
+    items = (*advice(choice, "cohort of all clients"), *advice(choice, "all clients available"))
     assert any(item is not None for item in items) == cached_selector(choice).advises
 
 
 @every_choice
 @remedy("Set `weighs = True` exactly where the Advice has weights.")
 def test_a_selector_that_weighs_returns_weights(choice: str) -> None:
-    items = (*advice(choice, "cohort of everybody"), *advice(choice, "everybody available"))
+    items = (*advice(choice, "cohort of all clients"), *advice(choice, "all clients available"))
     assert any(item is not None and item.weights is not None for item in items) == cached_selector(choice).weighs
 
 
@@ -181,7 +181,7 @@ def test_the_order_of_arrival_does_not_matter(choice: str) -> None:
 @every_choice
 @remedy("Return scores for all clients, [n_clients], and parts `exploit` and `explore` that add up to them.")
 def test_there_is_one_score_per_client_and_its_parts_add_up(choice: str) -> None:
-    for step in played_rounds(choice, "everybody available"):
+    for step in played_rounds(choice, "all clients available"):
         scores, parts = step.selection.scores, step.selection.score_terms
         if scores is None:
             assert not parts
@@ -195,7 +195,7 @@ def test_there_is_one_score_per_client_and_its_parts_add_up(choice: str) -> None
 @every_choice
 @remedy("Return from `trace` pairs of a finite mean and a deviation of at least 0.")
 def test_traces_hold_means_and_standard_deviations(choice: str) -> None:
-    steps = played_rounds(choice, "everybody available")
+    steps = played_rounds(choice, "all clients available")
     for state in (steps[0].before, steps[-1].after):
         for mean, sd in cached_selector(choice).trace(state).values():
             assert isinstance(mean, float)

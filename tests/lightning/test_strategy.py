@@ -38,7 +38,7 @@ def test_largest_first_to_the_least_loaded() -> None:
     assert positions_of_rank(1, 2, clients, cost) == [2, 3]
 
 
-def test_nobody_is_shared_as_nobody() -> None:
+def test_an_empty_cohort_is_shared_as_an_empty_cohort() -> None:
     no_clients = np.empty(0, dtype=np.int64)
     assert positions_of_rank(0, 2, no_clients, np.empty(0)) == []
 
@@ -52,7 +52,7 @@ def listening() -> set[str]:
 
 
 def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has the threads that were asked for, not Lightning's part of the cores; the first alone speaks."""
+    """Each rank has the requested number of threads, not Lightning's share of the cores; only the first rank logs."""
     begin = LocalTrainer.begin_hooks
 
     def watched(self: LocalTrainer, task: ClientTask, down: Any) -> Any:

@@ -37,7 +37,7 @@ SLURM = {
 
 
 class Terminate(Observer):
-    """An observer, of the first task alone, that has SIGTERM come to the other one in round 1."""
+    """An observer of the first task that sends SIGTERM to the second task in round 1."""
 
     def observe(self, report: Any) -> None:
         if report.step == 1:

@@ -1,4 +1,4 @@
-"""Which rows are learnt from, and when nothing is."""
+"""Distillation: mini-batches cover all rows, and rows that match their target are not trained on."""
 
 import numpy as np
 import pytest

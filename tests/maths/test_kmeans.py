@@ -105,7 +105,7 @@ def test_levels_stop_after_fifty_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Scripted(np.random.Generator):
-    """Gives the numbers that it was told, and the first row."""
+    """A generator that returns given numbers, and chooses the first row."""
 
     def __init__(self, *numbers: float) -> None:
         super().__init__(np.random.PCG64(0))

@@ -14,8 +14,8 @@ N = np.array([6, 3, 1])
         ([0.5, 2.0, 0.0], 4, [4 / 3, 8 / 3, 0], [1, 2, 1]),  # N S = (3, 6, 0): of the fourth, 2 lacks most
         ([0.5, 2.0, 0.0], 6, [2, 4, 0], [2, 3, 1]),  # there are only three
         ([0.0, 0.0, 0.0], 5, [3, 1.5, 0.5], [3, 1, 1]),  # nothing varies: by size
-        ([0.5, 2.0, 0.0], 2, [2 / 3, 4 / 3, 0], [1, 1, 0]),  # too few for everybody: the largest targets
-        ([0.5, 2.0, 0.0], 12, [4, 8, 0], [6, 3, 1]),  # everybody
+        ([0.5, 2.0, 0.0], 2, [2 / 3, 4 / 3, 0], [1, 1, 0]),  # fewer draws than strata: the largest targets
+        ([0.5, 2.0, 0.0], 12, [4, 8, 0], [6, 3, 1]),  # all samples are drawn
         ([0.5, 2.0, 0.0], 0, [0, 0, 0], [0, 0, 0]),
     ],
 )

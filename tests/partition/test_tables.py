@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from cases import for_all
-from fedcohort.partition.sizes import equal_sizes
-from fedcohort.partition.tables import apportion_counts, round_to_margins, scale_to_margins, spread_evenly
+from fedcohort.partition.tables import apportion_counts, equal_sizes, round_to_margins, scale_to_margins, spread_evenly
 
 
 def test_equal_sizes_are_filled_in_turns() -> None:

@@ -22,7 +22,7 @@ AWAY = ("availability=bernoulli", "availability.p=0.6", "eval.clients_every=0")
 EVERYBODY = np.arange(12)
 
 
-@pytest.fixture(scope="module", params=["flash", "random"])  # the one scores everybody, the other nobody
+@pytest.fixture(scope="module", params=["flash", "random"])  # flash scores all clients, random no client
 def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """One run's folder as it is written, and in the old form."""
     root = tmp_path_factory.mktemp("old")

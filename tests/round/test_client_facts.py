@@ -23,7 +23,7 @@ def test_full_columns_have_false_or_nan_for_missing_values() -> None:
 def test_rows_exist_for_selected_queried_or_measured_clients() -> None:
     assert facts().clients_with_rows.tolist() == [1, 4]
     queried_facts = facts(signal_loss=(np.array([0, 2]), np.array([1.0, NAN])))
-    assert queried_facts.clients_with_rows.tolist() == [0, 1, 2, 4], "whoever was asked and told nothing, too"
+    assert queried_facts.clients_with_rows.tolist() == [0, 1, 2, 4], "queried clients that did not answer, too"
     assert (queried_facts | {"loss": np.array([NAN] * 5 + [2.0])}).clients_with_rows.tolist() == [0, 1, 2, 4, 5]
 
 

@@ -53,7 +53,7 @@ def test_the_training_samples_are_counted() -> None:
         ("all", "fedbalancer", {"partial_work": False}, 0),
         ("all", "fedbalancer", {"partial_work": True}, 1),
         ("fedbalancer", "fixed", {}, 2),  # the threshold, and the deadline that samples are to fit before
-        ("fedbalancer", "fedbalancer", {"partial_work": True}, 2),  # the deadline once, whoever needs it
+        ("fedbalancer", "fedbalancer", {"partial_work": True}, 2),  # the deadline is charged once for both components
     ],
 )
 def test_clients_receive_a_deadline_if_they_use_it(

@@ -110,7 +110,7 @@ def test_forward_passes_are_counted() -> None:
     assert bench.passes == 17 + 3
     bench.accuracy(copied)
     assert bench.passes == 20 + 6
-    bench.server.network.eval()(bench.proxy)  # an evaluation of the global model is nobody's
+    bench.server.network.eval()(bench.proxy)  # an evaluation of the global model is not charged
     assert bench.passes == 26
 
 

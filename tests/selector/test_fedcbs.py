@@ -45,7 +45,7 @@ def test_imbalances_by_hand() -> None:
 def test_imbalances_after_adding_a_second_client(
     chosen: list[int], candidates: list[int], imbalances: list[float]
 ) -> None:
-    """From client 0, the best alone, greed takes 1, and then has to take 2: {0, 1, 2}, not {0, 2, 3}."""
+    """After client 0, the best single client, a greedy choice takes 1 and then 2: {0, 1, 2} instead of {0, 2, 3}."""
     np.testing.assert_allclose([imbalance_of(*chosen, k) for k in candidates], imbalances, atol=5e-7)
     assert imbalance_of(0, 1, 2) < imbalance_of(0, 1, 3)
     p = cbs().draw_probabilities(H.astype(float), ids(*chosen), ids(*candidates))[candidates]

@@ -55,7 +55,7 @@ def test_agreement_by_hand() -> None:
     np.testing.assert_array_equal(find_opposing(H, 3), [[3], [3]])
     np.testing.assert_array_equal(
         find_opposing(H, 1), [[3], [3]]
-    )  # 2.83 is the most that three can have: nobody else opposes
+    )  # 2.83 is the most that three can have: no other client opposes
     assert not len(find_opposing(H, 4)[0])
 
 

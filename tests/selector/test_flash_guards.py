@@ -69,7 +69,7 @@ def test_a_non_finite_duration_keeps_the_last_one() -> None:
 
 
 def test_ratios_are_to_the_first_finite_loss_and_never_over_zero() -> None:
-    """Client 0 answers infinity first, so that its baseline is w_1's; client 1's is 0, taken for 1e-8."""
+    """Client 0 first reports infinity, so that its baseline is the loss at w_1; client 1's 0 becomes 1e-8."""
     losses = [([INF, 0.0], [NAN, 1.0]), ([4.0, 0.0], [2.0, 1.0]), ([3.0, 2e-8], [1.0, 0.5])]
     states = play_rounds(flash(**RAW), losses, SECONDS)
     assert np.isnan(states[0].X[0, :2]).all()

@@ -37,7 +37,7 @@ def test_shares_by_hand(context_kind: str, ratios: list[float]) -> None:
     rewards = np.array([state.known.r for state in states])
     np.testing.assert_allclose(rewards, [[0.0, 0.0], [0.125, 0.125], [0.125, -0.2]], rtol=1e-13)
     np.testing.assert_allclose(states[1].gain, [0.125, 0.125], rtol=1e-13)
-    np.testing.assert_allclose(states[2].gain, [NAN, -0.2], rtol=1e-13)  # nobody else had a part in it
+    np.testing.assert_allclose(states[2].gain, [NAN, -0.2], rtol=1e-13)  # no other client had a part in it
 
 
 def test_a_rise_is_a_reward_where_changes_have_no_sign() -> None:
@@ -116,7 +116,7 @@ def test_fresh_contexts_do_not_change_shares() -> None:
 
 
 def test_the_rewards_of_a_run_follow_from_its_metrics(tmp_path: Path) -> None:
-    """reward = (server_val/loss before - after) / arrived / slowest finish, for those who trained; to the others none.
+    """reward = (server_val/loss before - after) / arrived / slowest finish, if trained, else none.
 
     Evaluated every second round alone, rewards are the same: the signal hangs on no metric.
     """

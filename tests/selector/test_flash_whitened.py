@@ -36,7 +36,7 @@ def test_constant_features_become_zero() -> None:
 
 
 def test_duplicate_features_are_one_direction() -> None:
-    """A column twice: one direction varies, and each copy has its half of it; Z Z' is that of the column alone."""
+    """With a duplicate column one direction varies, and each copy has half of it; Z Z' is as with a single column."""
     column = np.array([[-1.0], [1.0], [-1.0], [1.0]])
     twice = whiten_contexts(np.hstack([column, column]))[:, :2]
     np.testing.assert_allclose(twice @ twice.T, column @ column.T, atol=1e-9)

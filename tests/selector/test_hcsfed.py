@@ -102,7 +102,7 @@ def test_the_advice_has_the_stratified_weights() -> None:
 
 
 def test_unknown_clients_are_a_separate_stratum() -> None:
-    """Client 3 of 4 never told its sketch: 2 of 4 stand behind client 0, 1 of 4 behind 3, and there is advice."""
+    """Client 3 never sent its sketch: client 0 represents 2 of 4 clients, client 3 itself only, and there is advice."""
     state = State(X[:4], np.ones(4, bool), np.array([0, 0, 1, -1]), False)
     advice, _ = hcs(agg="stratified").observe(state, updates([0, 3], np.zeros((2, 2))))
     assert advice is not None
@@ -145,7 +145,7 @@ def test_strata_are_formed_again_periodically() -> None:
 
 
 def test_a_client_that_moves_changes_its_stratum() -> None:
-    """Client 9 was alone at (-20, 0); asked again it stands among the first six: two strata are left for three."""
+    """Client 9 was the only client at (-20, 0). Its new sketch is near the first six: three strata become two."""
     selector, state = hcs(strata=3, recluster=2), select_after_query(4)[1]
     moved = X.copy()
     moved[9] = 10.0, 0.03

@@ -130,7 +130,7 @@ def test_exploration_decays() -> None:
     "m, eps, new, n_known, expected",
     [
         (10, 0.882, 30, 20, (8, 2)),
-        (10, 0.882, 5, 20, (5, 5)),  # nobody is left to explore
+        (10, 0.882, 5, 20, (5, 5)),  # no client is left to explore
         (10, 0.2, 30, 3, (7, 3)),  # too few are known
         (10, 0.882, 30, 0, (10, 0)),  # the first round
         (10, 0.2, 0, 12, (0, 10)),

@@ -31,7 +31,7 @@ def start(**changes: Any) -> State:
 
 
 def accuracy_reports(values: list[float]) -> dict[str, ProbeResult]:
-    """Return the answers in which each client of a tier has the tier's accuracy."""
+    """Return probe results in which each client of a tier reports the tier's accuracy."""
     accuracy = np.empty(11)
     for value, members in zip(values, TIERS, strict=True):
         accuracy[members] = value

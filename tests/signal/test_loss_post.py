@@ -55,7 +55,7 @@ def test_it_uses_eval_mode_and_the_clients_batch_norm_statistics(extra: nn.Modul
     with torch.no_grad():
         assert update.loss_after == pytest.approx(float(F.cross_entropy(moved.network.eval()(x), y)), abs=1e-6)
     single_update = trainer_of(federation, network, batch=7).train(task_of(1), {})
-    assert torch.equal(other_update.delta, single_update.delta), "looking at it changes nobody's training"
+    assert torch.equal(other_update.delta, single_update.delta), "measuring the loss changes no training"
 
 
 def test_it_is_not_measured_without_a_reader(tmp_path: Path) -> None:

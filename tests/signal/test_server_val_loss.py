@@ -50,7 +50,7 @@ def test_it_is_measured_only_for_selectors_that_declare_it() -> None:
 
 
 def test_it_has_no_cost_and_attackers_cannot_change_it(tmp_path: Path) -> None:
-    """A FLASH with the server's loss for a reward and without losses in its context asks clients for nothing."""
+    """FLASH queries no client if its reward is the server's loss and its context has no losses."""
     words = ("selector=flash_progress", "selector.features=[duration,prev_reward]", "eval.clients_every=0")
     honest = go(tmp_path / "honest", *words)
     assert honest.last.metrics["comm/probe_bytes"] == 0

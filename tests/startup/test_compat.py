@@ -1,4 +1,4 @@
-"""What Hydra and joblib don't document is as it was; otherwise the error names the version."""
+"""Undocumented behaviour of Hydra and joblib is as expected; otherwise the error names the version."""
 
 import sys
 from importlib.metadata import version

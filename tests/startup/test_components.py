@@ -101,7 +101,7 @@ def test_replaying_a_run_folder_runs_no_program(tmp_path: Path, group: str, caps
     folder = go(tmp_path / "logs", "callback=default", "callback.figures=null", "callback.progress=null").folder
     (folder / "manifest.json").unlink()
     card = json.loads((folder / "info.json").read_text())
-    del card["digest"]  # whoever changes the folder can leave digests out, as older versions did
+    del card["digest"]  # a changed folder may lack digests, as those of older versions
     card["info"]["config"][group] = touching(tmp_path / "touched")
     (folder / "info.json").write_text(json.dumps(card))
     assert line.main(["replay", str(folder)]) == 2

@@ -1,4 +1,4 @@
-"""What a user mistypes ends in one line that names it, and nothing is written; the whole way but for the process."""
+"""A mistyped option ends in one line that names it, and no file is written. No new process is started."""
 
 import logging
 from pathlib import Path
@@ -13,7 +13,7 @@ from yaml_words import CONFIGS
 
 
 def refusal(logs: Path, *words: str) -> str:
-    """The line for `python train.py <words>`."""
+    """Return the error line of `python train.py <words>`."""
     try:
         run.run(compose_words(f"paths.logs={logs}", *words))
     except Exception as error:
@@ -223,7 +223,7 @@ def notices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (("objective=propfair", "objective.M=0.2"), "minimise their base objective with 5 times the learning rate"),
         (("agg=feddf", "agg.steps=2", "proxy=noise"), None),
         (("deadline=fixed", "deadline.k=0.0001"), "round 1: none of the 4 selected clients was done"),
-        (("availability=bernoulli", "availability.p=0.0001"), None),  # nobody selected: nobody is late
+        (("availability=bernoulli", "availability.p=0.0001"), None),  # no client selected: no client is late
     ],
 )
 def test_an_option_without_effect_gives_one_notice(

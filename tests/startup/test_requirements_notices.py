@@ -104,7 +104,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
             [ALL_KEPT],
         ),
         (("selector=fedpns", "cohort=5"), []),
-        # of five that arrive one is left out, of four nobody
+        # of five arriving clients one is left out, of four none
         (("selector=fedpns", "cohort=5", "deadline=smartpc_quorum"), [ALL_KEPT]),
         (("selector=fedpns", "cohort=4", "deadline=over_commit"), [ALL_KEPT]),
         (("selector=fedpns", "cohort=4", "deadline=over_commit", "device=instant"), [ON_TIME]),
@@ -165,7 +165,7 @@ def test_batch_norm_statistics_are_always_weighted_by_samples(norm: nn.Module) -
 def test_a_codec_without_effect_gives_a_notice(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, rank: int, has_notice: bool
 ) -> None:
-    """Ten outputs of 64 inputs each: of rank 16 nothing is to be had."""
+    """The layer has ten outputs of 64 inputs each, so that rank 16 saves no bytes."""
     words = ("codec=lowrank", "codec.mode=posthoc", f"codec.k={rank}", "codec.min_size=64", "model=logreg", "rounds=1")
     go(tmp_path, *words)
     assert ("codec=lowrank makes no update of this network smaller" in caplog.text) == has_notice

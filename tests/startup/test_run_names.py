@@ -1,4 +1,4 @@
-"""What a run is called: an experiment is told from the selector that it is made of."""
+"""Names of runs: an experiment has another name than a run with its selector."""
 
 from pathlib import Path
 

@@ -35,7 +35,7 @@ def test_owned_inputs_are_not_copied(shape: tuple[int, ...], clients: int | None
         copied_part, owned_part = getattr(copied, part), getattr(owned, part)
         for field in fields(copied_part):
             assert np.array_equal(getattr(copied_part, field.name), getattr(owned_part, field.name)), (part, field.name)
-    assert np.array_equal(data.train_x, raw(shape).train_x)  # nobody touched what is somebody else's
+    assert np.array_equal(data.train_x, raw(shape).train_x)  # the raw data stay unchanged
     shared = (
         torch.from_numpy(own_data.train_x).untyped_storage().data_ptr() == owned.train.x.untyped_storage().data_ptr()
     )

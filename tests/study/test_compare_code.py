@@ -1,4 +1,4 @@
-"""A study's rows against today's code: a rename leaves them alone, another behaviour is found, marked and run again."""
+"""Stored results are compared with the current code: a rename changes nothing; changed behaviour is found and rerun."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a run's digest depends on: its words, and the yaml files that they can reach."""
+"""The digest of a run depends on its overrides and on the yaml files that these can reach."""
 
 import shutil
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_changing_a_method_keeps_the_digests_of_the_others(tmp_path: Path) -> No
 
 
 def test_a_file_that_is_no_option_counts_for_all_runs(tmp_path: Path) -> None:
-    """Nobody can tell from a text whether `a-b` is one name or two."""
+    """A text does not show whether `a-b` is one name or two."""
     once = edited(tmp_path, "selector/my-own.yaml", "a: 1\n")
     assert once.digest_of(WORDS) != ConfigDigests(CONFIGS).digest_of(WORDS)
     assert edited(tmp_path / "again", "selector/my-own.yaml", "a: 2\n").digest_of(WORDS) != once.digest_of(WORDS)
@@ -77,7 +77,7 @@ def test_other_overrides_change_the_digest() -> None:
     ],
 )
 def test_the_digest_covers_every_file_that_a_composition_reads(words: tuple[str, ...], tmp_path: Path) -> None:
-    """Words compose as before where all those files are missing."""
+    """The overrides compose to the same configuration if all other files are missing."""
     digests = ConfigDigests(CONFIGS)
     files = list(digests._find_reachable(digests._names_in(words)))
     for name in files:

@@ -1,4 +1,4 @@
-"""Which rows a study has, a word of one's own among them, and what a run's row keeps."""
+"""The conditions of a study, including a user's selector, and what the row of a run stores."""
 
 import json
 from pathlib import Path

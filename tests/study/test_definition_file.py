@@ -1,4 +1,4 @@
-"""study.yaml: what it says, and what is wrong with it, by name."""
+"""study.yaml is read, and each mistake in it is named."""
 
 from pathlib import Path
 from typing import Any

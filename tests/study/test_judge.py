@@ -46,13 +46,13 @@ def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
     assert flash.difference.mean == pytest.approx(0.02)
     assert flash.difference.std == pytest.approx(0.01)
     assert flash.difference.p == pytest.approx(p_of(2 * math.sqrt(3)))
-    # of the two methods of a regime flash has the smaller p, times 2; of flash's two regimes this one has the larger
+    # of the two methods of a setting flash has the smaller p, times 2; of flash's two settings this one has the larger
     expected_p = p_of(0.1 * math.sqrt(3) / 1e-4)
     assert flash.p_values.within_setting == pytest.approx(2 * p_of(2 * math.sqrt(3)))
     assert flash.p_values.within_method == pytest.approx(p_of(2 * math.sqrt(3)))
     assert noisy.methods["flash"].p_values.within_setting == pytest.approx(2 * expected_p, rel=1e-3)
     assert (flash.sign, noisy.methods["flash"].sign, equal.methods["powd"].sign) == (0, 1, 0)
-    # the best yardstick is clean: .1; flash closes a fifth of it, powd, at -.02, none; `full` is no yardstick
+    # the best oracle is clean: .1; flash closes a fifth of it, powd, at -.02, none; `full` is no oracle
     assert equal.headroom.oracle == "oracle_clean"
     assert equal.headroom.is_positive
     shares = [
@@ -61,7 +61,7 @@ def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
         if (method := equal.methods[row]).share_closed is not None
     ]
     assert shares == pytest.approx([0.2, -0.2, (0.1 + 0.14 + 0.17) / 3 / 0.1])
-    # where no yardstick is clear of 0 there is no gap to close, whoever wins
+    # without an oracle that is significantly above 0 there is no headroom to close
     assert noisy.headroom.oracle == "oracle_clean"
     assert not noisy.headroom.is_positive
     assert noisy.methods["flash"].share_closed is None
@@ -71,7 +71,7 @@ def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
 
 def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
     verdict = judge(study := write_study(tmp_path, **ROWS), make_results(study, LATE_MEANS))
-    # four tests of the two methods in two cells, yardsticks apart: flash in `noisy` has the smallest p, then flash in
+    # four tests of the two methods in two cells, without oracles: flash in `noisy` has the smallest p, then flash in
     # `equal`, t = .02 sqrt(3) / .01, then powd there, mean -.02, deviation sqrt(3) / 100: t = 2; powd in `noisy` has 0
     flash, powd = (verdict.settings["equal"].methods[row] for row in ("flash", "powd"))
     assert verdict.tests == 4
@@ -88,7 +88,7 @@ def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
 def test_ranks_and_numbers_of_seeds(tmp_path: Path) -> None:
     verdict = judge(study := write_study(tmp_path, **ROWS), make_results(study, LATE_MEANS))
     equal = verdict.settings["equal"]
-    # flash is first on each seed, random second, powd third; yardsticks have no rank
+    # flash is first on each seed, random second, powd third; oracles have no rank
     ranks = {row: method.rank for row, method in equal.methods.items() if math.isfinite(method.rank)}
     assert ranks == {"random": 2.0, "flash": 1.0, "powd": 3.0}
     # deviations of the methods: flash .01, powd sqrt(3) / 100; the median is between: (1 + sqrt(3)) / 200 = .01366
@@ -157,7 +157,7 @@ def test_a_verdict_needs_a_minimum_difference_and_enough_seeds(tmp_path: Path) -
 
 
 def test_variants_are_corrected_together(tmp_path: Path) -> None:
-    """Four tests of the two rows in two cells, as in the correction over all methods: there are no others."""
+    """Two variants in two settings give four tests, as many as in the correction over all methods."""
     study = write_study(tmp_path, variants={"tries": ["flash", "powd"]}, **ROWS)
     cells = judge(study, make_results(study, LATE_MEANS)).settings
     for cell in cells.values():
@@ -170,7 +170,7 @@ def test_variants_are_corrected_together(tmp_path: Path) -> None:
 
 
 def test_a_users_own_method_does_not_change_the_others(tmp_path: Path) -> None:
-    """The baseline had to have its seeds, too, and nobody else had half of those: no rank was left, and no gap."""
+    """A user's method with many seeds must not remove the ranks and the headroom of methods with fewer seeds."""
     study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
     own_rows = {"random": [*BASE, *[0.8] * 7], "mine": [0.9, 0.95] * 5}
     without, with_own = (
@@ -200,7 +200,7 @@ def test_the_oracle_that_a_setting_names_defines_the_headroom(tmp_path: Path) ->
 
 
 def test_adjusted_p_values_keep_their_order(tmp_path: Path) -> None:
-    """They were in that of a set of names, which each process has anew: equals changed places from page to page."""
+    """The order of a set differs between processes, so that equal values used to change places on the page."""
     study = write_study(tmp_path, **ROWS)
     difference = Difference(0.1, 0.1, 3, 0.1, p=0.01)
     pairs = [(cell, row) for cell in ("equal", "noisy") for row in ("flash", "powd", "mine")]

@@ -76,7 +76,7 @@ def test_an_oracle_with_few_seeds_does_not_define_the_headroom(tmp_path: Path) -
 
 
 def test_a_copy_of_the_baseline_does_not_change_the_seeds_needed(tmp_path: Path) -> None:
-    """Its differences are 0 on every seed: half of the spreads were, and two seeds said to be enough."""
+    """Its differences are 0 on every seed, which must not lower the typical spread and the number of seeds needed."""
     study = write_study(tmp_path, **ROWS)
     late_means = {"random": BASE, "flash": LATE_MEANS["equal"]["flash"]}
     without, with_copy = (

@@ -38,7 +38,7 @@ WITHOUT_POWD = {
 
 
 def studies(folder: Path, text: str = BOARD, **changes: object) -> Path:
-    """Two studies with results beside a leaderboard, whose folder is returned."""
+    """Write two studies with results and a leaderboard, and return the leaderboard's folder."""
     first, second = write_study(folder / "first", **ROWS), write_study(folder / "second", **{**ROWS, **changes})
     make_results(first, LATE_MEANS).save()
     make_results(second, WITHOUT_POWD).save()
@@ -80,7 +80,7 @@ def test_a_users_own_method_is_ranked_on_its_seeds(board: tuple[Path, list[Path]
 
 
 def test_wins_are_counted_in_the_ranked_settings(tmp_path: Path) -> None:
-    """Without powd's runs a regime has no ranks; it counted all the same, and nothing said that it had none."""
+    """A setting without powd's runs has no ranks: it must not count, and the page must say so."""
     folder = studies(tmp_path)
     won = {"random": [0.80, 0.81, 0.82], "flash": [0.90, 0.912, 0.92]}
     make_results(write_study(tmp_path / "second", **ROWS), {**WITHOUT_POWD, "noisy": won}).save()
@@ -94,7 +94,7 @@ def test_wins_are_counted_in_the_ranked_settings(tmp_path: Path) -> None:
 
 
 def test_each_study_has_a_column_and_incomplete_methods_a_line(tmp_path: Path) -> None:
-    """oort is in one regime of four: behind flash's .83 and random's .81, before powd's .79."""
+    """oort has results in one setting of four: after flash's .83 and random's .81, before powd's .79."""
     folder = studies(tmp_path)
     rows = {**ROWS, "selectors": ["flash", "powd", "oort"]}
     make_results(
@@ -149,7 +149,7 @@ def test_the_page_says_how_long_its_runs_took(tmp_path: Path) -> None:
     text = (folder / "README.md").read_text()
     assert ", 1.0 hours of one process, of commit c0ffee" in text
     assert "second (21)" in text
-    source = entries.results.rows["first/equal", "random", 0]  # as a bound that is the other regime's run has it
+    source = entries.results.rows["first/equal", "random", 0]  # an oracle whose runs are those of the other setting
     entries.results.rows["first/noisy", "bound:clean", 0] = {**source, "cell": "first/noisy", "selector": "bound:clean"}
     leaderboard_page.write(entries)
     assert (folder / "README.md").read_text().split("## Origin of the numbers")[1] == text.split(
@@ -220,7 +220,7 @@ def test_variants_of_all_studies_are_corrected_together(tmp_path: Path) -> None:
 
 
 def test_numbers_name_the_metric_of_their_own_study(tmp_path: Path) -> None:
-    """It said "test/acc or test/acc_worst_group" of every row."""
+    """Each row names the metric of its study, not "test/acc or test/acc_worst_group"."""
     folder = studies(tmp_path)
     second = write_study(tmp_path / "second", metric="test/acc_worst_group", **ROWS)
     make_results(second, LATE_MEANS).save()

@@ -75,7 +75,7 @@ def test_a_target_met_exactly_is_met_before_and_after_it_is_kept(target: float) 
 
 
 def test_a_diverged_end_is_part_of_the_curve(tmp_path: Path) -> None:
-    """Rounds 0 and 1 gave numbers, round 2 none, round 3 wasn't evaluated: it cost what it cost all the same."""
+    """Round 2 has no finite value and round 3 was not evaluated: the costs of both rounds still count."""
     journal, facts = Journal(), info(tmp_path / "run", rounds=3)
     journal.start(facts)
     for step, value in enumerate((0.5, 0.6, math.nan, None)):

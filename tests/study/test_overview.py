@@ -1,4 +1,4 @@
-"""studies/README.md: the regimes of all studies, those first in which a method wins most."""
+"""studies/README.md lists the settings of all studies, those with the largest gain of a method first."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def report_of(folder: Path, late_means: dict[str, dict[str, list[float]]]) -> No
 
 @pytest.fixture
 def studies(tmp_path: Path) -> Path:
-    """In `one` round robin wins 6 points and ucb_cs loses 9, or a yardstick wins 5; in `two` it wins 8, or none."""
+    """In `one` round robin gains 6 points and ucb_cs loses 9, or an oracle gains 5; in `two` it gains 8, or nothing."""
     headroom_left = {
         "random": BASE,
         "round_robin": above_base(6.0, 6.1, 5.9),
@@ -65,7 +65,7 @@ def test_settings_are_counted_and_sorted_by_their_outcome(studies: Path) -> None
 
 
 def test_an_unreadable_study_does_not_affect_the_others(studies: Path) -> None:
-    """Somebody is writing it: reports of all other studies ended with its error."""
+    """A study that is being written must not end the reports of the other studies with its error."""
     (studies / "draft").mkdir()
     (studies / "draft" / "study.yaml").write_text("title: [a, b\nquestion: {")
     assert "- [draft](draft/study.yaml): its study.yaml can't be read" in overview.render_page(studies)
@@ -91,7 +91,7 @@ def test_a_federation_in_two_studies_counts_once(tmp_path: Path) -> None:
 
 
 def test_the_study_with_the_most_seeds_counts(tmp_path: Path) -> None:
-    """Two seeds more decide, whatever they say; and a win where no yardstick is better is no share of a headroom."""
+    """The study with two more seeds counts. A gain without a better oracle is no share of a headroom."""
     open_ = {"random": BASE, "round_robin": above_base(9, -9, 0), "oracle_clean": above_base(9, -9, 0)}
     won = {"random": [*BASE, 0.56, 0.58], "round_robin": [*above_base(6.0, 6.1, 5.9), 0.62, 0.64]}
     won["oracle_clean"] = [*above_base(9, -9, 0), 0.56, 0.58]

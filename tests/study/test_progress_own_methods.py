@@ -1,4 +1,4 @@
-"""A user's own method in a study: its rows leave the study's folder alone, and its rank is printed."""
+"""A user's method in a study: its results are not written into the study's folder, and its rank is printed."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def test_a_users_own_results_are_stored_separately_and_merged_for_the_report(
 
 
 def test_the_rank_is_among_methods_with_the_same_seeds(tmp_path: Path) -> None:
-    """In `equal` mine is second of three; in `noisy` first, where worse has no second seed and is left out of both."""
+    """In `equal` the method `mine` is second of three, and in `noisy` first. `worse` lacks a seed and is not ranked."""
     study = write_study(tmp_path, selectors=["round_robin", "powd"], yardsticks=["oracle_clean"])
     late_means = {
         "equal": {"random": [0.5, 0.5], "round_robin": [0.8, 0.9], "mine": [0.7, 0.8], "powd": [0.1, 0.1]},

@@ -22,7 +22,7 @@ SEEDS = [0, 1, 2, 3]
 
 
 def test_a_users_own_method_removes_no_setting_from_the_ranking(tmp_path: Path) -> None:
-    """Eight of random's twelve runs: it was ranked, in the two regimes that it has, and the third was gone."""
+    """A method with eight of random's twelve runs must not remove the third setting from the ranking."""
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     late_means = {"a": {**NAMED, "mine": [1.0] * 4}, "b": {**NAMED, "mine": [1.0] * 4}, "c": NAMED}
     results = make_results(study, late_means)
@@ -48,7 +48,7 @@ def test_a_method_with_half_of_the_seeds_in_every_setting_is_ranked(tmp_path: Pa
 
 
 def test_two_own_methods_without_a_common_seed_are_not_both_ranked(tmp_path: Path) -> None:
-    """Each has half of random's seeds; with both nobody would share any."""
+    """Each method has half of random's seeds, and the two have no common seed."""
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     late_means = {
         cell: {**values, "mine": {0: 1.0, 1: 1.0}, "yours": {2: 1.0, 3: 1.0}}
@@ -71,7 +71,7 @@ def test_a_method_with_few_seeds_is_not_ranked(tmp_path: Path) -> None:
 
 
 def test_the_largest_complete_table_is_ranked(tmp_path: Path) -> None:
-    """Rows times regimes: what half of the methods lack takes no regime from the others, nor a regime few have them."""
+    """The table with the most methods times settings is ranked: methods or settings with few results are left out."""
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd", "oort"], seeds=SEEDS)
     two = dict.fromkeys("ab", NAMED) | {"c": {"random": [0.8] * 4}}
     late_means = {name: {**values, "oort": [0.6] * 4} if name == "a" else values for name, values in two.items()}
@@ -89,11 +89,11 @@ def test_the_largest_complete_table_is_ranked(tmp_path: Path) -> None:
     assert split_methods(study, apart) == (["random"], ["flash", "powd"]), "the baseline is in it"
 
 
-GAPS = {"a": (0.01, 0.03, 0.02), "b": (0.05, 0.06, 0.07), "c": (0.03, 0.03, 0.03)}  # of flash, by regime and seed
+GAPS = {"a": (0.01, 0.03, 0.02), "b": (0.05, 0.06, 0.07), "c": (0.03, 0.03, 0.03)}  # of flash, by setting and seed
 
 
 def compare(folder: Path, gaps: Mapping[str, Sequence[float]], powd: float = -0.1, **changes: object) -> dict[str, Any]:
-    """Return the claims over all settings on methods that differ from random by `gaps` and `powd`, regime by regime."""
+    """Return the claims over all settings on methods that differ from random by `gaps` and `powd` in each setting."""
     cells = {name: {"words": ["heterogeneity=iid"]} for name in gaps}
     study = write_study(folder, **{"cells": cells, "selectors": ["flash", "powd"], "seeds": [0, 1, 2], **changes})
     base = (0.7, 0.8, 0.75)
@@ -131,7 +131,7 @@ def test_a_test_over_settings_has_the_seed_as_its_unit(tmp_path: Path) -> None:
     ranks = judge(study, make_results(study, late_means)).ranks
     assert ranks is not None
     contest = ranks.overall["flash"]
-    means = [0.03, 0.04, 0.04]  # of each seed over the three regimes
+    means = [0.03, 0.04, 0.04]  # of each seed over the three settings
     assert contest.seeds.mean == pytest.approx(0.11 / 3)
     assert contest.seeds.half == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(means))
     assert contest.seeds.p == pytest.approx(stats.ttest_1samp(means, 0).pvalue), "powd has no p, and Holm counts one"
@@ -139,7 +139,7 @@ def test_a_test_over_settings_has_the_seed_as_its_unit(tmp_path: Path) -> None:
 
 
 def test_replicated_settings_add_no_evidence(tmp_path: Path) -> None:
-    """Wilcoxon's test over the regimes took a copy of a regime for another sample."""
+    """A copy of a setting is no further sample of settings, as it was in Wilcoxon's test."""
     study = write_study(
         tmp_path, cells={f"c{i}": CELLS["a"] for i in range(8)}, selectors=["flash", "powd"], seeds=[0, 1, 2]
     )

@@ -1,4 +1,4 @@
-"""The files of a report, from made-up results: what they say, and that they hold all they need."""
+"""The files of a report on synthetic results: their content, and that they need no other files."""
 
 import csv
 import math

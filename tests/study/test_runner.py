@@ -1,4 +1,4 @@
-"""A tiny study is run, run again, broken off, and added to: nothing is done twice, and what can't be is said."""
+"""A tiny study is run, rerun, interrupted and extended: no run is repeated, and impossible runs are reported."""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def played_by(play: Any) -> Any:
 
 
 def test_runs_rejected_for_missing_data_are_tried_again(tmp_path: Path) -> None:
-    """A folder that isn't there yet is no fault of the words: the next call tries once more."""
+    """A missing data folder is no mistake in the options, so that the next call tries the run again."""
     path = f"dataset.path={tmp_path / 'mnist'}"
     common = ["dataset=mnist", path, "clients=12", "cohort=4", "rounds=1", "model=logreg"]
     cells = {"equal": {"words": ["heterogeneity=iid"]}}
@@ -164,7 +164,7 @@ def test_a_result_lists_the_overrides_that_repeat_it(tmp_path: Path) -> None:
 
 
 def test_a_setting_with_a_clock_is_measured_by_time(tmp_path: Path) -> None:
-    """From the run and from the file alike; the page says so, and other regimes' last rounds are what they were."""
+    """The run and the stored file give the same result, the page states it, and other settings do not change."""
     words = ["heterogeneity=iid", "device=shifted_exponential", "until.virtual_s=1000"]
     study = write_study(tmp_path / "tiny", cells={"timed": {"words": words}}, seeds=[0])
     results = run_study(study, tmp_path / "logs")

@@ -1,4 +1,4 @@
-"""Nobody trains for a study whose command is gone, and what it can't do it says before it trains."""
+"""No process trains after the study's command has ended, and impossible runs are reported before training."""
 
 import re
 import time
@@ -65,7 +65,7 @@ def forbid(*args: object) -> None:
 def test_an_unknown_option_is_reported_before_the_first_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], message: str
 ) -> None:
-    """It was said when its turn came, after hours of other regimes, and the exit code was 0."""
+    """An unknown option must end the command before the first run, with an exit code that is not 0."""
     write_study(tmp_path / "studies" / "tiny", **changes)
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)

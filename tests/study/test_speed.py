@@ -23,7 +23,7 @@ def timed(
     units: Sequence[str] = tuple(AXES),
     ends: Mapping[str, float] = MappingProxyType({}),
 ) -> Results:
-    """Results in which each row took so long to the target, by cell, row and seed, in all of `units`; the rest 1.
+    """Return results with these costs to the target by cell, row and seed, in all of `units`; other costs are 1.
 
     ends: what the rows named had spent by their end, the others 1e9.
     """

@@ -51,7 +51,7 @@ def forbid(task: Task) -> Outcome:
 
 
 def search(folder: Path, trials: int = 4, rows: Sequence[str] = ("ucb_cs",)) -> list[str]:
-    """Tune; returns what was said."""
+    """Tune the methods, and return the output."""
     study, lines = write_study(folder, tune={**TUNE, "trials": trials}), list[str]()
     assert study.search_space is not None
     tune.Tuning(study, study.search_space, CONFIGS, folder / "logs", lines.append).run(rows)
@@ -141,7 +141,7 @@ def test_a_trial_with_a_nan_mean_is_recorded(tmp_path: Path, monkeypatch: pytest
 
 
 def test_recorded_trials_are_kept_during_a_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever the command is broken off: each trial that was replayed was written alone, and the others were gone."""
+    """Interrupting a replay at any trial keeps the recorded trials that were not replayed yet."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "run_tasks", played(Player()))
     complete = search(tmp_path)
@@ -176,7 +176,7 @@ def test_recorded_trials_are_kept_during_a_replay(tmp_path: Path, monkeypatch: p
 
 
 def once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Any]:
-    """tuned.yaml of one made-up trial, and what it says."""
+    """Write tuned.yaml with one synthetic trial, and return its content."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "run_tasks", played(Player()))
     search(folder, 1)
@@ -185,7 +185,7 @@ def once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Any]:
 
 
 def test_the_best_trial_is_one_of_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trials that it hasn't asked for don't make it complete, and don't win."""
+    """Trials that the search did not suggest neither complete it nor count as its best trial."""
     file, facts = once(tmp_path, monkeypatch)
     other_trials = [["selector.discount=0.2", "selector.tie=random", f"number={i}"] for i in range(3)]
     facts["ucb_cs"]["tried"] += [{"words": words, "value": 0.95, "commit": "c0ffee"} for words in other_trials]
@@ -208,7 +208,7 @@ def test_the_best_trial_is_one_of_the_search(tmp_path: Path, monkeypatch: pytest
 
 
 def test_each_trial_records_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file had one commit for all, that of whoever wrote last, be it that each trial was another's."""
+    """Each trial records the commit that ran it, not the commit of the last write."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "run_tasks", played(Player()))
     tmp_path = tmp_path / "tiny"
@@ -244,7 +244,7 @@ def test_without_optuna_the_error_names_the_package(tmp_path: Path, monkeypatch:
 
 
 def test_every_search_space_is_checked_before_the_first_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is wrong with the second row would have been said after hours of trials of the first."""
+    """A mistake in the second method's space must be reported before the trials of the first."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "run_tasks", played(forbid))
     spaces = {**TUNE["space"], "round_robin": {"selector.colour": [1, 2]}}

@@ -60,7 +60,7 @@ def make_curve(steps: object, value: object, virtual_s: object, n_bytes: object)
 
 
 def make_results(study: Study, late_means: Mapping[str, Mapping[str, Sequence[float]]]) -> Results:
-    """Results of runs whose late means are given by cell and row, seed by seed."""
+    """Return results of runs with given late means by setting, method and seed."""
     results = Results(study.folder)
     for cell, methods in late_means.items():
         for row, values in methods.items():

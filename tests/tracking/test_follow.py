@@ -141,7 +141,7 @@ def test_a_run_is_followed_until_its_lock_is_free(logs: Logs) -> None:
 
 
 def serve(*messages: dict[str, Any]) -> list[dict[str, Any]]:
-    """Have a follower in this process read the messages, and return its answers."""
+    """Let a follower in this process read the messages, and return its replies."""
     (source, attempts), (answers, target) = Pipe(duplex=False), Pipe(duplex=False)
     for message in messages:
         attempts.send(message)

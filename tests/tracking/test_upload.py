@@ -83,7 +83,7 @@ KILLS: list[tuple[Any, str, int, str]] = [
     (identity, "describe", 1, "after"),
     (upload, "log_batch", 1, "before"),
     (upload, "log_batch", 4, "before"),
-    (upload, "log_batch", 4, "after"),  # it has arrived, but nobody noted that
+    (upload, "log_batch", 4, "after"),  # the batch has arrived, but the sender did not learn it
     (upload.RunUpload, "set_status", 1, "before"),  # the files are there, the run is not ended
     (upload.RunUpload, "close", 1, "after"),
 ]
@@ -100,7 +100,7 @@ def test_a_kill_anywhere_sends_everything_once(
 
 
 def test_sending_again_changes_nothing(logs: Logs) -> None:
-    """What the server has is asked for; where the answer is lost, the primary key keeps it exactly once."""
+    """The sender queries what the server has; if the reply is lost, the primary key prevents duplicates."""
     play(watchers(logs), run_info(logs))
     lines, _ = history.read_lines(run_info(logs).folder / "journal.jsonl")
     upload.log_batch(logs.client(), logs.only_run().info.run_id, lines)
@@ -201,7 +201,7 @@ def test_rounds_wait_for_each_other(logs: Logs, monkeypatch: pytest.MonkeyPatch)
     assert batches == [limit, 61 - limit]
 
 
-def test_a_deleted_run_is_made_anew(logs: Logs) -> None:
+def test_a_deleted_run_is_created_again(logs: Logs) -> None:
     play(watchers(logs), run_info(logs), last=3, status="interrupted")
     logs.client().delete_run(logs.only_run().info.run_id)
     play(watchers(logs), run_info(logs, start=3))

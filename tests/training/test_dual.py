@@ -53,7 +53,7 @@ def test_dual_is_sgd(objective: str, client: dict[str, Any]) -> None:
     primal, dual = (trainer(torch.float64, objective, **client) for _ in range(2))
     engine = Dual(dual, 3)
     assert any(engine._shape_of_task(task) is not None for task in tasks(client)), (
-        "everybody fell back: nothing is compared"
+        "all clients fell back: nothing is compared"
     )
     results = zip(primal.updates(tasks(client), {}), engine.updates(tasks(client), {}), strict=True)
     for a, b in results:
@@ -64,7 +64,7 @@ def test_dual_is_sgd(objective: str, client: dict[str, Any]) -> None:
         assert a.loss_after == pytest.approx(b.loss_after, abs=1e-10)
 
 
-def test_nobody_depends_on_company() -> None:
+def test_no_client_depends_on_its_group() -> None:
     """Float32 bits do not depend on the clients that are trained together, nor on the number of slices."""
 
     def deltas(chunk: int, these: list[int]) -> dict[int, ClientUpdate]:
@@ -95,7 +95,7 @@ def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
     local_trainer = trainer(torch.float64, **client)
     updates = list(Dual(local_trainer, 3).updates(tasks(client), {}))
     groups = [update.group for update in updates if update.group is not None]
-    assert groups, "everybody fell back: nothing is compared"
+    assert groups, "all clients fell back: nothing is compared"
     for update in updates:
         if update.group is not None:
             norm = float(torch.linalg.vector_norm(update.delta))
@@ -105,7 +105,7 @@ def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
     assert together.clients.tolist() == separate.clients.tolist()
 
 
-def test_nobody_makes_an_update_that_nobody_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_update_is_formed_that_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     local_trainer = trainer(torch.float64, batch=4)
     monkeypatch.setattr(Dual, "_primal_update", lambda *_: pytest.fail("somebody made an update"))
     assert (

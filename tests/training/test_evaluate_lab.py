@@ -1,4 +1,4 @@
-"""What probes are measured with, against torch alone."""
+"""Measurements of probes are compared with plain torch code."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Local training against plain loops written here with torch alone."""
+"""Local training is compared with plain torch loops."""
 
 import copy
 from collections.abc import Callable
@@ -244,7 +244,7 @@ class Within(nn.Module):
     [lambda: nn.Dropout(0.5), Dropping, lambda: Within("recurrent"), lambda: Within("attention")],
     ids=["a layer", "a module of one's own", "recurrent", "attention"],
 )
-def test_dropout_is_keyed_and_leaves_the_global_generator_alone(make_network: Callable[[], nn.Module]) -> None:
+def test_dropout_is_keyed_and_does_not_use_the_global_generator(make_network: Callable[[], nn.Module]) -> None:
     with seeded_torch(SEED, "weights"):
         dropping = make_network()
     federation, network = federation_of(), network_of(torch.float32, dropping)
@@ -287,7 +287,7 @@ def test_a_closed_form_is_taken_where_it_is_wanted_and_holds(
 
 
 def test_what_a_client_sends_is_its_own() -> None:
-    """Statistics and counters of a batch norm: the next client, with another number of steps, leaves them alone."""
+    """The next client, with another number of steps, does not change the sent batch norm statistics."""
     network = nn.Sequential(nn.Flatten(), nn.Linear(5, 3), nn.BatchNorm1d(3))
     trainer = trainer_of(federation_of(dtype=torch.float32), network, batch=4)
     first = trainer.train(task_of(0, units=1), {})

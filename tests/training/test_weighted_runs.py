@@ -19,7 +19,7 @@ SECOND = (*WORDS, "agg.variant=second_order")
 
 
 @pytest.mark.parametrize("inputs", [(*WORDS, "client_store.limit_gb=0"), SECOND], ids=["files", "second"])
-def test_a_killed_run_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: tuple[str, ...]) -> None:
+def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: tuple[str, ...]) -> None:
     uninterrupted = go(tmp_path / "whole", *inputs)
     stop_after(monkeypatch, closing, "extend_choices", 2, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *inputs) and None))
@@ -44,7 +44,7 @@ def test_two_ranks_equal_one_process(tmp_path: Path, words: tuple[str, ...]) -> 
 
 
 def test_ranks_share_nothing_of_a_round_that_leaves_the_aggregator_out(tmp_path: Path) -> None:
-    """FedDiverse's first round is plain: the codec's hooks alone are there, which remember nothing."""
+    """In FedDiverse's plain first round only the codec's hooks run, which store no vectors."""
     words = ("selector=feddiverse", "selector.epochs=1", "codec=mask", "trainer.devices=2")
     assert bool(go(tmp_path, *WORDS, *words).weights().isfinite().all())
 

@@ -1,4 +1,4 @@
-"""Every config composes, its keys are its constructor's, its word is its file three times, its ranges are enforced."""
+"""Every config composes, has its constructor's options, shares its name with code and test, and enforces its ranges."""
 
 import copy
 import inspect
@@ -111,7 +111,7 @@ def _outside(text: str) -> list[Any]:
         return [0.5, True, [0]]
     if text in ("text", "text or null") or text.startswith("list of"):
         return []
-    raise ValueError(f"a range comment that nobody understands: {text!r}")
+    raise ValueError(f"an unknown form of a range comment: {text!r}")
 
 
 def _misunderstood(path: Path) -> list[str]:
@@ -147,7 +147,7 @@ def test_every_range_comment_is_understood(tmp_path: Path) -> None:
         "_target_: x\nlr: 0.1   # number in (0, 1); fine\npower: 2    # between 1 and 3; not\n"
     )
     (line,) = _misunderstood(tmp_path / "mine.yaml")
-    assert line.endswith("/mine.yaml:3: a range comment that nobody understands: 'between 1 and 3'")
+    assert line.endswith("/mine.yaml:3: an unknown form of a range comment: 'between 1 and 3'")
 
 
 @for_all("group, word", RANGED)

@@ -85,7 +85,7 @@ VERB = [
 
 @for_all("words", [words for _, words in VERB])
 def test_documented_options_of_a_command_are_in_its_help(words: list[str]) -> None:
-    """Words of train.py, which some verbs take, are groups and options; all others stand in the verb's own text."""
+    """Some commands accept options of train.py; all other options are described in the command's help."""
     verb, *options = words[words.index("fedcohort") + 1 :]
     assert verb in COMMANDS
     help_text = import_module(f"fedcohort.command.{verb}").__doc__ or ""

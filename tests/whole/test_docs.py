@@ -1,4 +1,4 @@
-"""What the documents name is there: files, tests, modules, verbs, words."""
+"""Files, tests, commands and options that the documents name exist."""
 
 import ast
 import re

@@ -127,7 +127,7 @@ def test_a_killed_run_resumes_with_identical_bits(
 
 
 def _wait_for_the_follower(logs: Path) -> None:
-    """The sender has sent all rounds and has ended; only the run's lock told it that the run had ended."""
+    """Wait until the sender has sent all rounds and has ended, which it does when the run's lock is free."""
     (folder,) = (logs / "runs").iterdir()
     end = time.monotonic() + 120
     while not json.loads((folder / "mlflow.json").read_text())["complete"]:

@@ -1,4 +1,4 @@
-"""The tutorial notebook runs from its first cell to its last, and its committed outputs are of its code."""
+"""All cells of the tutorial notebook run, and the committed outputs are those of its code."""
 
 import json
 from pathlib import Path

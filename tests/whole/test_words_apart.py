@@ -1,4 +1,4 @@
-"""A run needs no word that it didn't choose: a paper's three files can be deleted, and nothing else notices."""
+"""A run needs no component that it does not choose: the three files of another paper can be deleted."""
 
 import ast
 import shutil
@@ -33,7 +33,7 @@ SHORT = (*(word for word in SMALL if not word.startswith("model=")), "rounds=1")
 
 @cache
 def modules() -> dict[str, Path]:
-    """The module of every word, and its file."""
+    """Return the module of every choice, and its file."""
     targets = {
         str(node(group, word)["_target_"]).rpartition(".")[0] for group in METHOD_GROUPS for word in list_options(group)
     }
@@ -56,7 +56,7 @@ def imported(tree: ast.AST) -> set[str]:
     return modules_found & set(modules())
 
 
-def test_nobody_imports_a_word() -> None:
+def test_no_module_imports_a_choice() -> None:
     """No method may import another method: mathematics that two papers share is a separate module."""
     importers = {}
     for path in (ROOT / "src").rglob("*.py"):
@@ -67,7 +67,7 @@ def test_nobody_imports_a_word() -> None:
 
 
 def chosen(*typed: str) -> set[tuple[str, str]]:
-    """(group, word) of every yaml that such a run reads, parts inside parts too."""
+    """Return (group, choice) of every yaml that the run reads, including nested components."""
     return {(key.split("@")[0], word) for key, word in compose_words(*typed).choices.items()}
 
 

@@ -95,9 +95,7 @@ def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path
     lines = list(list_facts(federation, info))
     for label, value in lines:
         out.print(f"{label:<{WIDTH}}{value}", markup=False, soft_wrap=True)
-    table = Table(
-        "client", "samples", "training", f"of {federation.class_counts.shape[1]} classes", "most of", box=None
-    )
+    table = Table("client", "samples", "training samples", "classes", "most frequent classes", box=None)
     for row in list_client_rows(federation, MAX_CLIENTS):
         table.add_row(*map(Text, row))
     out.print(table)
@@ -144,20 +142,20 @@ def list_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str
     """Yield the facts on the dataset that are shown above the table of clients, each with its label."""
     rows = dict(list_run_facts(info))
     train, val = len(federation.train.y), len(federation.val.y)
-    clients_own_samples = f"{len(federation.test.y):,} of them clients' own"
+    clients_own_samples = f"{len(federation.test.y):,} of them in clients' test sets"
     yield "data", f"{info.name}  (checksum {federation.checksum}, seed {info.seed})"
     yield (
         "samples",
-        f"{train:,} for training, {val:,} for clients' validation, {len(federation.server_val.y):,} the server's",
+        f"{train:,} for training, {val:,} for clients' validation, {len(federation.server_val.y):,} on the server",
     )
     yield "test", f"{len(federation.server_test.y):,} samples, {clients_own_samples}"
     shape = " x ".join(str(length) for length in federation.server_test.x.shape[1:])
-    yield "a sample", f"{shape}, {str(federation.server_test.x.dtype).removeprefix('torch.')}"
+    yield "sample", f"{shape}, {str(federation.server_test.x.dtype).removeprefix('torch.')}"
     labels, n_classes = federation.targets.strata(federation.server_test.y.numpy(), federation.n_classes)
     if n_classes > 1:
-        yield "a class", _spread(np.bincount(labels, minlength=n_classes), "test samples")
+        yield "per class", _spread(np.bincount(labels, minlength=n_classes), "test samples")
     else:
-        yield "a target", f"one of {federation.n_classes:,}, at each position of a sample"
+        yield "target", f"one of {federation.n_classes:,}, at each position of a sample"
     for label in LINES:
         if label in rows:
             yield label, rows[label]

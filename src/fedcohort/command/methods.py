@@ -74,6 +74,8 @@ def _row(path: Path, group: str) -> str:
     if not str(node.get("_target_", "${")).startswith("${"):  # the data decide the class of partition=own
         module = import_module(str(node["_target_"]).rpartition(".")[0])
         summary = " ".join((module.__doc__ or "").split("\n\n")[0].split())
+        if any(str(value).startswith("${") for value in node.values()):  # an option of the run decides its value
+            node = compose.compose_group(group, [f"{group}={path.stem}"], path.parents[1].absolute())
         needs = _needs(node, group, path.stem)
         return f"| `{path.stem}` | {summary} | {_spell(needs)} |{_secure(needs, group)}"
     names = [line.partition("@")[0] for line in compose.read_yaml(path).get("defaults", ()) if isinstance(line, str)]

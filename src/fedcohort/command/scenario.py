@@ -53,7 +53,7 @@ def write_page(
     disk.check_outputs(folder, (PAGE, PICTURE), PAGE, "```bash\nfedcohort data ")
     folder.mkdir(parents=True, exist_ok=True)
     dataset, *options = info.name.split()
-    column_heads: Sequence[str] = ("client", "samples", "training", f"of {federation.n_classes} classes", "most of")
+    column_heads: Sequence[str] = ("client", "samples", "training samples", "classes", "most frequent classes")
     preset = configs / "heterogeneity" / f"{info.choices.get('heterogeneity')}.yaml"
     counts = federation.group_counts
     if counts is not None:

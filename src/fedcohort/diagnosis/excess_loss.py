@@ -2,10 +2,10 @@
 
     loss of sample i of client k:  a_{y_i} + b_k + e_ki,  e_ki of variance v_k, b_k of variance tau^2
 
-The classes' effects a are fixed, the clients' excess losses b random. `fit_by_class` solves the mixed model's equations
-(Henderson, "Best linear unbiased estimation and prediction under a selection model", Biometrics 1975); tau^2 is the
-fixed point of the mean of b_k^2 and its prediction variance. `fit_by_sums` needs only sums over clients per class, and
-one mean and variance per client, which secure aggregation allows; it is less exact.
+The classes' effects a are fixed, the clients' excess losses b random. `fit_by_class` solves the equations of this mixed
+model (Henderson, "Best linear unbiased estimation and prediction under a selection model", Biometrics 1975). tau^2 is
+the fixed point of the mean of b_k^2 and its prediction variance. `fit_by_sums` needs only sums over clients per class,
+and one mean and variance per client, which secure aggregation allows. It is less exact.
 
     excess rate:  r_k = (b_k - b_low) / D, b_low the 10 % quantile of b
     D:  mean loss of a wrong label less the mean loss of a right one, as far as b tells them apart, in nats

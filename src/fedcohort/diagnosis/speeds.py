@@ -1,12 +1,14 @@
 """Whether clients' speeds persist from job to job, and what leaving out the slowest would save.
 
-    log seconds of a job per sample:  mu + s_k + e,  s_k of variance sigma^2, e of variance MSW
-    n_0 = (N - sum n_k^2 / N) / (a - 1),  sigma^2 = max((MSB - MSW) / n_0, 0),  rho = sigma^2 / (sigma^2 + MSW)
+    model:  log seconds of a job per sample = mu + s_k + e
+    n_0:  (N - sum n_k^2 / N) / (a - 1)
+    sigma^2:  max((MSB - MSW) / n_0, 0)
+    rho:  sigma^2 / (sigma^2 + MSW)
 
-A one-way random effects model of N jobs of `a` clients, with n_k jobs of client k; MSB and MSW are the mean squares
-between and within clients. rho is the share of the variance that persists; the bounds of its interval follow from the
-F distribution, approximately for unequal n_k (Donner and Wells, "A comparison of confidence interval methods for the
-intraclass correlation coefficient", Biometrics 1986).
+This is a one-way random effects model of N jobs of `a` clients, with n_k jobs of client k. sigma^2 is the variance of
+s_k. MSB and MSW are the mean squares between and within clients. rho is the share of the variance that persists. The
+bounds of its interval follow from the F distribution, approximately for unequal n_k (Donner and Wells, "A comparison of
+confidence interval methods for the intraclass correlation coefficient", Biometrics 1986).
 """
 
 from dataclasses import dataclass

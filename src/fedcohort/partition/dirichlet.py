@@ -24,9 +24,8 @@ from jaxtyping import Float64
 from fedcohort import ranges
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
 from fedcohort.errors import OptionError
+from fedcohort.partition import tables
 from fedcohort.partition.base import Partition, SamplePool
-from fedcohort.partition.sizes import require_min_samples, require_samples_for_clients
-from fedcohort.partition.tables import draw_by_table, round_to_margins, scale_to_margins
 from fedcohort.types import Ids, Values
 
 
@@ -100,8 +99,8 @@ class Dirichlet(Partition):
 
         Raises `OptionError` if there are too few samples.
         """
-        K, N = require_samples_for_clients("dirichlet", n_clients, len(sample_pool)), len(sample_pool)
-        require_min_samples(self.min_samples, N, K)
+        K, N = tables.require_samples_for_clients("dirichlet", n_clients, len(sample_pool)), len(sample_pool)
+        tables.require_min_samples(self.min_samples, N, K)
         class_samples_of_clients: list[list[Ids]] = [[] for _ in range(K)]
         for c in range(sample_pool.n_classes):
             of_class = rng.permutation(np.flatnonzero(sample_pool.labels == c))
@@ -124,6 +123,6 @@ class Dirichlet(Partition):
             )
         pools = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
         classes = np.flatnonzero(pools)
-        class_shares = scale_to_margins(log_gamma(self.alpha, (K, len(classes)), rng), sizes, pools[classes])
-        table = round_to_margins(class_shares, sizes, pools[classes])
-        return draw_by_table(np.searchsorted(classes, sample_pool.labels), table, rng)
+        class_shares = tables.scale_to_margins(log_gamma(self.alpha, (K, len(classes)), rng), sizes, pools[classes])
+        table = tables.round_to_margins(class_shares, sizes, pools[classes])
+        return tables.draw_by_table(np.searchsorted(classes, sample_pool.labels), table, rng)

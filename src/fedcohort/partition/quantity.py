@@ -24,7 +24,7 @@ from fedcohort import ranges
 from fedcohort.component import Requirement
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition, SamplePool
-from fedcohort.partition.sizes import proportional_sizes, require_min_samples, require_samples_for_clients
+from fedcohort.partition.tables import proportional_sizes, require_min_samples, require_samples_for_clients
 from fedcohort.types import Ids, Values
 
 

@@ -1,7 +1,7 @@
 """What the log of a run shows about its federation: label noise, class skew, sizes, speeds and availability.
 
-Everything is read from the journal and the per-client table, hence from what clients reported to the server, never from
-what the simulation knows. Simulated rates of wrong labels are kept beside the estimates for comparison.
+All numbers follow from the journal and the per-client table, hence from the reports of clients to the server. Simulated
+rates of wrong labels are shown for comparison, and not used.
 """
 
 from collections.abc import Sequence
@@ -87,7 +87,7 @@ class Skew:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a run's log shows about its federation; None for what it does not hold.
+    """The findings about a run's federation; None for facts that its log does not hold.
 
     Attributes:
         info: metadata of the run.

@@ -29,7 +29,7 @@ def test_differences_are_grouped_and_sorted_under_published_names(drawn: dict[st
     labels = [label.get_text() for label in forest.axes[0].get_yticklabels()]
     expected = ["published:", "pow-d, plain mean (n=3)", "FLASH (n=3)", "tuned:", "FLASH, tuned (n=3)"]
     assert labels == [*expected, "oracles:", "Clean oracle (n=3)"]
-    assert "digits, 15 runs, 3 seeds per cell" in words(forest)
+    assert "digits, 15 runs, 3 seeds per condition" in words(forest)
     assert forest.axes[0].get_xlabel() == "better than random, points"
     titles = [axes.get_title("left") for axes in drawn["differences.png"].axes]
     assert titles == ["pow-d, plain mean", "FLASH", "FLASH, tuned", "Clean oracle"]

@@ -38,11 +38,11 @@ def draw(answer: Answer, out: Path, *, curves: bool = True) -> list[Path]:
 
 
 def _note(answer: Answer) -> str:
-    """Return the second line of a figure, such as `digits, 12 runs, 3 seeds per cell`."""
+    """Return the second line of a figure, such as `digits, 12 runs, 3 seeds per condition`."""
     data = sorted({run.params["dataset"] for run in answer.matched.runs if "dataset" in run.params})
     counts = sorted({entry.mean.n for entry in answer.headline.entries.values()})
     seeds = " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1]))))
-    return ", ".join([*data, f"{len(answer.frames.runs)} runs", f"{seeds} seeds per cell"])
+    return ", ".join([*data, f"{len(answer.frames.runs)} runs", f"{seeds} seeds per condition"])
 
 
 def _name(answer: Answer, condition: str | None) -> str:

@@ -4,6 +4,7 @@ Figures have the width of a column or of a page of a paper, and text of 8 points
 colour-blind readers (Okabe and Ito), and no difference is shown by a colour only.
 """
 
+import re
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -80,7 +81,8 @@ def new_figure(title: str, note: str, width: float, height: float) -> "Figure":
 
 
 def wrap(text: str, inches: float) -> str:
-    """Return the text in lines that are at most so many inches wide."""
+    """Return the text in lines that are at most so many inches wide; a number stays with the word after it."""
+    text = re.sub(r"(?<=\d) (?=\w|%)", "\u00a0", text)
     return "\n".join(textwrap.wrap(text, max(int(72 * inches / (LETTER * TEXT)), 8), break_long_words=False))
 
 
