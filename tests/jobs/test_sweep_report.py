@@ -11,7 +11,7 @@ from compare_toy import ACC
 from fedcohort.jobs import sweep
 from fedcohort.record import metadata
 from fedcohort.report.comparison import figures
-from fedcohort.tracking import comparison, identity, server
+from fedcohort.tracking import identity, server, sweeps
 from known import known
 from record.made_up import info
 from tracking.databases import Logs, captured_log, logs  # noqa: F401
@@ -19,16 +19,16 @@ from tracking.databases import Logs, captured_log, logs  # noqa: F401
 
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (sweep, comparison):
+    for module in (sweep, sweeps):
         monkeypatch.setattr(module, "fedcohort_command", lambda verb: f"fedcohort {verb}")
 
 
-def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[comparison.SweptRun]:
+def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[sweeps.SweptRun]:
     """The runs of sweep s: two selectors, three seeds; flash is ahead by 10, 11 and 12 points."""
     place = server.place(uri or logs.uri, "fedcohort", logs.path)
     client = logs.client()
     experiment = client.create_experiment("fedcohort", artifact_location=(logs.path / "mlartifacts").as_uri())
-    runs: list[comparison.SweptRun] = []
+    runs: list[sweeps.SweptRun] = []
     for word in ("random", "flash"):
         for seed in range(3):
             folder = logs.path / "runs" / f"{word}-{seed}"
