@@ -93,10 +93,8 @@ class Requirement:
     def __post_init__(self) -> None:
         for old_placeholder, new_placeholder in {"{who}": "{option}", "{everybody}": "{full_participation}"}.items():
             if old_placeholder in self.message:
-                raise ComponentError(
-                    f"a requirement's message holds {old_placeholder}, which is called {new_placeholder} now: "
-                    f"{self.message}"
-                )
+                what = f"a requirement's message holds {old_placeholder}, which is called {new_placeholder} now"
+                raise ComponentError(f"{what}: {self.message}")
 
     def or_else(self, alternative_option: str) -> "Requirement":
         """Return this requirement with another way to meet it, an option of the component, added to its message."""

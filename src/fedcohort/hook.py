@@ -71,10 +71,11 @@ class Correction(Protocol):
             steps: number of steps done.
             lr: local learning rate of the round.
         """
+        return HookResult()
 
 
 class ClientHook(Protocol):
-    """The part of a method that runs at the clients.
+    """The part of a method that runs at the clients. A class that inherits from it declares only what it needs.
 
     Attributes:
         downloads: names of the vectors, [P] each, that clients receive in addition to the model.
@@ -83,13 +84,16 @@ class ClientHook(Protocol):
     """
 
     @property
-    def downloads(self) -> tuple[str, ...]: ...
+    def downloads(self) -> tuple[str, ...]:
+        return ()
 
     @property
-    def uploads(self) -> tuple[str, ...]: ...
+    def uploads(self) -> tuple[str, ...]:
+        return ()
 
     @property
-    def remembers(self) -> tuple[str, ...]: ...
+    def remembers(self) -> tuple[str, ...]:
+        return ()
 
     def begin(
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext

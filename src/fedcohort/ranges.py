@@ -6,8 +6,9 @@ Each check raises `OptionError("<option> must be <allowed>, got <value>")`.
 import difflib
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from types import UnionType
+from typing import Any, TypeGuard
 
 from fedcohort.errors import OptionError
 
@@ -49,31 +50,31 @@ def interval_bounds(interval: str) -> tuple[float, float]:
     return lower_bound, upper_bound
 
 
-def _is_in_interval(value: float, interval: str) -> bool:
-    lower_bound, upper_bound = interval_bounds(interval)
-    if abs(value) > sys.float_info.max:  # infinite, or an integer above the range of floats
+def _is_number(value: object, interval: str, kinds: type | UnionType) -> bool:
+    """Return whether `value` is of one of these types, finite as a float, and inside the interval."""
+    number: Any = value
+    if not isinstance(value, kinds) or isinstance(value, bool) or abs(number) > sys.float_info.max:
         return False
-    is_above_lower_bound = value >= lower_bound if interval[0] == "[" else value > lower_bound
-    is_below_upper_bound = value <= upper_bound if interval[-1] == "]" else value < upper_bound
-    return is_above_lower_bound and is_below_upper_bound
+    lower_bound, upper_bound = interval_bounds(interval)
+    is_above_lower_bound = number >= lower_bound if interval[0] == "[" else number > lower_bound
+    is_below_upper_bound = number <= upper_bound if interval[-1] == "]" else number < upper_bound
+    return bool(is_above_lower_bound and is_below_upper_bound)
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def number(option: str, value: object, interval: str, *, allow_null: bool = False) -> None:
     """Check that `value` is a finite number inside `interval`, written like "(0, 1]" or "[0, inf)"."""
-    allowed_text = f"a number in {interval}" + (" or null" if allow_null else "")
-    if value is None and allow_null:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_in_interval(value, interval):
-        raise range_error(option, allowed_text, value)
+    if not (value is None and allow_null) and not _is_number(value, interval, int | float):
+        raise range_error(option, f"a number in {interval}" + (" or null" if allow_null else ""), value)
 
 
 def integer(option: str, value: object, interval: str, *, allow_null: bool = False) -> None:
     """Check that `value` is an integer inside `interval`."""
-    allowed_text = f"an integer in {interval}" + (" or null" if allow_null else "")
-    if value is None and allow_null:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or not _is_in_interval(value, interval):
-        raise range_error(option, allowed_text, value)
+    if not (value is None and allow_null) and not _is_number(value, interval, int):
+        raise range_error(option, f"an integer in {interval}" + (" or null" if allow_null else ""), value)
 
 
 def parse_number(option: str, typed_text: str, interval: str) -> float:
@@ -134,42 +135,24 @@ def identifier(option: str, value: object) -> None:
 
 def texts(option: str, value: object) -> None:
     """Check that `value` is a list of texts; it may be empty."""
-    if (
-        not isinstance(value, Sequence)
-        or isinstance(value, str)
-        or not all(isinstance(list_item, str) for list_item in value)
-    ):
+    if not _is_list(value) or not all(isinstance(item, str) for item in value):
         raise range_error(option, "a list of texts, as [id,age]", value)
 
 
 def integers(option: str, value: object, interval: str) -> None:
     """Check that `value` is a list of integers inside `interval`; it may be empty."""
-    _check_list(integer, option, value, interval, f"a list of integers in {interval}")
+    if not _is_list(value) or not all(_is_number(item, interval, int) for item in value):
+        raise range_error(option, f"a list of integers in {interval}", value)
 
 
 def numbers(option: str, value: object, interval: str) -> None:
     """Check that `value` is a list of numbers inside `interval`; it may be empty."""
-    _check_list(number, option, value, interval, f"a list of numbers in {interval}")
+    if not _is_list(value) or not all(_is_number(item, interval, int | float) for item in value):
+        raise range_error(option, f"a list of numbers in {interval}", value)
 
 
 def words(option: str, value: object, *allowed_items: str) -> None:
     """Raise `OptionError` unless `value` is a list of one or more of `allowed_items` without repetition."""
-    chosen_items = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
-    if (
-        not chosen_items
-        or not all(item in allowed_items for item in chosen_items)
-        or len(set(chosen_items)) < len(chosen_items)
-    ):
+    items = value if _is_list(value) else ()
+    if not items or not all(item in allowed_items for item in items) or len(set(items)) < len(items):
         raise range_error(option, f"a list of one or more of {', '.join(allowed_items)}, none twice", value)
-
-
-def _check_list(
-    check_item: Callable[[str, Any, str], None], option: str, value: object, interval: str, allowed_text: str
-) -> None:
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        raise range_error(option, allowed_text, value)
-    for list_item in value:
-        try:
-            check_item(option, list_item, interval)
-        except OptionError as error:
-            raise range_error(option, allowed_text, value) from error

@@ -7,7 +7,7 @@ from cases import for_all
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import SamplePool
 from fedcohort.partition.dominant_class import UNIFORM, DominantClass, SplitPlan, share_out_evenly
-from fedcohort.partition.sizes import equal_sizes
+from fedcohort.partition.tables import equal_sizes
 
 C = 10
 

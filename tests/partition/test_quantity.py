@@ -16,7 +16,7 @@ from fedcohort.partition.iid import Iid
 from fedcohort.partition.label_shards import LabelShards
 from fedcohort.partition.natural import Natural
 from fedcohort.partition.quantity import Quantity
-from fedcohort.partition.sizes import proportional_sizes
+from fedcohort.partition.tables import proportional_sizes
 from run_harness import go
 
 N, K, C = 6000, 20, 10

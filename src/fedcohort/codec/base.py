@@ -6,7 +6,7 @@ floats), buffers, and the numbers of signals.
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -31,13 +31,11 @@ class Codec(Component, Protocol):
         identity: whether every update arrives unchanged.
     """
 
+    identity: ClassVar[bool] = False
+
     @property
     def hooks(self) -> tuple[ClientHook, ...]:
         return ()
-
-    @property
-    def identity(self) -> bool:
-        return False
 
     @property
     def recommendations(self) -> frozenset[Requirement]:

@@ -34,7 +34,7 @@ from fedcohort.codec import wire
 from fedcohort.codec.base import WireCodec
 from fedcohort.component import UNDECAYED_CLIENT, Requirement
 from fedcohort.flat import Block, Layout
-from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
+from fedcohort.hook import ClientContext, ClientHook, Correction, Vector
 from fedcohort.ledger import BYTES_PER_NUMBER
 
 LINEAR_CLIENT = Requirement(
@@ -55,33 +55,27 @@ def matrix_rows(block: Block) -> int:
     return block.shape[0] if len(block.shape) > 1 else 1
 
 
-class _ColumnSpaceCorrection:
+@dataclass(frozen=True)
+class _ColumnSpaceCorrection(Correction):
     """Restrict the gradients of one client's training to the columns of each tensor's random matrix A.
 
     Attributes:
         block_bases: A of each compressed tensor.
     """
 
-    def __init__(self, block_bases: Sequence[tuple[Block, Tensor]]) -> None:
-        self.block_bases = block_bases
+    block_bases: Sequence[tuple[Block, Tensor]]
 
     def correct(self, g: Vector, y: Vector) -> None:
         for block, A in self.block_bases:
             G = block.of(g)
             G.copy_((A @ (A.t() @ G.reshape(len(A), -1))).view(G.shape))
 
-    def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
-        return HookResult()
-
 
 @dataclass(frozen=True)
-class ColumnSpaceHook:
+class ColumnSpaceHook(ClientHook):
     """The hook at the client that keeps training within the columns of A (mode=train)."""
 
     codec: "LowRank"
-    downloads: tuple[str, ...] = ()
-    uploads: tuple[str, ...] = ()
-    remembers: tuple[str, ...] = ()
 
     def begin(
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext

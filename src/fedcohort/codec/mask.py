@@ -24,22 +24,19 @@ from torch import Tensor
 from fedcohort.codec.sparse import Sparse
 from fedcohort.codec.wire import draw_seed, draw_sent_positions, to_memory_order
 from fedcohort.component import UNDECAYED_CLIENT, Requirement
-from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
+from fedcohort.hook import ClientContext, ClientHook, Correction, Vector
 
 
 @dataclass(frozen=True)
-class _MaskCorrection:
+class _MaskCorrection(Correction):
     is_frozen: Bool[Tensor, "p"]
 
     def correct(self, g: Vector, y: Vector) -> None:
         g.masked_fill_(self.is_frozen, 0.0)  # a product would keep what is not finite
 
-    def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
-        return HookResult()
-
 
 @dataclass(frozen=True)
-class MaskHook:
+class MaskHook(ClientHook):
     """The client hook of the random mask, which keeps the parameters unchanged that are not sent.
 
     Attributes:
@@ -47,9 +44,6 @@ class MaskHook:
     """
 
     rho: float
-    downloads: tuple[str, ...] = ()
-    uploads: tuple[str, ...] = ()
-    remembers: tuple[str, ...] = ()
 
     def begin(
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext

@@ -108,10 +108,8 @@ class Dataset(Component, Protocol):
 def check_generated_clients(clients: int | None, example: int) -> None:
     """Check the option `clients` of a dataset that generates its clients. Raises `OptionError`."""
     if clients is None:  # it follows the option `clients` of the run
-        raise OptionError(
-            "clients must be an integer in [1, inf), got null: clients=null is for datasets with natural clients, "
-            f"and this one generates its clients: set their number, such as clients={example}"
-        )
+        what = "clients must be an integer in [1, inf), got null: clients=null is for datasets with natural clients"
+        raise OptionError(f"{what}, and this one generates its clients: set their number, such as clients={example}")
     ranges.integer("clients", clients, "[1, inf)")
 
 

@@ -60,10 +60,8 @@ def _check_header(file: Path, names: list[str]) -> list[str]:
     if 2 * n_numbers < len(names) or names[:n_numbers] == [str(k) for k in range(n_numbers)]:
         return []
     if n_numbers == len(names):
-        raise DataError(
-            f"dataset.path: {file} begins with numbers, and its first line must hold the names of the columns: add a "
-            "line such as x0,x1,label"
-        )
+        what = f"dataset.path: {file} begins with numbers, and its first line must hold the names of the columns"
+        raise DataError(f"{what}: add a line such as x0,x1,label")
     return [f"its first line names the columns ({list_names(names, 3)})"]
 
 

@@ -107,7 +107,5 @@ def column_of(frame: Frame, *names: str) -> str:
         frame.check_name(frame.renamed.get(name, name))
         return frame.renamed.get(name, name)
     expected = " or ".join(repr(name) for name in names)
-    raise DataError(
-        f"{frame.option}: {frame.where} has no column {expected}; it has {list_names(frame.names)}; "
-        f"set dataset.columns={{{names[0]}: OTHER}} if it has another name"
-    )
+    what = f"{frame.option}: {frame.where} has no column {expected}; it has {list_names(frame.names)}"
+    raise DataError(f"{what}; set dataset.columns={{{names[0]}: OTHER}} if it has another name")

@@ -83,10 +83,8 @@ class Spawrious(ImageTables):
         sizes = np.bincount(pair, minlength=len(self.breeds) * len(self.places))
         if not int(self.test_share * sizes.min()):
             smallest = self.pair_name(int(sizes.argmin()))
-            raise DataError(
-                f"dataset=spawrious: {frames[0].where} has {sizes.min()} images of {smallest}: too few for a test part "
-                f"of test_share={self.test_share:g} of them"
-            )
+            what = f"dataset=spawrious: {frames[0].where} has {sizes.min()} images of {smallest}"
+            raise DataError(f"{what}: too few for a test part of test_share={self.test_share:g} of them")
         quota = np.full(len(sizes), int(self.test_share * sizes.min()))
         order = new_generator(seed, "spawrious").permutation(len(chosen_rows))
         is_test = rank_within_group(pair, order) < quota[pair]

@@ -65,12 +65,9 @@ def check_outputs(folder: Path, output_names: Iterable[str], page_name: str, pag
         OptionError: one of the files exists, and this command did not write the page.
     """
     existing_name = next((name for name in output_names if os.path.lexists(folder / name)), None)
-    if existing_name is None:
-        return
-    try:
-        is_output = (folder / page_name).is_file() and page_mark in (folder / page_name).read_text()
-    except (OSError, ValueError):
-        is_output = False
+    is_output = existing_name is None
+    with suppress(OSError, ValueError):
+        is_output |= (folder / page_name).is_file() and page_mark in (folder / page_name).read_text()
     if not is_output:
         raise OptionError(
             f"{folder} holds {existing_name}, which this command did not write: move it, or name another folder"

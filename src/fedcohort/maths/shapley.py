@@ -59,7 +59,8 @@ def shapley_values(
         order = [first_player, *rng.permutation(np.delete(np.arange(n), first_player)).tolist()]
         marginals = walk(value_of, order, tolerance)
         phi = phi + (marginals - phi) / (step + 1)
-        if step >= n and all(_has_converged(phi, means) for means in running_means):
+        scale = np.maximum(np.abs(phi), MIN_VALUE)
+        if step >= n and all(np.mean(np.abs(means - phi) / scale) < MAX_CHANGE for means in running_means):
             break
         running_means = [*running_means[1 - N_COMPARED :], phi]
     return phi
@@ -80,7 +81,3 @@ def walk(value_of: Callable[[frozenset[int]], float], order: list[int], toleranc
 def _difference(with_player: float, without_player: float) -> float:
     difference = with_player - without_player
     return difference if math.isfinite(difference) else 0.0
-
-
-def _has_converged(phi: Values, phi_before: Values) -> bool:
-    return float(np.mean(np.abs(phi_before - phi) / np.maximum(np.abs(phi), MIN_VALUE))) < MAX_CHANGE

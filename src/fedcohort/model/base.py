@@ -52,10 +52,8 @@ def require_images(model_name: str, sample_shape: tuple[int, ...], min_side: int
         min_side: smallest allowed side of an image, in pixels.
     """
     if len(sample_shape) != 3 or min(sample_shape[1:]) < min_side:
-        raise IncompatibleConfig(
-            f"model={model_name} needs images [channels, height, width] of at least {min_side}x{min_side}, but the "
-            f"inputs are {list(sample_shape)}"
-        )
+        what = f"model={model_name} needs images [channels, height, width] of at least {min_side}x{min_side}"
+        raise IncompatibleConfig(f"{what}, but the inputs are {list(sample_shape)}")
     return sample_shape
 
 

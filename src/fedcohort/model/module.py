@@ -101,7 +101,7 @@ class Module(Model):
         if not any(parameter.is_meta or nn.parameter.is_lazy(parameter) for parameter in network.parameters()):
             torch.set_rng_state(rng_state)
             again, weights = self._make_network(shape, n_classes).state_dict(), network.state_dict()
-            if different := [name for name in weights if not _are_equal(weights[name], again[name])]:
+            if different := [n for n in weights if not weights[n].nan_to_num().equal(again[n].nan_to_num())]:
                 raise IncompatibleConfig(
                     f"model.path={self.path}: {different[0]!r} differs between two networks of one seed: draw initial "
                     "weights from torch's generator alone, as torch.nn.init does"
@@ -141,10 +141,8 @@ class Module(Model):
         arguments = {name: value for name, value in data_values.items() if name in parameter_by_name} | user_values
         required = (name for name, p in parameter_by_name.items() if p.default is p.empty)
         if missing := next((name for name in required if name not in arguments), None):
-            raise OptionError(
-                f"model.args: {self.path} needs the parameter {missing!r}: type model.args={{{missing}: ...}}. "
-                f"The data set {', '.join(names[0] for names in DATA_PARAMETERS)}"
-            )
+            what = f"model.args: {self.path} needs the parameter {missing!r}: type model.args={{{missing}: ...}}"
+            raise OptionError(f"{what}. The data set {', '.join(names[0] for names in DATA_PARAMETERS)}")
         return arguments
 
 
@@ -176,10 +174,8 @@ def _load_factory(path: str) -> Callable[..., object]:
         raise OptionError(f"model.path={path}: importing {module_name} raises {cause}") from error
     factory = getattr(module, factory_name, None)
     if hasattr(factory, "state_dict") and not inspect.isclass(factory):
-        raise OptionError(
-            f"model.path={path} is a network that exists already, and each run makes its own: name its class, or a "
-            "function that returns it"
-        )
+        what = f"model.path={path} is a network that exists already, and each run makes its own"
+        raise OptionError(f"{what}: name its class, or a function that returns it")
     if not callable(factory):
         class_names = [key for key, value in vars(module).items() if inspect.isclass(value) and not key.startswith("_")]
         hint = _suggestion(factory_name, class_names, "it has ")
@@ -209,9 +205,3 @@ def _select_output(output_key: int | str) -> Callable[[object, object, Any], "Te
         return logits
 
     return select
-
-
-def _are_equal(first_tensor: "Tensor", second_tensor: "Tensor") -> bool:
-    import torch  # noqa: PLC0415 - imports torch
-
-    return torch.equal(first_tensor.nan_to_num(), second_tensor.nan_to_num())

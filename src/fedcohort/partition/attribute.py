@@ -37,8 +37,7 @@ from fedcohort import ranges
 from fedcohort.errors import DataError, OptionError
 from fedcohort.partition.attribute_tables import Counts, Pools, check_pools, data_tables, even_tables
 from fedcohort.partition.base import Partition, SamplePool
-from fedcohort.partition.sizes import equal_sizes, require_samples_for_clients
-from fedcohort.partition.tables import draw_by_table
+from fedcohort.partition.tables import draw_by_table, equal_sizes, require_samples_for_clients
 from fedcohort.types import Ids
 
 
@@ -116,10 +115,8 @@ class Attribute(Partition):
         """Return the tables of the option `counts`; raise `OptionError` if clients or data do not match them."""
         table = np.array(self.counts, dtype=np.int64)
         if n_clients not in (None, len(table)):
-            raise OptionError(
-                f"clients={n_clients}, but partition.counts has tables for {len(table)} clients; feasible: "
-                f"clients={len(table)}"
-            )
+            what = f"clients={n_clients}, but partition.counts has tables for {len(table)} clients"
+            raise OptionError(f"{what}; feasible: clients={len(table)}")
         if table.shape[1:] != pools.shape:
             shapes = [f"{C} classes and {A} attributes" for C, A in (table.shape[1:], pools.shape)]
             raise OptionError(f"partition.counts has tables of {shapes[0]}, but the data have {shapes[1]}")
@@ -128,7 +125,7 @@ class Attribute(Partition):
         return table
 
     def _tables_of_rule(self, pools: Pools, sizes: Ids, clients: Ids) -> Counts:
-        """Return the tables of the rule.
+        """Return the tables of the clients' samples by class and attribute that the rule gives, [K, C, A].
 
         Args:
             pools: samples of the data by class and attribute.

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -69,9 +69,7 @@ class Partition(Component, Protocol):
         takes_all: whether every sample belongs to a client if all clients take part.
     """
 
-    @property
-    def takes_owners(self) -> bool:
-        return False
+    takes_owners: ClassVar[bool] = False
 
     @property
     def takes_sizes(self) -> bool:

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort.partition.base import Partition, SamplePool
-from fedcohort.partition.sizes import equal_sizes, require_samples_for_clients
+from fedcohort.partition.tables import equal_sizes, require_samples_for_clients
 from fedcohort.types import Ids
 
 

@@ -16,7 +16,7 @@ from fedcohort import ranges
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition, SamplePool
-from fedcohort.partition.sizes import equal_sizes, require_samples_for_clients
+from fedcohort.partition.tables import equal_sizes, require_samples_for_clients
 from fedcohort.types import Ids
 
 

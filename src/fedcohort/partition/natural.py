@@ -36,10 +36,8 @@ class Natural(Partition):
         starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
         n_owners = len(starts) - 1
         if n_clients is not None and n_clients > n_owners:
-            raise OptionError(
-                f"clients={n_clients} exceeds the {n_owners} natural clients; feasible: clients<={n_owners} or "
-                "clients=null"
-            )
+            what = f"clients={n_clients} exceeds the {n_owners} natural clients"
+            raise OptionError(f"{what}; feasible: clients<={n_owners} or clients=null")
         offsets = starts if n_clients is None else starts[: n_clients + 1]
         order = np.argsort(owner_of_sample, kind="stable")
         return Ragged(order[: offsets[-1]], offsets)

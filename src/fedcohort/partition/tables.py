@@ -1,4 +1,4 @@
-"""Tables of the number of samples of each kind that every client has, and the split of samples by such a table.
+"""Sizes of clients, tables of the samples of each kind that every client has, and splits by such a table.
 
 A kind is a class, or a pair of class and attribute.
 """
@@ -6,10 +6,70 @@ A kind is a class, or a pair of class and attribute.
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from fedcohort.errors import OptionError
 from fedcohort.types import Ids, Values
 
 MAX_STEPS = 200  # of `fit`; `round_to_margins` then corrects the margins by whole samples
 MIN_WEIGHT = 1e-30  # of a kind relative to the client's largest weight, so that no column is zero
+
+
+def require_samples_for_clients(partition: str, n_clients: int | None, n_samples: int) -> int:
+    """Return `n_clients`; raise `OptionError` if `partition` can't split `n_samples` among as many clients."""
+    if n_clients is None:
+        what = f"clients=null takes all natural clients (partition=natural), but partition={partition} makes them"
+        raise OptionError(f"{what}: clients must be an integer in [1, {n_samples}], got null")
+    if n_clients > n_samples:
+        raise OptionError(
+            f"clients={n_clients} exceeds the {n_samples} training samples; feasible: clients<={n_samples}"
+        )
+    return n_clients
+
+
+def require_min_samples(min_samples: int, n_samples: int, n_clients: int) -> None:
+    """Raise `OptionError` if `n_samples` are too few for `min_samples` per client."""
+    if min_samples > n_samples // n_clients:
+        raise OptionError(
+            f"partition.min_samples={min_samples} is too large: {n_samples} training samples are fewer than that for "
+            f"each of {n_clients} clients; feasible: partition.min_samples<={n_samples // n_clients}"
+        )
+
+
+def equal_sizes(n_samples: int, n_clients: int) -> Ids:
+    """Return equal sizes that sum to `n_samples`, int64 [n_clients]; the first clients have one more if necessary."""
+    return n_samples // n_clients + (np.arange(n_clients) < n_samples % n_clients)
+
+
+def proportional_sizes(n_samples: int, weights: Values, min_size: int) -> Ids:
+    """Return sizes that sum to `n_samples`, int64 [n_clients].
+
+    Every client has `min_size` samples and a share of the remaining ones in proportion to its weight, rounded to one of
+    the two nearest integers. `n_samples` must be at least least * len(weights).
+    """
+    weight_sums = np.cumsum(weights)
+    stop_positions = np.rint((n_samples - min_size * len(weights)) * (weight_sums / weight_sums[-1])).astype(np.int64)
+    return np.asarray(min_size + np.diff(stop_positions, prepend=0))
+
+
+def enlarge_small_parts(client_samples: list[Ids], min_samples: int) -> list[Ids]:
+    """Move the last samples of the largest parts to parts of fewer than `min_samples` samples.
+
+    The sizes must sum to at least `min_samples` * len(client_samples). While a part is too small, the largest one is
+    above the mean, so that it never becomes too small itself.
+    """
+    sizes = np.array([len(positions) for positions in client_samples])
+    n_original = sizes.copy()  # samples of the original part that stay in it
+    received: list[list[int]] = [[] for _ in client_samples]
+    for small_client in np.flatnonzero(sizes < min_samples):
+        while sizes[small_client] < min_samples:
+            largest_client = int(sizes.argmax())
+            sizes[largest_client] -= 1
+            n_original[largest_client] -= 1
+            sizes[small_client] += 1
+            received[small_client].append(client_samples[largest_client][n_original[largest_client]])
+    return [
+        np.concatenate([positions[:n], np.array(samples, dtype=np.int64)])
+        for positions, n, samples in zip(client_samples, n_original, received, strict=True)
+    ]
 
 
 def apportion_counts(

@@ -151,7 +151,7 @@ def merge_steps(folder: Path, steps: Collection[int], digests: Mapping[int, str]
     with disk.replace_atomically(folder / client_files.TABLE_FILE) as draft:
         with parquet.open_writer(draft, schema) as writer:
             for group in _row_groups(sources):
-                writer.write_table(_fit_schema(group, schema))
+                writer.write_table(pa.concat_tables([schema.empty_table(), group], promote_options="permissive"))
         with draft.open("rb") as file:
             os.fsync(file.fileno())
     shutil.rmtree(folder / client_files.STEP_FOLDER, ignore_errors=True)
@@ -191,13 +191,3 @@ def _row_groups(sources: Sequence[Path]) -> "Iterator[pa.Table]":
                 pending_tables = []
     if pending_tables:
         yield pa.concat_tables(pending_tables, promote_options="permissive")
-
-
-def _fit_schema(table: "pa.Table", schema: "pa.Schema") -> "pa.Table":
-    import pyarrow as pa
-
-    columns = [
-        table[field.name].cast(field.type) if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)

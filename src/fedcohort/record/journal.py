@@ -66,7 +66,9 @@ class Journal(Observer):
             _check_no_gap(info.folder, info.start, self._lines_by_step)
         metadata.save_info(info)
         self._file = (info.folder / JOURNAL_FILE).open("ab")
-        _sync_folder(info.folder)
+        folder = os.open(info.folder, os.O_RDONLY)
+        os.fsync(folder)  # so that the name of a new journal is permanent
+        os.close(folder)
 
     def observe(self, report: RoundReport) -> None:
         """Commit the step, or compare it with its line if it is already committed.
@@ -215,12 +217,3 @@ def _check_no_gap(folder: Path, done: int, steps: Collection[int]) -> None:
             "folder was copied in part or edited, or rounds were trained without callback.journal. "
             f"{RESTART_HINT.capitalize()}"
         )
-
-
-def _sync_folder(folder: Path) -> None:
-    """Sync a folder to the disk, so that the names of new files in it are permanent."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -3,7 +3,7 @@
 import ast
 import hashlib
 import importlib.util
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -42,19 +42,13 @@ def digest_sources(config: Mapping[str, Any], files: Mapping[str, bytes] | None 
         files: the package's files, as `read_files` returns them; None for those of this package.
     """
     files = _package_files() if files is None else files
-    targets = {value for name, value in _list_targets(config) if not name.startswith(OBSERVER_GROUPS)}
+    options = [(name, str(value)) for name, value in flatten_config(config) if name.split(".")[-1] == TARGET_KEY]
+    targets = {value for name, value in options if not name.startswith(OBSERVER_GROUPS)}
     digest = hashlib.blake2b(digest_size=6)
     for name in sorted(files_of_targets(targets, files), key=lambda name: name.split("/")):
         for part in (name.encode(), files[name]):
             digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()
-
-
-def _list_targets(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the dotted option name and the class of every component in the config."""
-    for name, value in flatten_config(config):
-        if name.split(".")[-1] == TARGET_KEY:
-            yield name, str(value)
 
 
 def files_of_targets(targets: Collection[str], files: Mapping[str, bytes]) -> set[str]:

@@ -21,12 +21,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
+from fedcohort.hook import ClientContext, ClientHook, Correction, Vector
 from fedcohort.regulariser.base import Regulariser
 
 
 @dataclass(frozen=True)
-class _ProximalCorrection:
+class _ProximalCorrection(Correction):
     """Add the proximal gradient mu (y - w_t) to each gradient of one client's training."""
 
     mu: float
@@ -39,18 +39,12 @@ class _ProximalCorrection:
     def stack(corrections: "Sequence[_ProximalCorrection]") -> "_ProximalCorrection":
         return corrections[0]  # all clients start from the same model
 
-    def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
-        return HookResult()
-
 
 @dataclass(frozen=True)
-class ProxHook:
+class ProxHook(ClientHook):
     """The hook at the client that adds the proximal term to each gradient."""
 
     mu: float
-    downloads: tuple[str, ...] = ()
-    uploads: tuple[str, ...] = ()
-    remembers: tuple[str, ...] = ()
 
     def begin(
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext

@@ -150,10 +150,8 @@ def draw_server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
     rows = np.sort(rows[np.isfinite(in_class[rows])])
     if len(rows) == 0:
         cure = f"; {raw.small_client_remedy}" if raw.small_client_remedy else ""
-        raise DataError(
-            f"dataset={raw.name}: server_val takes samples of owners with more than {MIN_SAMPLES} training samples, "
-            f"and there are none{cure}"
-        )
+        what = f"dataset={raw.name}: server_val takes samples of owners with more than {MIN_SAMPLES} training samples"
+        raise DataError(f"{what}, and there are none{cure}")
     return rows
 
 

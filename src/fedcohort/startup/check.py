@@ -5,7 +5,7 @@ aliases, and the components in GROUPS_WITHOUT_TORCH. The other components follow
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -109,19 +109,13 @@ def check_aliases(composition: Composed) -> None:
             actual_value = composition.config[node].get(option) if option else composition.choices.get(node)
             meaning = f"{composition.option(group)} stands for {name}={options.spell_value(value)}"
             if actual_value != value:
-                raise IncompatibleConfig(
-                    f"{meaning}, but {name}={options.spell_value(actual_value)} was requested: leave {name} out, or "
-                    f"choose another {group}"
-                )
-            if option and not _takes(composition.config[node], option):
+                what = f"{meaning}, but {name}={options.spell_value(actual_value)} was requested"
+                raise IncompatibleConfig(f"{what}: leave {name} out, or choose another {group}")
+            parameters: Container[str] = (option,)
+            with suppress(Exception):  # an invalid `_target_` is reported where the component is made
+                parameters = inspect.signature(get_method(composition.config[node]["_target_"])).parameters
+            if option and option not in parameters:
                 raise IncompatibleConfig(f"{meaning}, and {composition.option(node)} has none: choose another")
-
-
-def _takes(node: Mapping[str, Any], option: str) -> bool:
-    """Return whether a component has the option; an invalid `_target_` is reported where the component is made."""
-    with suppress(Exception):
-        return option in inspect.signature(get_method(node["_target_"])).parameters
-    return True
 
 
 def check_client_column(composition: Composed, partition: "Partition") -> None:

@@ -68,10 +68,8 @@ def sort_requirements(requirements: Iterable[Requirement], choice: str) -> list[
     Raises `IncompatibleConfig` for an item that is not a `Requirement`.
     """
     if invalid_item := next((item for item in requirements if not isinstance(item, Requirement)), None):
-        raise IncompatibleConfig(
-            f"{choice} declares {invalid_item!r} as a requirement or recommendation: it must be a Requirement of "
-            "fedcohort.component"
-        )
+        what = f"{choice} declares {invalid_item!r} as a requirement or recommendation"
+        raise IncompatibleConfig(f"{what}: it must be a Requirement of fedcohort.component")
     return sorted(requirements, key=lambda requirement: requirement.message)
 
 
@@ -107,10 +105,8 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
     if cohort > federation.n_clients:
         raise IncompatibleConfig(f"cohort={cohort} {exceeds}")
     if (selected := deadline.cohort_size(cohort)) > federation.n_clients:
-        raise IncompatibleConfig(
-            f"deadline={choices['deadline']} selects {selected} clients for cohort={cohort}, which {exceeds}: lower "
-            "deadline.factor, or cohort"
-        )
+        what = f"deadline={choices['deadline']} selects {selected} clients for cohort={cohort}, which {exceeds}"
+        raise IncompatibleConfig(f"{what}: lower deadline.factor, or cohort")
     check(choices, facts)
     try:
         population = Populations.from_federation(federation, cohort).for_selector(deadline)
@@ -138,10 +134,8 @@ def check_batches(network: "nn.Module", batch: int | None, federation: "Federati
     from fedcohort.flat import can_norm_one_sample  # noqa: PLC0415 - torch is imported once the options are right
 
     if batch == 1 and not can_norm_one_sample(network, federation.server_test.x[:1]):
-        raise IncompatibleConfig(
-            "client.batch=1 leaves batch norm a single value per channel, which has no variance: choose "
-            "client.batch=2 or more, or model.norm=group where the model has it"
-        )
+        what = "client.batch=1 leaves batch norm a single value per channel, which has no variance"
+        raise IncompatibleConfig(f"{what}: choose client.batch=2 or more, or model.norm=group where the model has it")
 
 
 def list_notices(choices: Mapping[str, str], facts: Facts, typed: Sequence[str] = ()) -> list[str]:

@@ -132,10 +132,8 @@ def _join(files: Sequence[Path], target: Path, unique: str) -> int:
             for file in files:
                 stored = parquet.open_file(file, pre_buffer=False)
                 if not stored.schema_arrow.equals(schema):
-                    raise DataError(
-                        f"{target.name}: all parts must have the columns {schema.names} with the same types, and one "
-                        f"has {stored.schema_arrow}"
-                    )
+                    problem = f"{target.name}: all parts must have the columns {schema.names} with the same types"
+                    raise DataError(f"{problem}, and one has {stored.schema_arrow}")
                 for group in range(stored.num_row_groups):
                     table = stored.read_row_group(group)
                     for value in table.column(unique).unique().to_pylist() if unique else ():

@@ -76,10 +76,8 @@ def choose_inputs(
         if not arrow_columns.is_date(column.type):
             values = pc.drop_null(column.slice(0, 99)).to_pylist()
             example = f" (as {str(values[0])[:EXAMPLE_LENGTH]!r})" if values else ""
-            raise DataError(
-                f"dataset.dates: {frame.where}: column {name!r} must hold dates as 2024-12-31, it holds "
-                f"{column.type}{example}"
-            )
+            what = f"dataset.dates: {frame.where}"
+            raise DataError(f"{what}: column {name!r} must hold dates as 2024-12-31, it holds {column.type}{example}")
     inputs = Inputs(tuple(numbers), tuple(categories), tuple(dates))
     if not inputs.names:
         raise _no_inputs(frame, kinds)
@@ -112,10 +110,8 @@ def find_levels(train: Frame, inputs: Inputs) -> dict[str, list[str]]:
     for name in inputs.categories:
         levels[name] = sorted(value for value in pc.unique(_read_category(train, name)).to_pylist() if value)
         if not 2 <= (n := len(levels[name])) <= MAX_LEVELS:
-            raise DataError(
-                f"dataset.categories: {train.where}: column {name!r} has {n:,} different values, and 2 to "
-                f"{MAX_LEVELS:,} can be encoded"
-            )
+            what = f"dataset.categories: {train.where}: column {name!r} has {n:,} different values"
+            raise DataError(f"{what}, and 2 to {MAX_LEVELS:,} can be encoded")
     return levels
 
 

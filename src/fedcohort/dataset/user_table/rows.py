@@ -105,10 +105,8 @@ def cut_windows(frame: Frame, window: int, constant: Sequence[str]) -> tuple[Fra
     step = np.arange(len(block)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     rows = np.flatnonzero(step < (sizes - sizes % window)[block])
     if not len(rows):
-        raise DataError(
-            f"dataset.window={window}: {frame.where} has no {window} consecutive rows of one "
-            f"{', '.join(constant)}; the longest such series has {sizes.max()} rows"
-        )
+        what = f"dataset.window={window}: {frame.where} has no {window} consecutive rows of one {', '.join(constant)}"
+        raise DataError(f"{what}; the longest such series has {sizes.max()} rows")
     skipped = len(block) - len(rows)
     note = f"{len(rows) // window:,} windows of {window} rows" + (f", {skipped:,} rows left out" if skipped else "")
     return frame.take(rows), note
@@ -129,10 +127,8 @@ def leave_out_small(owners: Owners, train: Ids, least: int) -> tuple[Ids, str]:
     small = (sizes > 0) & (sizes < least)
     rows = np.flatnonzero(~small[train])
     if not len(rows):
-        raise DataError(
-            f"dataset.min_client_samples: no client has {least} samples, the largest has {sizes.max()}; "
-            "dataset.pool_small=true makes one client of several small ones"
-        )
+        what = f"dataset.min_client_samples: no client has {least} samples, the largest has {sizes.max()}"
+        raise DataError(f"{what}; dataset.pool_small=true makes one client of several small ones")
     return rows, f"{small.sum():,} clients with fewer than {least} samples left out" if small.any() else ""
 
 
