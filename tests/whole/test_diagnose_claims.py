@@ -1,0 +1,114 @@
+"""The numbers on selection by diagnosis in docs/diagnose.md follow from the results of studies/auto_unseen.
+
+`PYTHONPATH=src:tests python -m whole.test_diagnose_claims` prints the rows of the table and the sentences.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from whole import claims
+
+STUDY = "auto_unseen"
+DOCS = claims.ROOT / "docs" / "diagnose.md"
+NOISY = ("noisy40", "wide_noise", "pair_flips", "dirichlet_noisy40", "two_classes_noisy40", "people_noisy40")
+UNEVEN = ("one_class", "dirichlet", "two_classes_all20")
+EARLY_ROUND = 40
+FIXED = ("low_ratio", "fedcbs", "flash")
+COLUMNS = ("low_ratio", "fedcbs", "flash", "random_robust", "auto_robust", "oracle_clean")
+
+
+def settings() -> list[str]:
+    """Return the settings of which every seed of random selection and of auto has run, in the order of the study."""
+    return [name for name in claims.read_study(STUDY)["cells"] if len(differences(name, "auto")) == len(seeds())]
+
+
+def seeds() -> list[int]:
+    return sorted(claims.read_runs(STUDY, "equal")["auto"])
+
+
+def differences(cell: str, row: str, reference: str = "random") -> dict[int, float]:
+    """Return differences to a reference by seed, in points; {} for a method that is not run in the setting."""
+    runs = claims.read_runs(STUDY, cell)
+    if row not in runs or reference not in runs:
+        return {}
+    return {seed: value - runs[reference][seed] for seed, value in runs[row].items() if seed in runs[reference]}
+
+
+def early_differences(cell: str) -> list[float]:
+    """Return auto's differences at round 40, of the means over the last sixth of the rounds until then."""
+    curves = pd.read_parquet(claims.ROOT / "studies" / STUDY / "curves.parquet")
+    is_late = (curves["step"] <= EARLY_ROUND) & (curves["step"] > EARLY_ROUND * 5 / 6) & (curves["cell"] == cell)
+    means = curves[is_late].groupby(["selector", "seed"])["value"].mean()
+    return [100 * float(means["auto", seed] - means["random", seed]) for seed in seeds()]
+
+
+def rule_card(cell: str) -> dict[int, float]:
+    """Return the differences of the method that the diagnosis names, fixed from the start; zeros for random."""
+    row = "low_ratio" if cell in NOISY else "fedcbs" if cell in UNEVEN else "random"
+    return differences(cell, row)
+
+
+def spell(values: Iterable[float]) -> str:
+    """Return the mean with its interval, or 0 where all values are 0: the runs are equal."""
+    numbers = list(values)
+    if not numbers:
+        return "–"
+    return "0" if not np.any(numbers) else claims.format_interval(numbers)
+
+
+def table_rows() -> list[str]:
+    """Return the rows of the table: random, auto early and late, at equal bytes, rule card, and other methods."""
+    cells = claims.read_study(STUDY)["cells"]
+    rows = []
+    for name in settings():
+        runs = claims.read_runs(STUDY, name)
+        early = "–" if name == "speeds" else spell(early_differences(name))
+        numbers = [
+            f"{claims.average(runs['random'].values()):.1f}",
+            early,
+            spell(differences(name, "auto").values()),
+            spell(differences(name, "auto", "random_same_bytes").values()),
+            spell(rule_card(name).values()),
+            *(spell(differences(name, row).values()) for row in COLUMNS),
+        ]
+        rows.append(f"| {cells[name]['label']} | {' | '.join(numbers)} |")
+    return rows
+
+
+def mean_over_settings(row: str, reference: str = "random") -> list[float]:
+    """Return by seed the mean difference over the settings in which the fixed methods ran."""
+    cells = [name for name in settings() if differences(name, FIXED[0])]
+    return [claims.average(differences(name, row, reference)[seed] for name in cells) for seed in seeds()]
+
+
+def sentences() -> list[str]:
+    names = settings()
+    adjusted = claims.adjust_by_holm([claims.t_test_p(differences(name, "auto").values()) for name in names])
+    means = [claims.average(differences(name, "auto").values()) for name in names]
+    better = sum(p < claims.ALPHA and mean > 0 for p, mean in zip(adjusted, means, strict=True))
+    worse = sum(p < claims.ALPHA and mean < 0 for p, mean in zip(adjusted, means, strict=True))
+    same_bytes = [claims.average(differences(name, "auto", "random_same_bytes").values()) for name in names]
+    fixed = {row: spell(mean_over_settings(row)) for row in FIXED}
+    return [
+        f"significantly better than random selection in {better} of {len(names)} settings and worse in {worse}",
+        f"lowest mean difference at equal bytes is {min(same_bytes):+.1f} points",
+        f"gains {spell(mean_over_settings('auto', 'random_same_bytes'))} points at equal bytes",
+        *(f"`{row}` {text}" for row, text in fixed.items()),
+    ]
+
+
+def test_the_page_has_the_results_of_the_study() -> None:
+    text = DOCS.read_text()
+    for row in table_rows():
+        assert row in text
+    words = " ".join(text.split())
+    for sentence in sentences():
+        assert sentence in words
+    definition = claims.read_study(STUDY)
+    assert {"rounds=100", "client.epochs=2", "client.batch=20", "clients=50", "cohort=10"} <= set(definition["common"])
+
+
+if __name__ == "__main__":
+    print(*table_rows(), *sentences(), sep="\n")
