@@ -7,13 +7,22 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
+import yaml
 
+from fedcohort.report.diagnosis import load_gains
 from whole import claims
 
 STUDY = "auto_unseen"
 DOCS = claims.ROOT / "docs" / "diagnose.md"
 NOISY = ("noisy40", "wide_noise", "pair_flips", "dirichlet_noisy40", "two_classes_noisy40", "people_noisy40")
 UNEVEN = ("one_class", "dirichlet", "two_classes_all20")
+KINDS = {
+    **dict.fromkeys(("noisy40", "wide_noise", "pair_flips", "people_noisy40"), "noise"),
+    **dict.fromkeys(("dirichlet_noisy40", "two_classes_noisy40"), "noise_and_classes"),
+    **dict.fromkeys(UNEVEN, "classes"),
+    **dict.fromkeys(("equal", "blurred30", "people"), "random"),
+    "speeds": "speed",
+}
 EARLY_ROUND = 40
 FIXED = ("low_ratio", "fedcbs", "flash")
 COLUMNS = ("low_ratio", "fedcbs", "flash", "random_robust", "auto_robust", "oracle_clean")
@@ -99,6 +108,20 @@ def sentences() -> list[str]:
     ]
 
 
+def gains() -> dict[str, list[dict[str, str]]]:
+    """Return the gains that pages of diagnoses show: auto against random selection at equal bytes, by kind."""
+    cells = claims.read_study(STUDY)["cells"]
+    listed: dict[str, list[dict[str, str]]] = {}
+    for name in settings():
+        points = spell(differences(name, "auto", "random_same_bytes").values())
+        listed.setdefault(KINDS[name], []).append({"setting": cells[name]["label"], "points": points})
+    return listed
+
+
+def test_pages_of_diagnoses_show_the_gains_of_the_study() -> None:
+    assert load_gains() == gains()
+
+
 def test_the_page_has_the_results_of_the_study() -> None:
     text = DOCS.read_text()
     for row in table_rows():
@@ -111,4 +134,4 @@ def test_the_page_has_the_results_of_the_study() -> None:
 
 
 if __name__ == "__main__":
-    print(*table_rows(), *sentences(), sep="\n")
+    print(*table_rows(), *sentences(), yaml.safe_dump(gains(), allow_unicode=True, sort_keys=False), sep="\n")

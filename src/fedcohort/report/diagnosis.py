@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import yaml
 
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.figure import style
@@ -37,6 +39,7 @@ def describe(diagnosis: Diagnosis, max_rows: int = MAX_ROWS) -> str:
         rounds=diagnosis.rounds,
         advice=diagnosis.advice,
         sentence_unknown=UNKNOWN.get(diagnosis.noise_case, ""),
+        gains=load_gains().get(kind_of(diagnosis), ()),
         noise_case=diagnosis.noise_case,
         last=diagnosis.looks[-1] if diagnosis.looks else None,
         valid=valid,
@@ -57,6 +60,21 @@ def describe(diagnosis: Diagnosis, max_rows: int = MAX_ROWS) -> str:
         probe_bytes=diagnosis.probe_bytes,
         passes=diagnosis.passes,
     )
+
+
+def kind_of(diagnosis: Diagnosis) -> str:
+    """Return the kind of federation in `measured_gains.yaml`: the advice, or both rules where noise and skew meet."""
+    is_uneven = diagnosis.skew is not None and diagnosis.skew.is_uneven
+    return "noise_and_classes" if diagnosis.advice == "noise" and is_uneven else diagnosis.advice
+
+
+@cache
+def load_gains() -> Mapping[str, list[dict[str, str]]]:
+    """Return the measured gains of `selector=auto` by kind of federation: labels of settings, and points as text."""
+    gains: Mapping[str, list[dict[str, str]]] = yaml.safe_load(
+        Path(__file__).with_name("measured_gains.yaml").read_text()
+    )
+    return gains
 
 
 def list_clients(diagnosis: Diagnosis) -> list[dict[str, Any]]:
