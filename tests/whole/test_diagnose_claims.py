@@ -122,6 +122,26 @@ def test_pages_of_diagnoses_show_the_gains_of_the_study() -> None:
     assert load_gains() == gains()
 
 
+def diagnosis_sentences() -> list[str]:
+    """Return what benchmarks/diagnoses.csv says about the AUC and the intervals, as the page and diagnoses have it."""
+    table = pd.read_csv(claims.ROOT / "benchmarks" / "diagnoses.csv")
+    coverage = 100 * table.groupby("setting")["coverage"].mean()
+    auc = table.groupby("setting")["auc"].mean().dropna()
+    blurred = table[table["setting"] == "blurred30"]
+    return [
+        f"they held {coverage.min():.0f} to {coverage.max():.0f} % of the rates, {coverage.mean():.0f} % on average",
+        f"an AUC of {auc.min():.2f} or more in {len(auc)} federations",
+        f"{(blurred['case'] == 'persists').sum()} of {len(blurred)} runs",
+    ]
+
+
+def test_the_page_and_its_template_have_the_results_of_the_diagnoses() -> None:
+    template = claims.ROOT / "src" / "fedcohort" / "report" / "templates" / "diagnosis.md.j2"
+    text, (coverage, auc, blurred) = " ".join(DOCS.read_text().split()), diagnosis_sentences()
+    assert coverage in template.read_text()
+    assert all(sentence in text for sentence in (coverage, auc, blurred))
+
+
 def test_the_page_has_the_results_of_the_study() -> None:
     text = DOCS.read_text()
     for row in table_rows():
@@ -134,4 +154,10 @@ def test_the_page_has_the_results_of_the_study() -> None:
 
 
 if __name__ == "__main__":
-    print(*table_rows(), *sentences(), yaml.safe_dump(gains(), allow_unicode=True, sort_keys=False), sep="\n")
+    print(
+        *table_rows(),
+        *sentences(),
+        *diagnosis_sentences(),
+        yaml.safe_dump(gains(), allow_unicode=True, sort_keys=False),
+        sep="\n",
+    )
