@@ -142,6 +142,15 @@ def test_the_page_and_its_template_have_the_results_of_the_diagnoses() -> None:
     assert all(sentence in text for sentence in (coverage, auc, blurred))
 
 
+def test_the_default_learning_rate_was_the_best_for_random_selection_in_most_federations() -> None:
+    table = pd.read_csv(claims.ROOT / "studies" / STUDY / "tuning.csv").set_index(["setting", "lr"]).mean(axis=1)
+    best = table.unstack().idxmax(axis=1)
+    text = " ".join((claims.ROOT / "docs" / "protocol.md").read_text().split())
+    assert f"selection in {(best == 0.1).sum()} of {len(best)} federations" in text
+    learning_rates = {cell: node["words"][-1] for cell, node in claims.read_study(STUDY)["cells"].items()}
+    assert all(learning_rates[cell] == f"client.lr={best[cell]}" for cell in best.index)
+
+
 def test_the_page_has_the_results_of_the_study() -> None:
     text = DOCS.read_text()
     for row in table_rows():
