@@ -28,6 +28,7 @@ from fedcohort.errors import FedcohortError
 from fedcohort.maths.gce import generalised_ce
 from fedcohort.maths.optimizers import uncompiled_optimizer
 
+Loss = Callable[[Tensor, Tensor], Tensor]  # of the logits and the labels of a batch
 FORWARD_BATCH = 512  # samples of a forward pass
 
 
@@ -127,12 +128,7 @@ def with_binary_head(network: nn.Module, x: Tensor) -> nn.Module:
 
 
 def train_network(
-    network: nn.Module,
-    x: Tensor,
-    labels: Tensor,
-    loss: Callable[[Tensor, Tensor], Tensor],
-    recipe: EstimateOptions,
-    rng: np.random.Generator,
+    network: nn.Module, x: Tensor, labels: Tensor, loss: Loss, recipe: EstimateOptions, rng: np.random.Generator
 ) -> nn.Module:
     """Train all parameters of `network` by plain SGD, and return it; `loss` takes logits and labels of a batch."""
     network.requires_grad_(True)
