@@ -163,11 +163,8 @@ def _partition(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
         )
     owners = samples.all_owners
     K = 1 + int(owners.max()) if clients is None and owners is not None else clients or 1
-    memory.require_memory(
-        16 * K * raw.n_strata,
-        f"dataset={raw.name}: counting {raw.n_strata:,} classes at {K:,} clients",
-        "reduce dataset.n_classes or clients",
-    )
+    what = f"dataset={raw.name}: counting {raw.n_strata:,} classes at {K:,} clients"
+    memory.require_memory(16 * K * raw.n_strata, what, "reduce dataset.n_classes or clients")
     try:
         split = options.partition.split(samples, clients, new_generator(options.seed, "partition"))
     except FedcohortError as error:

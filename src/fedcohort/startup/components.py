@@ -208,11 +208,8 @@ def _import_class(target: object, where: str, option: str, *, foreign: bool = Fa
 
 def _import_own_class(target: object, where: str) -> object:
     """Return the class of this name that a module of fedcohort defines. No other module is imported."""
-    error = ranges.range_error(
-        f"{where}.{TARGET}",
-        "a class of fedcohort, because the config comes from a run folder and must not execute other code",
-        target,
-    )
+    allowed = "a class of fedcohort, because the config comes from a run folder and must not execute other code"
+    error = ranges.range_error(f"{where}.{TARGET}", allowed, target)
     if not isinstance(target, str) or not OWN_CLASS.fullmatch(target):
         raise error
     module, _, name = target.rpartition(".")

@@ -146,20 +146,17 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed: Sequence[str] 
         facts: the run, including data and network.
         typed: the overrides that the user typed.
     """
-    lines = [
-        f"{group}={choices[group]} is an oracle, which no server could run: it reads {', '.join(signals)}"
-        for group in SIGNAL_READERS
-        if (signals := unknowable_signals(getattr(facts.components, group).needs))
-    ]
+    lines = []
+    for group in SIGNAL_READERS:
+        if signals := ", ".join(unknowable_signals(getattr(facts.components, group).needs)):
+            lines.append(f"{group}={choices[group]} is an oracle, which no server could run: it reads {signals}")
     unmet_recommendations: dict[Requirement, list[str]] = {}  # recommendations of several components may be the same
     for group in GROUPS_WITH_REQUIREMENTS:
         for recommendation in sort_requirements(getattr(facts.components, group).recommendations, choices[group]):
             if recommendation.holds(facts) is False:
                 unmet_recommendations.setdefault(recommendation, []).append(f"{group}={choices[group]}")
-    lines += [
-        requirement_message(item, " and ".join(options), choices, facts)
-        for item, options in unmet_recommendations.items()
-    ]
+    for item, options in unmet_recommendations.items():
+        lines.append(requirement_message(item, " and ".join(options), choices, facts))
     lines += _without_effect(choices, facts, typed)
     for group in (field.name for field in fields(facts.components)):
         lines += getattr(facts.components, group).notices(choices[group])
