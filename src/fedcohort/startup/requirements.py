@@ -174,17 +174,17 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
     if components.deadline.partial_work and not components.deadline.bounded:
         required = facts.config["requires"]
         aliases = [f"{group}={choices[group]}" for group in required if "deadline.partial_work" in required[group]]
-        lines.append(
+        notice = (
             f"deadline.partial_work=true has no effect with deadline={choices['deadline']}, where all clients finish"
-            + "".join(f"; {alias} is intended for use with a deadline (deadline=fixed)" for alias in aliases)
         )
+        hints = [f"{alias} is intended for use with a deadline (deadline=fixed)" for alias in aliases]
+        lines.append("; ".join([f"deadline.partial_work=true has no effect with {deadline}", *hints]))
     elif components.deadline.partial_work and units == 1:
         lines.append(f"deadline.partial_work=true has no effect with client.{name}=1, which can't be done in part")
     if components.attack.falsified_signals and not components.attack.falsified_signals & components.needs():
-        readers = (
-            f"neither the selector nor the aggregator reads {', '.join(sorted(components.attack.falsified_signals))}"
-        )
-        lines.append(f"attack={choices['attack']} has no effect: {readers}")
+        signals = ", ".join(sorted(components.attack.falsified_signals))
+        what = f"attack={choices['attack']} has no effect"
+        lines.append(f"{what}: neither the selector nor the aggregator reads {signals}")
     if components.proxy.has_inputs and PROXY_INPUTS not in components.agg.requirements:
         lines.append(f"proxy={choices['proxy']} has no effect: agg={choices['agg']} doesn't read it")
     decays = [override for override in typed if override.startswith("eval.average_decay=")]
@@ -195,10 +195,9 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
 
 def list_unmeasured(config: Mapping[str, Any]) -> list[str]:
     """Return a notice for each evaluation whose interval exceeds the rounds of the run; config: composed."""
-    rounds = config["rounds"]
-    return [
-        f"eval.{name}={config['eval'][name]} exceeds rounds={rounds}: only the first model is evaluated{where}, before "
-        "any training"
-        for name, where in EVALUATIONS.items()
-        if config["eval"][name] > rounds
-    ]
+    rounds, lines = config["rounds"], []
+    for name, where in EVALUATIONS.items():
+        if (interval := config["eval"][name]) > rounds:
+            what = f"eval.{name}={interval} exceeds rounds={rounds}"
+            lines.append(f"{what}: only the first model is evaluated{where}, before any training")
+    return lines
