@@ -174,9 +174,7 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
     if components.deadline.partial_work and not components.deadline.bounded:
         required = facts.config["requires"]
         aliases = [f"{group}={choices[group]}" for group in required if "deadline.partial_work" in required[group]]
-        notice = (
-            f"deadline.partial_work=true has no effect with deadline={choices['deadline']}, where all clients finish"
-        )
+        deadline = f"deadline={choices['deadline']}, where all clients finish"
         hints = [f"{alias} is intended for use with a deadline (deadline=fixed)" for alias in aliases]
         lines.append("; ".join([f"deadline.partial_work=true has no effect with {deadline}", *hints]))
     elif components.deadline.partial_work and units == 1:
