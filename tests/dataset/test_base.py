@@ -19,7 +19,7 @@ def odd(**changes: Any) -> Raw:
     return data
 
 
-def test_good_data_are_left_alone(caplog: pytest.LogCaptureFixture) -> None:
+def test_good_data_stay_unchanged(caplog: pytest.LogCaptureFixture) -> None:
     data = make_raw()
     with caplog.at_level(logging.WARNING, "fedcohort"):
         checked = check(data)

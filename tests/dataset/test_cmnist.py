@@ -100,7 +100,7 @@ def test_every_client_has_mainly_one_of_the_three() -> None:
     np.testing.assert_allclose(np.sort(metrics, axis=1)[:, :2], 0, atol=1e-5)
 
 
-def test_together_they_have_spurious_correlation_alone() -> None:
+def test_pooled_clients_have_only_spurious_correlation() -> None:
     """16 of 24 clients with .9 agreement, the others .5: .7667 of all agree, 1 - H(.7667, .2333) / ln 2 = .2160."""
     metrics = skew.metrics(make_dataset().groups(np.array([30_000, 30_000]), np.random.default_rng(0)))
     assert metrics["global_ci"] == pytest.approx(0, abs=1e-6)
@@ -119,7 +119,7 @@ def test_the_test_set_is_balanced(folder: Path) -> None:
     assert (raw.n_classes, raw.n_attributes) == (2, 2)
 
 
-def test_no_image_is_used_twice_and_what_is_left_out_is_said(folder: Path) -> None:
+def test_no_image_is_used_twice_and_unused_images_are_counted(folder: Path) -> None:
     raw = make_dataset(folder, clients=7).load(0)
     values = np.rint((raw.train_x.max((1, 2, 3)) * SD + MEAN) * 255).astype(int) - 1
     assert np.bincount(values).max() <= 5, "1200 images of 251 values"

@@ -55,7 +55,7 @@ def test_no_run_changes_them_for_the_next() -> None:
     assert Digits().load(0).train_x.any()
 
 
-def test_nobody_waits_for_scikit_learn() -> None:
+def test_scikit_learn_is_imported_only_if_needed() -> None:
     code = (
         "import sys; from fedcohort.dataset.digits import Digits; Digits().load(0); assert 'sklearn' not in sys.modules"
     )

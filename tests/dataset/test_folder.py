@@ -98,7 +98,7 @@ def test_errors_name_file_column_and_row(csv: Path) -> None:
         folder(csv).load(0)
 
 
-def test_what_was_taken_is_said(csv: Path, tmp_path: Path) -> None:
+def test_the_chosen_columns_are_reported(csv: Path, tmp_path: Path) -> None:
     assert folder(csv).load(0).inputs == "2: age, weight (left out: site)"
     assert folder(csv, leave_out=["age"]).load(0).inputs == "1: weight (left out: age, site)"
     (lists := tmp_path / "lists").mkdir()

@@ -97,7 +97,7 @@ def test_a_client_of_one_sample(tmp_path: Path) -> None:
         make_federation(raw, Natural(), clients=None)
 
 
-def test_clients_of_the_test_part_alone_are_counted(tmp_path: Path) -> None:
+def test_clients_with_test_rows_only_are_counted(tmp_path: Path) -> None:
     """Site 3 has no test rows, and sites 8 and 9 have no training rows: test rows of these two belong to no client."""
     table(tmp_path, N, site=SITES)
     test_sites = [(8 + k // 20) if site == 3 else site for k, site in enumerate(SITES)]

@@ -33,7 +33,7 @@ def test_bytes_become_the_same_numbers(tmp_path: Path) -> None:
         assert raw.inputs.endswith("; kept as bytes")
 
 
-def test_auto_keeps_bytes_of_large_data_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_keeps_bytes_only_for_large_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """80 images of 48 pixels are 15,360 bytes as float32."""
     table(tmp_path, image=IMAGES)
     for limit, kind in ((15_360, np.float32), (15_359, np.uint8)):

@@ -58,7 +58,7 @@ def test_dropping_takes_rows_without_label_owner_or_list_and_errors_name_rows_of
         folder(tmp_path, missing="mean").load(0)
 
 
-def test_standardising_knows_the_training_rows_alone(tmp_path: Path) -> None:
+def test_standardising_uses_training_rows_only(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(3, 2, (2, 40))
     for part, shift in (("train", 0), ("test", 100)):
         write(tmp_path, part, a=x[0] + shift, b=x[1] + shift, same=[7.0] * 40, label=THREES)
@@ -116,7 +116,7 @@ def test_a_validation_part_is_the_servers(tmp_path: Path) -> None:
     assert "1 of 3 rows of valid.parquet dropped" in dropped.inputs
 
 
-def test_a_validation_part_is_left_alone_where_one_says_so(tmp_path: Path) -> None:
+def test_a_validation_part_can_be_ignored(tmp_path: Path) -> None:
     table(tmp_path)
     write(tmp_path, "valid", x=["not", "read"])
     raw = folder(tmp_path, valid="none").load(0)
@@ -125,7 +125,7 @@ def test_a_validation_part_is_left_alone_where_one_says_so(tmp_path: Path) -> No
         folder(tmp_path).load(0)
 
 
-def test_with_a_validation_part_a_test_part_is_cut_from_the_training_rows_alone(tmp_path: Path) -> None:
+def test_with_a_validation_part_the_test_part_is_cut_from_training_rows(tmp_path: Path) -> None:
     write(tmp_path, "train", x=np.arange(40.0), label=np.arange(40) % 2)
     write(tmp_path, "valid", x=[1.0, 2.0], label=[0, 1])
     with pytest.raises(DataError, match=r"cuts a fifth of train.parquet, .*; rename valid.parquet to test.parquet if"):

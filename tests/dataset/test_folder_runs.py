@@ -72,7 +72,7 @@ def test_without_one_clients_are_made_and_no_label_is_changed(data: Path) -> Non
     assert (ran.info.choices["heterogeneity"], ran.info.choices["partition"]) == ("iid", "iid")
 
 
-def test_test_rows_of_strangers_are_the_servers_alone(data: Path) -> None:
+def test_test_rows_of_other_clients_are_only_on_the_server(data: Path) -> None:
     """If only the server has test rows, there are no client accuracies; losses are on the clients' training data."""
     ran = run(data, "dataset.client=site", "dataset.test=server")
     assert {"test/acc", "clients/jain", "clients/loss_mean"} <= ran.last.metrics.keys()

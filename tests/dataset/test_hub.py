@@ -134,7 +134,7 @@ def test_a_failure_says_what_to_do_instead_in_one_line(
     assert caplog.messages == ["afterwards"]
 
 
-def test_without_a_network_the_cache_is_asked_and_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_network_the_cache_is_read_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "")  # so that it is as before afterwards
     monkeypatch.delenv("HF_HUB_OFFLINE")
     monkeypatch.setattr(module, "network_obstacle", lambda: "https://huggingface.co: no route")

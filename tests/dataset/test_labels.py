@@ -40,7 +40,7 @@ def test_numbers_are_taken_by_their_names(names: list[str], expected: list[int])
 @pytest.mark.parametrize(
     ("names", "warned"), [(["kitten", "puppy", "shirt"], True), (["Cat", "puppy", "shirt"], False), ([], False)]
 )
-def test_names_of_which_none_is_ours_are_told(names: list[str], warned: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_class_names_are_reported(names: list[str], warned: bool, caplog: pytest.LogCaptureFixture) -> None:
     table = frame(names, [0, 1, 2]) if names else Frame("a/b (train)", pa.table({"label": [0, 1, 2]}), "dataset.hub")
     read_classes(table, "label", CLASSES)
     message = (
@@ -51,7 +51,7 @@ def test_names_of_which_none_is_ours_are_told(names: list[str], warned: bool, ca
     assert caplog.messages == [message] * warned
 
 
-def test_letters_are_told_apart_by_case() -> None:
+def test_letters_are_distinguished_by_case() -> None:
     assert read_classes(frame(["a", "A"], [0, 1]), "label", ("A", "a")).tolist() == [1, 0]
 
 

@@ -38,7 +38,7 @@ def test_nine_tenths_of_each_persons_samples_train() -> None:
     assert result.train.tolist() != divided(seed=1).train.tolist()
 
 
-def test_a_tenth_of_the_people_are_strangers() -> None:
+def test_a_tenth_of_the_people_are_held_out() -> None:
     """floor(.9 * 6) = 5 people train; the parts have no person in common, and a client has all samples of a person."""
     for seed in range(5):
         result = divided("user", seed=seed)

@@ -153,7 +153,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("case", FULL_TABLE)
-def test_a_run_that_goes_on_later_is_the_same(tmp_path: Path, saved: Path, case: str) -> None:
+def test_a_resumed_run_is_the_same(tmp_path: Path, saved: Path, case: str) -> None:
     typed = words(saved, *FULL_TABLE[case])
     full_run = go(tmp_path / "a", *typed)
     assert {"test/acc", "test/loss", "server_val/acc", "clients/acc_mean", "clients/jain"} <= set(full_run.last.metrics)
@@ -241,6 +241,6 @@ def test_the_other_way_round_is_refused_too(tmp_path: Path) -> None:
         go(tmp_path / "logs", *plays, "model=word_lstm")
 
 
-def test_samples_may_be_dealt_anew(tmp_path: Path, saved: Path) -> None:
+def test_samples_may_be_split_by_another_partition(tmp_path: Path, saved: Path) -> None:
     ran = go(tmp_path / "logs", *words(saved, "rounds=1", "heterogeneity=iid", "clients=3", "split.limit=40"))
     assert len(ran.info.n_train) == 3

@@ -82,7 +82,7 @@ def test_a_split_in_time_shares_no_character(tmp_path: Path) -> None:
         assert np.diff(ends).tolist() == [step] * (len(ends) - 1)
 
 
-def test_strangers_roles(tmp_path: Path) -> None:
+def test_held_out_roles(tmp_path: Path) -> None:
     save(tmp_path, dict.fromkeys(range(10), 5), dict.fromkeys(range(10), 2))
     data = load(tmp_path, "user")
     assert (len(np.unique(known(data.train_owner))), data.test_owner) == (9, None)

@@ -58,7 +58,7 @@ def test_labels_are_a_linear_function_of_the_inputs() -> None:
     assert LogisticRegression(C=1e6, max_iter=3000).fit(x, y).score(x, y) > 0.99
 
 
-def test_alpha_shifts_all_logits_alike_and_changes_no_label() -> None:
+def test_alpha_shifts_all_logits_equally_and_changes_no_label() -> None:
     for seed in range(20):
         labels = [
             Synthetic(alpha, 1.0, 1, 50, 200).client(np.random.default_rng(seed))[1] for alpha in (0.0, 1.0, 100.0)
@@ -79,6 +79,6 @@ def test_sizes_that_contradict_each_other_are_refused() -> None:
     assert replace(DATASET, max_samples=50).max_samples == 50
 
 
-def test_no_number_of_clients_is_said_in_the_users_words() -> None:
+def test_a_missing_number_of_clients_names_the_option() -> None:
     with pytest.raises(OptionError, match=r"^clients must be an integer .* got null: clients=null is for .*clients=50"):
         replace(DATASET, clients=None)  # type: ignore[arg-type]

@@ -178,7 +178,7 @@ def test_images_are_turned_as_they_were_held(kind: str) -> None:
     np.testing.assert_array_equal(image.transpose(1, 2, 0), np.rot90(pixels, -1))
 
 
-def test_notes_of_a_camera_that_nobody_can_read_say_nothing() -> None:
+def test_unreadable_metadata_of_a_camera_are_ignored() -> None:
     buffer = io.BytesIO()
     Image.fromarray(np.zeros((4, 4), np.uint8)).save(buffer, "PNG", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff")
     assert frame(image=[{"bytes": buffer.getvalue()}]).arrays("image").shape == (1, 1, 4, 4)
@@ -250,7 +250,7 @@ def test_two_files_of_one_part(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("notes", [b"{", b"[]", b"null", b'{"index_columns": null}', b"\xff"])
-def test_notes_of_pandas_that_nobody_can_read_are_left(notes: bytes) -> None:
+def test_unreadable_metadata_of_pandas_are_ignored(notes: bytes) -> None:
     made = Frame("made", pa.table({"a": [1, 2]}).replace_schema_metadata({b"pandas": notes}))
     assert not is_row_number(made.table, "a")
 

@@ -119,7 +119,7 @@ def test_what_is_wrong_is_named_by_file_column_and_reason(
         write(tmp_path, part, **changes).load(0)
 
 
-def test_without_a_source_it_is_said_where_the_data_are() -> None:
+def test_a_missing_source_names_where_the_data_are() -> None:
     with pytest.raises(DataError, match=r"dataset=uci_har needs dataset.path, .*docs/data.md .* or dataset.hub, "):
         make("dataset", "uci_har").load(0)
     with pytest.raises(OptionError, match="hub must be a text that is not empty or null"):
@@ -153,7 +153,7 @@ def test_a_run_of_the_hub_says_of_which_commit_its_data_are(tmp_path: Path, monk
     assert "hub" not in go(tmp_path / "logs", *words, f"dataset.path={tmp_path}").info.tags
 
 
-def test_a_run_has_people_for_clients_and_strangers_for_the_test(tmp_path: Path) -> None:
+def test_a_run_has_people_as_clients_and_other_people_in_the_test(tmp_path: Path) -> None:
     write(tmp_path)
     words = ("dataset=uci_har", f"dataset.path={tmp_path}", "clients=null", "cohort=2", "rounds=1", "client.lr=1e-6")
     assert compose_words(*words).choices["heterogeneity"] == "natural"

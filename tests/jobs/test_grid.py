@@ -49,7 +49,7 @@ def gridded(logs: Path, *words: str) -> Grid:
     return sweeper
 
 
-def test_every_job_is_checked_by_itself_and_against_its_other_words(tmp_path: Path, launched: list[list[str]]) -> None:
+def test_each_job_is_checked_with_all_of_its_overrides(tmp_path: Path, launched: list[list[str]]) -> None:
     """Values of sweeps: choices, a range, numbers, an alias with its options, components, and a derived option."""
     sweeper = gridded(tmp_path, "selector=random,best", "seed=1,-1", "cohort=12,13")
     jobs = split_jobs(sweeper.typed)

@@ -116,7 +116,7 @@ def test_the_untrained_models_value_is_none_of_the_runs(tmp_path: Path) -> None:
         read_objective(tmp_path, "server_val/acc")
 
 
-def test_a_failure_is_a_record_and_the_sweep_goes_on(logs: Path, captured_log: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_recorded_and_the_sweep_continues(logs: Path, captured_log: pytest.LogCaptureFixture) -> None:
     assert start(logs, "cohort=40") is None
     assert record(logs).how == "failed"
     assert record(logs).reason == "cohort=40 exceeds clients=12"
@@ -133,7 +133,7 @@ def test_a_sweeper_that_searches_hears_of_a_failure(logs: Path) -> None:
     assert [record(logs, number).how for number in range(3)] == ["failed"] * 3
 
 
-def test_an_error_that_nobody_expected_is_told_with_its_trace(
+def test_an_unexpected_error_is_logged_with_its_trace(
     logs: Path, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any) -> None:

@@ -71,7 +71,7 @@ def test_the_best_is_the_last_validation_of_a_run_that_is_done(tmp_path: Path) -
     assert SweepStatus(Plan(), {4: records[4]}, waits=True).best() is None
 
 
-def test_a_job_that_says_running_and_has_nobody_was_killed(tmp_path: Path) -> None:
+def test_a_running_record_without_a_process_counts_as_killed(tmp_path: Path) -> None:
     plan = Plan([["seed=0"], ["seed=1"]], [])
     sweep_folder.save_plan(tmp_path, plan)
     assert sweep_folder.read_plan(tmp_path) == plan

@@ -84,7 +84,7 @@ class Threads(Observer):
         (info.folder / "threads").write_text(os.environ["OMP_NUM_THREADS"])
 
 
-def test_jobs_beside_each_other_have_one_thread_each_and_the_bits_of_a_run_by_itself(
+def test_parallel_jobs_have_one_thread_each_and_the_bits_of_a_single_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)

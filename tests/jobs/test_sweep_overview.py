@@ -21,7 +21,7 @@ from fedcohort.jobs.launch import Slurm
 from fedcohort.jobs.sweep import Sweep
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.sweep_folder import Plan, SweepJob
-from fedcohort.tracking import comparison, identity, server, sweep_tags
+from fedcohort.tracking import identity, server, sweeps
 from record.made_up import info
 from tracking.databases import Logs, captured_log, logs  # noqa: F401
 
@@ -30,7 +30,7 @@ GROUPS = ("selector", "agg", "heterogeneity", "client")
 
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(comparison, "fedcohort_command", lambda verb: f"fedcohort {verb}")
+    monkeypatch.setattr(sweeps, "fedcohort_command", lambda verb: f"fedcohort {verb}")
     monkeypatch.chdir(tmp_path)
 
 
@@ -138,7 +138,7 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCa
             (folder / identity.NAME).read_text().replace('"run_id": null', f'"run_id": "{run}"')
         )
         if how == "skipped":
-            sweep_tags.add_sweep(folder, "new")
+            sweeps.add_sweep(folder, "new")
         job(sweep, number, how, *words, folder=folder)
     job(sweep, 2, "failed", "cohort=40", reason="it exceeds clients=12")
     job(sweep, 3, "running", "seed=3", folder=logs.path / "runs" / "gone")
@@ -173,13 +173,13 @@ def test_a_sweep_is_no_part_of_one_with_a_longer_name(logs: Logs) -> None:
 def test_a_run_keeps_the_sweeps_that_it_was_in(tmp_path: Path) -> None:
     folder = ran(tmp_path / "run", "seed=0", sweep_id="old")
     started = metadata.read_start_times(folder)
-    sweep_tags.add_sweep(folder, "new")
-    sweep_tags.add_sweep(folder, "new")
+    sweeps.add_sweep(folder, "new")
+    sweeps.add_sweep(folder, "new")
     assert metadata.load_info(folder).tags["sweep_id"] == "old, new"
     assert metadata.read_start_times(folder) == started, "nothing has started"
-    assert sweep_tags.sweeps_tag(folder, None) == {"sweep_id": "old, new"}, "resumed by itself"
-    assert sweep_tags.sweeps_tag(tmp_path / "none yet", None) == {}
-    assert sweep_tags.sweeps_tag(tmp_path / "none yet", "new") == {"sweep_id": "new"}
+    assert sweeps.sweeps_tag(folder, None) == {"sweep_id": "old, new"}, "resumed by itself"
+    assert sweeps.sweeps_tag(tmp_path / "none yet", None) == {}
+    assert sweeps.sweeps_tag(tmp_path / "none yet", "new") == {"sweep_id": "new"}
 
 
 def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
@@ -190,13 +190,13 @@ def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
     assert sweep.overview(sweep.results()) == "sweep new: 2 skipped (finished before)."
 
 
-def test_a_server_that_is_gone_costs_the_tag_alone(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
+def test_an_unreachable_server_costs_only_the_tag(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     place = server.place(f"sqlite:///{tmp_path / 'no' / 'such.db'}", "fedcohort", tmp_path)
     folder = ran(tmp_path / "run", "seed=0", place=place, sweep_id="old, new")
     path = folder / identity.NAME
     path.write_text(path.read_text().replace('"run_id": null', '"run_id": "0"'))
     (tmp_path / "no").touch()
-    sweep_tags.send_sweeps([metadata.load_info(folder)])
+    sweeps.send_sweeps([metadata.load_info(folder)])
     assert "cannot record that run belongs to this sweep, too" in captured_log.text
 
 
@@ -230,7 +230,7 @@ def test_on_slurm_the_jobs_outlive_the_sweep(
     assert captured_log.messages == ["the jobs continue without this process; `scancel 12` ends them"]
 
 
-def test_what_cannot_be_written_down_is_said(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
+def test_an_unwritable_record_is_reported(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     (tmp_path / "s").touch()
     SweepJob(tmp_path / "s", 0, ("seed=0",)).note("done")
     assert "cannot be written" in captured_log.text

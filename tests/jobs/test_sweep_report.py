@@ -11,7 +11,7 @@ from compare_toy import ACC
 from fedcohort.jobs import sweep
 from fedcohort.record import metadata
 from fedcohort.report.comparison import figures
-from fedcohort.tracking import comparison, identity, server
+from fedcohort.tracking import identity, server, sweeps
 from known import known
 from record.made_up import info
 from tracking.databases import Logs, captured_log, logs  # noqa: F401
@@ -19,16 +19,16 @@ from tracking.databases import Logs, captured_log, logs  # noqa: F401
 
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (sweep, comparison):
+    for module in (sweep, sweeps):
         monkeypatch.setattr(module, "fedcohort_command", lambda verb: f"fedcohort {verb}")
 
 
-def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[comparison.SweptRun]:
+def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[sweeps.SweptRun]:
     """The runs of sweep s: two selectors, three seeds; flash is ahead by 10, 11 and 12 points."""
     place = server.place(uri or logs.uri, "fedcohort", logs.path)
     client = logs.client()
     experiment = client.create_experiment("fedcohort", artifact_location=(logs.path / "mlartifacts").as_uri())
-    runs: list[comparison.SweptRun] = []
+    runs: list[sweeps.SweptRun] = []
     for word in ("random", "flash"):
         for seed in range(3):
             folder = logs.path / "runs" / f"{word}-{seed}"
@@ -61,7 +61,7 @@ def test_a_sweep_ends_with_a_verdict_and_a_report(logs: Logs, captured_log: pyte
     assert artifact_names == {file.name for file in page.parent.iterdir()} >= {"report.html", "table.md", "forest.png"}
 
 
-def test_a_server_that_is_gone_costs_the_report_alone(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
+def test_an_unreachable_server_costs_only_the_report(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
     sweep.report_sweep(logs.path / "sweeps" / "s", swept(logs, uri="http://127.0.0.1:9"))
     (line,) = captured_log.messages
     assert line.startswith("the sweep has no report in MLflow (MLflow at http://127.0.0.1:9 can't be read (")
@@ -69,7 +69,7 @@ def test_a_server_that_is_gone_costs_the_report_alone(logs: Logs, captured_log: 
     assert line.endswith(f"`{again}` makes it")
 
 
-def test_nor_does_anything_else(
+def test_no_other_error_ends_the_sweep(
     logs: Logs, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*args: Any, **options: Any) -> None:

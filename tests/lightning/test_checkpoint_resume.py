@@ -114,7 +114,7 @@ def test_more_rounds_extend_a_finished_run(uninterrupted: FinishedRun, tmp_path:
     assert same_bits(uninterrupted, longer)
 
 
-def test_a_finished_run_is_left_alone(copied: Path, tmp_path: Path) -> None:
+def test_a_finished_run_stays_unchanged(copied: Path, tmp_path: Path) -> None:
     again = go(tmp_path, "rounds=2", "resume=true")
     assert again.folder == copied
     assert again.reports == []

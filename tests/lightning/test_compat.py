@@ -93,7 +93,7 @@ def test_lightnings_callbacks_are_known_by_their_package() -> None:
 
 
 @pytest.mark.parametrize("error", [OptionError("lr must be positive"), MisconfigurationException("no such monitor")])
-def test_what_a_rank_said_is_found_in_torchs_text(error: Exception) -> None:
+def test_a_ranks_error_is_found_in_torchs_text(error: Exception) -> None:
     text = "".join(traceback.format_exception(error))
     message = compat.find_message(str(ProcessRaisedException(f"\n\n-- Process 1 terminated:\n{text}", 1, 7)))
     assert message == str(error), f"torch {version('torch')} says it otherwise: {text}"

@@ -65,7 +65,7 @@ def test_cohorts_of_any_size_train_all_of_their_clients(tmp_path: Path, slices: 
         assert trained.tolist() == report.cohort.tolist()
 
 
-def test_flash_trains_everybody_first(tmp_path: Path) -> None:
+def test_flash_trains_all_clients_first(tmp_path: Path) -> None:
     ran = go(tmp_path, "selector=flash", "engine.slices=3")
     assert [len(cohort) for cohort in ran.choices] == [12, 4, 4]
 
@@ -96,7 +96,7 @@ def test_step_zero_is_w_0(tmp_path: Path) -> None:
     assert fast.reports[0].step == 0
 
 
-def test_client_metrics_are_those_of_each_client_alone(reference: FinishedRun) -> None:
+def test_client_metrics_are_those_of_single_clients(reference: FinishedRun) -> None:
     federation = _federation()
     network = _network(federation, reference)
     client_accuracies = []
@@ -166,7 +166,7 @@ def clients_columns(ran: FinishedRun) -> list[tuple[dict[str, float], np.ndarray
     return [(m, r.clients["loss"], r.clients["test_acc"]) for m, r in zip(named, ran.reports, strict=True)]
 
 
-def test_a_sample_of_everybody_is_everybody(reference: FinishedRun, tmp_path: Path) -> None:
+def test_a_sample_of_all_clients_has_all_clients(reference: FinishedRun, tmp_path: Path) -> None:
     for count in (12, 500):
         ran = go(tmp_path / str(count), f"eval.clients_sample={count}")
         np.testing.assert_equal(clients_columns(ran), clients_columns(reference))
@@ -213,7 +213,9 @@ def test_an_update_that_is_too_long_never_reaches_the_model(tmp_path: Path) -> N
     assert torch.equal(ran.weights(), start.weights())
 
 
-def test_the_model_counts_the_batches_of_whoever_took_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_counts_the_batches_of_the_client_with_the_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An integer buffer becomes the maximum over a round's clients, who go on from the server's."""
     layers = [nn.Flatten(), nn.Linear(64, 10), nn.BatchNorm1d(10)]
     monkeypatch.setattr(build, "build_network", lambda *parts: nn.Sequential(*layers))

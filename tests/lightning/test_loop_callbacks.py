@@ -99,7 +99,7 @@ class UserCallback(pl.Callback):
     """A user's own, which may log what another monitors; so a monitor can't be refused before it runs."""
 
 
-def test_a_metric_that_nobody_logs_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_metric_that_is_never_logged_gives_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_harness, "Mine", UserCallback, raising=False)
     user_callback = ("+callback.mine._target_=run_harness.Mine", STOP[0], "+callback.halt.monitor=mine/loss")
     with pytest.raises(IncompatibleConfig, match=r"`mine/loss` which is not available.*`server_val/loss`"):

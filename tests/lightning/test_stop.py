@@ -202,7 +202,7 @@ def test_two_processes_hear_of_what_came_to_their_parent(
     assert f"stopped after round {status['rounds_done']}; resume with" in output
 
 
-def test_what_was_said_of_a_resume(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
+def test_messages_of_a_resumed_run(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     first = go(tmp_path, "rounds=2", "resume=true").folder
     assert captured_log.messages == ["nothing to resume for this config and seed; starting a new run"]
     go(tmp_path, "rounds=3", "resume=true")

@@ -38,7 +38,7 @@ def test_largest_first_to_the_least_loaded() -> None:
     assert positions_of_rank(1, 2, clients, cost) == [2, 3]
 
 
-def test_nobody_is_shared_as_nobody() -> None:
+def test_an_empty_cohort_is_shared_as_an_empty_cohort() -> None:
     no_clients = np.empty(0, dtype=np.int64)
     assert positions_of_rank(0, 2, no_clients, np.empty(0)) == []
 

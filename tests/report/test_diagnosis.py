@@ -89,7 +89,7 @@ def test_the_files_of_a_run(diagnosis: Diagnosis, tmp_path: Path) -> None:
     assert numbers["advice"] == "noise"
 
 
-def test_simulated_rates_are_shown_beside_and_never_used(diagnosis: Diagnosis) -> None:
+def test_simulated_rates_are_shown_but_not_used(diagnosis: Diagnosis) -> None:
     rates = np.array([0.0, 0, 0, 0.5, 0, 0.5])
     known = replace(diagnosis, info=replace(diagnosis.info, noise_rate=rates))
     assert "simulated rate (not used)" in describe(known)

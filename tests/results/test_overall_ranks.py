@@ -60,7 +60,7 @@ def test_the_bootstrap_covers_seeds_and_families() -> None:
     assert equal.first.tolist() == [0.5, 0.5]
 
 
-def test_a_setting_without_a_drawn_seed_counts_with_all_of_its_own() -> None:
+def test_a_setting_without_a_drawn_seed_counts_with_all_its_seeds() -> None:
     values = np.random.default_rng(1).normal(size=(6, 2, 8))
     table = settings(values, 6)
     table["0"] = SettingResults(values[0, :, :1], [0], "0")

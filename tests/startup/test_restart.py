@@ -71,7 +71,7 @@ def test_a_damaged_file_of_a_finished_run_is_named_before_anything_is_written(lo
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("name", ["remove_manifest", "write_manifest"])
-def test_a_kill_beside_the_manifest_leaves_a_sound_run(
+def test_a_kill_during_manifest_changes_leaves_a_resumable_run(
     finished_run: FinishedRun, logs: Path, monkeypatch: pytest.MonkeyPatch, name: str, when: str
 ) -> None:
     kill_at(monkeypatch, manifest, name, 1, when, lambda: resumed(logs))

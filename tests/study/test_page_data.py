@@ -57,7 +57,7 @@ def test_settings_are_counted(tmp_path: Path) -> None:
     summary = summarise(study, results, judge(study, results), {})
     assert summary["counts"] == {"won": 1, "unused": 1, "nothing": 0, "open": 0}
     assert (summary["tests"], summary["won_over_all"], summary["seeds"]) == (4, 1, "3")
-    assert [setting["verdict"].setting for setting in summary["settings"]] == ["noisy", "equal"]
+    assert [setting.setting for _, setting in summary["settings"]] == ["noisy", "equal"]
     assert summary["faster"] is None
 
 

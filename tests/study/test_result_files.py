@@ -43,7 +43,7 @@ def test_files_of_an_older_version_are_read(tmp_path: Path) -> None:
     assert rows["equal", "flash", 0]["late"] == pytest.approx(LATE_MEANS["equal"]["flash"][0])
 
 
-def test_missing_results_beside_existing_curves_are_an_error(tmp_path: Path) -> None:
+def test_missing_results_with_existing_curves_are_an_error(tmp_path: Path) -> None:
     saved(tmp_path)
     (tmp_path / result_files.RESULTS).unlink()
     for _ in range(2):  # with a manifest and without

@@ -14,7 +14,7 @@ from tracking.databases import Logs
 from tracking.tracked import check, run_info, watchers
 
 
-def test_the_seeds_of_a_config_are_alike_and_no_other_runs(tmp_path: Path) -> None:
+def test_only_the_seeds_of_a_config_share_a_tag(tmp_path: Path) -> None:
     def alike(name: str, **options: Any) -> str:
         return record.tags(info(tmp_path / name, **options), "finished")[record.ALIKE]
 

@@ -3,14 +3,14 @@
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlflow.entities import Param, Run
 
 from fedcohort.tracking import report, view
-from fedcohort.tracking.report import Report, publish
+from fedcohort.tracking.report import publish
 from fedcohort.tracking.server import experiment_id
 from known import known
 from tracking.databases import EXPERIMENT, Logs, logs  # noqa: F401
@@ -23,8 +23,9 @@ def files(tmp_path: Path) -> list[Path]:
     return [tmp_path / "report.html", tmp_path / "table.md"]
 
 
-def about(sweep: str | None, files: list[Path], says: str = "ucb is ahead") -> Report:
-    return Report("report: test/acc by selector", sweep, sweep or "all runs", says, f"> {says}", files)
+def about(sweep: str | None, files: list[Path], says: str = "ucb is ahead") -> dict[str, Any]:
+    facts = {"name": "report: test/acc by selector", "sweep": sweep, "about": sweep or "all runs"}
+    return {**facts, "verdict": says, "note": f"> {says}", "files": files}
 
 
 def runs_of(logs: Logs, *sweeps: str, start: int = 1) -> None:
@@ -45,7 +46,7 @@ def note(logs: Logs) -> list[str]:
 
 def test_the_report_is_the_first_run_with_its_files_and_verdict(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a", "a")
-    id = publish(about("a", files), logs.place())
+    id = publish(logs.place(), **about("a", files))
     first = logs.runs()[0]
     assert (first.info.run_id, first.info.run_name, first.info.status) == (
         id,
@@ -66,9 +67,9 @@ def test_the_report_is_the_first_run_with_its_files_and_verdict(logs: Logs, file
 
 def test_a_repeated_report_replaces_the_earlier_one(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a", "a")
-    publish(about("a", files), logs.place())
+    publish(logs.place(), **about("a", files))
     files[0].write_text("the second")
-    id = publish(about("a", files, says="no method is ahead"), logs.place())
+    id = publish(logs.place(), **about("a", files, says="no method is ahead"))
     (run,) = reports(logs)
     assert run.data.tags["verdict"] == "no method is ahead"
     assert run.info.run_id == id
@@ -79,11 +80,10 @@ def test_a_repeated_report_replaces_the_earlier_one(logs: Logs, files: list[Path
 def test_a_report_on_all_runs_keeps_those_on_sweeps(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a")
     for sweep in ("a", None, None):
-        publish(about(sweep, files), logs.place())
+        publish(logs.place(), **about(sweep, files))
     assert sorted(run.data.tags["report"] for run in reports(logs)) == ["a", "all runs"]
-    odd = replace(about(None, files), about="params.x = '%'")
-    publish(odd, logs.place())
-    publish(about("a", files), logs.place())
+    publish(logs.place(), **{**about(None, files), "about": "params.x = '%'"})
+    publish(logs.place(), **about("a", files))
     assert len(reports(logs)) == 3, "a condition is no sweep"
 
 
@@ -92,17 +92,17 @@ def test_text_of_a_user_in_the_note_is_kept(logs: Logs, files: list[Path]) -> No
     client, experiment = logs.client(), experiment_id(logs.client(), logs.place())
     client.set_experiment_tag(experiment, view.NOTE_TAG, "Ours.\n\nTwo lines.")
     for says in ("one", "two"):
-        publish(about("a", files, says), logs.place())
+        publish(logs.place(), **about("a", files, says))
     assert note(logs)[1:] == ["Ours.", "Two lines."]
     client.set_experiment_tag(experiment, view.NOTE_TAG, "x" * 4900)
-    publish(about("a", files), logs.place())
+    publish(logs.place(), **about("a", files))
     assert note(logs) == ["x" * 4900], "no room"
 
 
 def test_long_verdicts_fit(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a")
     for about_what in ("a", *"bcdefg"):
-        publish(replace(about(None, files, "y" * 2000), about=about_what), logs.place())
+        publish(logs.place(), **{**about(None, files, "y" * 2000), "about": about_what})
     assert len("\n\n".join(note(logs))) <= 5000
     assert len(note(logs)) == 3, "two of them, and the rest"
 
@@ -135,7 +135,7 @@ def test_a_sweep_has_a_view_of_its_runs_and_their_options(logs: Logs, files: lis
         facts = {"selector": selector, f"selector.of_{selector}": "1", "client.lr": f"0.{number // 2}"}
         facts |= {"seed": f"{number}", "agg": "fedavg"}
         client.log_batch(run.info.run_id, params=[Param(name, value) for name, value in facts.items()])
-    publish(about("s", files), logs.place())
+    publish(logs.place(), **about("s", files))
     tags = known(client.get_experiment(experiment)).tags
     saved = json.loads(tags["mlflow.sharedViewState.sweep-s"])
     state = json.loads(saved["state"])

@@ -12,9 +12,9 @@ from fedcohort.jobs.sweep import report_sweep
 from fedcohort.record.journal import Journal
 from fedcohort.results.matching.question import Question
 from fedcohort.startup.comparison import read_answer
-from fedcohort.tracking.comparison import SweptRun
 from fedcohort.tracking.runs import Query
 from fedcohort.tracking.server import QUIET_AND_QUICK
+from fedcohort.tracking.sweeps import SweptRun
 from known import known
 from record.made_up import info, play
 from tracking.databases import EXPERIMENT, Logs, captured_log, logs  # noqa: F401

@@ -201,7 +201,7 @@ def test_rounds_wait_for_each_other(logs: Logs, monkeypatch: pytest.MonkeyPatch)
     assert batches == [limit, 61 - limit]
 
 
-def test_a_deleted_run_is_made_anew(logs: Logs) -> None:
+def test_a_deleted_run_is_created_again(logs: Logs) -> None:
     play(watchers(logs), run_info(logs), last=3, status="interrupted")
     logs.client().delete_run(logs.only_run().info.run_id)
     play(watchers(logs), run_info(logs, start=3))

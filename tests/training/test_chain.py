@@ -72,7 +72,7 @@ class Doubled(nn.Sequential):
         return x
 
 
-def test_a_network_with_a_forward_of_its_own_is_no_chain() -> None:
+def test_a_network_with_a_custom_forward_is_no_chain() -> None:
     """It would be trained without it, and evaluated with it."""
     assert find_chain(FlatModel(Doubled(nn.Flatten(), nn.Linear(4, 2)))) is None
     for place in ("", "1"):

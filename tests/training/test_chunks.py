@@ -22,7 +22,7 @@ def test_some_samples_whatever_they_take() -> None:
     assert count_at_once(nn.Linear(2, 2**20), torch.zeros(1, 2)) == MIN_SAMPLES_AT_ONCE
 
 
-def test_nobody_s_samples_and_other_shapes() -> None:
+def test_clients_without_samples_and_other_shapes() -> None:
     pool = nn.AdaptiveAvgPool1d(1)
     assert count_at_once(pool, torch.zeros(0, 4, 8)) == 2**19  # 2^26 / (4 x 32)
     assert count_at_once(pool, torch.zeros(2, 4, 16)) == 2**18

@@ -64,7 +64,7 @@ def test_dual_is_sgd(objective: str, client: dict[str, Any]) -> None:
         assert a.loss_after == pytest.approx(b.loss_after, abs=1e-10)
 
 
-def test_nobody_depends_on_company() -> None:
+def test_no_client_depends_on_its_group() -> None:
     """Float32 bits do not depend on the clients that are trained together, nor on the number of slices."""
 
     def deltas(chunk: int, these: list[int]) -> dict[int, ClientUpdate]:
@@ -105,7 +105,7 @@ def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
     assert together.clients.tolist() == separate.clients.tolist()
 
 
-def test_nobody_makes_an_update_that_nobody_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_update_is_formed_that_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     local_trainer = trainer(torch.float64, batch=4)
     monkeypatch.setattr(Dual, "_primal_update", lambda *_: pytest.fail("somebody made an update"))
     assert (

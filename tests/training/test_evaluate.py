@@ -39,7 +39,7 @@ def test_answers_are_in_the_order_of_who_was_asked() -> None:
     np.testing.assert_array_equal(values, [3.5, 0.5, np.nan])
 
 
-def test_nobodys_answer_depends_on_who_else_is_asked() -> None:
+def test_answers_do_not_depend_on_the_other_queried_clients() -> None:
     """Batch norm without statistics norms by the samples at hand, in eval mode, too: here by the client's own."""
     draws = torch.Generator().manual_seed(0)
     x, y = torch.randn(6, 1, 2, 2, generator=draws) * torch.arange(1.0, 7.0)[:, None, None, None], torch.arange(6) % 2
@@ -61,5 +61,5 @@ def test_one_clients_nan_stays_its_own() -> None:
     assert values[2] == pytest.approx(np.log(0.5), abs=1e-6)
 
 
-def test_rows_of_nobody() -> None:
+def test_no_clients_give_no_rows() -> None:
     assert sample_rows(np.array([0, 2]), np.empty(0, np.int64)).tolist() == []

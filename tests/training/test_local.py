@@ -244,7 +244,7 @@ class Within(nn.Module):
     [lambda: nn.Dropout(0.5), Dropping, lambda: Within("recurrent"), lambda: Within("attention")],
     ids=["a layer", "a module of one's own", "recurrent", "attention"],
 )
-def test_dropout_is_keyed_and_leaves_the_global_generator_alone(make_network: Callable[[], nn.Module]) -> None:
+def test_dropout_is_keyed_and_does_not_use_the_global_generator(make_network: Callable[[], nn.Module]) -> None:
     with seeded_torch(SEED, "weights"):
         dropping = make_network()
     federation, network = federation_of(), network_of(torch.float32, dropping)

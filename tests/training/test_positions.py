@@ -76,7 +76,7 @@ def test_dense_layers_of_each_place_are_trained() -> None:
 
 
 @pytest.mark.parametrize("words", [("ce", ()), ("flash_robust", ()), ("gce", make("agg", "scaffold").hooks)])
-def test_clients_side_by_side_end_where_each_alone_does(words: tuple[str, Any]) -> None:
+def test_parallel_clients_have_the_results_of_single_ones(words: tuple[str, Any]) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 6, (80, 5)), rng.integers(-1, 6, (80, 5))
     raw = Raw("toy", x, y, x[:20], y[:20], 6, targets=PLACES)

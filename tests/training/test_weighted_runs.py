@@ -19,7 +19,7 @@ SECOND = (*WORDS, "agg.variant=second_order")
 
 
 @pytest.mark.parametrize("inputs", [(*WORDS, "client_store.limit_gb=0"), SECOND], ids=["files", "second"])
-def test_a_killed_run_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: tuple[str, ...]) -> None:
+def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: tuple[str, ...]) -> None:
     uninterrupted = go(tmp_path / "whole", *inputs)
     stop_after(monkeypatch, closing, "extend_choices", 2, die)
     assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *inputs) and None))

@@ -56,7 +56,7 @@ def imported(tree: ast.AST) -> set[str]:
     return modules_found & set(modules())
 
 
-def test_nobody_imports_a_word() -> None:
+def test_no_module_imports_a_choice() -> None:
     """No method may import another method: mathematics that two papers share is a separate module."""
     importers = {}
     for path in (ROOT / "src").rglob("*.py"):

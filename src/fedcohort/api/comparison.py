@@ -12,7 +12,6 @@ from fedcohort.api.sweep import SweepResult
 from fedcohort.errors import OptionError
 from fedcohort.report.comparison import page
 from fedcohort.report.comparison.tables import result_values
-from fedcohort.report.comparison.verdicts import list_verdicts
 from fedcohort.results.compare_cost import AXES
 from fedcohort.results.matching.question import Answer, Question
 from fedcohort.results.metric import DIRECTIONS
@@ -110,7 +109,7 @@ class Comparison:
     @cached_property
     def verdicts(self) -> list[str]:
         """The conclusion of each condition in a sentence; none without a baseline."""
-        return list_verdicts(self.answer)
+        return page.list_verdicts(self.answer)
 
     def write(self, out: str | Path) -> list[Path]:
         """Write report.html, tables and figures into the folder `out`; return their paths, the page first."""

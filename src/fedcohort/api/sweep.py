@@ -19,7 +19,7 @@ from fedcohort.report.table import Table
 from fedcohort.startup import command_line
 from fedcohort.startup.hydra_errors import plain_errors
 from fedcohort.startup.overrides import list_overrides
-from fedcohort.tracking.comparison import choose_axes
+from fedcohort.tracking.sweeps import choose_axes
 
 if TYPE_CHECKING:
     import pandas as pd

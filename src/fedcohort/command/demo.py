@@ -18,6 +18,7 @@ from fedcohort.api.run import INTERRUPTED_CODE, run_overrides
 from fedcohort.console.terminal import console
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import fedcohort_command, program_command
+from fedcohort.report.comparison.tables import COST_FORMATS, COST_NAMES
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,11 +27,7 @@ SETTING = ("heterogeneity=noise_bimodal", "label_noise.share=0.7")
 SETTING_TEXT = "35 of 50 clients have 90 % wrong labels"
 SELECTOR, BASELINE, BEST_SELECTOR = "flash", "random", "flash_answered"
 REPORT = Path("logs/demo")
-COSTS = {
-    "virtual_s": ("virtual time", units.seconds),
-    "bytes": ("bytes", units.bytes_),
-    "client_flops": ("client computation", units.flops),
-}
+COSTS = ("virtual_s", "bytes", "client_flops")
 
 
 def list_runs(arguments: Sequence[str]) -> dict[str, list[str]]:
@@ -54,13 +51,14 @@ def tabulate(comparison: Comparison, title: str) -> "Table":
     from rich.table import Table
 
     table = Table(
-        "selector", "test accuracy", f"against {BASELINE}", *(name for name, _ in COSTS.values()), title=title
+        "selector", "test accuracy", f"against {BASELINE}", *(COST_NAMES[cost] for cost in COSTS), title=title
     )
     for row in comparison.table.to_dict("records"):
         difference = "" if math.isnan(row["difference"]) else f"{100 * row['difference']:+.1f} points"
         spent = [
-            show(row[cost]) + ("" if math.isnan(row[f"{cost}_times"]) else f" ({row[f'{cost}_times']:.1f} ×)")
-            for cost, (_, show) in COSTS.items()
+            COST_FORMATS[cost](row[cost])
+            + ("" if math.isnan(row[f"{cost}_times"]) else f" ({row[f'{cost}_times']:.1f} ×)")
+            for cost in COSTS
         ]
         table.add_row(str(row["selector"]), units.percent(row["mean"]), difference, *spent)
     return table

@@ -7,6 +7,7 @@ content by your paper. No other file is edited. Delete the files to remove the m
 """
 
 import keyword
+import os
 import sys
 from collections.abc import Sequence
 from importlib import resources
@@ -23,7 +24,7 @@ KINDS = {
     "signal": "signal",
     "dataset": "dataset",
     "model": "model",
-}  # its group
+}  # group
 
 
 def make_files(kind: str, name: str) -> dict[Path, str]:
@@ -51,16 +52,12 @@ def main(arguments: Sequence[str]) -> int:
         raise OptionError(f"type fedcohort new KIND NAME, where KIND is one of {', '.join(KINDS)}")
     kind, name = arguments
     contents = make_files(kind, name)
-    if existing_file := next((path for path in contents if path.exists()), None):
+    if existing_file := next((path for path in contents if os.path.lexists(path)), None):  # follows no link
         raise OptionError(f"{existing_file} exists already: choose another name, or remove the file")
     if missing_folder := next((path.parent for path in contents if not path.parent.is_dir()), None):
         raise OptionError(f"there is no folder {missing_folder}: run this command in the folder of train.py")
     for path, text in contents.items():
-        try:
-            with path.open("x") as file:  # follows no link
-                file.write(text)
-        except FileExistsError as error:
-            raise OptionError(f"{path} exists already: choose another name, or remove the file") from error
+        path.write_text(text)
         sys.stdout.write(f"wrote {path}\n")
     group = KINDS[kind]
     if kind != "signal":

@@ -142,9 +142,9 @@ class TerminalBar:
         self._task_id = self._bar.add_task("", total=total_rounds, completed=rounds_done, facts="")
         self._bar.start()
 
-    def update(self, rounds_done: int, facts: str) -> None:
+    def update(self, rounds_done: int, progress_text: str) -> None:
         """Show that `rounds_done` rounds are done."""
-        self._bar.update(self._task_id, completed=rounds_done, facts=facts)
+        self._bar.update(self._task_id, completed=rounds_done, facts=progress_text)
 
     def stop(self) -> None:
         """Draw the bar for the last time."""
@@ -161,9 +161,9 @@ class NotebookBar:
         self._total_rounds = total_rounds
         self._display_handle: Any = display(HTML(self._bar_html(rounds_done, "")), display_id=True)
 
-    def update(self, rounds_done: int, facts: str) -> None:
+    def update(self, rounds_done: int, progress_text: str) -> None:
         """Show that `rounds_done` rounds are done."""
-        self._display_handle.update(self._html_class(self._bar_html(rounds_done, facts)))
+        self._display_handle.update(self._html_class(self._bar_html(rounds_done, progress_text)))
 
     def stop(self) -> None:
         """Leave the last progress line on the screen."""

@@ -46,7 +46,7 @@ class Ragged:
 
     @property
     def owner(self) -> Ids:
-        """Client of each position, int64 [N]."""
+        """The client that holds each of the N positions, int64 [N]."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
     def cut(self, sizes: Ids) -> tuple[np.ndarray, "Ragged", "Ragged"]:
@@ -60,9 +60,9 @@ class Ragged:
         second_half = Ragged.from_sizes(self.rows[~is_first_half], self.sizes - sizes)
         return is_first_half, Ragged.from_sizes(self.rows[is_first_half], sizes), second_half
 
-    def counts(self, kind: Ids, n_kinds: int) -> np.ndarray:
+    def counts(self, kind_of_position: Ids, n_kinds: int) -> np.ndarray:
         """Count each client's positions of each kind, int64 [K, n_kinds]; kind: of each position, int64 [N]."""
         client_and_kind = self.owner
         client_and_kind *= n_kinds  # in place: an array of all positions is large
-        client_and_kind += kind
+        client_and_kind += kind_of_position
         return np.bincount(client_and_kind, minlength=len(self) * n_kinds).reshape(len(self), n_kinds)

@@ -18,6 +18,7 @@ from fedcohort.jobs.time_left import TimeLeft
 from fedcohort.record import sweep_folder
 from fedcohort.record.folder import describe_log, status_of
 from fedcohort.record.sweep_folder import JobRecord, Plan
+from fedcohort.report.render import render
 
 log = logging.getLogger("fedcohort")
 KILLED = "its process was killed (kill -9, or the kernel for lack of memory)"
@@ -99,29 +100,16 @@ def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
 
 def describe_counts(sweep_status: SweepStatus) -> str:
     """Return the numbers of jobs by state, such as `3 done, 2 running, 13 left`."""
-    counts = [
-        (sweep_status.count("done"), "done"),
-        (sweep_status.count("skipped"), "skipped (finished before)"),
-        (sweep_status.count("running"), "running"),
-        (sweep_status.count("failed"), "failed"),
-        (sweep_status.count("stopped"), "stopped"),
-        (sweep_status.n_waiting, "left"),
-        (len(sweep_status.plan.refused), "left out (rejected)"),
-    ]
-    return ", ".join(f"{n} {how}" for n, how in counts if n) or "no job has begun"
+    return render("sweep_counts.txt.j2", status=sweep_status).strip()
 
 
 def describe(name: str, sweep_status: SweepStatus) -> str:
     """Return the status of a sweep in one line: numbers of jobs, time left, best job. name: of the sweep."""
+    jobs, best = sweep_status.plan.jobs or [record.words for record in sweep_status.records.values()], None
+    if (value_and_job := sweep_status.best()) is not None:
+        best = f"{METRIC} {units.percent(value_and_job[0])} ({varying_overrides(jobs, value_and_job[1].words)})"
     seconds = sweep_status.seconds_left(time.time()) if sweep_status.waits else None
-    end = "" if sweep_status.waits or sweep_status.count("running") else "; no process works on it"
-    if seconds is not None:
-        end = f"; about {units.rough_seconds(seconds)} left"
-    best_text = ""
-    if (best := sweep_status.best()) is not None:
-        jobs = sweep_status.plan.jobs or [record.words for record in sweep_status.records.values()]
-        best_text = f"; best {METRIC} {100 * best[0]:.1f} % ({varying_overrides(jobs, best[1].words)})"
-    return f"sweep {name}: {describe_counts(sweep_status)}{end}{best_text}"
+    return render("sweep_status.txt.j2", name=name, status=sweep_status, seconds=seconds, best=best).strip()
 
 
 def is_cancelled(sweep: Path) -> bool:

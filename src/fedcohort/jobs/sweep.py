@@ -26,11 +26,10 @@ from fedcohort.jobs.status import KILLED, is_cancelled, log_failed, mark_killed_
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.sweep_folder import LOCK_FILE, JobRecord, Plan, SweepJob, save_plan
 from fedcohort.report.comparison import page
-from fedcohort.report.comparison.verdicts import list_verdicts
 from fedcohort.results.matching.question import Question
 from fedcohort.startup import compat
 from fedcohort.startup.comparison import publish, read_answer
-from fedcohort.tracking import comparison, identity, sweep_tags
+from fedcohort.tracking import identity, sweeps
 from fedcohort.tracking.runs import Query
 
 log = logging.getLogger("fedcohort")
@@ -84,7 +83,7 @@ class Sweep:
             return 0
         results = self.results()
         log_failed(results)
-        sweep_tags.send_sweeps([info for info, _ in _list_tracked(r for r in results if r.how == "skipped")])
+        sweeps.send_sweeps([info for info, _ in _list_tracked(r for r in results if r.how == "skipped")])
         log.info("%s", self.overview(results))
         runs = _list_tracked(results)
         if self.report and len(runs) > 1:
@@ -95,7 +94,7 @@ class Sweep:
         """Return the counts, and the command that compares the runs, where MLflow has any."""
         counts = status.describe_counts(status.SweepStatus(self.plan, dict(enumerate(results)), waits=False))
         name, runs = self.folder.name if self.folder else "", _list_tracked(results)
-        command = f" {comparison.command_of(name, runs)}" if runs else ""
+        command = f" {sweeps.command_of(name, runs)}" if runs else ""
         return f"sweep {name}: {counts}.{command}"
 
     def has_recorded(self, error: BaseException) -> bool:
@@ -163,7 +162,7 @@ def combine(words: Sequence[str]) -> list[list[str]]:
     return compat.combinations(parser.parse_overrides(list(words)))
 
 
-def report_sweep(sweep: Path, runs: Sequence[comparison.SweptRun]) -> None:
+def report_sweep(sweep: Path, runs: Sequence[sweeps.SweptRun]) -> None:
     """Compare the runs of a sweep: print the verdict, and write a report to its folder and to MLflow.
 
     A failure is a warning with the command that makes the report.
@@ -172,7 +171,7 @@ def report_sweep(sweep: Path, runs: Sequence[comparison.SweptRun]) -> None:
         sweep: folder of the sweep.
         runs: its runs that MLflow has, two or more.
     """
-    options = comparison.options_of(sweep.name, runs)
+    options = sweeps.options_of(sweep.name, runs)
     try:
         tracked = identity.load(runs[0][0].folder)
         if tracked is None:
@@ -182,7 +181,7 @@ def report_sweep(sweep: Path, runs: Sequence[comparison.SweptRun]) -> None:
         answer = read_answer(query, Question(rows, cols, baseline=baseline))
         _, paths = page.write(answer, sweep / REPORT)
         log.info("report: %s", sweep / REPORT / page.PAGE)
-        for line in list_verdicts(answer):
+        for line in page.list_verdicts(answer):
             log.info("%s", line)
         publish(answer, query, paths)
     except Exception as error:  # whatever a server answers, or a figure: the runs are done
@@ -192,9 +191,9 @@ def report_sweep(sweep: Path, runs: Sequence[comparison.SweptRun]) -> None:
         log.warning("the sweep has no report in MLflow (%s); `%s` makes it", why, command)
 
 
-def _list_tracked(records: Iterable[JobRecord]) -> list[comparison.SweptRun]:
+def _list_tracked(records: Iterable[JobRecord]) -> list[sweeps.SweptRun]:
     """Return the runs of jobs that are done, with the overrides of the job, if MLflow has them."""
-    runs = list[comparison.SweptRun]()
+    runs = list[sweeps.SweptRun]()
     for record in records:
         if record.how in ("done", "skipped") and record.folder is not None:
             with suppress(CheckpointError):  # a run without a journal

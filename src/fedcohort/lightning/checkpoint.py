@@ -177,7 +177,7 @@ def rename_checkpoint(partial: Path, path: Path) -> None:
 
 
 def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
-    """Read and check a checkpoint.
+    """Return the content of a checkpoint after checking its digest and format.
 
     Raises:
         DamagedCheckpoint: the file differs from what was written.

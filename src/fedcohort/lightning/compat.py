@@ -45,7 +45,7 @@ def make_checkpoint(trainer: pl.Trainer) -> dict[str, Any]:
 
 
 def count_a_step(trainer: pl.Trainer) -> None:
-    """Advance `Trainer.global_step` by one.
+    """Advance Lightning's count of steps, `Trainer.global_step`, by one.
 
     It does not advance in manual optimization without an optimizer of Lightning, and a monitored ModelCheckpoint then
     saves nothing. Depends on `Trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress` (Lightning 2.6.6).

@@ -87,7 +87,7 @@ class _LoadedModuleLoader(Loader):
         module.__spec__ = None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return the module."""
+        """Return the loaded module instead of creating one."""
         return self.module
 
     def exec_module(self, module: ModuleType) -> None:

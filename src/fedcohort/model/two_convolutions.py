@@ -6,7 +6,7 @@ from torch import nn
 def make_layers(
     image_shape: tuple[int, int, int], channels: tuple[int, int], dense: int, n_classes: int
 ) -> nn.Sequential:
-    """Return the network.
+    """Return a network of two convolutions and dense layers.
 
     Args:
         image_shape: channels, height and width of an image.

@@ -125,7 +125,7 @@ class Attribute(Partition):
         return table
 
     def _tables_of_rule(self, pools: Pools, sizes: Ids, clients: Ids) -> Counts:
-        """Return the tables of the rule.
+        """Return the tables of the clients' samples by class and attribute that the rule gives, [K, C, A].
 
         Args:
             pools: samples of the data by class and attribute.

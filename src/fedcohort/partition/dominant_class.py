@@ -70,12 +70,12 @@ class SplitPlan:
         n_other = (self.sizes - self.count_dominant(dominant_share))[skewed]
         return np.bincount(dominant[skewed], n_other, len(self.pools)).astype(np.int64)
 
-    def counts(self, dominant: Ids, share: float, rng: np.random.Generator) -> Counts:
+    def counts(self, dominant: Ids, p_dominant: float, rng: np.random.Generator) -> Counts:
         """Return the samples of each class that each skewed client gets; zero rows for the other clients."""
         table = np.zeros((len(self.sizes), len(self.pools)), dtype=np.int64)
-        skewed, n_dominant = np.flatnonzero(dominant != UNIFORM), self.count_dominant(share)
+        skewed, n_dominant = np.flatnonzero(dominant != UNIFORM), self.count_dominant(p_dominant)
         table[skewed, dominant[skewed]] = n_dominant[skewed]
-        remaining_samples, needed_samples = self.pools - table.sum(0), self.count_other(dominant, share)
+        remaining_samples, needed_samples = self.pools - table.sum(0), self.count_other(dominant, p_dominant)
         for k in rng.permutation(skewed):
             n_other, c = self.sizes[k] - n_dominant[k], dominant[k]
             # Clients dominated by another class d can't take d: enough of the other classes must remain for them.

@@ -32,15 +32,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("fedcohort")
 PAGE, FOLDER = "report.html", "figures"
 PNG = ("png",)  # the format that the page shows
-CORRELATIONS = "What the scores correlate with"
-SECTIONS = (  # heading, and figures with their captions
-    ("Result", {"accuracy": "accuracy and loss by round"}),
-    ("Data of the clients", {"partition": "classes, size, label noise and speed of each client"}),
-    ("Selected clients", {"selection": "selected clients by round", "round": "the last selection, by score"}),
-    ("State of the selector", {"belief": "state of the selector by round"}),
-    (CORRELATIONS, {"following": "rank correlation of scores with properties of the clients"}),
-    ("Virtual time", {"pace": "length of each round", "timeline": "the last round, client by client"}),
-)
 
 
 class Figures(Observer):
@@ -164,18 +155,15 @@ def write_page(info: RunInfo, history: History, figures: Sequence[Path], status:
     summary = _summarise(info, history, status or str(status_of(info.folder).get("status", "finished")))
     path = info.folder / PAGE
     files = {figure.stem: figure for figure in figures if figure.suffix == ".png" and figure.exists()}
-    pictures = [
-        (heading, [Picture(files[name], caption) for name, caption in captions.items() if name in files])
-        for heading, captions in SECTIONS
-    ]
     text = render(
         "run.html.j2",
         title=style.describe_run(info),
         summary=summary,
         traffic=sum(summary["bytes"].get(way) or 0.0 for way in ("down", "up")),  # these include the probes
         facts=list_run_facts(info),
-        sections=pictures,
-        correlations={CORRELATIONS: mean_correlations(info, history)},
+        files=files,
+        picture=Picture,
+        correlations=mean_correlations(info, history),
         costs=cost_rows(summary),
         metrics=_tabulate(summary),
     )

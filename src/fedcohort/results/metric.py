@@ -2,6 +2,9 @@
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
 
 from fedcohort import ranges, units
 from fedcohort.results.verdict import Rules
@@ -12,13 +15,7 @@ LOWER = (  # endings of metrics whose smaller values are better
 )
 COSTS = ("time/", "comm/", "comp/", "attack/")  # prefixes of others: the weight of attackers is a cost, too
 DIRECTIONS = ("auto", "high", "low")
-LABELS = {  # of metrics in figures; others have the name in the journal
-    "test/acc": "test accuracy",
-    "test/acc_worst_group": "test accuracy of the worst group",
-    "test/loss": "test loss",
-    "clients/acc_mean": "mean accuracy of clients",
-    "clients/acc_worst5": "accuracy of the worst 5 % of clients",
-}
+NAMES = yaml.safe_load(Path(__file__).with_name("metrics.yaml").read_text())
 NO_EFFECT = Rules(least=0.0, margin=0.0, worth=0.0)  # for a metric without a known scale
 
 
@@ -55,7 +52,7 @@ def unit_of(metric: str, largest: float = 0.0) -> MetricUnit:
 
 def label_metric(metric: str) -> str:
     """Return the label of a metric in figures, such as "test accuracy" of `test/acc`."""
-    return LABELS.get(metric, metric)
+    return str(NAMES["figures"].get(metric, metric))
 
 
 def is_share(metric: str) -> bool:

@@ -5,35 +5,15 @@ from typing import Any
 
 from fedcohort import units
 from fedcohort.record.history import MAIN_METRIC
+from fedcohort.results.metric import NAMES
 from fedcohort.results.summary import CLOCK, DOWN, UP
 
 WORST = "clients/acc_worst5"
 SHARE = 0.9  # of the best accuracy, whose cost is in the short table
 WALL = "wall time (this machine)"
 COSTS = ("time/", "comm/", "comp/")
-ROWS = (
-    ("test accuracy of the worst group", "test/acc_worst_group", units.percent),
-    ("clients: mean accuracy", "clients/acc_mean", units.percent),
-    ("clients: variance of accuracy, %²", "clients/acc_var", units.number),
-    ("clients: worst 5 %", "clients/acc_worst5", units.percent),
-    ("clients: best 5 %", "clients/acc_best5", units.percent),
-    ("clients: Jain's index of losses", "clients/jain", units.number),
-    ("virtual time (the simulated clock)", "time/virtual_s", units.seconds),
-    ("bytes down", "comm/down_bytes", units.bytes_),
-    ("bytes up", "comm/up_bytes", units.bytes_),
-    ("bytes of probes", "comm/probe_bytes", units.bytes_),
-    ("client computation", "comp/client_flops", units.flops),
-    ("server computation", "comp/server_flops", units.flops),
-    ("class imbalance of all data", "skew/global_ci", units.number),
-    ("class imbalance of a client, mean", "skew/client_ci", units.number),
-    ("attribute imbalance of all data", "skew/global_ai", units.number),
-    ("attribute imbalance of a client, mean", "skew/client_ai", units.number),
-    ("spurious correlation of all data", "skew/global_sc", units.number),
-    ("spurious correlation of a client, mean", "skew/client_sc", units.number),
-)
-MEANS = (
-    ("aggregation weight of attackers, mean over rounds", "attack/weight", units.percent),
-    ("share of attackers among arrivals, mean over rounds", "attack/share", units.percent),
+ROWS, MEANS = (
+    [(label, name, getattr(units, show)) for name, (label, show) in NAMES[of].items()] for of in ("last", "mean")
 )
 Rows = list[tuple[str, str]]
 

@@ -57,7 +57,7 @@ class ModelAverage:
         return {"rounds": self.rounds, "vectors": [average for average, _ in self.vectors]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the result of `state_dict`."""
+        """Restore the averaged model from the result of `state_dict`."""
         self.rounds = state["rounds"]
         for (average, _), values in zip(self.vectors, state["vectors"], strict=True):
             average.copy_(values)

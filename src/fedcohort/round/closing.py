@@ -43,7 +43,7 @@ def find_closing(
     deadline_state: object,
     wall: Callable[[Values], Values],
 ) -> Closing:
-    """Return the end of the round.
+    """Return when the round ends, and which jobs end before it does.
 
     Jobs that end later are dropped, stay in flight, or are reduced to the units that are done by then.
 

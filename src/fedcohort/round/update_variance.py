@@ -43,7 +43,7 @@ def mean_update_of_all(lab: Lab, agg: Aggregator[Any], n_train: Ids, round: int)
 
 
 def relative_variance(sampled: Tensor | None, full: Tensor | None) -> float:
-    """Return ||G_S - G||^2 / ||G||^2; NaN where G is 0 or not known.
+    """Return ||G_S - G||^2 / ||G||^2; NaN if G is 0 or unknown.
 
     Args:
         sampled: G_S, [P]; None for 0.

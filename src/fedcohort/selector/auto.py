@@ -182,7 +182,7 @@ class Auto(Selector[State]):
         return None, state
 
     def _places_on_probation(self, state: State, ctx: RoundContext) -> tuple[int, float]:
-        """Return how many places of this round go to excluded clients, and the part of a place that is owed then."""
+        """Return the number of places for excluded clients in this round, and the remaining fraction of a place."""
         if not state.watch.is_acting:
             return 0, 0.0
         owed = state.owed + self.probation * ctx.cohort

@@ -173,7 +173,7 @@ def ward_tree(angles: Float64[np.ndarray, "a a"], tree: str) -> Float64[np.ndarr
 
 
 def urns_by_similarity(n_train: Ids, n_urns: int, tree: Float64[np.ndarray, "merges 4"]) -> Urns:
-    """Return the distributions of Algorithm 2.
+    """Return the sampling distributions of Algorithm 2, which group clients with similar updates.
 
     Args:
         n_train: samples of each client, [a].

@@ -98,7 +98,7 @@ class Measurements:
         return cls(initial_ratios, initial_ratios, unknown_values, np.zeros(n_clients))
 
     def with_durations(self, clients: Ids, seconds: Values, scale_rule: str) -> "Measurements":
-        """Return the measurements with new durations.
+        """Return the measurements with new durations of some clients.
 
         Args:
             clients: ids of the clients, [n].
@@ -110,7 +110,7 @@ class Measurements:
         return replace(self, tau=durations_s, tau_unit=self.tau_unit.after(seconds[is_finite], scale_rule))
 
     def with_rewards(self, clients: Ids, new_rewards: Values, scale_rule: str) -> "Measurements":
-        """Return the measurements with new rewards.
+        """Return the measurements with new rewards of some clients.
 
         Args:
             clients: ids of the clients that are rewarded, [n].

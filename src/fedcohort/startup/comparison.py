@@ -7,7 +7,6 @@ from pathlib import Path
 from fedcohort.errors import TrackingError
 from fedcohort.host.time_limit import time_limit
 from fedcohort.report.comparison import page
-from fedcohort.report.comparison.verdicts import list_verdicts
 from fedcohort.results.frame import read_curves
 from fedcohort.results.matching.match import match
 from fedcohort.results.matching.question import Answer, Question, answer
@@ -63,18 +62,17 @@ def publish(result: Answer, query: Query, files: Sequence[Path], wait_s: float =
     try:
         with time_limit(wait_s, "finding the sweep (wait_s)"):
             query = runs.resolve(runs.connect(query), query)
-        title = page.title(result)
-        summary = report.Report(
-            name=f"report: {title}",
-            sweep=query.sweep,
-            about=query.sweep or query.filter or ALL,
-            verdict=" ".join(list_verdicts(result)) or f"{title}, without a verdict",
-            note=page.to_markdown(result),
-            files=sorted(files, key=lambda file: file.name != page.PAGE),
-        )
-        where = server.place(query.tracking_uri, query.experiment, Path("logs"))
+        title, where = page.title(result), server.place(query.tracking_uri, query.experiment, Path("logs"))
         with time_limit(wait_s, "sending the report (wait_s)"):
-            id = report.publish(summary, where)
+            id = report.publish(
+                where,
+                name=f"report: {title}",
+                sweep=query.sweep,
+                about=query.sweep or query.filter or ALL,
+                verdict=" ".join(page.list_verdicts(result)) or f"{title}, without a verdict",
+                note=page.to_markdown(result),
+                files=sorted(files, key=lambda file: file.name != page.PAGE),
+            )
     except server.expected_errors() as error:
         raise TrackingError(f"MLflow at {query.tracking_uri} can't be written ({server.root_cause(error)})") from error
-    return f"{summary.name} ({id[:8]})"
+    return f"report: {title} ({id[:8]})"

@@ -19,7 +19,7 @@ from fedcohort.startup import build, load
 from fedcohort.startup.check import make_components, make_light_components
 from fedcohort.startup.compose import Composed
 from fedcohort.startup.observers import RunObservers, make_observers
-from fedcohort.tracking import sweep_tags
+from fedcohort.tracking import sweeps
 
 log = logging.getLogger("fedcohort")
 
@@ -106,8 +106,8 @@ def _reuse(path: Path, budget: Budget, run_observers: RunObservers, job: SweepJo
     for observer in run_observers.observers:
         observer.catch_up(path)
     if job:
-        is_own = job.id in sweep_tags.sweeps_of(path)
-        sweep_tags.add_sweep(path, job.id)
+        is_own = job.id in sweeps.sweeps_of(path)
+        sweeps.add_sweep(path, job.id)
         job.folder = path
         job.end = "done" if is_own and slurm.find_restarted_job() else "skipped"
 

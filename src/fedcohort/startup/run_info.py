@@ -8,7 +8,7 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.roles import role_of
 from fedcohort.signal.base import unknowable_signals
 from fedcohort.startup.compose import Composed
-from fedcohort.tracking import sweep_tags
+from fedcohort.tracking import sweeps
 
 if TYPE_CHECKING:
     from torch import nn
@@ -50,7 +50,7 @@ def describe_run(
         config=config,
         config_hash=folder.config_hash(config),
         seed=config["seed"],
-        tags={**_list_tags(loop), **sweep_tags.sweeps_tag(path, sweep)},
+        tags={**_list_tags(loop), **sweeps.sweeps_tag(path, sweep)},
         expected_s=expected_s,
         n_params=sum(p.numel() for p in network.parameters() if p.requires_grad),
         rounds=config["rounds"],

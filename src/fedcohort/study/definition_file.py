@@ -1,28 +1,14 @@
 """Read a study's definition from `studies/<name>/study.yaml`.
 
     title, question   texts
-    common            overrides of all runs: [dataset=digits, rounds=60]
     baseline          the method to which differences are taken: a selector, or `name: [overrides]`
     selectors         methods: `flash`, or `flash_wide: [selector=flash, selector.gamma=2]`
-    `yardsticks`      oracles, written like methods: they read what no server can know, and define the headroom
-    `beside`          reference methods, shown without a test: `full` trains all clients, `worst` selects badly
-    same_cost         references that end at the cost of another method, such as {random_same_bytes: {of: powd, equal:
-                      bytes}} (`same_cost.py`). `equal` is bytes or client_flops
     cells             settings by name. Each has `words`, its overrides.
                       Optional are label, axis, bounds, target, rows (its methods), family and oracle.
                       They are described in `definition.Setting`.
     seeds             list of seeds
-    metric            a metric of which more is better; test/acc by default.
-    result            the result of a run, late by default. last and best are single evaluations.
-    horizon           the last round whose evaluations count. null, the default, is for all.
-    target            a value of the metric to which costs are measured, or baseline. null, the default, is for none.
-    level             share of the way to the baseline's mean result for target: baseline, .95 by default.
-    crossing          how a run meets the target: window, the default, or first.
-    win               alpha, least (minimum effect), equal (margin of equivalence), seeds (for a verdict), worth
-    few               {oracle_greedy: 3}: methods that are run on the first seeds only
-    variants          {repairs: [flash_whitened, flash_progress]}: variants of one idea, corrected together
-    tune              what `fedcohort study tune` searches (`search_space.py`)
-    notes             remarks for the page
+
+`defaults.yaml` describes the other options.
 
 Overrides of a method replace those of its setting, and these replace the common ones. A bound is run with the
 overrides of the baseline, and its own overrides replace those of the setting.
@@ -57,23 +43,7 @@ from fedcohort.study.same_cost import read_same_cost
 from fedcohort.study.search_space import load_tuned, read_search_space
 
 REQUIRED = ("title", "question", "baseline", "selectors", "cells", "seeds")
-DEFAULTS: dict[str, Any] = {
-    "common": [],
-    "yardsticks": [],
-    "beside": [],
-    "same_cost": {},
-    "metric": "test/acc",
-    "result": "late",
-    "horizon": None,
-    "target": None,
-    "level": None,
-    "crossing": "window",
-    "win": {},
-    "tune": None,
-    "few": {},
-    "variants": {},
-    "notes": [],
-}
+DEFAULTS = read_yaml(Path(__file__).with_name("defaults.yaml"))  # of the other options
 SETTING_OPTIONS = ("label", "axis", "words", "bounds", "target", "rows", "family", "oracle")
 ReadTarget = Callable[[str, object], Target | None]
 METHOD_LIST = "a list of selectors, or of `name: [overrides]`"

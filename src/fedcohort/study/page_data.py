@@ -11,7 +11,7 @@ import numpy as np
 from fedcohort import units
 from fedcohort.results.target import judge_speed
 from fedcohort.results.verdict import FASTER, adjust_families
-from fedcohort.study.definition import BOUND, BOUND_PREFIX, METHOD, ORACLE, REFERENCE, Study, clock_limit, display_name
+from fedcohort.study.definition import BOUND_PREFIX, METHOD, Study, clock_limit, display_name
 from fedcohort.study.formats import number_range
 from fedcohort.study.measure import ROUNDS
 from fedcohort.study.result_files import DONE, Row
@@ -29,8 +29,7 @@ def summarise(study: Study, results: Results, verdict: Verdict, speed_ups: Speed
     """Return the data of the first paragraphs of a page.
 
     Returns:
-        settings: those with results, by kind. Each has its kind and verdict. `above` are the references, bounds and
-            further oracles whose interval reaches above `win.worth`, the largest first.
+        settings: those with results, each with its kind, by which they are sorted.
         counts: number of settings of each kind.
         tests: number of tests of methods in all settings.
         won_over_all: number of settings where a method is better after one correction over all tests.
@@ -40,22 +39,11 @@ def summarise(study: Study, results: Results, verdict: Verdict, speed_ups: Speed
         faster: number of settings whose target was met, and of those where a method is faster, by axis; None without
             a target.
     """
-    settings = []
-    for setting in verdict.settings.values():
-        above = [
-            method
-            for method in setting.methods.values()
-            if method.role in (BOUND, REFERENCE, ORACLE)
-            and method.method not in setting.headroom.oracles
-            and method.difference.n >= study.rules.seeds
-            and method.difference.high > study.rules.worth
-        ]
-        above.sort(key=lambda method: -method.difference.mean)
-        settings.append({"kind": kind_of(study, setting), "verdict": setting, "above": above})
-    kinds = Counter(setting["kind"] for setting in settings)
+    settings = [(kind_of(study, setting), setting) for setting in verdict.settings.values()]
+    kinds = Counter(kind for kind, _ in settings)
     budgets = dict.fromkeys(row["budget"] for (_, method, _), row in results.done_runs() if method == study.baseline)
     return {
-        "settings": sorted(settings, key=lambda setting: (WON, UNUSED, OPEN, NOTHING).index(setting["kind"])),
+        "settings": sorted(settings, key=lambda pair: (WON, UNUSED, OPEN, NOTHING).index(pair[0])),
         "counts": {kind: kinds[kind] for kind in KINDS},
         "tests": verdict.tests,
         "won_over_all": sum(setting.has_winner(study.rules.alpha) for setting in verdict.settings.values()),

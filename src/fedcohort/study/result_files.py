@@ -18,21 +18,12 @@ from fedcohort.errors import DamagedFile, DataError
 from fedcohort.host import parquet
 from fedcohort.host.disk import is_file
 from fedcohort.record import manifest
+from fedcohort.startup.compose import read_yaml
 
 Row = dict[str, Any]  # of `results.parquet`, by column
 RESULTS, CURVES = "results.parquet", "curves.parquet"
 DONE, REFUSED, FAILED = "done", "refused", "failed"
-TEXT_COLUMNS = (
-    *("cell", "selector", "status", "reason", "words", "stamp", "config_hash", "budget", "metric"),
-    *("commit", "sources", "versions", "fingerprint", "when", "yardstick", "follows"),
-    *("behaviour", "compared", "differs"),  # `compare_code.py`; the commit of the last comparison, and the differences
-)
-NUMERIC_COLUMNS = (
-    *("late", "last", "best", "target", "rounds_to_target", "virtual_s_to_target", "bytes_to_target"),
-    *("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops", "wall_s", "attack_share"),
-)
-COLUMNS = {**dict.fromkeys(TEXT_COLUMNS, "string"), "seed": "int64", "dirty": "bool", "rounds": "int64"}
-COLUMNS |= dict.fromkeys(NUMERIC_COLUMNS, "float64")
+COLUMNS: dict[str, str] = read_yaml(Path(__file__).with_name("result_columns.yaml"))
 KEY = {"cell": "string", "selector": "string", "seed": "int64"}
 AXES = {"step": "int32", "value": "float64", "virtual_s": "float64", "bytes": "float64"}
 SINGLE_PRECISION = dict.fromkeys(("value", "virtual_s", "bytes"), "float")  # older versions, in pyarrow's name

@@ -21,13 +21,13 @@ from fedcohort.results.run import Evaluations
 from fedcohort.study import result_files
 from fedcohort.study.definition import METHOD, ORACLE, STUDY_FILE, Key, Study
 from fedcohort.study.measure import CURVE_COSTS, summarise
-from fedcohort.study.result_files import AXES, COLUMNS, CURVES, DONE, KEY, NUMERIC_COLUMNS, RESULTS, TEXT_COLUMNS, Row
+from fedcohort.study.result_files import AXES, COLUMNS, CURVES, DONE, KEY, RESULTS, Row
 
 log = logging.getLogger("fedcohort")
 # columns that identify a run, which may be the result of several rows
 RUN_COLUMNS = ("seed", "config_hash", "budget", "when")
-EMPTY_ROW: Row = {**dict.fromkeys(TEXT_COLUMNS, ""), **dict.fromkeys(NUMERIC_COLUMNS, float("nan"))}
-EMPTY_ROW |= {"seed": 0, "dirty": False, "rounds": 0}
+EMPTY = {"string": "", "float64": math.nan, "int64": 0, "bool": False}
+EMPTY_ROW: Row = {name: EMPTY[kind] for name, kind in COLUMNS.items()}
 
 
 @dataclass

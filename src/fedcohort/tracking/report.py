@@ -9,13 +9,12 @@ experiment's note begins with the verdicts and links to the pages.
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.record.tags import SWEEPS
 from fedcohort.roles import RunIdentity, role_of
-from fedcohort.tracking import server, sweep_tags, view
+from fedcohort.tracking import server, sweeps, view
 from fedcohort.tracking.record import LONGEST_TAG, REPORT
 from fedcohort.tracking.server import Place, connect, retry_after_conflicts
 
@@ -24,11 +23,15 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 
-@dataclass(frozen=True)
-class Report:
-    """The content of a report.
+def publish(
+    where: Place, *, name: str, sweep: str | None, about: str, verdict: str, note: str, files: Sequence[Path]
+) -> str:
+    """Create the run of a report instead of an earlier one, and the sweep's view, and return the run's id.
 
-    Attributes:
+    Raises the exceptions of `server.expected_errors`.
+
+    Args:
+        where: the server or database.
         name: name of the run.
         sweep: sweep whose runs are compared, None for runs of several sweeps.
         about: value of the tag: the sweep, or the condition on the runs.
@@ -37,39 +40,36 @@ class Report:
         files: the artifacts, the page first.
     """
 
-    name: str
-    sweep: str | None
-    about: str
-    verdict: str
-    note: str
-    files: Sequence[Path]
+    def attempt() -> str:
+        client = connect(where)
+        experiment = server.experiment_id(client, where)
+        runs = _list_runs_of_sweep(client, experiment, sweep or "")
+        earlier = [run for run in _list_reports(client, experiment) if run.data.tags[REPORT] == about]
+        id = str(client.create_run(experiment, int(time.time() * 1000), {REPORT: about}, run_name=name).info.run_id)
+        for path in files:
+            client.log_artifact(id, str(path))
+        swept, page = _list_swept([run.data.params for run in runs]), files[0].name
+        tags = {
+            view.VERDICT_TAG: verdict,
+            view.PAGE_TAG: page,
+            view.SWEEP: sweep or "",
+            view.OPTIONS: " ".join(f"{option}={','.join(values)}" for option, values in swept.items()),
+            view.DATE: time.strftime("%Y-%m-%d %H:%M"),
+            view.NOTE_TAG: f"[The page]({view.artifact_page(experiment, id, page)})\n\n{note}",
+            "mlflow.source.name": "fedcohort compare",
+            "mlflow.source.type": "LOCAL",
+        }
+        for key, value in tags.items():
+            client.set_tag(id, key, value[:LONGEST_TAG])
+        client.set_terminated(id, "FINISHED")
+        for run in earlier:
+            client.delete_run(run.info.run_id)
+        if sweep is not None and runs:
+            view.save_sweep(client, experiment, sweep, list(swept))
+        view.show_reports(client, experiment, _list_reports(client, experiment))
+        return id
 
-
-def publish(report: Report, where: Place) -> str:
-    """Create the report's run instead of an earlier one, and the sweep's view, and return the run's id.
-
-    Raises the exceptions of `server.expected_errors`.
-    """
-    # a second attempt replaces the report of the first one
-    return retry_after_conflicts(lambda: _publish(connect(where), report, where))
-
-
-def _publish(client: "MlflowClient", report: Report, where: Place) -> str:
-    experiment = server.experiment_id(client, where)
-    runs = _list_runs_of_sweep(client, experiment, report.sweep or "")
-    earlier = [run for run in _list_reports(client, experiment) if run.data.tags[REPORT] == report.about]
-    run = client.create_run(experiment, int(time.time() * 1000), {REPORT: report.about}, run_name=report.name)
-    id = str(run.info.run_id)
-    for path in report.files:
-        client.log_artifact(id, str(path))
-    swept = _list_swept([run.data.params for run in runs])
-    _describe(client, experiment, id, report, swept)
-    for run in earlier:
-        client.delete_run(run.info.run_id)
-    if report.sweep is not None and runs:
-        view.save_sweep(client, experiment, report.sweep, list(swept))
-    view.show_reports(client, experiment, _list_reports(client, experiment))
-    return id
+    return retry_after_conflicts(attempt)  # a second attempt replaces the report of the first one
 
 
 def _list_reports(client: "MlflowClient", experiment: str) -> "list[Run]":
@@ -82,7 +82,7 @@ def _list_runs_of_sweep(client: "MlflowClient", experiment: str, sweep: str) -> 
     if not sweep.replace("-", "").replace("_", "").isalnum():
         return []
     runs = server.search_runs(client, experiment, f"tags.{SWEEPS} LIKE '%{sweep}%'")
-    return [run for run in runs if sweep in sweep_tags.parse_sweeps(run.data.tags.get(SWEEPS))]
+    return [run for run in runs if sweep in sweeps.parse_sweeps(run.data.tags.get(SWEEPS))]
 
 
 def _list_swept(params: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
@@ -95,23 +95,3 @@ def _list_swept(params: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
     roles = {name: role_of(name) for name in names if len(values[name]) > 1 and name != "n_params"}
     swept = [name for name, role in roles.items() if role.tracked and role.identity is not RunIdentity.SEED]
     return {name: values[name] for name in swept if "." not in name or name.split(".")[0] not in swept}
-
-
-def _describe(
-    client: "MlflowClient", experiment: str, id: str, report: Report, swept: Mapping[str, Sequence[str]]
-) -> None:
-    page = report.files[0].name
-    tags = {
-        REPORT: report.about,
-        view.VERDICT_TAG: report.verdict,
-        view.PAGE_TAG: page,
-        view.SWEEP: report.sweep or "",
-        view.OPTIONS: " ".join(f"{name}={','.join(values)}" for name, values in swept.items()),
-        view.DATE: time.strftime("%Y-%m-%d %H:%M"),
-        view.NOTE_TAG: f"[The page]({view.artifact_page(experiment, id, page)})\n\n{report.note}",
-        "mlflow.source.name": "fedcohort compare",
-        "mlflow.source.type": "LOCAL",
-    }
-    for key, value in tags.items():
-        client.set_tag(id, key, value[:LONGEST_TAG])
-    client.set_terminated(id, "FINISHED")

@@ -14,7 +14,7 @@ from fedcohort.record.tags import BUDGET, DONE, ENDED_BY, ROUNDS, SWEEPS
 from fedcohort.results.frame import AXES, COSTS
 from fedcohort.results.matching.run import Run, name_newest
 from fedcohort.tracking import compat, record, server
-from fedcohort.tracking.sweep_tags import parse_sweeps
+from fedcohort.tracking.sweeps import parse_sweeps
 
 if TYPE_CHECKING:
     import pandas as pd

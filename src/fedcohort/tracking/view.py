@@ -14,10 +14,11 @@ models. The note is shown above every list of runs.
 import json
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.record.tags import ROUNDS, SWEEPS
-from fedcohort.tracking.record import ALIKE, SORTED_FIRST
+from fedcohort.record.tags import SWEEPS
+from fedcohort.tracking.record import SORTED_FIRST
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -26,18 +27,7 @@ if TYPE_CHECKING:
 VIEW_TAG = "mlflow.sharedViewState."  # prefix of the tag of a view, before its key
 KEY = "fedcohort"  # key of the view of all runs
 SWEEP_KEY = "sweep-"  # prefix of the key of a sweep's view
-COLUMNS = (
-    "params.`selector`",
-    "params.`agg`",
-    f"tags.`{ROUNDS}`",
-    "params.`seed`",
-    f"metrics.`{SORTED_FIRST}`",
-    "metrics.`clients/acc_worst5`",
-    "metrics.`time/virtual_s`",
-)
-GROUPS = {"aggregateFunction": "average", "groupByKeys": [{"mode": "tag", "groupByData": ALIKE}]}
-UNGROUPED = f"tag.{ALIKE}"  # MLflow's name for the group of runs without that tag: the reports
-SECTIONS = ("test", "clients", "time", "comm", "comp", "select", "round", "skew", "server_val")
+ALL_RUNS = Path(__file__).with_name("view_of_runs.json")  # the view of all runs, in MLflow's form
 PAGE = "#/experiments/%s/runs?workflowType=machine_learning&viewStateShareKey=%s"
 NOTE_TAG = "mlflow.note.content"
 VERDICT_TAG, PAGE_TAG = "verdict", "page"  # tags of a report
@@ -66,7 +56,7 @@ def list_sweeps(tags: Mapping[str, str]) -> list[str]:
 
 def experiment_tags() -> dict[str, str]:
     """Return the tags of a new experiment, with the view of all runs."""
-    views = {f"{VIEW_TAG}{KEY}": _view("Selectors", {"selectedColumns": COLUMNS})}
+    views = {f"{VIEW_TAG}{KEY}": _view("Selectors", {})}
     return {"mlflow.experimentKind": "custom_model_development", **views}
 
 
@@ -113,21 +103,7 @@ def _paragraph(experiment_id: str, report: str, tags: Mapping[str, str]) -> str:
     return f"{answer} ({', '.join(facts)})" if facts else answer
 
 
-def _view(name: str, state: Mapping[str, Any]) -> str:
-    """Return a view in MLflow's form; state: differences to the view of all runs."""
-    sections = [{"uuid": f"{KEY}-{name}", "name": name, "display": True, "isReordered": False} for name in SECTIONS]
-    first = {"type": "BAR", "uuid": f"{KEY}-{SORTED_FIRST}", "metricKey": SORTED_FIRST, "isGenerated": False}
-    first |= {"metricSectionId": f"{KEY}-{SECTIONS[0]}", "displayName": "test/acc at the end", "deleted": False}
-    all_runs = {
-        "orderByKey": f"metrics.`{SORTED_FIRST}`",
-        "orderByAsc": False,
-        "groupBy": GROUPS,
-        "groupsExpanded": {UNGROUPED: True},
-        "useGroupedValuesInCharts": True,
-        "runsHiddenMode": "FIRST_20_RUNS",
-        "compareRunSections": sections,
-        "compareRunCharts": [first],  # MLflow adds the others
-        "isAccordionReordered": True,
-    }
-    now = time.time_ns() // 1_000_000
-    return json.dumps({"name": name, "createdAt": now, "updatedAt": now, "state": json.dumps({**all_runs, **state})})
+def _view(name: str, changes: Mapping[str, Any]) -> str:
+    """Return a view in MLflow's form, which adds further charts; changes: differences to the view of all runs."""
+    now, state = time.time_ns() // 1_000_000, json.loads(ALL_RUNS.read_text()) | changes
+    return json.dumps({"name": name, "createdAt": now, "updatedAt": now, "state": json.dumps(state)})

@@ -157,9 +157,9 @@ class Dual:
         return GroupPlan(tasks, shape, all_passes, [row_orders, sample_counts, *chosen_rows])
 
     @torch.no_grad()
-    def _train_group(self, plan: GroupPlan, orders: Tensor, counts: Tensor, *chosen: Tensor) -> Results:
+    def _train_group(self, plan: GroupPlan, orders: Tensor, counts: Tensor, *used_rows: Tensor) -> Results:
         """Train the clients of a plan; the other arguments are its arrays on the device."""
-        trainer, rows = self.trainer, iter(chosen)
+        trainer, rows = self.trainer, iter(used_rows)
         trainer.worker.load(trainer.server)
         samples = [trainer.samples(task, None if task.rows is None else next(rows)) for task in plan.tasks]
         samples = [(x.flatten(1), y) for x, y in samples]

@@ -202,7 +202,7 @@ class VectorisedEngine:
 
     @torch.no_grad()
     def _train_group(
-        self, plan: GroupPlan, down: Mapping[str, Tensor], rows: Tensor, counts: Tensor, used: Tensor
+        self, plan: GroupPlan, down: Mapping[str, Tensor], rows: Tensor, counts: Tensor, used_positions: Tensor
     ) -> Results:
         """Train the clients of a plan; the last three arguments are its arrays on the device."""
         trainer, data = self.trainer, self.trainer.federation.train
@@ -222,7 +222,7 @@ class VectorisedEngine:
             losses[step, :k] = models.train_step(x, y, reference, sample_shares[step, :k])
         deltas, by_client = models.deltas(), plan.batch_sizes.sum(0)[plan.row_of_client].tolist()
         results = []
-        for i, used_losses in enumerate(losses.flatten().index_select(0, used).split(by_client)):
+        for i, used_losses in enumerate(losses.flatten().index_select(0, used_positions).split(by_client)):
             delta = deltas[plan.row_of_client[i]]
             torch.add(trainer.server.w, delta, out=trainer.worker.w)
             results.append(trainer.result(plan.tasks[i], delta, plan.passes[i], used_losses, corrections[i]))

@@ -50,7 +50,7 @@ def test_parts_are_whole_and_in_order(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["prepared.json", "test.parquet", "train.parquet"]
 
 
-def test_who_was_stopped_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_conversion_resumes(tmp_path: Path) -> None:
     source = Source()
     with pytest.raises(KeyboardInterrupt):
         write(source.pieces(broken=1), tmp_path, quiet)
@@ -63,7 +63,7 @@ def test_who_was_stopped_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("when", ["between", "within"])
-def test_who_was_stopped_while_pieces_are_joined_goes_on(
+def test_a_conversion_interrupted_while_joining_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """Between the two parts, or within the first, of which half is there."""

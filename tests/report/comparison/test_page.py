@@ -9,8 +9,8 @@ import pytest
 
 from compare_toy import ACC, compare_runs, make_run, make_runs
 from fedcohort.report.comparison import page
+from fedcohort.report.comparison.page import list_verdicts
 from fedcohort.report.comparison.tables import result_table, show_p
-from fedcohort.report.comparison.verdicts import list_verdicts
 from fedcohort.results.matching.run import Run
 from fedcohort.results.target import Target
 

@@ -127,7 +127,7 @@ def test_a_forced_resume_is_noted() -> None:
     assert any(note.startswith("resumed by force: random-") and note.endswith("torch 9.9 (was 2.13)") for note in notes)
 
 
-def test_each_seed_may_have_a_budget_of_its_own() -> None:
+def test_each_seed_may_have_another_budget() -> None:
     """As where another run's time is the budget; two runs of a seed with two budgets are two settings."""
     runs = [make_run("random", seed, 0.5, options={"until.virtual_s": f"{seed + 1}00"}) for seed in range(3)]
     assert list(match(runs, "selector", None, ACC).cells["", "random"]) == [0, 1, 2]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from cases import for_all
 from compare_toy import ACC, compare_runs, make_run
-from fedcohort.report.comparison.verdicts import list_verdicts
+from fedcohort.report.comparison.page import list_verdicts
 from fedcohort.results.matching.match import match
 from fedcohort.results.matching.question import find_newest_sweep, list_differing_options
 from fedcohort.results.matching.run import Run, name_newest

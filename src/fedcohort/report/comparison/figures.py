@@ -21,12 +21,7 @@ from fedcohort.results.verdict import sign_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CAPTIONS = {  # in the order of the page
-    "forest": "Paired differences, the best first, with 95 % intervals",
-    "means": "Means over seeds with 95 % intervals",
-    "differences": "Each curve minus the baseline's, with 95 % intervals",
-    "curves": "Curves: means over seeds with 95 % intervals",
-}
+FIGURES = ("forest", "means", "differences", "curves")  # names of the files
 COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.VERMILLION, style.PURPLE, style.SKY, style.BLACK)
 MAX_LINES = len(COLOURS)  # lines that colours can distinguish
 

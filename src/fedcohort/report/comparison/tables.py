@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ODD, ORACLE = "†", "‡"
+GAP_COLUMNS = ("low", "high", "std", "median", "worst", "best", "n")  # of `Difference`, in the CSV file
 COST_NAMES = {"virtual_s": "virtual time", "bytes": "bytes", "client_flops": "client computation", ROUNDS: "rounds"}
 COST_FORMATS: dict[str, Callable[[float], str]] = {
     "virtual_s": units.seconds,
@@ -120,21 +121,14 @@ def result_values(answer: Answer) -> "pd.DataFrame":
     for table in answer.tables:
         for cell in ordered_cells(answer):
             entry, mean, gap = table.entries[cell], table.entries[cell].mean, table.entries[cell].difference
-            row = {
-                **_key_columns(answer, cell),
-                "metric": table.options.metric,
-                "mean": mean.mean,
-                "std": mean.std,
-                "n": mean.n,
-            }
-            row |= {"low": mean.low, "high": mean.high, "seeds": " ".join(map(str, entry.results))}
-            row |= {"odd": cell in answer.matched.odd, "oracle": entry.untested}
-            row["baseline"] = answer.question.baseline if gap is not None else None
+            row = _key_columns(answer, cell) | {"metric": table.options.metric}
+            row |= {name: getattr(mean, name) for name in ("mean", "std", "n", "low", "high")}
+            row |= {"seeds": " ".join(map(str, entry.results)), "odd": cell in answer.matched.odd}
+            row |= {"oracle": entry.untested, "baseline": answer.question.baseline if gap is not None else None}
             if gap is not None:
-                row |= {"difference": gap.mean, "difference_low": gap.low, "difference_high": gap.high}
-                row |= {"difference_std": gap.std, "difference_median": gap.median, "difference_worst": gap.worst}
-                row |= {"difference_best": gap.best, "difference_n": gap.n, "p_raw": gap.p, "p": entry.p}
-                row |= {"verdict": entry.verdict, "seeds_needed": entry.seeds_needed}
+                row["difference"] = gap.mean
+                row |= {f"difference_{name}": getattr(gap, name) for name in GAP_COLUMNS}
+                row |= {"p_raw": gap.p, "p": entry.p, "verdict": entry.verdict, "seeds_needed": entry.seeds_needed}
                 row["unlike"] = " ".join(answer.unlike.get(cell, ()))
             for cost, by_cell in answer.costs.items():
                 row |= {cost: by_cell[cell].mean, f"{cost}_times": by_cell[cell].times}

@@ -5,9 +5,11 @@ label noise, skew, speed and size. A component of a score or of a state without 
 `clients.parquet` and the journal.
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import yaml
 
 from fedcohort.record import population
 from fedcohort.record.history import History
@@ -28,21 +30,7 @@ FACTS = {  # names of `round/score_correlation.py`: colour, label, and name in `
 }
 PREFIX = "select/"
 MAX_SCORES = 6
-NAMES = {
-    "ai": "attribute imbalance",
-    "ci": "class imbalance",
-    "drop": "share of the update that is dropped",
-    "explore": "exploration",
-    "exploit": "exploitation",
-    "prev_reward": "last reward",
-    "sc": "spurious correlation",
-    "staleness": "bonus for waiting",
-    "system": "factor for speed",
-    "train_ratio": "training loss relative to its first",
-    "utility": "utility of the losses",
-    "val_ratio": "validation loss relative to its first",
-    "work": "multiple of the local work",
-}
+NAMES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())  # labels of components
 
 
 def draw(info: RunInfo, history: History) -> "Figure | None":
@@ -96,4 +84,4 @@ def list_facts(info: RunInfo) -> list[str]:
 
 def label_of(name: str) -> str:
     """Return the label of a component: "last reward" for `prev_reward`, "theta 0" for `theta_0`, which has none."""
-    return NAMES.get(name, name.replace("_", " "))
+    return str(NAMES.get(name, name.replace("_", " ")))
