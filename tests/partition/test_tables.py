@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from cases import for_all
-from fedcohort.partition.tables import apportion_counts, equal_sizes, round_to_margins, scale_to_margins, spread_evenly
+from fedcohort.partition.tables import (
+    apportion_counts,
+    enlarge_small_parts,
+    equal_sizes,
+    round_to_margins,
+    scale_to_margins,
+    spread_evenly,
+)
 
 
 def test_equal_sizes_are_filled_in_turns() -> None:
@@ -98,3 +105,11 @@ def test_a_debt_to_earlier_clients_is_repaid_from_kinds_that_a_client_has() -> N
     target = np.array([[0.5, 0.5, 0.5, 0.5], [0, 0, 0.5, 1.5], [0.5, 0.5, 0, 0]])
     table = round_to_margins(target, np.array([2, 2, 1]), np.array([1, 1, 1, 2]))
     assert table.tolist() == [[1, 1, 0, 0], [0, 0, 0, 2], [0, 0, 1, 0]]
+
+
+def test_reaching_the_minimum_takes_samples_from_the_largest_clients() -> None:
+    parts = [np.arange(10), np.array([], dtype=np.int64), np.arange(10, 16), np.arange(16, 18)]
+    after = enlarge_small_parts(parts, 3)
+    assert [len(part) for part in after] == [6, 3, 6, 3]
+    np.testing.assert_array_equal(np.sort(np.concatenate(after)), np.arange(18))
+    np.testing.assert_array_equal(after[2], parts[2])

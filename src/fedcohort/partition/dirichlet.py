@@ -19,59 +19,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float64
 
 from fedcohort import ranges
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
 from fedcohort.errors import OptionError
+from fedcohort.maths.dirichlet import draw_dirichlet, draw_log_gamma
 from fedcohort.partition import tables
 from fedcohort.partition.base import Partition, SamplePool
-from fedcohort.types import Ids, Values
-
-
-def dirichlet(alpha: float, size: int, rng: np.random.Generator) -> Values:
-    """Draw from Dir(alpha, ..., alpha), [size], for any alpha > 0.
-
-    The draw is made in logarithms, by Gamma(alpha) = Gamma(alpha + 1) U^(1/alpha): for small alpha every Gamma(alpha)
-    underflows to 0.
-    """
-    log_u = np.log(1 - rng.random(size))
-    with np.errstate(over="ignore"):
-        log_gamma = np.log(rng.standard_gamma(alpha + 1, size)) + log_u / alpha
-    maximum = log_gamma.max()
-    if np.isinf(maximum):  # the logarithms overflow for a tiny alpha; in the limit one client gets the whole class
-        return np.asarray((np.arange(size) == log_u.argmax()).astype(np.float64))
-    weight = np.exp(log_gamma - maximum)
-    return np.asarray(weight / weight.sum())
-
-
-def enlarge_small_parts(client_samples: list[Ids], min_samples: int) -> list[Ids]:
-    """Move the last samples of the largest parts to parts of fewer than `min_samples` samples.
-
-    The sizes must sum to at least least * len(parts). While a part is too small, the largest one is above the mean, so
-    that it never becomes too small itself.
-    """
-    sizes = np.array([len(positions) for positions in client_samples])
-    n_original = sizes.copy()  # samples of the original part that stay in it
-    received: list[list[int]] = [[] for _ in client_samples]
-    for small_client in np.flatnonzero(sizes < min_samples):
-        while sizes[small_client] < min_samples:
-            largest_client = int(sizes.argmax())
-            sizes[largest_client] -= 1
-            n_original[largest_client] -= 1
-            sizes[small_client] += 1
-            received[small_client].append(client_samples[largest_client][n_original[largest_client]])
-    return [
-        np.concatenate([positions[:n], np.array(samples, dtype=np.int64)])
-        for positions, n, samples in zip(client_samples, n_original, received, strict=True)
-    ]
-
-
-def log_gamma(alpha: float, shape: tuple[int, int], rng: np.random.Generator) -> Float64[np.ndarray, "clients classes"]:
-    """Draw logarithms of Gamma(alpha) variables, for any alpha > 0, at least the smallest finite float."""
-    with np.errstate(over="ignore"):
-        logarithms = np.log(rng.standard_gamma(alpha + 1, shape)) + np.log(1 - rng.random(shape)) / alpha
-    return np.asarray(np.maximum(logarithms, np.finfo(np.float64).min))
+from fedcohort.types import Ids
 
 
 @dataclass(frozen=True)
@@ -104,11 +59,11 @@ class Dirichlet(Partition):
         class_samples_of_clients: list[list[Ids]] = [[] for _ in range(K)]
         for c in range(sample_pool.n_classes):
             of_class = rng.permutation(np.flatnonzero(sample_pool.labels == c))
-            cut_positions = np.rint(np.cumsum(dirichlet(self.alpha, K, rng))[:-1] * len(of_class)).astype(np.int64)
+            cut_positions = np.rint(np.cumsum(draw_dirichlet(self.alpha, K, rng))[:-1] * len(of_class)).astype(np.int64)
             for k, class_samples in enumerate(np.split(of_class, np.minimum(cut_positions, len(of_class)))):
                 class_samples_of_clients[k].append(class_samples)
         client_samples = [rng.permutation(np.concatenate(client_pieces)) for client_pieces in class_samples_of_clients]
-        return [np.sort(positions) for positions in enlarge_small_parts(client_samples, self.min_samples)]
+        return [np.sort(positions) for positions in tables.enlarge_small_parts(client_samples, self.min_samples)]
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, with the classes that are drawn.
@@ -123,6 +78,8 @@ class Dirichlet(Partition):
             )
         pools = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
         classes = np.flatnonzero(pools)
-        class_shares = tables.scale_to_margins(log_gamma(self.alpha, (K, len(classes)), rng), sizes, pools[classes])
+        class_shares = tables.scale_to_margins(
+            draw_log_gamma(self.alpha, (K, len(classes)), rng), sizes, pools[classes]
+        )
         table = tables.round_to_margins(class_shares, sizes, pools[classes])
         return tables.draw_by_table(np.searchsorted(classes, sample_pool.labels), table, rng)

@@ -9,8 +9,9 @@ a spread of 1 the largest of 50 clients has about nine times the median. The pow
 the largest client has as many samples as the second, third and sixth together.
 
 Sizes are the same under every `base` that distributes all samples: iid (quantity skew only), dominant_class,
-label_shards, dirichlet, and attribute with margins=data. Under attribute with margins=even they have the same
-proportions. natural, and attribute with `counts`, set the sizes themselves and are not a valid `base`.
+label_shards, dirichlet, inner_dirichlet, and attribute with margins=data. Under attribute with margins=even they have
+the same proportions. natural, extended_dirichlet, and attribute with `counts`, set the sizes themselves and are not a
+valid `base`.
 
 Departures from the paper: there is no paper. NIID-Bench (Li et al. 2022) draws w from a Dirichlet distribution.
 """

@@ -50,6 +50,28 @@ def proportional_sizes(n_samples: int, weights: Values, min_size: int) -> Ids:
     return np.asarray(min_size + np.diff(stop_positions, prepend=0))
 
 
+def enlarge_small_parts(client_samples: list[Ids], min_samples: int) -> list[Ids]:
+    """Move the last samples of the largest parts to parts of fewer than `min_samples` samples.
+
+    The sizes must sum to at least `min_samples` * len(client_samples). While a part is too small, the largest one is
+    above the mean, so that it never becomes too small itself.
+    """
+    sizes = np.array([len(positions) for positions in client_samples])
+    n_original = sizes.copy()  # samples of the original part that stay in it
+    received: list[list[int]] = [[] for _ in client_samples]
+    for small_client in np.flatnonzero(sizes < min_samples):
+        while sizes[small_client] < min_samples:
+            largest_client = int(sizes.argmax())
+            sizes[largest_client] -= 1
+            n_original[largest_client] -= 1
+            sizes[small_client] += 1
+            received[small_client].append(client_samples[largest_client][n_original[largest_client]])
+    return [
+        np.concatenate([positions[:n], np.array(samples, dtype=np.int64)])
+        for positions, n, samples in zip(client_samples, n_original, received, strict=True)
+    ]
+
+
 def apportion_counts(
     sizes: Ids | Values, P: Float64[np.ndarray, "clients classes attributes"]
 ) -> Int64[np.ndarray, "clients classes attributes"]:

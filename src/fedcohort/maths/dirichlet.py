@@ -1,0 +1,31 @@
+"""Draws of Dirichlet and gamma variables, for any positive concentration."""
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort.types import Values
+
+
+def draw_dirichlet(alpha: float, size: int, rng: np.random.Generator) -> Values:
+    """Draw from Dir(alpha, ..., alpha), [size], for any alpha > 0.
+
+    The draw is made in logarithms, by Gamma(alpha) = Gamma(alpha + 1) U^(1/alpha): for small alpha every Gamma(alpha)
+    underflows to 0.
+    """
+    log_u = np.log(1 - rng.random(size))
+    with np.errstate(over="ignore"):
+        log_gamma = np.log(rng.standard_gamma(alpha + 1, size)) + log_u / alpha
+    maximum = log_gamma.max()
+    if np.isinf(maximum):  # the logarithms overflow for a tiny alpha; in the limit one client gets the whole class
+        return np.asarray((np.arange(size) == log_u.argmax()).astype(np.float64))
+    weight = np.exp(log_gamma - maximum)
+    return np.asarray(weight / weight.sum())
+
+
+def draw_log_gamma(
+    alpha: float, shape: tuple[int, int], rng: np.random.Generator
+) -> Float64[np.ndarray, "clients classes"]:
+    """Draw logarithms of Gamma(alpha) variables, for any alpha > 0, at least the smallest finite float."""
+    with np.errstate(over="ignore"):
+        logarithms = np.log(rng.standard_gamma(alpha + 1, shape)) + np.log(1 - rng.random(shape)) / alpha
+    return np.asarray(np.maximum(logarithms, np.finfo(np.float64).min))

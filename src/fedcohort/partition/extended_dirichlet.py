@@ -1,0 +1,143 @@
+"""Extended Dirichlet: C classes per client, then a Dirichlet split of each class over its clients.
+
+Source: Li and Lyu, "Convergence Analysis of Sequential Federated Learning on Heterogeneous Data", NeurIPS 2023, arXiv
+2311.03154. The rule was read in the released code (`sim/data/partition.py`), whose runs use C = 1, 2 and alpha = 10.
+
+    client k:  C of the classes, at random without replacement
+    class c:   p_c ~ Dir(alpha, ..., alpha) over the clients that hold c; each of them gets the share p_{c,k} of class c
+
+With C equal to the number of classes this is partition=dirichlet. Sizes of clients follow from the draws.
+
+Departures from the paper:
+- The released code repeats the allocation of classes until each class has max(1, floor(K C / classes / 5)) clients.
+  Here it is drawn once, and as few random choices as possible give way to this minimum (a linear program).
+- The released code repeats the draw until every client has 10 samples, which need not end. Here each client has at
+  least ceil(min_samples / C) samples of each of its classes, which the largest holders of the class give up. Thus every
+  client has exactly C classes. A class has at most as many clients as it has samples for. If the classes together have
+  too few samples for all clients, the split raises an error.
+- The released code sets a client's share to zero once it has N/K samples, and gives the samples that are left to the
+  last client of the class. Not here.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Bool
+
+from fedcohort import ranges
+from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
+from fedcohort.errors import OptionError
+from fedcohort.maths.dirichlet import draw_dirichlet
+from fedcohort.partition import tables
+from fedcohort.partition.base import Partition, SamplePool
+from fedcohort.types import Ids
+
+
+@dataclass(frozen=True)
+class ExtendedDirichlet(Partition):
+    """Gives each client a number of random classes, and a Dirichlet share of each of them.
+
+    Attributes:
+        classes: number of classes that each client has samples of.
+        alpha: concentration parameter; small values give the clients of a class unequal shares.
+        min_samples: smallest number of samples of a client, training and validation together.
+    """
+
+    classes: int
+    alpha: float
+    min_samples: int
+
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({ONE_CLASS_PER_SAMPLE})
+
+    def __post_init__(self) -> None:
+        ranges.integer("classes", self.classes, "[1, inf)")
+        ranges.number("alpha", self.alpha, "(0, inf)")
+        ranges.integer("min_samples", self.min_samples, "[1, inf)")
+
+    def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
+        """Return sorted positions of each client's samples: disjoint, all samples together.
+
+        Raises `OptionError` if a class has too few samples or clients.
+        """
+        K = tables.require_samples_for_clients("extended_dirichlet", n_clients, len(sample_pool))
+        pools = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
+        present_classes = np.flatnonzero(pools)
+        min_of_class = -(-self.min_samples // self.classes)  # samples of each of a client's classes
+        max_clients = np.minimum(pools[present_classes] // min_of_class, K)
+        self._verify_feasible(K, max_clients, min_of_class)
+        min_clients = np.minimum(max(1, K * self.classes // len(present_classes) // 5), max_clients)
+        is_holder = choose_holders(self.classes, min_clients, max_clients, rng.random((K, len(present_classes))))
+        samples_of_clients: list[list[Ids]] = [[] for _ in range(K)]
+        for c, holders in zip(present_classes, is_holder.T, strict=True):
+            of_class = rng.permutation(np.flatnonzero(sample_pool.labels == c))
+            shares = draw_dirichlet(self.alpha, int(holders.sum()), rng)
+            cut_positions = np.rint(np.cumsum(shares)[:-1] * len(of_class)).astype(np.int64)
+            parts = np.split(of_class, np.minimum(cut_positions, len(of_class)))
+            for k, part in zip(np.flatnonzero(holders), tables.enlarge_small_parts(parts, min_of_class), strict=True):
+                samples_of_clients[k].append(part)
+        return [np.sort(np.concatenate(parts)) for parts in samples_of_clients]
+
+    def _verify_feasible(self, n_clients: int, max_clients: Ids, min_of_class: int) -> None:
+        """Raise `OptionError` if no allocation gives each client its classes, and each class a client.
+
+        Args:
+            n_clients: number of clients K.
+            max_clients: largest number of clients of each class that has samples.
+            min_of_class: smallest number of samples of a client of each of its classes.
+        """
+        n_classes = len(max_clients)
+        if self.classes > n_classes:
+            raise OptionError(
+                f"partition.classes={self.classes} is more than the {n_classes} classes of the training samples; "
+                f"feasible: partition.classes<={n_classes}"
+            )
+        if n_clients * self.classes < n_classes:
+            raise OptionError(
+                f"clients={n_clients} with partition.classes={self.classes} leaves some of {n_classes} classes without "
+                f"a client; feasible: partition.classes>={-(-n_classes // n_clients)}"
+            )
+        if max_clients.min() < 1 or max_clients.sum() < n_clients * self.classes:
+            raise OptionError(
+                f"partition.min_samples={self.min_samples} requires {min_of_class} samples of each of a client's "
+                f"classes, for which the classes are too small: they have enough for {max_clients.sum()} allocations "
+                f"of a class, and {n_clients} clients with partition.classes={self.classes} need "
+                f"{n_clients * self.classes}; the smallest class has enough for {max_clients.min()}. Choose a smaller "
+                "partition.min_samples, or fewer clients"
+            )
+
+
+def choose_holders(
+    n_held: int, min_clients: Ids, max_clients: Ids, priorities: np.ndarray
+) -> Bool[np.ndarray, "clients classes"]:
+    """Return the classes that each client holds: the `n_held` of lowest priority, as far as the classes' limits allow.
+
+    The result minimises the sum of the priorities of the held classes, by a linear program whose solutions are integers
+    (limits on the rows and columns of a table). Without binding limits it is a uniform draw.
+
+    Args:
+        n_held: number of classes of each client.
+        min_clients: smallest number of clients of each class, [classes].
+        max_clients: largest number of clients of each class, [classes].
+        priorities: random numbers in [0, 1), [clients, classes].
+    """
+    K, n_classes = priorities.shape
+    is_holder = np.zeros((K, n_classes), dtype=bool)
+    np.put_along_axis(is_holder, np.argsort(priorities, axis=1)[:, :n_held], True, axis=1)
+    n_holders = is_holder.sum(0)
+    if ((n_holders >= min_clients) & (n_holders <= max_clients)).all():
+        return is_holder
+    from scipy.optimize import linprog
+    from scipy.sparse import eye_array, kron, vstack
+
+    sums_of_classes = kron(np.ones((1, K)), eye_array(n_classes))
+    solution = linprog(
+        priorities.ravel(),
+        A_ub=vstack([sums_of_classes, -sums_of_classes]),
+        b_ub=np.concatenate([max_clients, -min_clients]),
+        A_eq=kron(eye_array(K), np.ones((1, n_classes))),
+        b_eq=np.full(K, n_held),
+        bounds=(0, 1),
+        method="highs-ds",
+    )
+    return np.asarray(solution.x.reshape(K, n_classes) > 0.5)

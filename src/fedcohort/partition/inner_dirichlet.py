@@ -1,0 +1,102 @@
+"""Inner Dirichlet: each client has a given size, and class proportions from a Dirichlet distribution.
+
+Source: Acar et al., "Federated Learning Based on Dynamic Regularization" (FedDyn), ICLR 2021, arXiv 2111.04263. The
+rule was read in FedLab's implementation (`client_inner_dirichlet_partition`), which names FedDyn as its source.
+
+    client k:  p_k ~ Dir(alpha, ..., alpha) over the classes;  n_k samples, each of a class that is drawn from p_k
+
+A class that has no sample left is drawn by no client any more: p_k is then normalised over the other classes. Thus all
+samples are distributed, and clients of few classes get other ones if these run out. Sizes n_k are N/K, one more for
+the first N mod K clients, unless partition=quantity draws them. Hsu et al. 2019 (arXiv 1909.06335) have the same p_k.
+
+partition=dirichlet under partition=quantity fits a table to both margins instead: there a class that many clients want
+is shared by all of them, and here the clients that draw first have it.
+
+Departures from the paper:
+- FedLab draws the client of each sample at random among those that are not full. Here the order of all N draws is a
+  uniform permutation, in which large clients draw more often. With equal sizes the two differ at the end only.
+- Classes that have no samples at all are left out at the start.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort import ranges
+from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
+from fedcohort.maths.dirichlet import draw_log_gamma
+from fedcohort.partition.base import Partition, SamplePool
+from fedcohort.partition.tables import draw_by_table, equal_sizes, require_samples_for_clients
+from fedcohort.types import Ids
+
+MAX_UNIFORM = 1 - 1e-9  # so that the sum with a client's number stays below the next one, for up to a million clients
+
+
+@dataclass(frozen=True)
+class InnerDirichlet(Partition):
+    """Draws each client's class proportions from a Dirichlet distribution, for clients of given sizes.
+
+    Attributes:
+        alpha: concentration parameter; small values give few classes per client.
+    """
+
+    takes_sizes: ClassVar[bool] = True
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({ONE_CLASS_PER_SAMPLE})
+
+    alpha: float
+
+    def __post_init__(self) -> None:
+        ranges.number("alpha", self.alpha, "(0, inf)")
+
+    def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
+        """Return sorted positions of each client's samples: disjoint, all samples together.
+
+        Raises `OptionError` if there are fewer samples than clients.
+        """
+        K = require_samples_for_clients("inner_dirichlet", n_clients, len(sample_pool))
+        return self.deal(sample_pool, equal_sizes(len(sample_pool), K), rng)
+
+    def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
+        """Return sorted positions of each client's samples: sizes[k] of client k, with the classes that are drawn."""
+        pools = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
+        classes = np.flatnonzero(pools)
+        log_weights = draw_log_gamma(self.alpha, (len(sizes), len(classes)), rng)
+        table = draw_class_counts(log_weights, sizes, pools[classes], rng)
+        return draw_by_table(np.searchsorted(classes, sample_pool.labels), table, rng)
+
+
+def draw_class_counts(
+    log_weights: Float64[np.ndarray, "clients classes"], sizes: Ids, pools: Ids, rng: np.random.Generator
+) -> np.ndarray:
+    """Return how many samples of each class every client draws, int64 [clients, classes]; row k sums to sizes[k].
+
+    All clients draw in a random order. The draws up to the one that empties a class are kept. Those that follow are
+    repeated without this class, which has the same distribution as single draws in this order.
+
+    Args:
+        log_weights: logarithms of each client's weights of the classes.
+        sizes: number of draws of each client, [clients].
+        pools: samples of each class, positive, [classes]; at least sum(sizes) together.
+        rng: generator for the draws.
+    """
+    n_left, table = pools.copy(), np.zeros(log_weights.shape, dtype=np.int64)
+    clients = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))  # client of each draw that is to be made
+    while len(clients):
+        open_weights = np.where(n_left > 0, log_weights, -np.inf)
+        weights = np.exp(open_weights - open_weights.max(1, keepdims=True))
+        cumulative = np.cumsum(weights, axis=1)
+        cumulative = cumulative / cumulative[:, -1:] + np.arange(len(sizes))[:, None]  # client k has (k, k + 1]
+        uniform = clients + rng.random(len(clients)) * MAX_UNIFORM
+        drawn = np.searchsorted(cumulative.ravel(), uniform, side="right") % len(pools)
+        ends = [
+            int(positions[n - 1]) + 1
+            for c, n in enumerate(n_left.tolist())
+            if n and len(positions := np.flatnonzero(drawn == c)) >= n
+        ]
+        n_kept = min(ends, default=len(clients))
+        np.add.at(table, (clients[:n_kept], drawn[:n_kept]), 1)
+        n_left -= np.bincount(drawn[:n_kept], minlength=len(pools))
+        clients = clients[n_kept:]
+    return table
