@@ -75,8 +75,8 @@ def options_of(sweep: str, runs: Sequence[SweptRun]) -> dict[str, str]:
     axes, fixed = choose_axes(runs)
     options = {"sweep": sweep, **axes}
     if fixed:  # the budget (`rounds`) of extended runs is current in tags only
-        of = {key: "tags" if key in BUDGET else "params" for key in fixed}
-        options["filter"] = " and ".join(f'{of[key]}.`{key}` = "{value}"' for key, value in fixed.items())
+        prefixes = {key: "tags" if key in BUDGET else "params" for key in fixed}
+        options["filter"] = " and ".join(f'{prefixes[key]}.`{key}` = "{value}"' for key, value in fixed.items())
     tracked = identity.load(runs[0][0].folder)
     return options | (server.options_of(tracked.place) if tracked is not None else {})
 

@@ -93,8 +93,8 @@ def load_scored_round(history: History, step: int) -> ScoredRound:
     columns: dict[str, Values] = {str(name): values.to_numpy() for name, values in by_client.items()}
     nothing = np.full(len(available), np.nan)
     selected, arrived = (columns.get(name, nothing) == 1 for name in ("selected", "arrived"))
-    shown = [name for name in columns if name == "probability" or name.startswith("part_")]
-    values = {"score": columns.get("score", nothing), **{name: columns[name] for name in shown}}
+    names = [name for name in columns if name == "probability" or name.startswith("part_")]
+    values = {"score": columns.get("score", nothing), **{name: columns[name] for name in names}}
     return ScoredRound(step, outcomes_of(available, selected, arrived), values)
 
 
