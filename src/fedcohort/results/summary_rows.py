@@ -11,7 +11,7 @@ from fedcohort.results.summary import CLOCK, DOWN, UP
 WORST = "clients/acc_worst5"
 SHARE = 0.9  # of the best accuracy, whose cost is in the short table
 WALL = "wall time (this machine)"
-COSTS = ("time/", "comm/", "comp/")
+COSTS = ("time/", "comm/", "comp/", "energy/", "privacy/")
 ROWS, MEANS = (
     [(label, name, getattr(units, show)) for name, (label, show) in NAMES[of].items()] for of in ("last", "mean")
 )

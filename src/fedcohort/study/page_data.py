@@ -72,6 +72,7 @@ def _write_horizon(budget: str) -> str:
     parts = [f"{units.seconds(float(limits['virtual_s']))} of virtual time"] if "virtual_s" in limits else []
     parts += [units.bytes_(float(limits["bytes"]))] if "bytes" in limits else []
     parts += [f"{units.flops(float(limits['client_flops']))} of the clients"] if "client_flops" in limits else []
+    parts += [f"{units.joules(float(limits['joules']))} of the clients"] if "joules" in limits else []
     parts += [f"{limits['rounds']} rounds"] if "rounds" in limits else []
     return " or ".join(parts) or budget
 
