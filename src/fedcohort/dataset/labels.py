@@ -122,11 +122,9 @@ def _check_classes(frames: Sequence[Frame], name: str, parts: Sequence[Ids], nam
         raise frames[0].column_error(name, what)
     if (counts == 0).any():
         missing = list_names([names[int(c)] for c in np.flatnonzero(counts == 0)])
-        raise frames[0].column_error(
-            name,
-            f": column {name!r} goes up to {n_classes - 1}, and no row has the label {missing}; labels are 0, 1, 2, "
-            f"...: number them so, write them as texts, or {remedy}",
-        )
+        what = f": column {name!r} goes up to {n_classes - 1}, and no row has the label {missing}"
+        allowed = "labels are 0, 1, 2, ...: number them so, write them as texts"
+        raise frames[0].column_error(name, f"{what}; {allowed}, or {remedy}")
 
 
 def _read_column(frame: Frame, name: str) -> np.ndarray:

@@ -13,7 +13,7 @@ SHARE = 0.9  # of the best accuracy, whose cost is in the short table
 WALL = "wall time (this machine)"
 COSTS = ("time/", "comm/", "comp/", "energy/", "privacy/")
 ROWS, MEANS = (
-    [(label, name, getattr(units, show)) for name, (label, show) in NAMES[of].items()] for of in ("last", "mean")
+    [(label, name, getattr(units, show)) for name, (label, show) in NAMES[kind].items()] for kind in ("last", "mean")
 )
 Rows = list[tuple[str, str]]
 

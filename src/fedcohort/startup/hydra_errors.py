@@ -153,11 +153,9 @@ def _explain_unknown_option(cause: OmegaConfBaseException, configs: Path) -> str
     if not node:
         mapping = f"{where}={{{key}: VALUE}}"
         return f"{where} has no option {key!r}; it is a single value: type {where}=VALUE, or '{mapping}' for a mapping"
-    choices_with_option = [
-        choice
-        for choice in list_choices(configs, where)
-        if re.search(rf"^(  )?{re.escape(key)}:", (configs / where / f"{choice}.yaml").read_text(), re.MULTILINE)
-    ]
+    texts = {choice: (configs / where / f"{choice}.yaml").read_text() for choice in list_choices(configs, where)}
+    pattern = re.compile(rf"^(  )?{re.escape(key)}:", re.MULTILINE)
+    choices_with_option = [choice for choice, text in texts.items() if pattern.search(text)]
     hint = f"; {key!r} is an option of {where}={', '.join(choices_with_option)}" if choices_with_option else ""
     target = str(node.get("_target_", "")).split(".")
     if target[:2] == ["fedcohort", where] and len(target) > 2:  # a choice is its path: fedcohort.selector.ucb_cs.UcbCs

@@ -98,10 +98,8 @@ def _no_inputs(frame: Frame, kinds: Mapping[str, str]) -> DataError:
     if not advice:
         advice.append("turn texts into numbers, or columns of lists of numbers, and write them as Parquet")
     columns = ", ".join(f"{name} ({kind})" for name, kind in list(kinds.items())[:MAX_LISTED_COLUMNS])
-    return DataError(
-        f"dataset.features: {frame.where} has no column of numbers besides the label. Its other columns: "
-        f"{columns or 'none'}; {'; '.join(advice)}"
-    )
+    what = f"dataset.features: {frame.where} has no column of numbers besides the label"
+    return DataError(f"{what}. Its other columns: {columns or 'none'}; {'; '.join(advice)}")
 
 
 def find_levels(train: Frame, inputs: Inputs) -> dict[str, list[str]]:

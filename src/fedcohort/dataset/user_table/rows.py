@@ -45,11 +45,9 @@ def draw_test_rows(labels: Ids, owner: Ids | None, share: float, rng: np.random.
     rows = keep_first(rows, groups, np.floor(share * sizes).astype(np.int64) + 1)
     rows = np.sort(rows[np.isfinite(key[rows])])
     if not len(rows):
-        remedy = "; dataset.min_client_samples=10 dataset.pool_small=true pools small clients"
-        raise DataError(
-            f"dataset.test_share={share}: there are too few rows of each class and client to cut any of {len(labels)}"
-            f"{'' if owner is None else remedy}"
-        )
+        what = f"there are too few rows of each class and client to cut any of {len(labels)}"
+        remedy = "dataset.min_client_samples=10 dataset.pool_small=true pools small clients"
+        raise DataError(f"dataset.test_share={share}: {what}{'' if owner is None else f'; {remedy}'}")
     return rows
 
 
