@@ -84,4 +84,5 @@ def cost_model(
 OPTIONS = {
     "server": "sgd", "objective": "ce", "regulariser": "none", "samples": "all", "deadline": "wait_for_all",
     "codec": "none", "availability": "always", "attack": "none", "proxy": "none", "augmentation": "none",
+    "signal_noise": "none",
 }  # fmt: skip

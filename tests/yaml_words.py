@@ -28,6 +28,7 @@ METHOD_GROUPS = (
     "device",
     "availability",
     "attack",
+    "signal_noise",
     "proxy",
     "partition",
     "label_noise",

@@ -67,7 +67,7 @@ ROLE_BY_OPTION: Mapping[str, OptionRole] = {
 }
 
 # Groups and options that were added later. With this choice or value the config hash is the one of earlier versions.
-NEUTRAL_CHOICE_BY_LATER_GROUP: Mapping[str, str] = {"augmentation": "none"}
+NEUTRAL_CHOICE_BY_LATER_GROUP: Mapping[str, str] = {"augmentation": "none", "signal_noise": "none"}
 NEUTRAL_VALUE_BY_LATER_OPTION: Mapping[str, object] = {
     "dataset.columns": None,
     "dataset.categories": [],

@@ -109,9 +109,9 @@ def test_only_attackers_reports_are_inflated() -> None:
 
 def test_reports_pass_through_the_client_that_sends_them() -> None:
     claims = ClientReports(make("attack", "loss_inflation", fraction=0.5, factor=10), 0, 4)
-    read = claims.apply_attack_to("train_loss", find_reported("train_loss").read)
-    after = claims.apply_attack_to("loss_post", find_reported("loss_post").read)
-    steps = claims.apply_attack_to("steps", find_reported("steps").read)
+    read = claims.read_report("train_loss", find_reported("train_loss").read, 0)
+    after = claims.read_report("loss_post", find_reported("loss_post").read, 0)
+    steps = claims.read_report("steps", find_reported("steps").read, 0)
     for k in range(4):
         update = make_update(k, [0.0], steps=1, batch_loss=np.array([2.0]), loss_after=1.5)
         assert read(update) == (20.0 if claims.is_attacker[k] else 2.0)

@@ -82,6 +82,7 @@ GROUPS = {
     ),
     "availability": Group("availability.bernoulli", "Bernoulli", "bernoulli", (), ("ready", "schedule")),
     "attack": Group("attack.loss_inflation", "LossInflation", "loss_inflation", FAIR, ("attacker_ids", "falsify")),
+    "signal_noise": Group("signal_noise.gaussian", "Gaussian", "gaussian", ("selector=powd",), ("perturb",)),
     "proxy": Group("proxy.noise", "Noise", "noise", ("agg=feddf", "agg.steps=2"), ("inputs",)),
     "augmentation": Group(
         "augmentation.none", "NoAugmentation", "none", (), ("change",),

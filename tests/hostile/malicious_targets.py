@@ -14,7 +14,18 @@ PROGRAM = "subprocess.Popen"
 TARGETS = (PROGRAM, "webbrowser.subprocess.Popen", "fedcohort.record.provenance.subprocess.Popen")
 GROUPS = (
     *("selector", "client", "deadline", "samples", "device", "availability", "attack", "partition", "label_noise"),
-    *("feature_noise", "augmentation", "dataset", "model", "objective", "regulariser", "codec", "server", "agg"),
+    *(
+        "feature_noise",
+        "augmentation",
+        "signal_noise",
+        "dataset",
+        "model",
+        "objective",
+        "regulariser",
+        "codec",
+        "server",
+        "agg",
+    ),
     *("proxy", "logger"),
 )
 INSIDE = {

@@ -182,6 +182,7 @@ CASES: Mapping[tuple[str, str], Case] = {
     ("proxy", "inputs"): Case(
         (CLIENTS_DATA, 0), MATRIX, {"tensor \\[n, 3\\]": None, "float32 tensor": MATRIX.double(), "n, 3": MATRIX[:0]}
     ),
+    ("signal_noise", "perturb"): Case((TWO, None), NAN, {"a float array": IDS, "array \\[2\\]": THREE}),
     ("augmentation", "change"): Case((MATRIX, None), MATRIX, {"a tensor": MATRIX[:1], "float32": MATRIX.double()}),
     ("dataset", "load"): Case((0,), Raw.__new__(Raw), {"must be a Raw": MATRIX}),
     ("model", "build"): Case((), nn.Linear(1, 1), {"must be a Module": MATRIX}),

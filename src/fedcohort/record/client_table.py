@@ -28,6 +28,8 @@ not measure the column.
       finish_s counts from the broadcast of that round
     - attacker: 1 for a client that attacks, 0 for another; only in runs with attackers. Step 0 has all clients, and
       other steps have the selected ones
+    - epsilon: of differential privacy, for what the client has reported in the run so far; only of clients that
+      reported in the round, and only in runs with `signal_noise`
     - train_loss: nats; mean cross-entropy of the mini-batches, each before its step, as an arrived client reports it.
       An attacker's value may be false
     - signal_*: value of a signal of `fedcohort/signal/` that the client reported; null also if it reported NaN.
@@ -66,7 +68,7 @@ COLUMN_PREFIXES = ("part_", "signal_")
 COLUMN_ORDER = (
     *("step", "client", *FLAG_NAMES, "score", "part_", "probability", "reward", "units", "units_asked", "finish_s"),
     *("down_s", "infer_s", "train_s", "up_s", "weight", "sent_s", "staleness", "in_flight"),
-    *("attacker", "train_loss", "signal_", "loss", "test_acc"),
+    *("attacker", "epsilon", "train_loss", "signal_", "loss", "test_acc"),
 )
 
 

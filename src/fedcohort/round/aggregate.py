@@ -21,6 +21,7 @@ from fedcohort.round.components import Components, ServerState
 from fedcohort.round.finish import Finished
 from fedcohort.round.guard import name_component_of_errors
 from fedcohort.round.in_flight import Broadcast, InFlight
+from fedcohort.round.privacy import count_reported
 from fedcohort.round.readings import derive_signals, outcome_for
 from fedcohort.round.sampling import pack_losses
 from fedcohort.round.server_models import RoundModels
@@ -86,6 +87,7 @@ class ServerStep:
     def _aggregate(self, finished: Finished, collected: Collected, state: ServerState) -> tuple[Collected, ServerState]:
         """Return the same as `close`; the jobs in flight of the state are still those before the round."""
         state = _count_round(finished, collected, state)
+        state.reported_numbers = state.reported_numbers + count_reported(self.components, finished)
         for client, losses in finished.first_losses.items():
             self._store_vectors(client, pack_losses(losses))
         if not len(finished.selection.clients) and not len(finished.arrived):
@@ -99,8 +101,7 @@ class ServerStep:
         collected = replace(collected, derived_signals=derived_signals)
         passes_before = self.lab.server_passes
         advice, state = self._observe(finished, collected, state)
-        charge = Charge(server_flops=self.flops * (self.lab.server_passes - passes_before))
-        state = replace(state, spent=state.spent + charge)
+        state.spent += Charge(server_flops=self.flops * (self.lab.server_passes - passes_before))
         weighed_updates = apply_advice(collected, advice)
         if weighed_updates.mean is not None:
             weighed_updates, state = self._apply_step(finished, weighed_updates, state)

@@ -31,6 +31,7 @@ from fedcohort.samples.base import LOSS_LIST_NAME, Samples
 from fedcohort.selector.base import Selector
 from fedcohort.server.base import ServerOptimizer
 from fedcohort.signal.base import Static, find_signal
+from fedcohort.signal_noise.base import SignalNoise
 from fedcohort.state import pack_state, unpack_state
 from fedcohort.types import Ids, Population, Signals, Values
 
@@ -64,6 +65,7 @@ class Components:
     attack: Attack
     proxy: Proxy
     augmentation: Augmentation
+    signal_noise: SignalNoise
 
     @property
     def hooks(self) -> tuple[ClientHook, ...]:
@@ -103,6 +105,9 @@ class Components:
         return floats_by_name | ({LOSS_LIST_NAME: n_samples} if self.samples.keeps_losses else {})
 
 
+LATER_FIELDS = ("reported_numbers",)  # fields of the server's state that checkpoints of earlier versions lack
+
+
 @dataclass
 class ServerState:
     """The state of the server that changes between rounds, without the model."""
@@ -113,6 +118,7 @@ class ServerState:
     samples: Any
     deadline: Any
     times_selected: Ids
+    reported_numbers: Ids  # that each client has reported with noise, [n_clients]; 0 without noise
     uniform: UniformReference
     spent: Charge = field(default_factory=Charge)
     best_acc: float = float("nan")
@@ -132,6 +138,7 @@ class ServerState:
             samples=components.samples.init(population.for_reader(components.samples.needs, "the sample selection")),
             deadline=components.deadline.init(population.for_reader(components.deadline.needs, "the deadline")),
             times_selected=np.zeros(population.n_clients, dtype=np.int64),
+            reported_numbers=np.zeros(population.n_clients, dtype=np.int64),
             uniform=UniformReference.before_first_round(population.n_clients),
         )
 
@@ -153,8 +160,11 @@ class ServerState:
     def unpack(cls, packed_state: dict[str, Any], initial_state: "ServerState") -> "ServerState":
         """Restore the result of `pack`; fresh: a state before round 0, with the class of each component's State.
 
+        Entries that were added later (`LATER_FIELDS`) keep their initial value if the checkpoint lacks them.
+
         Raises `CheckpointError` if the payload has other entries than this version of fedcohort.
         """
+        packed_state = {**{name: pack_state(vars(initial_state)[name]) for name in LATER_FIELDS}, **packed_state}
         if packed_state.keys() != vars(initial_state).keys():
             raise CheckpointError(
                 f"the server's state has {sorted(vars(initial_state))}, but the checkpoint has "

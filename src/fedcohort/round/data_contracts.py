@@ -99,12 +99,18 @@ def check_false_labels(component: Any, result: Result, labels: Ids, n_classes: i
     return result
 
 
+def check_noisy_values(component: Any, result: Result, values: np.ndarray, rng: object) -> Result:  # noqa: ANN401
+    check_array("the result", result, values.shape, "f", allow_nan=True)
+    return result
+
+
 ATTACK_CHECKS: Mapping[str, ResultCheck] = {"send": check_false_update, "relabel": check_false_labels}
 DATA_CHECKS: Mapping[str, Mapping[str, ResultCheck]] = {
     "partition": {"split": check_split, "deal": check_split},
     "label_noise": {"rates": check_shares, "flip": check_flipped_labels},
     "feature_noise": {"levels": check_noise_levels, "disturb": check_disturbed_inputs},
     "proxy": {"inputs": check_proxy_inputs},
+    "signal_noise": {"perturb": check_noisy_values},
     "augmentation": {"change": check_augmented_images},
     "dataset": {"load": check_dataset},
     "model": {"build": check_network},

@@ -79,7 +79,7 @@ def close_round(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState
     """
     components, cost_model, n_train = dispatcher.components, dispatcher.cost_model, dispatcher.federation.n_train
     jobs, selection, refilled = dispatched.jobs, dispatched.selection, dispatched.refilled
-    measure = partial(_measure_for_aggregator, dispatcher, selection.plain)
+    measure = partial(_measure_for_aggregator, dispatcher, selection.plain, dispatched.round)
     in_flight = state.in_flight.joined_with(refilled, measure(refilled.client)) if len(refilled) else state.in_flight
     wall = partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
     closing = find_closing(dispatched, in_flight.jobs, components.deadline, state.deadline, wall)
@@ -113,10 +113,10 @@ def close_round(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState
     )
 
 
-def _measure_for_aggregator(dispatcher: Dispatcher, plain: bool, clients: Ids) -> dict[str, Values]:
-    """Return the answers to the aggregator's queries about the current model, by signal, each [len(clients)]."""
+def _measure_for_aggregator(dispatcher: Dispatcher, plain: bool, round: int, clients: Ids) -> dict[str, Values]:
+    """Return the answers to the aggregator's queries about the model of round t, by signal, each [len(clients)]."""
     signals = dispatcher.cost_model.rates_of_round(plain).queried_signals
-    return {name: dispatcher.queries.report_measured(name, signal, clients) for name, signal in signals.items()}
+    return {name: dispatcher.queries.report_measured(name, signal, clients, round) for name, signal in signals.items()}
 
 
 def _charge_round(

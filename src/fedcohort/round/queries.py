@@ -1,6 +1,7 @@
-"""Queries about w_t: values that clients report, under the run's attack, and values that the server measures."""
+"""Queries about w_t: values that clients report, with the run's attack and noise, and values of the server."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -8,27 +9,38 @@ from fedcohort.attack.base import Attack, ReportedValues
 from fedcohort.contracts import check_number
 from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.host.stopwatch import Stopwatch
-from fedcohort.rng import new_generator
+from fedcohort.rng import RekeyedGenerator, new_generator
 from fedcohort.round.workload import are_all_available
-from fedcohort.signal.base import Measured, QueriedSignal, ServerMeasured, check_answers, find_signal
+from fedcohort.signal.base import NO_OPTIONS, Measured, QueriedSignal, ServerMeasured, check_answers, find_signal
 from fedcohort.signal.lab import Lab
+from fedcohort.signal_noise.base import SignalNoise
+from fedcohort.signal_noise.none import NoSignalNoise
 from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
 
 
 class ClientReports:
-    """The values that clients report under the run's attack.
+    """The values that clients report under the run's attack, with the run's noise.
 
     Attributes:
         is_attacker: which clients lie, bool [n_clients].
     """
 
-    def __init__(self, attack: Attack, seed: int, n_clients: int) -> None:
-        self.attack = attack
+    def __init__(
+        self,
+        attack: Attack,
+        seed: int,
+        n_clients: int,
+        signal_noise: SignalNoise = NoSignalNoise(),  # noqa: B008
+    ) -> None:
+        self.attack, self.signal_noise, self.seed = attack, signal_noise, seed
         self.is_attacker = np.zeros(n_clients, dtype=bool)
         self.is_attacker[attack.attacker_ids(n_clients, new_generator(seed, "attack"))] = True
 
     def report(self, signal: str, clients: Ids, values: ReportedValues) -> ReportedValues:
-        """Return the values of `signal` that `clients` report, [len(clients), ...]; attackers report other values."""
+        """Return the values of `signal` that `clients` report, [len(clients), ...]; attackers report other values.
+
+        They have no noise yet.
+        """
         is_attacker = self.is_attacker[clients]
         if not is_attacker.any():
             return values
@@ -36,13 +48,41 @@ class ClientReports:
         reported_values[is_attacker] = self.attack.falsify(signal, values[is_attacker])
         return reported_values
 
-    def apply_attack_to(self, signal: str, read: Callable[[ClientUpdate], float]) -> Callable[[ClientUpdate], float]:
-        """Return a function that reads a signal from an update, and falsifies it if the client is an attacker."""
+    def answer(
+        self, signal: str, clients: Ids, values: ReportedValues, round: int, options: Mapping[str, Any] = NO_OPTIONS
+    ) -> ReportedValues:
+        """Return the answers that the server receives in round t, [len(clients), ...], with the run's noise.
 
-        def read_report(update: ClientUpdate) -> float:
-            return float(self.report(signal, np.array([update.client]), np.array([read(update)]))[0])
+        A number that a client sends twice in a round has the same noise both times.
+        """
+        values = self.report(signal, clients, values)
+        if not self.signal_noise.perturbs or not find_signal(signal).bytes_up:
+            return values
+        noisy_values, generator = values.astype(np.float64), RekeyedGenerator()
+        purpose = f"signal_noise/{signal}" + (f"/{sorted(options.items())}" if options else "")
+        for row, client in enumerate(clients.tolist()):
+            rng = generator.rekey(self.seed, purpose, round, client)
+            noisy_values[row] = self.signal_noise.perturb(noisy_values[row : row + 1], rng)[0]
+        return noisy_values
 
-        return read_report if self.is_attacker.any() else read
+    def read_report(
+        self, signal: str, read: Callable[[ClientUpdate], float], round: int | None
+    ) -> Callable[[ClientUpdate], float]:
+        """Return a function that reads the signal that a client reports with its update.
+
+        Args:
+            signal: name of the signal.
+            read: reads the true value.
+            round: round in which the server receives it; None if it receives none, so that the value has no noise.
+        """
+
+        def read_received(update: ClientUpdate) -> float:
+            clients, values = np.array([update.client]), np.array([read(update)])
+            if round is None:
+                return float(self.report(signal, clients, values)[0])
+            return float(self.answer(signal, clients, values, round)[0])
+
+        return read_received if self.is_attacker.any() or self.signal_noise.perturbs else read
 
 
 class Queries:
@@ -51,7 +91,7 @@ class Queries:
     Args:
         needs: signals that the selector declares.
         lab: measures signals on the data of clients or of the server.
-        client_reports: the values that clients report under the run's attack.
+        client_reports: the values that clients report, with the run's attack and noise.
         stopwatch: measures the time of the queries.
     """
 
@@ -84,12 +124,13 @@ class Queries:
             else:
                 values = signal.compute(self.lab, round, probe.clients, probe.options)
         values = check_answers(probe.signal, values, len(probe.clients))
-        return ProbeResult(probe.clients, self.client_reports.report(probe.signal, probe.clients, values))
+        answers = self.client_reports.answer(probe.signal, probe.clients, values, round, probe.options)
+        return ProbeResult(probe.clients, answers)
 
-    def report_measured(self, name: str, signal: Measured, clients: Ids) -> Values:
-        """Return a signal that the aggregator queries, as `clients` report it, [len(clients)]."""
+    def report_measured(self, name: str, signal: Measured, clients: Ids, round: int) -> Values:
+        """Return a signal that the aggregator queries in round t, as `clients` report it, [len(clients)]."""
         with self.stopwatch.stage("probe"):
-            return self.client_reports.report(name, clients, signal.measure(self.lab, clients, {}))
+            return self.client_reports.answer(name, clients, signal.measure(self.lab, clients, {}), round)
 
     def measure_on_server(self) -> Mapping[str, float]:
         """Return the signals that the server measures for the selector, by name."""

@@ -23,13 +23,17 @@ def keeps_updates(components: Components) -> bool:
 
 
 def declared_reports(
-    components: Components, client_reports: ClientReports, plain: bool
+    components: Components, client_reports: ClientReports, plain: bool, round: int
 ) -> dict[str, Callable[[ClientUpdate], float]]:
-    """Return functions that read the declared signals and the training loss from an update, by signal."""
-    signals = {name: find_signal(name) for name in sorted(components.needs(plain) | {"train_loss"})}
+    """Return functions that read the declared signals and the training loss from an update, by signal.
+
+    The updates arrive in round t. A training loss that no component reads is a metric only, and has no noise.
+    """
+    needs = components.needs(plain)
+    signals = {name: find_signal(name) for name in sorted(needs | {"train_loss"})}
     reported = {name: signal for name, signal in signals.items() if isinstance(signal, Reported)}
     return {
-        name: client_reports.apply_attack_to(name, partial(_read_signal, name, signal))
+        name: client_reports.read_report(name, partial(_read_signal, name, signal), round if name in needs else None)
         for name, signal in reported.items()
     }
 

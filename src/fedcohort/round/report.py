@@ -16,6 +16,7 @@ from fedcohort.round.collected import Collected
 from fedcohort.round.components import Components, Populations, ServerState
 from fedcohort.round.finish import Finished
 from fedcohort.round.late_report import add_late_columns, late_metrics
+from fedcohort.round.privacy import epsilon_column, privacy_metrics
 from fedcohort.round.setup import Setup
 from fedcohort.signal.base import Static, find_signal
 from fedcohort.training.client_metrics import choose_evaluated_clients, client_metrics, worst_group_accuracy
@@ -51,6 +52,7 @@ def make_report(
         client_table = registered_columns(setup.components, setup.dispatcher.populations)
     else:
         client_table = client_columns(finished, collected, federation.n_clients)
+        client_table.numeric_columns |= epsilon_column(setup.components, finished, state)
     if clients_every and step % clients_every == 0:
         with stopwatch.stage("evaluate"), setup.average.loaded():
             clients = choose_evaluated_clients(federation.n_clients, settings.clients_sample, settings.seed)
@@ -67,6 +69,7 @@ def make_report(
         metrics["test/acc_best"] = state.best_acc = best_accuracy(state.best_acc, metrics["test/acc"])
     metrics |= data_metrics(federation, collected, setup.dispatcher.client_reports.is_attacker)
     metrics |= {**setup.components.state_metrics(state), **progress_metrics(step, finished, collected, state)}
+    metrics |= privacy_metrics(setup.components, finished, state)
     return RoundReport(
         step,
         cohort=NO_CLIENTS if finished is None else finished.selection.clients,

@@ -70,7 +70,7 @@ class Setup:
         self.server = FlatModel(network, is_channels_last)
         self.average = ModelAverage(self.server, settings.average_decay if settings.average == "ema" else None)
         layout = self.server.layout
-        client_reports = ClientReports(components.attack, settings.seed, federation.n_clients)
+        client_reports = ClientReports(components.attack, settings.seed, federation.n_clients, components.signal_noise)
         attackers = np.flatnonzero(client_reports.is_attacker)
         self.federation = federation = relabel_attackers(components.attack, attackers, federation, settings.seed)
         lab = SignalMeasurer(

@@ -64,7 +64,7 @@ def make_collector(setup: Setup, finished: Finished) -> Collector:
         upload_names=[name for hook in hooks for name in hook.uploads],
         averaged_uploads=averaged_uploads(hooks),
         stored_sizes=setup.stored_sizes(plain),
-        report_readers=declared_reports(setup.components, setup.dispatcher.client_reports, plain),
+        report_readers=declared_reports(setup.components, setup.dispatcher.client_reports, plain, finished.round),
         keeps_matrix=keeps_updates(setup.components),
         uses_moments=setup.settings.bn_var == "moments",
         max_update_norm=longest_update(server, setup.settings.update_limit),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 GROUPS_WITHOUT_TORCH = (  # groups whose classes import no torch
     *("selector", "client", "deadline", "samples", "device", "availability"),
-    *("attack", "partition", "label_noise", "feature_noise", "augmentation", "dataset", "model"),
+    *("attack", "partition", "label_noise", "feature_noise", "augmentation", "signal_noise", "dataset", "model"),
 )
 GROUPS_WITH_TORCH = ("objective", "regulariser", "codec", "server", "agg", "proxy")
 

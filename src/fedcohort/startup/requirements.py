@@ -12,7 +12,7 @@ from fedcohort.component import FORESEEN_SAMPLES, ONE_CLASS_PER_SAMPLE, PROXY_IN
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.round.components import Populations
 from fedcohort.round.guard import name_component_of_errors
-from fedcohort.signal.base import find_signal, unknowable_signals
+from fedcohort.signal.base import QueriedSignal, Reported, Static, find_signal, unknowable_signals
 
 if TYPE_CHECKING:
     from torch import nn
@@ -188,6 +188,16 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
             f"neither the selector nor the aggregator reads {', '.join(sorted(components.attack.falsified_signals))}"
         )
         lines.append(f"attack={choices['attack']} has no effect: {readers}")
+    if components.signal_noise.perturbs:
+        signals = {name: find_signal(name) for name in sorted(components.needs())}
+        unprotected = [name for name, signal in signals.items() if isinstance(signal, Static) and signal.bytes_up]
+        if not any(isinstance(signal, Reported | QueriedSignal) and signal.bytes_up for signal in signals.values()):
+            lines.append(f"signal_noise={choices['signal_noise']} has no effect: no component reads a reported number")
+        elif unprotected:
+            lines.append(
+                f"signal_noise={choices['signal_noise']} leaves what clients send at registration as it is: "
+                f"privacy/epsilon does not cover {', '.join(unprotected)}"
+            )
     if components.proxy.has_inputs and PROXY_INPUTS not in components.agg.requirements:
         lines.append(f"proxy={choices['proxy']} has no effect: agg={choices['agg']} doesn't read it")
     decays = [override for override in typed if override.startswith("eval.average_decay=")]

@@ -1,0 +1,83 @@
+"""Reported numbers with noise: which they are, how many, resumed runs, and that all else stays as it is."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.round.queries import ClientReports
+from run_harness import FinishedRun, go, same_bits
+from yaml_words import make
+
+TINY = ("clients=8", "cohort=3", "rounds=3", "split.limit=240", "client.epochs=1")
+NOISE = ("signal_noise=gaussian", "signal_noise.sigma=2", "signal_noise.bound=false")
+
+
+@pytest.fixture(scope="module")
+def powd(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    return go(tmp_path_factory.mktemp("powd"), *TINY, *NOISE, "selector=powd", "selector.candidates=5")
+
+
+def epsilons(ran: FinishedRun, name: str = "privacy/epsilon") -> list[float]:
+    return [report.metrics[name] for report in ran.reports if name in report.metrics]
+
+
+def test_the_noise_of_a_client_depends_on_no_other_client() -> None:
+    reports = ClientReports(make("attack", "none"), 3, 8, make("signal_noise", "gaussian", sigma=1.0))
+    clients = np.arange(8)
+    answers = reports.answer("loss", clients, clients / 2, 4)
+    some = np.array([5, 2])
+    np.testing.assert_array_equal(reports.answer("loss", some, some / 2, 4), answers[some])
+    assert (reports.answer("loss", clients, clients / 2, 5) != answers).any()
+    assert (reports.answer("loss_post", clients, clients / 2, 4) != answers).any()
+    assert (reports.answer("loss", clients, clients / 2, 4, {"q": 0.5}) != answers).any()
+    server_computes = clients / 2
+    assert reports.answer("update_norm", clients, server_computes, 4) is server_computes
+
+
+def test_epsilon_is_that_of_the_numbers_that_a_client_reported(powd: FinishedRun) -> None:
+    """Five clients answer a query about their loss in each round; powd reads no signal of the update."""
+    noise = make("signal_noise", "gaussian", sigma=2.0)
+    answered = [np.flatnonzero(~np.isnan(report.clients["signal_loss"])) for report in powd.reports[1:]]
+    assert [len(clients) for clients in answered] == [5, 5, 5]
+    counts = np.cumsum([np.isin(np.arange(8), clients) for clients in answered], axis=0)
+    assert epsilons(powd) == [noise.epsilon(int(count.max())) for count in counts]
+    assert epsilons(powd, "privacy/epsilon_round") == [noise.epsilon(1)] * 3
+    column = powd.last.clients["epsilon"]
+    np.testing.assert_array_equal(np.flatnonzero(~np.isnan(column)), answered[-1])
+    assert column[answered[-1]].tolist() == [noise.epsilon(int(n)) for n in counts[-1][answered[-1]]]
+
+
+def test_reports_with_the_update_have_noise_and_the_metric_has_none(tmp_path: Path) -> None:
+    """Oort reads two numbers of each arrival; the training loss, which no component reads, is a metric only."""
+    words = (*TINY, "rounds=1", "selector=oort")
+    plain, noisy = (go(tmp_path, *words, *noise) for noise in ((), NOISE))
+    for name in ("train_loss", "loss"):  # one round, so that the model is that of both
+        np.testing.assert_array_equal(plain.last.clients[name], noisy.last.clients[name])
+    arrived = plain.last.arrived
+    for name in ("signal_loss_squares", "signal_loss_count"):
+        assert (plain.last.clients[name][arrived] != noisy.last.clients[name][arrived]).all()
+    assert epsilons(noisy) == [make("signal_noise", "gaussian", sigma=2.0).epsilon(2)]
+    assert epsilons(plain) == []
+
+
+def test_a_resumed_run_has_the_same_bits(powd: FinishedRun, tmp_path: Path) -> None:
+    words = (*TINY, *NOISE, "selector=powd", "selector.candidates=5")
+    go(tmp_path, *words, "rounds=1")
+    resumed = go(tmp_path, *words, "resume=true")
+    assert resumed.choices == powd.choices[1:]
+    assert resumed.last.fingerprint == powd.last.fingerprint
+    assert resumed.last.metrics["privacy/epsilon"] == powd.last.metrics["privacy/epsilon"]
+
+
+def test_no_reported_number_is_said_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    plain, noisy = (go(tmp_path, *TINY, "rounds=1", *noise) for noise in ((), NOISE))
+    assert same_bits(plain, noisy)
+    assert "signal_noise=gaussian has no effect: no component reads a reported number" in caplog.text
+
+
+@pytest.mark.parametrize("selector", ["cpowd", "feddiverse", "flash", "ocs", "pyramidfl", "tifl"])
+def test_selectors_accept_numbers_without_meaning(selector: str, tmp_path: Path) -> None:
+    light = ("selector.epochs=1", "selector.pretrain=0") if selector == "feddiverse" else ()
+    ran = go(tmp_path, *TINY, "signal_noise=laplace", "signal_noise.scale=100", f"selector={selector}", *light)
+    assert len(ran.reports) == 4
