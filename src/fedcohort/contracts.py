@@ -20,13 +20,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # by the letters of numpy's dtype kinds
 DTYPE_KIND_NAMES = {"f": "a float", "i": "an integer", "b": "a bool", "if": "a numeric"}
-NEW_NAMES_OF_ARGUMENTS = {  # old names of arguments of records, for one release
-    "parts": "score_terms",
-    "down": "down_s",
-    "infer": "infer_s",
-    "unit": "unit_s",
-    "up": "up_s",
-}
+# old names of arguments of records, for one release
+NEW_NAMES_OF_ARGUMENTS = {"parts": "score_terms", "down": "down_s", "infer": "infer_s", "unit": "unit_s", "up": "up_s"}
 MAX_VALUE_CHARACTERS = 60  # of a value in a message
 
 

@@ -72,12 +72,9 @@ class ForeignChange(FedcohortError):
     """
 
     def __init__(self, library: str, missing_part: str, purpose: str, known_version: str) -> None:
-        installed_version = version(library)
-        super().__init__(
-            f"{library} {installed_version} is installed, and {missing_part}, which {purpose}, differs from that of "
-            f"{library} {known_version}: "
-            f"install {library}=={known_version} (constraints.txt), or adapt the compat.py that uses it"
-        )
+        what = f"{library} {version(library)} is installed, and {missing_part}, which {purpose}, differs from that of"
+        remedy = f"install {library}=={known_version} (constraints.txt), or adapt the compat.py that uses it"
+        super().__init__(f"{what} {library} {known_version}: {remedy}")
 
 
 def describe_unexpected_error(error: BaseException) -> str:

@@ -152,10 +152,8 @@ class FlatModel:
     def load(self, source_model: "FlatModel") -> None:
         """Copy the parameters and buffers of another model of the same network into this model."""
         self.w.copy_(source_model.w)
-        if len(self.buffers):
-            self.buffers.copy_(source_model.buffers)
-        if len(self.counters):
-            self.counters.copy_(source_model.counters)
+        self.buffers.copy_(source_model.buffers)
+        self.counters.copy_(source_model.counters)
 
 
 def _applies_dropout(module: nn.Module) -> bool:

@@ -200,9 +200,8 @@ def begin_all(
     for hook, correction in zip(hooks, corrections, strict=True):
         for method_name in ("correct", "finish"):
             if not callable(getattr(correction, method_name, None)):
-                raise contract_error(
-                    f"{_describe_hook(hook)}: the result of begin", f"an object with a method {method_name}", correction
-                )
+                expected = f"an object with a method {method_name}"
+                raise contract_error(f"{_describe_hook(hook)}: the result of begin", expected, correction)
     return corrections
 
 
@@ -216,15 +215,13 @@ def finish_all(
     """
     results = []
     for hook, correction in zip(hooks, corrections, strict=True):
-        result = check_type(
-            f"{_describe_hook(hook)}: the result of finish", correction.finish(y, steps, lr), HookResult
-        )
+        where = _describe_hook(hook)
+        result = check_type(f"{where}: the result of finish", correction.finish(y, steps, lr), HookResult)
         if set(result.uploads) != set(hook.uploads):
-            raise contract_error(
-                f"{_describe_hook(hook)}: HookResult.uploads", f"a mapping with {sorted(hook.uploads)}", result.uploads
-            )
-        check_vectors_by_name(f"{_describe_hook(hook)}: HookResult.uploads", result.uploads, len(y))
-        check_vectors_by_name(f"{_describe_hook(hook)}: HookResult.stored", result.stored)
+            expected = f"a mapping with {sorted(hook.uploads)}"
+            raise contract_error(f"{where}: HookResult.uploads", expected, result.uploads)
+        check_vectors_by_name(f"{where}: HookResult.uploads", result.uploads, len(y))
+        check_vectors_by_name(f"{where}: HookResult.stored", result.stored)
         results.append(result)
     return results
 

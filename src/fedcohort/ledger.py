@@ -8,6 +8,10 @@ import operator
 from dataclasses import astuple, dataclass
 
 BYTES_PER_NUMBER = 4  # bytes of one transmitted float
+METRICS = (  # of the fields of `Charge`, in their order
+    *("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes", "comp/client_flops", "comp/server_flops"),
+    "time/virtual_s",
+)
 
 
 @dataclass(frozen=True)
@@ -36,11 +40,4 @@ class Charge:
 
     def metrics(self) -> dict[str, float]:
         """Return the bytes, FLOPs and virtual seconds by metric name."""
-        return {
-            "comm/down_bytes": self.down_bytes,
-            "comm/up_bytes": self.up_bytes,
-            "comm/probe_bytes": self.probe_bytes,
-            "comp/client_flops": self.client_flops,
-            "comp/server_flops": self.server_flops,
-            "time/virtual_s": self.virtual_s,
-        }
+        return dict(zip(METRICS, astuple(self), strict=True))

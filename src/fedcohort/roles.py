@@ -109,11 +109,8 @@ def flatten_config(config: Mapping[str, Any], name_prefix: str = "") -> Iterator
 
 def select_options(config: Mapping[str, Any], *run_identities: RunIdentity) -> dict[str, Any]:
     """Return the values of the options that have one of these identities, by dotted name."""
-    return {
-        option: value
-        for option, value in flatten_config(config)
-        if role_of(option).identity in run_identities and not _has_earlier_behaviour(option, value)
-    }
+    options = {name: value for name, value in flatten_config(config) if role_of(name).identity in run_identities}
+    return {name: value for name, value in options.items() if not _has_earlier_behaviour(name, value)}
 
 
 def _has_earlier_behaviour(option: str, value: object) -> bool:
@@ -124,8 +121,5 @@ def _has_earlier_behaviour(option: str, value: object) -> bool:
     if option in NEUTRAL_VALUE_BY_LATER_OPTION:
         return value == NEUTRAL_VALUE_BY_LATER_OPTION[option]
     group, _, option_in_group = option.partition(".")
-    return (
-        option_in_group == "_target_"
-        and group in NEUTRAL_CHOICE_BY_LATER_GROUP
-        and str(value).split(".")[-2:-1] == [NEUTRAL_CHOICE_BY_LATER_GROUP[group]]
-    )
+    neutral_choice = NEUTRAL_CHOICE_BY_LATER_GROUP.get(group) if option_in_group == "_target_" else None
+    return neutral_choice is not None and str(value).split(".")[-2:-1] == [neutral_choice]

@@ -32,16 +32,14 @@ class Sparse(WireCodec):
 
     def bytes_up(self, layout: Layout) -> int:
         """Return the bytes of an upload: 4 for each number sent, and 8 for the seed that gives their positions."""
-        return wire.SEED_BYTES + BYTES_PER_NUMBER * sum(
-            wire.count_sent(self.rho, block.size) for block in layout.parameters
-        )
+        n_sent = sum(wire.count_sent(self.rho, block.size) for block in layout.parameters)
+        return wire.SEED_BYTES + BYTES_PER_NUMBER * n_sent
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
         """Return the arrays to send: a seed, and the update's numbers at the positions that the seed selects."""
         seed, numbers = wire.draw_seed(rng()), wire.to_logical_order(delta, layout)
-        return seed, wire.join_arrays(
-            [numbers[positions] for positions in wire.draw_sent_positions(self.rho, layout, seed)]
-        )
+        positions_by_block = wire.draw_sent_positions(self.rho, layout, seed)
+        return seed, wire.join_arrays([numbers[positions] for positions in positions_by_block])
 
     def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
         """Return the update, with 0 for each number that was not sent, [P]."""

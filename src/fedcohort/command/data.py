@@ -33,6 +33,7 @@ from fedcohort.host import disk, messages
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.overview import list_run_facts
 from fedcohort.report.figure import partition, style
+from fedcohort.report.render import render
 from fedcohort.startup import check, command_line, components, compose, options
 from fedcohort.startup.load import DATA_GROUPS, data_seed, load_federation
 from fedcohort.startup.overrides import spell_value
@@ -66,7 +67,9 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     command_line.check_arguments(choices, configs)
     proposal, typed_options = propose_options(arguments[0], choices)
-    sys.stdout.write("".join(f"{line}\n" for line in proposal_lines(proposal)))
+    width = min(30, max(len(name) for name, _, _ in proposal.columns)) + 2
+    text = render("proposal.txt.j2", proposal=proposal, width=width, spell=spell_value)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in text.splitlines()) + "\n")
     sys.stdout.flush()
     _show(typed_options, out_folder, Path(arguments[0]).stem or "folder", configs)
     sys.stdout.write(f"\nRun it with\n{training_command(typed_options)}\n")
@@ -204,19 +207,3 @@ def training_command(arguments: Sequence[str]) -> str:
     """Return the command that trains with these options, as a shell reads it."""
     quoted = [f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text) for text in arguments]
     return " ".join(["python train.py", *quoted])
-
-
-def proposal_lines(proposal: "Proposal") -> Iterator[str]:
-    """Yield the lines that show a proposal."""
-    for text in proposal.files:
-        yield f"{'table':<{WIDTH}}{text}"
-    names = [name for name, _, _ in proposal.columns]
-    width = min(30, max(len(name) for name in names)) + 2
-    for row_number, (name, column_kind, details) in enumerate(proposal.columns):
-        yield f"{'' if row_number else 'columns':<{WIDTH}}{name:<{width}}{column_kind:<13}{details}".rstrip()
-    yield ""
-    for decision in proposal.decisions:
-        options = " ".join(f"{name}={spell_value(name, value)}" for name, value in decision.options.items())
-        yield f"{decision.topic:<{WIDTH}}{options or '(default)'}"
-        yield f"{'':<{WIDTH}}  {decision.reason}"
-    yield ""

@@ -7,7 +7,7 @@ import ast
 import difflib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -105,18 +105,14 @@ def _describe(command_name: str) -> "typer.Typer":
     argument = typer.Argument(metavar="NAME=VALUE", hidden=True, autocompletion=candidates)
     Arguments = Annotated[list[str] | None, argument]
 
-    def describe(name: str, summary: str) -> Callable[..., None]:
-        def command(arguments: Arguments = None) -> None:
-            """Represent the command in the help; `main` runs it."""
+    def command(arguments: Arguments = None) -> None:
+        """Represent a command in the help; `main` runs it."""
 
+    for name, summary in COMMANDS.items():
         help_text = summary
         if name == command_name:  # the docstring of its module, without the import, which takes seconds
             source = Path(__file__).with_name(f"{name}.py")
             help_text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or summary
         kept_as_typed = "\b\n" + help_text.replace("\n\n", "\n\n\b\n")  # \b keeps the lines of a paragraph
         app.command(name, help=kept_as_typed, short_help=summary)(command)
-        return command
-
-    for name, summary in COMMANDS.items():
-        describe(name, summary)
     return app

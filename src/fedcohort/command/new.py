@@ -18,13 +18,8 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import program_command
 
-KINDS = {
-    "selector": "selector",
-    "aggregator": "agg",
-    "signal": "signal",
-    "dataset": "dataset",
-    "model": "model",
-}  # group
+# the group of each kind
+KINDS = {"selector": "selector", "aggregator": "agg", "signal": "signal", "dataset": "dataset", "model": "model"}
 
 
 def make_files(kind: str, name: str) -> dict[Path, str]:

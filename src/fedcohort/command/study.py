@@ -47,20 +47,14 @@ from fedcohort.study.definition_file import load
 from fedcohort.study.result_files import FAILED, RESULTS
 from fedcohort.study.runner import StudyRunner
 
-VERBS = {  # the options of each
-    "run": ("seeds", "cells", "selectors", "n_jobs", "launcher", "wait", "keep_runs", "again"),
-    "status": ("seeds", "cells", "selectors"),
-    "check": ("seeds", "cells", "selectors", "n_jobs", "launcher"),
+CHOICES = {"seeds": "null", "cells": "null", "selectors": "null"}  # which runs
+DEFAULTS = CHOICES | {"n_jobs": "1", "launcher": "local", "wait": "true", "keep_runs": "false", "again": "false"}
+VERBS: dict[str, Sequence[str]] = {  # the options of each
+    "run": tuple(DEFAULTS),
+    "status": tuple(CHOICES),
+    "check": (*CHOICES, "n_jobs", "launcher"),
     "tune": ("selectors", "n_jobs", "launcher"),
     "report": (),
-}
-DEFAULTS = {
-    **dict.fromkeys(("seeds", "cells", "selectors"), "null"),
-    "n_jobs": "1",
-    "launcher": "local",
-    "wait": "true",
-    "keep_runs": "false",
-    "again": "false",
 }
 STUDIES, LOGS = Path("studies"), Path("logs/studies")
 

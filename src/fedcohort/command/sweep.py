@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from fedcohort import ranges
@@ -28,6 +29,7 @@ from fedcohort.ranges import did_you_mean, range_error
 from fedcohort.record import sweep_folder
 from fedcohort.record.folder import status_of
 from fedcohort.record.sweep_folder import JobRecord, Plan
+from fedcohort.report.render import render
 from fedcohort.tracking import identity
 
 ACTIONS = ("status", "cancel")
@@ -37,19 +39,15 @@ POLL_INTERVAL_S = 0.2  # seconds between two looks whether the sweep's process h
 def print_status(folder: Path, plan: Plan) -> str:
     """Return the status of the sweep in `folder`: one line of counts, and one for each job that did not end well."""
     sweep_state = sweep_status.read_status(folder, plan)
-    lines = [sweep_status.describe(folder.name, sweep_state)]
     jobs = plan.jobs or [record.words for record in sweep_state.records.values()]
-    reason = "cancelled by you" if sweep_status.is_cancelled(folder) else "stopped"
-    for record in sweep_state.records.values():
-        words = sweep_status.varying_overrides(jobs, record.words)
-        if record.how == "failed":
-            lines.append(f"  failed: {words}: {record.reason}")
-        if record.how == "stopped":
-            status, rounds = status_of(record.folder) if record.folder is not None else {}, " before its first round"
-            if "rounds" in status:
-                rounds = f", {status['rounds_done']} of {status['rounds']} rounds; resume=true continues"
-            lines.append(f"  {words}: {reason}{rounds}")
-    return "\n".join(lines)
+    return render(
+        "sweep_jobs.txt.j2",
+        line=sweep_status.describe(folder.name, sweep_state),
+        records=sweep_state.records.values(),
+        how="cancelled by you" if sweep_status.is_cancelled(folder) else "stopped",
+        varying=partial(sweep_status.varying_overrides, jobs),
+        status_of=status_of,
+    ).rstrip()
 
 
 def cancel_sweep(folder: Path, plan: Plan, wait_s: float) -> str:

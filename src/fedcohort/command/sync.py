@@ -50,16 +50,6 @@ def send_missing(
         raise TrackingError(f"{folder}: MLflow at {where.uri} can't be reached ({server.root_cause(error)})") from error
 
 
-def follow_then_sync(
-    folder: Path, tracking_uri: str | None = None, experiment: str | None = None, wait_s: float = WAIT_S
-) -> str:
-    """Send the rounds of the run in `folder` until it has ended, then do as `sync`, with its arguments and errors."""
-    _check(folder)
-    identity.register(folder, _find_server(folder, tracking_uri, experiment))
-    follow.follow(folder, SEND_INTERVAL_S, wait_s, time.sleep)
-    return send_missing(folder, wait_s=wait_s)
-
-
 def _check(folder: Path) -> RunInfo:
     info = metadata.load_info(folder)
     manifest.check_all_files(folder)
@@ -100,5 +90,13 @@ def main(arguments: Sequence[str]) -> int:
     wait_s = ranges.parse_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")
     server_options = options.get("tracking_uri"), options.get("experiment")
     messages.log_to_terminal()
-    send_run = follow_then_sync if options.get("follow") == "true" else send_missing
-    return print_for_each(folders, lambda folder: send_run(folder, *server_options, wait_s))
+
+    def send(folder: Path) -> str:
+        if options.get("follow") != "true":
+            return send_missing(folder, *server_options, wait_s)
+        _check(folder)
+        identity.register(folder, _find_server(folder, *server_options))
+        follow.follow(folder, SEND_INTERVAL_S, wait_s, time.sleep)
+        return send_missing(folder, wait_s=wait_s)  # what an outage has left
+
+    return print_for_each(folders, send)

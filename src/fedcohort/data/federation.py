@@ -162,11 +162,9 @@ class Federation(ReadOnly):
         if not len(unheld_classes):
             return []
         names = ", ".join(self.class_names[c] if self.class_names[c:] else str(c) for c in unheld_classes[:MAX_NAMES])
-        n_unnamed = len(unheld_classes) - MAX_NAMES
-        return [
-            f"dataset={self.name}: no client has samples of {len(unheld_classes)} of the {self.n_classes} classes "
-            f"({names}{f' and {n_unnamed} more' if n_unnamed > 0 else ''}), so that no model can learn these classes"
-        ]
+        names += f" and {len(unheld_classes) - MAX_NAMES} more" if len(unheld_classes) > MAX_NAMES else ""
+        what = f"no client has samples of {len(unheld_classes)} of the {self.n_classes} classes ({names})"
+        return [f"dataset={self.name}: {what}, so that no model can learn these classes"]
 
     def to(self, device: torch.device | str) -> "Federation":
         """Return the same federation with all tensors on `device`."""

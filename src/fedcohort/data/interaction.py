@@ -28,6 +28,7 @@ from fedcohort.errors import FedcohortError
 from fedcohort.maths.gce import generalised_ce
 from fedcohort.maths.optimizers import uncompiled_optimizer
 
+Loss = Callable[[Tensor, Tensor], Tensor]  # of the logits and the labels of a batch
 FORWARD_BATCH = 512  # samples of a forward pass
 
 
@@ -103,20 +104,16 @@ def find_pivot_class(G: Int64[np.ndarray, "classes"], g: Int64[np.ndarray, "clas
 def with_binary_head(network: nn.Module, x: Tensor) -> nn.Module:
     """Replace the last layer of `network` by a head of two outputs, initialised with zeros; return the network."""
     n_classes = _count_classes(network, x)
-    candidate_layers = [
-        (name, layer)
-        for name, layer in network.named_modules()
-        if isinstance(layer, nn.Linear) and layer.out_features == n_classes
-    ]
+    linear_layers = [(name, layer) for name, layer in network.named_modules() if isinstance(layer, nn.Linear)]
+    candidate_layers = [(name, layer) for name, layer in linear_layers if layer.out_features == n_classes]
     if not candidate_layers:
         raise FedcohortError(
             f"signal dht replaces the network's last linear layer, of {n_classes} outputs (one per class), by a layer "
             "of two outputs, but this network has no such layer: choose another model"
         )
     name, replaced_layer = candidate_layers[-1]
-    binary_head = nn.Linear(
-        replaced_layer.in_features, 2, device=replaced_layer.weight.device, dtype=replaced_layer.weight.dtype
-    )
+    weight = replaced_layer.weight
+    binary_head = nn.Linear(replaced_layer.in_features, 2, device=weight.device, dtype=weight.dtype)
     nn.init.zeros_(binary_head.weight)
     nn.init.zeros_(binary_head.bias)
     path, _, leaf = name.rpartition(".")
@@ -127,12 +124,7 @@ def with_binary_head(network: nn.Module, x: Tensor) -> nn.Module:
 
 
 def train_network(
-    network: nn.Module,
-    x: Tensor,
-    labels: Tensor,
-    loss: Callable[[Tensor, Tensor], Tensor],
-    recipe: EstimateOptions,
-    rng: np.random.Generator,
+    network: nn.Module, x: Tensor, labels: Tensor, loss: Loss, recipe: EstimateOptions, rng: np.random.Generator
 ) -> nn.Module:
     """Train all parameters of `network` by plain SGD, and return it; `loss` takes logits and labels of a batch."""
     network.requires_grad_(True)

@@ -47,20 +47,12 @@ class PixelScale:
 
     def attach(self, network: "nn.Module") -> None:
         """Register a hook that standardises byte inputs of the network; float inputs are left unchanged."""
-        network.register_forward_pre_hook(Conversion(self))
-
-
-class Conversion:
-    """A network's hook that standardises byte inputs; it has no tensors, so that copies of the network can share it."""
-
-    def __init__(self, scale: PixelScale) -> None:
-        self.scale = scale
+        network.register_forward_pre_hook(self)  # which has no tensors, so that copies of the network can share it
 
     def __call__(self, network: "nn.Module", inputs: "tuple[Tensor, ...]") -> "tuple[Tensor, ...] | None":
+        """Return the inputs of a network with standardised pixels in the place of bytes; None for float inputs."""
         x, *more_inputs = inputs
-        if x.dtype.is_floating_point:
-            return None
-        return (self.scale.numbers(x), *more_inputs)
+        return None if x.dtype.is_floating_point else (self.numbers(x), *more_inputs)
 
 
 @lru_cache(maxsize=8)

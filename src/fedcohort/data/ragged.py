@@ -57,11 +57,8 @@ class Ragged:
         """
         sizes_of_halves = np.stack([sizes, self.sizes - sizes], axis=1)
         is_first_half = np.repeat(np.tile([True, False], len(self)), sizes_of_halves.ravel())
-        return (
-            is_first_half,
-            Ragged.from_sizes(self.rows[is_first_half], sizes),
-            Ragged.from_sizes(self.rows[~is_first_half], self.sizes - sizes),
-        )
+        second_half = Ragged.from_sizes(self.rows[~is_first_half], self.sizes - sizes)
+        return is_first_half, Ragged.from_sizes(self.rows[is_first_half], sizes), second_half
 
     def counts(self, kind_of_position: Ids, n_kinds: int) -> np.ndarray:
         """Count each client's positions of each kind, int64 [K, n_kinds]; kind: of each position, int64 [N]."""

@@ -25,7 +25,6 @@ from fedcohort.dataset.image_dataset import ImageLayout
 from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.leaf import PeopleImages
 
-CLIENT = ("celeb_id", "client")
 LAYOUT = ImageLayout(
     name="celeba",
     image=("image",),
@@ -45,7 +44,7 @@ class Celeba(PeopleImages):
         attribute: a further column of booleans, used as the attribute; or None.
     """
 
-    layout, client, hub_parts = LAYOUT, CLIENT, ("train", "valid", "test")
+    layout, client, hub_parts = LAYOUT, ("celeb_id", "client"), ("train", "valid", "test")
 
     attribute: str | None
 

@@ -25,7 +25,6 @@ from fedcohort.dataset.image_dataset import ImageLayout
 from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.leaf import PeopleImages
 
-CLIENT = ("writer_id", "client")
 LAYOUT = ImageLayout(
     name="femnist",
     image=("image", "x"),
@@ -40,4 +39,4 @@ LAYOUT = ImageLayout(
 class Femnist(PeopleImages):
     """FEMNIST: images [N, 1, 28, 28], 62 classes, a natural client per writer."""
 
-    layout, client = LAYOUT, CLIENT
+    layout, client = LAYOUT, ("writer_id", "client")

@@ -2,7 +2,6 @@
 
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,21 +29,16 @@ def read(file: Path, decimal: str = "auto", option: str = "dataset.path") -> Fra
     Raises:
         DataError: the file is not a table with at least one row.
     """
+    is_parquet = file.suffix == ".parquet" or file.is_dir()
     try:
-        return replace(_read(file, decimal), option=option)
+        table, notes = (StoredTable(file), []) if is_parquet else read_csv(file, decimal)
+        if not is_parquet:
+            notes += _check_header(file, list(table.column_names))
+        if table.num_rows == 0:
+            raise DataError(f"dataset.path: {file} has no rows")
     except DataError as error:  # the readers of files name the option of most files
         raise DataError(str(error).replace("dataset.path", option, 1)) from error
-
-
-def _read(file: Path, decimal: str) -> Frame:
-    is_parquet = file.suffix == ".parquet" or file.is_dir()
-    table, file_notes = (StoredTable(file), []) if is_parquet else read_csv(file, decimal)
-    names = list(table.column_names)
-    if not is_parquet:
-        file_notes += _check_header(file, names)
-    if table.num_rows == 0:
-        raise DataError(f"dataset.path: {file} has no rows")
-    return Frame(str(file), table, notes=tuple(file_notes), locate=table.locate if is_parquet else None)
+    return Frame(str(file), table, option, notes=tuple(notes), locate=table.locate if is_parquet else None)
 
 
 def _check_header(file: Path, names: list[str]) -> list[str]:

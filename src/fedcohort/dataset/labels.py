@@ -122,11 +122,9 @@ def _check_classes(frames: Sequence[Frame], name: str, labels_by_part: Sequence[
         raise frames[0].column_error(name, problem_text)
     if (counts == 0).any():
         missing = list_names([names[int(c)] for c in np.flatnonzero(counts == 0)])
-        raise frames[0].column_error(
-            name,
-            f": column {name!r} goes up to {n_classes - 1}, and no row has the label {missing}; labels are 0, 1, 2, "
-            f"...: number them so, write them as texts, or {advice_text}",
-        )
+        problem_text = f": column {name!r} goes up to {n_classes - 1}, and no row has the label {missing}"
+        allowed = "labels are 0, 1, 2, ...: number them so, write them as texts"
+        raise frames[0].column_error(name, f"{problem_text}; {allowed}, or {advice_text}")
 
 
 def _read_column(frame: Frame, name: str) -> np.ndarray:

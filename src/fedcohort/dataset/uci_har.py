@@ -53,11 +53,8 @@ class UciHar(TableDataset):
         subjects, names = read_clients((train, test), [column_of(frame, "subject") for frame in (train, test)])
         train_owner, test_owner = np.split(subjects, [train.table.num_rows])
         shared = f"which {train.where} has, too: the parts must have different people"  # their windows would overlap
-        test.check_cells(
-            column_of(test, "subject"),
-            np.isin(test_owner, train_owner),
-            lambda row: f"is of subject {names[test_owner[row]]}, {shared}",
-        )
+        is_shared, subject = np.isin(test_owner, train_owner), column_of(test, "subject")
+        test.check_cells(subject, is_shared, lambda row: f"is of subject {names[test_owner[row]]}, {shared}")
         labels = [read_classes(frame, column_of(frame, "label"), ACTIVITIES) for frame in (train, test)]
         data_notes = [f"{len(SIGNALS)} x {SAMPLES}: {', '.join(SIGNALS)}, not normalised"]
         for part_name, y, n_windows in zip(("training", "test"), labels, WINDOW_COUNTS, strict=True):

@@ -12,13 +12,10 @@ from typing import IO
 def exclusive_lock(path: Path) -> Iterator[None]:
     """Allow only one process at a time in the block; without effect on a file system without locks."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
+    with path.open("a") as lock:
         with suppress(OSError):  # ENOLCK or ENOSYS on file systems of some clusters
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(descriptor)
 
 
 def try_to_lock(path: Path) -> IO[str] | None:
@@ -39,10 +36,8 @@ def is_locked(path: Path) -> bool:
     descriptor = os.open(path, os.O_RDWR)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, BlockingIOError)
     finally:
         os.close(descriptor)
     return False

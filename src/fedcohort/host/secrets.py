@@ -31,24 +31,16 @@ def has_password(address: str) -> bool:
     return has_user_secret or any(secret_name in name for name in argument_names for secret_name in SECRET_NAMES)
 
 
-def mask_password(address: str) -> str:
-    """Return `address` without its user and its query."""
-    return re.sub(r"\?.*", "?...", re.sub(r"//.*@", "//...@", address))
-
-
 def password_error(option: str, address: str) -> OptionError:
     """Return the error for an option whose value is an address with a password."""
-    what = f"{option} must be an address without a password, got {mask_password(address)}"
-    return OptionError(f"{what}: {PASSWORD_INSTRUCTIONS}")
+    masked = re.sub(r"\?.*", "?...", re.sub(r"//.*@", "//...@", address))
+    return OptionError(f"{option} must be an address without a password, got {masked}: {PASSWORD_INSTRUCTIONS}")
 
 
 def check_for_passwords(arguments: Iterable[str], files: Sequence[Path] = ()) -> None:
     """Search options and config files; raise `OptionError` for the first address with a password."""
-    for secret_name in arguments:
-        for address in ADDRESS_PATTERN.findall(secret_name):
+    texts = [(argument.partition("=")[0], argument) for argument in arguments]
+    for source, text in [*texts, *((str(path), path.read_text(errors="replace")) for path in files)]:
+        for address in ADDRESS_PATTERN.findall(text):
             if has_password(address):
-                raise password_error(secret_name.partition("=")[0], address)
-    for path in files:
-        for address in ADDRESS_PATTERN.findall(path.read_text(errors="replace")):
-            if has_password(address):
-                raise password_error(str(path), address)
+                raise password_error(source, address)

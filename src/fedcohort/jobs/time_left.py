@@ -28,5 +28,5 @@ class TimeLeft(Generic[T]):
 
     def seconds(self, runs: Iterable[T]) -> float:
         """Return the estimated wall time of `runs`, one after the other; 0 if nothing is known."""
-        known = ([self._seconds[group] for group in self._groups_of(run) if group in self._seconds] for run in runs)
-        return sum(median(of_group[0]) for of_group in known if of_group)
+        similar = ([self._seconds[group] for group in self._groups_of(run) if group in self._seconds] for run in runs)
+        return sum(median(seconds[0]) for seconds in similar if seconds)

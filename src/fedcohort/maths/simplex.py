@@ -100,7 +100,8 @@ def min_norm_weights(Q: Float64[np.ndarray, "n n"], start_weights: Vector, epsil
     max_eigenvalue = float(np.linalg.eigvalsh(Q)[-1])
     if max_eigenvalue <= 0:
         return start_weights
-    return minimise_by_descent(
-        lambda ahead: project_onto_box_simplex(ahead - Q @ ahead / max_eigenvalue, lower_bounds, upper_bounds),
-        start_weights,
-    )
+
+    def step(ahead: Vector) -> Vector:
+        return project_onto_box_simplex(ahead - Q @ ahead / max_eigenvalue, lower_bounds, upper_bounds)
+
+    return minimise_by_descent(step, start_weights)

@@ -5,7 +5,8 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from fedcohort import ranges
 from fedcohort.component import Component
@@ -41,6 +42,33 @@ class Model(Component, Protocol):
 
         Raises `IncompatibleConfig` if it does not support this shape.
         """
+
+
+@dataclass(frozen=True)
+class TokenModel(Model):
+    """A network of LSTM layers that reads sequences of tokens.
+
+    Attributes:
+        embedding: length of a token's embedding vector.
+        hidden: units of each LSTM layer.
+        layers: number of LSTM layers.
+    """
+
+    embedding: int
+    hidden: int
+    layers: int
+
+    reads_symbols: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for option in ("embedding", "hidden", "layers"):
+            ranges.integer(option, getattr(self, option), "[1, inf)")
+
+
+def require_sequences(model_name: str, sample_shape: tuple[int, ...]) -> None:
+    """Raise `IncompatibleConfig` for samples that are no sequences."""
+    if len(sample_shape) != 1:
+        raise IncompatibleConfig(f"model={model_name} needs sequences [length], the inputs are {list(sample_shape)}")
 
 
 def require_images(model_name: str, sample_shape: tuple[int, ...], min_side: int) -> tuple[int, int, int]:

@@ -10,33 +10,13 @@ Departures from LEAF: the second biases are trained, too, so that the sum of bot
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from fedcohort import ranges
-from fedcohort.errors import IncompatibleConfig
-from fedcohort.model.base import Model, Network
+from fedcohort.model.base import Network, TokenModel, require_sequences
 
 
 @dataclass(frozen=True)
-class CharLstm(Model):
-    """LEAF's network for Shakespeare: two LSTM layers that predict the next character.
-
-    Attributes:
-        embedding: length of a character's embedding vector.
-        hidden: units of each LSTM layer.
-        layers: number of LSTM layers.
-    """
-
-    embedding: int
-    hidden: int
-    layers: int
-
-    reads_symbols: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        ranges.integer("embedding", self.embedding, "[1, inf)")
-        ranges.integer("hidden", self.hidden, "[1, inf)")
-        ranges.integer("layers", self.layers, "[1, inf)")
+class CharLstm(TokenModel):
+    """LEAF's network for Shakespeare: two LSTM layers that predict the next character."""
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         """Return a network from sequences [B, length] of tokens below n_classes to logits of the next token.
@@ -45,6 +25,5 @@ class CharLstm(Model):
         """
         from fedcohort.model.sequence import NextTokenLstm  # noqa: PLC0415 - options are checked before torch is imported
 
-        if len(shape) != 1:
-            raise IncompatibleConfig(f"model=char_lstm needs sequences [length], the inputs are {list(shape)}")
+        require_sequences("char_lstm", shape)
         return NextTokenLstm(n_classes, self.embedding, self.hidden, self.layers)

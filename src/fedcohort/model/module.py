@@ -30,7 +30,7 @@ from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.model.base import Model
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
 SHAPE_PARAMETERS = ("input_shape", "in_shape", "shape")
 CHANNEL_PARAMETERS = ("in_channels", "input_channels", "channels")
@@ -123,7 +123,7 @@ class Module(Model):
             allowed = "a class or function that makes an nn.Module"
             raise ranges.range_error("model.path", allowed, type(network).__name__)
         if self.head is not None:
-            network.register_forward_hook(_select_output(self.head))
+            network.register_forward_hook(lambda _network, _inputs, outputs: outputs[self.head])
         return network
 
     def _fill_arguments(self, factory: Callable[..., object], shape: tuple[int, ...], n_classes: int) -> dict[str, Any]:
@@ -195,13 +195,3 @@ def _suggestion(unknown_name: str, candidates: Iterable[str], list_prefix: str =
 def _describe_cause(error: Exception, module_name: str) -> str:
     error_line = find_error_line(error.__traceback__, module_name)
     return f"{type(error).__name__}: {' '.join(str(error).split())}{f' ({error_line})' if error_line else ''}"
-
-
-def _select_output(output_key: int | str) -> Callable[[object, object, Any], "Tensor"]:
-    """Return a forward hook that picks the logits out of several outputs of a network; head: their index or key."""
-
-    def select(network: object, inputs: object, outputs: Any) -> "Tensor":  # noqa: ANN401
-        logits: Tensor = outputs[output_key]
-        return logits
-
-    return select

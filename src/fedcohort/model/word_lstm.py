@@ -14,32 +14,14 @@ other sequences.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort import ranges
-from fedcohort.errors import IncompatibleConfig
-from fedcohort.model.base import Model, Network
+from fedcohort.model.base import Network, TokenModel, require_sequences
 
 
 @dataclass(frozen=True)
-class WordLstm(Model):
-    """LEAF's network for Reddit: two LSTM layers that predict the next word at each position.
+class WordLstm(TokenModel):
+    """LEAF's network for Reddit: two LSTM layers that predict the next word at each position."""
 
-    Attributes:
-        embedding: length of a token's embedding vector.
-        hidden: units of each LSTM layer.
-        layers: number of LSTM layers.
-    """
-
-    embedding: int
-    hidden: int
-    layers: int
-
-    reads_symbols: ClassVar[bool] = True
     per_position: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        ranges.integer("embedding", self.embedding, "[1, inf)")
-        ranges.integer("hidden", self.hidden, "[1, inf)")
-        ranges.integer("layers", self.layers, "[1, inf)")
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         """Return a network from sequences [B, length] of tokens below n_classes to logits [B, length, n_classes].
@@ -48,6 +30,5 @@ class WordLstm(Model):
         """
         from fedcohort.model.sequence import PerPositionLstm  # noqa: PLC0415 - options are checked before torch is imported
 
-        if len(shape) != 1:
-            raise IncompatibleConfig(f"model=word_lstm needs sequences [length], the inputs are {list(shape)}")
+        require_sequences("word_lstm", shape)
         return PerPositionLstm(n_classes, self.embedding, self.hidden, self.layers)

@@ -145,12 +145,10 @@ class DominantClass(Partition):
         n_skewed, K = round(self.fraction * len(plan.sizes)), len(plan.sizes)
         candidate_shares = sorted(np.arange(1, 101) / 100, key=lambda share: abs(share - self.share))
         share = next((share for share in candidate_shares if plan.choose_dominant(n_skewed, share) is not None), None)
-        feasible_skewed = next(
-            n for n in range(n_skewed - 1, -1, -1) if plan.choose_dominant(n, self.share) is not None
-        )
-        feasible = f"partition.fraction={feasible_skewed / K:.6g}" + (
-            f" or partition.share={share:.6g}" if share else ""
-        )
+        fewer = range(n_skewed - 1, -1, -1)
+        feasible_skewed = next(n for n in fewer if plan.choose_dominant(n, self.share) is not None)
+        feasible = f"partition.fraction={feasible_skewed / K:.6g}"
+        feasible += f" or partition.share={share:.6g}" if share else ""
         return OptionError(
             f"partition.fraction={self.fraction} partition.share={self.share}: the classes have "
             f"{plan.pools.min()} to {plan.pools.max()} samples, too few for {n_skewed} clients of about "

@@ -2,7 +2,8 @@
 
 import enum
 import logging
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,30 +81,28 @@ def claim_folder(logs: Path, name: str, request: Request, resume: bool) -> RunFo
         OptionError: the folder cannot be written, or every earlier run went beyond `until`.
     """
     runs = logs / "runs"
-    try:
+    with _name_folder_in_errors(logs):
         runs.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _not_writable_error(logs, error) from error
     resumable = _find_resumable(runs, request) if resume else None
     return _make_folder(runs, f"{name}-{request.digest}-s{request.seed}") if resumable is None else resumable
 
 
-def _not_writable_error(folder: Path, error: OSError) -> OptionError:
-    return OptionError(f"paths.logs must be a folder that can be written, got {str(folder)!r} ({error})")
+@contextmanager
+def _name_folder_in_errors(folder: Path) -> Iterator[None]:
+    """Raise `OptionError` with the folder's name if the block can't write into it."""
+    try:
+        yield
+    except OSError as error:
+        raise OptionError(f"paths.logs must be a folder that can be written, got {str(folder)!r} ({error})") from error
 
 
 def _make_folder(runs: Path, stem: str) -> RunFolder:
     for folder_number in range(1, 10**6):
         path = runs / (stem if folder_number == 1 else f"{stem}-{folder_number}")
-        try:
+        with _name_folder_in_errors(runs), suppress(FileExistsError):
             path.mkdir()
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise _not_writable_error(runs, error) from error
-        lock = take_lock(path)
-        if lock is not None:
-            return RunFolder(path, lock, is_new=True)
+            if (lock := take_lock(path)) is not None:
+                return RunFolder(path, lock, is_new=True)
     raise OptionError(f"paths.logs holds too many runs called {stem}")
 
 

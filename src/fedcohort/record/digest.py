@@ -15,10 +15,7 @@ DIGESTED_JSON = re.compile(r'(.*), "digest": "([0-9a-f]+)"\}\s*', re.DOTALL)
 
 def digest_of_bytes(*contents: bytes | memoryview) -> str:
     """Return the BLAKE2b digest of the concatenated parts, in hex digits."""
-    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
-    for content in contents:
-        digest.update(content)
-    return digest.hexdigest()
+    return hashlib.blake2b(b"".join(contents), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def digest_of_file(path: Path) -> str:

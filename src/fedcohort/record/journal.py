@@ -91,10 +91,9 @@ class Journal(Observer):
         return self._lines_by_step[step].digest if step in self._lines_by_step else None
 
     def _report_difference(self, report: RoundReport, earlier_fingerprint: str) -> None:
-        difference = (
-            f"the resumed run differs from the journal of {self._folder} at round {report.step} (fingerprint "
-            f"{report.fingerprint}, was {earlier_fingerprint})"
-        )
+        fingerprints = f"fingerprint {report.fingerprint}, was {earlier_fingerprint}"
+        where = f"the journal of {self._folder} at round {report.step}"
+        difference = f"the resumed run differs from {where} ({fingerprints})"
         if self._is_forced:
             log.warning("resume=force: %s; the journal stays unchanged", difference)
             return
@@ -133,10 +132,8 @@ def check_journal(folder: Path, n_done: int, expected: str | None) -> None:
     if expected is not None:
         _check_no_gap(folder, n_done, {line.step for line in committed_lines})
         if committed_lines[-1].digest != expected:
-            raise DamagedFile(
-                f"{folder / JOURNAL_FILE} is damaged: up to round {n_done} it differs from the journal at the "
-                f"checkpoint. Restore the file from a copy, or {RESTART_HINT}"
-            )
+            what = f"is damaged: up to round {n_done} it differs from the journal at the checkpoint"
+            raise DamagedFile(f"{folder / JOURNAL_FILE} {what}. Restore the file from a copy, or {RESTART_HINT}")
     for damage in client_files.find_damage(folder, {line.step: line.table for line in committed_lines}).values():
         raise DamagedFile(damage)
 

@@ -67,11 +67,8 @@ def describe_labels(names: Mapping[str, str]) -> str:
 def describe_imbalance(skew: Mapping[str, float]) -> str:
     """Return the imbalance of all data and its mean over clients, such as `classes 0.012, per client 0.31`."""
     metric_names = (("ci", "classes"), ("ai", "attributes"), ("sc", "spurious correlation"))
-    return "; ".join(
-        f"{label} {skew[f'global_{name}']:.3f}, per client {skew[f'client_{name}']:.3f}"
-        for name, label in metric_names
-        if f"global_{name}" in skew
-    )
+    known = [(label, f"global_{name}", f"client_{name}") for name, label in metric_names if f"global_{name}" in skew]
+    return "; ".join(f"{label} {skew[pooled]:.3f}, per client {skew[mean]:.3f}" for label, pooled, mean in known)
 
 
 def name_heterogeneity(info: RunInfo) -> str:

@@ -126,11 +126,8 @@ def read_starts(folder: Path) -> list[StartRecord]:
 
 def describe_forced(starts: Sequence[StartRecord]) -> list[str]:
     """Describe each start with `resume=force`; [] for a run with the bits of an uninterrupted one."""
-    return [
-        f"after round {start['round']}: {'; '.join(start['forced']) or 'no known difference'}"
-        for start in starts
-        if start["forced"] is not None
-    ]
+    forced = [(start["round"], start["forced"]) for start in starts if start["forced"] is not None]
+    return [f"after round {done}: {'; '.join(differences) or 'no known difference'}" for done, differences in forced]
 
 
 def list_commits(starts: Sequence[StartRecord]) -> list[str]:

@@ -91,11 +91,8 @@ def digest_data(config: Mapping[str, Any]) -> dict[str, str]:
     Of a large file the size and both ends are read; of a folder, its files by name. The checksum of the loaded data
     covers data of the hub, which no option names, and the middle of large files.
     """
-    paths = {
-        name: expand_home(value)
-        for name, value in flatten_config(config)
-        if name.split(".")[-1] in FILES and isinstance(value, str)
-    }
+    options = [(name, value) for name, value in flatten_config(config) if name.split(".")[-1] in FILES]
+    paths = {name: expand_home(value) for name, value in options if isinstance(value, str)}
     return {name: _digest_path(path) for name, path in paths.items() if path.exists()}
 
 

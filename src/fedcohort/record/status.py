@@ -51,12 +51,7 @@ class RunStatus(Observer):
             "early": status == "finished" and not ended_by,
             "spent": self.spending.pack(),
             "callbacks": self.callbacks,
-            "config_hash": info.config_hash,
-            "seed": info.seed,
-            "choices": dict(info.choices),
-            "commit": info.commit,
-            "dirty": info.dirty,
-            "versions": dict(info.versions),
+            **{name: getattr(info, name) for name in ("config_hash", "seed", "choices", "commit", "dirty", "versions")},
             "slurm_job": slurm.current_job_id(),
             "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }

@@ -25,7 +25,6 @@ JOBS_FOLDER = "jobs"
 PLAN_FILE = "sweep.json"
 LOCK_FILE = "sweep.lock"  # held by the process that the user started until it ends
 CANCELLED_FILE = "cancelled"
-JOB_STATES = ("running", "done", "skipped", "failed", "stopped")
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class JobRecord:
 
     Attributes:
         words: overrides of the job.
-        how: state of the job, one of STATES.
+        how: state of the job: running, done, skipped, failed or stopped.
         folder: folder of its run, once it has one.
         reason: reason of a failure.
         began: start time, in seconds since 1970; None in records of older versions.

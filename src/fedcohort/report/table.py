@@ -86,7 +86,8 @@ class Table:
             text[name] = [re.sub(r"[a-z]\w*", lambda option: name_method(option[0]), cell) for cell in text[name]]
         style = text.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis=1)
         columns = "l" + "r" * (len(self.heading) - 1)
-        caption = _tex(self.caption)
+        caption = re.sub(r"([&%$#_{}])", r"\\\1", self.caption.replace("\\", r"\textbackslash "))
+        caption = caption.replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")
         written: str = style.to_latex(hrules=True, caption=caption, column_format=columns, position_float="centering")
         for symbol, command in LATEX_SYMBOLS.items():
             written = written.replace(symbol, command)
@@ -109,9 +110,3 @@ class Table:
             return EMPTY_CELL
         pattern = self.formats.get(name, "")
         return pattern(value) if callable(pattern) else format(value, pattern) if pattern else str(value)
-
-
-def _tex(text: str) -> str:
-    """Return `text` with the special characters of LaTeX escaped."""
-    escaped = text.replace("\\", r"\textbackslash ")
-    return re.sub(r"([&%$#_{}])", r"\\\1", escaped).replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")

@@ -13,7 +13,7 @@ SHORT_TABLE_SHARE = 0.9  # of the best accuracy, whose cost is in the short tabl
 WALL_TIME_LABEL = "wall time (this machine)"
 COSTS = ("time/", "comm/", "comp/")
 METRIC_ROWS, MEANS = (
-    [(label, name, getattr(units, show)) for name, (label, show) in NAMES[of].items()] for of in ("last", "mean")
+    [(label, name, getattr(units, show)) for name, (label, show) in NAMES[kind].items()] for kind in ("last", "mean")
 )
 Rows = list[tuple[str, str]]
 

@@ -111,13 +111,8 @@ def thin_samples(raw: Raw, limit: int | None, seed: int) -> Raw:
     quota = np.maximum(np.floor(sizes * (limit / len(groups)) + 0.5), MIN_SAMPLES)
     order = new_generator(seed, "limit").permutation(len(groups))
     rows = np.flatnonzero(rank_within_group(groups, order) < quota[groups])
-    return replace(
-        raw,
-        train_x=raw.train_x[rows],
-        train_y=raw.train_y[rows],
-        train_owner=None if raw.train_owner is None else raw.train_owner[rows],
-        train_attribute=None if raw.train_attribute is None else raw.train_attribute[rows],
-    )
+    parts = {name: getattr(raw, f"train_{name}") for name in ("x", "y", "owner", "attribute")}
+    return replace(raw, **{f"train_{name}": part[rows] for name, part in parts.items() if part is not None})
 
 
 def positions_in_all(server: Ids, rows: Ids) -> Ids:
@@ -168,11 +163,8 @@ def _partition(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
         )
     owners = samples.all_owners
     K = 1 + int(owners.max()) if clients is None and owners is not None else clients or 1
-    memory.require_memory(
-        16 * K * raw.n_strata,
-        f"dataset={raw.name}: counting {raw.n_strata:,} classes at {K:,} clients",
-        "reduce dataset.n_classes or clients",
-    )
+    what = f"dataset={raw.name}: counting {raw.n_strata:,} classes at {K:,} clients"
+    memory.require_memory(16 * K * raw.n_strata, what, "reduce dataset.n_classes or clients")
     try:
         split = options.partition.split(samples, clients, new_generator(options.seed, "partition"))
     except FedcohortError as error:

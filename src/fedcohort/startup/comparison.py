@@ -48,11 +48,8 @@ def answer_folders(folders: Sequence[Path], question: Question, conditions: Mapp
         TrackingError: if there is nothing to compare.
     """
     q, paths = question, {path.name: path for path in map(Path.absolute, folders)}
-    compared = [
-        run
-        for run in runs.read_folders(paths.values())
-        if all(run.fact(name) == value for name, value in (conditions or {}).items())
-    ]
+    required = (conditions or {}).items()
+    compared = [run for run in runs.read_folders(paths.values()) if all(run.fact(k) == v for k, v in required)]
     matched_runs = match(compared, q.rows, q.cols, *q.metrics, baseline=q.baseline)
     return answer(q, matched_runs, read_curves([paths[run.id] for run in matched_runs.runs], q.metrics))
 

@@ -8,8 +8,7 @@ import importlib
 import inspect
 import re
 import typing
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Set
 
 from hydra.utils import get_object
 
@@ -31,22 +30,19 @@ CONTRACTS = {  # module and class, where they differ from the group's `base` and
 }
 
 
-@dataclass(frozen=True)
-class Contract:
-    """The condition that a class at some path of the config must fulfil.
+# Names of classes, one of which the class at some path of the config must inherit, and the text after "must be"
+Contract = tuple[Set[str], str]
+# by their names, as the import of Lightning's class would be slow
+CALLBACK_CONTRACT: Contract = (
+    {"fedcohort.record.observer.Observer", "lightning.pytorch.callbacks.callback.Callback"},
+    "an observer (fedcohort.record.observer.Observer) or a Lightning callback",
+)
 
-    Attributes:
-        allowed: completes "must be" in the message.
-        accepts: returns whether a class fulfils the condition.
-    """
 
-    allowed: str
-    accepts: Callable[[type], bool]
-
-    @classmethod
-    def inherits(cls, base: type) -> "Contract":
-        """Return the contract that a class inherits `base`."""
-        return cls(f"a class that inherits {base.__module__}.{base.__name__}", lambda target: base in target.__mro__)
+def _contract_of(base: type) -> Contract:
+    """Return the contract that a class inherits `base`."""
+    name = f"{base.__module__}.{base.__name__}"
+    return {name}, f"a class that inherits {name}"
 
 
 def protocol_of(group: str) -> type:
@@ -54,14 +50,6 @@ def protocol_of(group: str) -> type:
     module, name = CONTRACTS.get(group, (f"{group}.base", group.title().replace("_", "")))
     protocol: type = getattr(importlib.import_module(f"fedcohort.{module}"), name)
     return protocol
-
-
-# by their names, as the import of Lightning's class would be slow
-CALLBACK_CLASSES = {"fedcohort.record.observer.Observer", "lightning.pytorch.callbacks.callback.Callback"}
-CALLBACK_CONTRACT = Contract(
-    "an observer (fedcohort.record.observer.Observer) or a Lightning callback",
-    lambda target: not CALLBACK_CLASSES.isdisjoint(f"{base.__module__}.{base.__name__}" for base in target.__mro__),
-)
 
 
 def make(composition: Composed, group: str, *, foreign: bool = False) -> Instance:
@@ -98,9 +86,9 @@ def build(
     Raises:
         OptionError: for a class or an option that can't be used.
     """
-    contract = contract or Contract.inherits(protocol_of(where))
+    contract = contract or _contract_of(protocol_of(where))
     if TARGET not in node:
-        raise ranges.range_error(f"{where}.{TARGET}", contract.allowed, None)
+        raise ranges.range_error(f"{where}.{TARGET}", contract[1], None)
     _check_classes(node, where, option, contract, foreign=foreign)
     return _instantiate(node, where, option)
 
@@ -158,10 +146,11 @@ def _check_classes(node: object, where: str, option: str, contract: Contract, *,
     target = None
     if TARGET in node:
         target = _import_class(node[TARGET], where, option, foreign=foreign)
-        if not contract.accepts(target):
+        names_of_bases, allowed = contract
+        if names_of_bases.isdisjoint(f"{base_class.__module__}.{base_class.__name__}" for base_class in target.__mro__):
             network = any(base_class.__module__ == "torch.nn.modules.module" for base_class in target.__mro__)
             advice_text = f". For your own network, type model=module model.path={node[TARGET]}" if network else ""
-            raise OptionError(f"{ranges.range_error(f'{where}.{TARGET}', contract.allowed, node[TARGET])}{advice_text}")
+            raise OptionError(f"{ranges.range_error(f'{where}.{TARGET}', allowed, node[TARGET])}{advice_text}")
     for name in names:
         inner_place = f"{where}.{name}"
         _check_classes(node[name], inner_place, inner_place, _contract_inside(target, name, contract), foreign=foreign)
@@ -184,7 +173,7 @@ def _contract_inside(owner_class: type | None, name: str, contract: Contract) ->
     except (NameError, TypeError, AttributeError):
         type_hint = None
     classes = [kind for kind in (type_hint, *typing.get_args(type_hint)) if inspect.isclass(kind)]
-    return Contract.inherits(next((kind for kind in classes if Component in kind.__mro__), Component))
+    return _contract_of(next((kind for kind in classes if Component in kind.__mro__), Component))
 
 
 def _import_class(target: object, where: str, option: str, *, foreign: bool = False) -> type:
@@ -208,11 +197,8 @@ def _import_class(target: object, where: str, option: str, *, foreign: bool = Fa
 
 def _import_own_class(target: object, where: str) -> object:
     """Return the class of this name that a module of fedcohort defines. No other module is imported."""
-    error = ranges.range_error(
-        f"{where}.{TARGET}",
-        "a class of fedcohort, because the config comes from a run folder and must not execute other code",
-        target,
-    )
+    allowed = "a class of fedcohort, because the config comes from a run folder and must not execute other code"
+    error = ranges.range_error(f"{where}.{TARGET}", allowed, target)
     if not isinstance(target, str) or not OWN_CLASS.fullmatch(target):
         raise error
     module, _, name = target.rpartition(".")

@@ -153,11 +153,9 @@ def _explain_unknown_option(cause: OmegaConfBaseException, configs: Path) -> str
     if not node:
         mapping = f"{group}={{{key}: VALUE}}"
         return f"{group} has no option {key!r}; it is a single value: type {group}=VALUE, or '{mapping}' for a mapping"
-    choices_with_option = [
-        choice
-        for choice in list_choices(configs, group)
-        if re.search(rf"^(  )?{re.escape(key)}:", (configs / group / f"{choice}.yaml").read_text(), re.MULTILINE)
-    ]
+    texts = {choice: (configs / group / f"{choice}.yaml").read_text() for choice in list_choices(configs, group)}
+    pattern = re.compile(rf"^(  )?{re.escape(key)}:", re.MULTILINE)
+    choices_with_option = [choice for choice, text in texts.items() if pattern.search(text)]
     other_choices = f"; {key!r} is an option of {group}={', '.join(choices_with_option)}" if choices_with_option else ""
     target = str(node.get("_target_", "")).split(".")
     if target[:2] == ["fedcohort", group] and len(target) > 2:  # a choice is its path: fedcohort.selector.ucb_cs.UcbCs

@@ -146,20 +146,17 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed: Sequence[str] 
         facts: the run, including data and network.
         typed: the overrides that the user typed.
     """
-    lines = [
-        f"{group}={choices[group]} is an oracle, which no server could run: it reads {', '.join(signals)}"
-        for group in SIGNAL_READERS
-        if (signals := unknowable_signals(getattr(facts.components, group).needs))
-    ]
+    lines = []
+    for group in SIGNAL_READERS:
+        if signals := ", ".join(unknowable_signals(getattr(facts.components, group).needs)):
+            lines.append(f"{group}={choices[group]} is an oracle, which no server could run: it reads {signals}")
     unmet_recommendations: dict[Requirement, list[str]] = {}  # recommendations of several components may be the same
     for group in GROUPS_WITH_REQUIREMENTS:
         for recommendation in sort_requirements(getattr(facts.components, group).recommendations, choices[group]):
             if recommendation.holds(facts) is False:
                 unmet_recommendations.setdefault(recommendation, []).append(f"{group}={choices[group]}")
-    lines += [
-        requirement_message(item, " and ".join(options), choices, facts)
-        for item, options in unmet_recommendations.items()
-    ]
+    for item, options in unmet_recommendations.items():
+        lines.append(requirement_message(item, " and ".join(options), choices, facts))
     lines += _without_effect(choices, facts, typed)
     for group in (field.name for field in fields(facts.components)):
         lines += getattr(facts.components, group).notices(choices[group])
@@ -177,17 +174,15 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
     if components.deadline.partial_work and not components.deadline.bounded:
         required = facts.config["requires"]
         aliases = [f"{group}={choices[group]}" for group in required if "deadline.partial_work" in required[group]]
-        lines.append(
-            f"deadline.partial_work=true has no effect with deadline={choices['deadline']}, where all clients finish"
-            + "".join(f"; {alias} is intended for use with a deadline (deadline=fixed)" for alias in aliases)
-        )
+        deadline = f"deadline={choices['deadline']}, where all clients finish"
+        hints = [f"{alias} is intended for use with a deadline (deadline=fixed)" for alias in aliases]
+        lines.append("; ".join([f"deadline.partial_work=true has no effect with {deadline}", *hints]))
     elif components.deadline.partial_work and local_units == 1:
         lines.append(f"deadline.partial_work=true has no effect with client.{name}=1, which can't be done in part")
     if components.attack.falsified_signals and not components.attack.falsified_signals & components.needs():
-        readers = (
-            f"neither the selector nor the aggregator reads {', '.join(sorted(components.attack.falsified_signals))}"
-        )
-        lines.append(f"attack={choices['attack']} has no effect: {readers}")
+        falsified = ", ".join(sorted(components.attack.falsified_signals))
+        what = f"attack={choices['attack']} has no effect"
+        lines.append(f"{what}: neither the selector nor the aggregator reads {falsified}")
     if components.signal_noise.perturbs:
         signals = {name: find_signal(name) for name in sorted(components.needs())}
         unprotected = [name for name, signal in signals.items() if isinstance(signal, Static) and signal.bytes_up]
@@ -208,10 +203,9 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
 
 def list_unmeasured(config: Mapping[str, Any]) -> list[str]:
     """Return a notice for each evaluation whose interval exceeds the rounds of the run; config: composed."""
-    rounds = config["rounds"]
-    return [
-        f"eval.{name}={config['eval'][name]} exceeds rounds={rounds}: only the first model is evaluated{where}, before "
-        "any training"
-        for name, where in EVALUATIONS.items()
-        if config["eval"][name] > rounds
-    ]
+    rounds, lines = config["rounds"], []
+    for name, where in EVALUATIONS.items():
+        if (interval := config["eval"][name]) > rounds:
+            what = f"eval.{name}={interval} exceeds rounds={rounds}"
+            lines.append(f"{what}: only the first model is evaluated{where}, before any training")
+    return lines

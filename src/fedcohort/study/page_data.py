@@ -94,26 +94,15 @@ def find_notes(study: Study, results: Results, verdict: Verdict) -> dict[str, ob
 
     Returns:
         collapsing: worst difference of each method that collapses on some seeds, in the metric's own unit.
-        partial: labels of the settings in which some methods are not run.
-        ended_by_rounds: by label of a setting and method, (runs, all runs) whose rounds ended before their clock.
         other_code: number of runs of code that behaves differently.
         compared: commits with which the code was compared.
         rounds: number of first rounds that the comparison runs.
         same_cost: differences of methods to their references of equal cost (`same_cost.compare_references`).
     """
-    ended_by_rounds = dict[str, dict[str, tuple[int, int]]]()
-    worst_differences: dict[str, list[float]] = {name: [] for name in sorted(verdict.collapsing)}
-    for method in sorted(verdict.methods, key=lambda method: (study.settings[method.setting].label, method.method)):
-        if method.ended_by_rounds:
-            counts_by_method = ended_by_rounds.setdefault(study.settings[method.setting].label, {})
-            counts_by_method[display_name(method.method)] = method.ended_by_rounds, method.value.n
-        if method.method in worst_differences:
-            worst_differences[method.method].append(method.difference.worst)
+    worst = {name: [m.difference.worst for m in verdict.methods if m.method == name] for name in verdict.collapsing}
     rows_of_other_code = [row for _, row in results.done_runs() if row["differs"]]
     return {
-        "collapsing": {name: float(np.nanmin(values)) for name, values in worst_differences.items()},
-        "partial": [setting.label for setting in study.settings.values() if setting.methods is not None],
-        "ended_by_rounds": ended_by_rounds,
+        "collapsing": {name: float(np.nanmin(values)) for name, values in sorted(worst.items())},
         "other_code": len(rows_of_other_code),
         "compared": sorted({row["compared"][:10] for row in rows_of_other_code}),
         "rounds": ROUNDS,

@@ -208,22 +208,18 @@ def rank_and_compare(
 def _compare(study: Study, values: Values, methods: Sequence[str], shared_settings: Shared) -> dict[str, OverallResult]:
     """Compare each method with the baseline over the shared settings; each p is corrected over the methods."""
     family_of = {name: study.settings[name].family for name in shared_settings}
-    differences = [
-        {
+    overall = {}
+    for method in methods:
+        gaps = {
             name: {seed: values[name][method][seed] - values[name][study.baseline][seed] for seed in seeds}
             for name, seeds in shared_settings.items()
         }
-        for method in methods
-    ]
-    by_seeds = [over_seeds(by_setting, family_of) for by_setting in differences]
-    by_families = [over_families(by_setting, family_of) for by_setting in differences]
-    p_values = adjust([result.p for result in by_seeds])
-    ps_families = adjust([result.p if result else math.nan for result in by_families])
-    overall = {}
-    for i, method in enumerate(methods):
-        families = by_families[i]
-        means = {name: float(np.mean(list(by_seed.values()))) for name, by_seed in differences[i].items()}
-        overall[method] = OverallResult(
-            replace(by_seeds[i], p=p_values[i]), families and replace(families, p=ps_families[i]), *worst_decile(means)
-        )
+        means = {name: float(np.mean(list(by_seed.values()))) for name, by_seed in gaps.items()}
+        by_families = over_families(gaps, family_of)
+        overall[method] = OverallResult(over_seeds(gaps, family_of), by_families, *worst_decile(means))
+    p_values = adjust([result.seeds.p for result in overall.values()])
+    ps_families = adjust([result.families.p if result.families else math.nan for result in overall.values()])
+    for (method, result), p, p_families in zip(overall.items(), p_values, ps_families, strict=True):
+        families = result.families and replace(result.families, p=p_families)
+        overall[method] = replace(result, seeds=replace(result.seeds, p=p), families=families)
     return dict(sorted(overall.items(), key=lambda item: np.nan_to_num(-item[1].seeds.mean, nan=math.inf)))

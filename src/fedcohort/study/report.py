@@ -15,13 +15,14 @@ from fedcohort.report.render import document, render
 from fedcohort.report.table import Table
 from fedcohort.results.method_names import ORACLES, REFERENCES, describe_method, name_method
 from fedcohort.results.metric import label_metric
+from fedcohort.startup.compose import read_yaml
 from fedcohort.study import overview, page_data, page_tables
 from fedcohort.study.definition import METHOD, ORACLE, REFERENCE, Study
 from fedcohort.study.formats import Format, format_of, number_range, power_of, relative_costs, write_share
 from fedcohort.study.judge import judge
 from fedcohort.study.results import Results, drop_repeated_runs, mark_oracles
 from fedcohort.study.speed import AXES, measure_speeds, speed_tables
-from fedcohort.study.verdict import TO_TARGET, MethodVerdict, Verdict
+from fedcohort.study.verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,24 +158,15 @@ def numbers_frame(study: Study, verdict: Verdict, metrics: Mapping[str, str] | N
     """
     import pandas as pd
 
-    return pd.DataFrame([_line(study, method, metrics or {}) for method in verdict.methods], dtype=object)
+    def read(value: object, path: str) -> object:
+        for name in path.split("."):
+            value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+        return None if isinstance(value, float) and not math.isfinite(value) else value
 
-
-def _line(study: Study, method: MethodVerdict, metrics: Mapping[str, str]) -> dict[str, object]:
-    difference, p_values, closed = method.difference, method.p_values, method.share_closed
-    line: dict[str, object] = {"cell": method.setting, "selector": method.method, "role": method.role}
-    line |= {"metric": metrics.get(method.setting, study.metric), "n": method.value.n}
-    line |= {"late_mean": method.value.mean, "late_std": method.value.std, "diff": difference.mean}
-    line |= {"diff_ci95_low": difference.low, "diff_ci95_high": difference.high, "diff_std": difference.std}
-    line |= {"diff_median": difference.median, "diff_min": difference.worst, "diff_max": difference.best}
-    line |= {"diff_p": difference.p, "diff_n": difference.n, "holm_p": p_values.within_setting}
-    line |= {"holm_p_of_method": p_values.within_method, "holm_p_all": p_values.over_all}
-    line |= {"verdict": method.verdict, "sign": method.sign}
-    line |= dict.fromkeys(("gap_closed", "gap_closed_ci95_low", "gap_closed_ci95_high"))
-    if closed:
-        line |= {"gap_closed": closed.share, "gap_closed_ci95_low": closed.low, "gap_closed_ci95_high": closed.high}
-    line |= {"rank": method.rank, **method.costs, "last": method.last}
-    line |= {f"{axis}_to_target": method.target[axis] for axis in TO_TARGET}
-    line["reached"] = method.reached if study.settings[method.setting].target is not None else None
-    line |= {"ended_by_rounds": method.ended_by_rounds, "other_code": method.other_code}
-    return {name: None if isinstance(x, float) and not math.isfinite(x) else x for name, x in line.items()}
+    columns, lines = read_yaml(Path(__file__).with_name("numbers.yaml")), []
+    for method in verdict.methods:
+        line = {name: read(method, path) for name, path in columns.items()}
+        has_target = study.settings[method.setting].target is not None
+        line |= {"metric": (metrics or {}).get(method.setting, study.metric)}
+        lines.append(line | {"reached": method.reached if has_target else None})
+    return pd.DataFrame(lines, dtype=object)

@@ -74,8 +74,9 @@ def options_of(sweep: str, runs: Sequence[SweptRun]) -> dict[str, str]:
     """
     axes, fixed = choose_axes(runs)
     options = {"sweep": sweep, **axes}
-    if fixed:
-        options["filter"] = " and ".join(_condition(key, value) for key, value in fixed.items())
+    if fixed:  # the budget (`rounds`) of extended runs is current in tags only
+        prefixes = {key: "tags" if key in BUDGET else "params" for key in fixed}
+        options["filter"] = " and ".join(f'{prefixes[key]}.`{key}` = "{value}"' for key, value in fixed.items())
     tracked = identity.load(runs[0][0].folder)
     return options | (server.options_of(tracked.place) if tracked is not None else {})
 
@@ -110,8 +111,3 @@ def _list_swept(runs: Sequence[SweptRun]) -> dict[str, list[str]]:
     params = [record.params(info) for info, _ in runs]
     values = {key: list(dict.fromkeys(of_run[key] for of_run in params if key in of_run)) for key in keys}
     return {key: x for key, x in values.items() if len(x) > 1 and role_of(key).identity is not RunIdentity.SEED}
-
-
-def _condition(key: str, value: str) -> str:
-    """Return a condition in MLflow's language; the budget (`rounds`) of extended runs is current in tags only."""
-    return f'{"tags" if key in BUDGET else "params"}.`{key}` = "{value}"'

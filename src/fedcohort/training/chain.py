@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort.client.base import Client
-from fedcohort.data.pixels import Conversion, PixelScale
+from fedcohort.data.pixels import PixelScale
 from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction
 from fedcohort.objective.base import Objective
@@ -94,7 +94,7 @@ def find_chain(model: FlatModel, pixels: PixelScale | None = None) -> ChainedNet
 def is_hooked(module: nn.Module) -> bool:
     """Return whether a module has hooks other than the conversion of bytes, which the front does as well."""
     forward_hooks = (*module._forward_pre_hooks.values(), *module._forward_hooks.values())
-    return any(not isinstance(hook, Conversion) for hook in forward_hooks)
+    return any(not isinstance(hook, PixelScale) for hook in forward_hooks)
 
 
 def dense_layer_of(module: nn.Linear) -> DenseLayer:

@@ -52,8 +52,8 @@ def ids(*clients: int) -> np.ndarray:
 
 
 def round_of(score: list[float], outcome: list[int], **parts: list[float]) -> ScoredRound:
-    columns = {name: np.array(values, float) for name, values in parts.items()}
-    return ScoredRound(3, np.array(score, float), columns, None, np.array(outcome))
+    columns = {name: np.array(values, float) for name, values in {"score": score, **parts}.items()}
+    return ScoredRound(3, np.array(outcome), columns)
 
 
 def test_the_best_come_first_and_those_without_a_score_last() -> None:
@@ -74,10 +74,9 @@ def test_a_round_is_read_as_it_was_written(tmp_path: Path) -> None:
     score[3] = NAN
     facts = written(tmp_path / "run", {}, {"score": score, "probability": chance, "part_nothing": np.full(12, NAN)})
     original, loaded = report(2), load_scored_round(read(facts.folder), 2)
-    np.testing.assert_array_equal(loaded.score, score)
-    assert loaded.probability is not None
-    np.testing.assert_array_equal(loaded.probability, chance)
-    assert list(loaded.parts) == ["explore"]
+    np.testing.assert_array_equal(loaded.columns["score"], score)
+    np.testing.assert_array_equal(loaded.columns["probability"], chance)
+    assert sorted(loaded.columns) == ["part_explore", "probability", "score"]
     assert np.flatnonzero(loaded.outcome == ARRIVED).tolist() == original.arrived.tolist()
     assert (
         np.flatnonzero(loaded.outcome == TOO_LATE).tolist() == np.setdiff1d(original.cohort, original.arrived).tolist()

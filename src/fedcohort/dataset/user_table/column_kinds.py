@@ -92,10 +92,8 @@ def column_notices(train: Frame, inputs: Sequence[str], excluded: Sequence[str],
         if "date" in kind_by_column.values():
             remedies.append("dataset.dates=auto encodes dates as days")
         ending = f": {' and '.join(remedies)}" if remedies else ""
-        yield (
-            f"{train.where}: {len(dropped)} columns are left out ({list_names(dropped)}) and only "
-            f"{len(inputs)} used as inputs{ending}"
-        )
+        left_out = f"{len(dropped)} columns are left out ({list_names(dropped)})"
+        yield f"{train.where}: {left_out} and only {len(inputs)} used as inputs{ending}"
 
 
 def series_notices(train: Frame, label: str, excluded: Sequence[str]) -> Iterator[str]:
@@ -103,10 +101,8 @@ def series_notices(train: Frame, label: str, excluded: Sequence[str]) -> Iterato
     if (columns := find_series(train, label)) is not None:
         series, time = columns
         leave_out_option = "" if time in excluded else f" dataset.leave_out=[{time}]"
-        yield (
-            f"{train.where} looks like a long table, one row per time step {time!r} of each {series!r}: "
-            f"dataset.series={series} dataset.window=50{leave_out_option} makes samples of 50 rows"
-        )
+        what = f"{train.where} looks like a long table, one row per time step {time!r} of each {series!r}"
+        yield f"{what}: dataset.series={series} dataset.window=50{leave_out_option} makes samples of 50 rows"
 
 
 def scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:
@@ -123,11 +119,9 @@ def scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:
         order = extreme[np.argsort(-np.abs(np.log(rms[extreme])), kind="stable")]
         extremes = [(names[j], f"{rms[j]:,.0f}" if rms[j] >= 1 else f"{rms[j]:.2g}") for j in order[:MAX_FEATURES]]
         examples = ", ".join(f"{name} ({size})" for name, size in extremes)
-        further = f" and {len(extreme) - MAX_FEATURES} more" if len(extreme) > MAX_FEATURES else ""
-        yield (
-            f"{len(extreme)} of {len(names)} features are far from unit scale (root mean square: {examples}{further}), "
-            "which slows or stops training: set dataset.standardise=true"
-        )
+        examples += f" and {len(extreme) - MAX_FEATURES} more" if len(extreme) > MAX_FEATURES else ""
+        what = f"{len(extreme)} of {len(names)} features are far from unit scale (root mean square: {examples})"
+        yield f"{what}, which slows or stops training: set dataset.standardise=true"
 
 
 def label_notices(names: Sequence[str], label: str) -> Iterator[str]:

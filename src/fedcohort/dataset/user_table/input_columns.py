@@ -98,10 +98,8 @@ def _no_inputs(frame: Frame, kind_by_column: Mapping[str, str]) -> DataError:
     if not advice_texts:
         advice_texts.append("turn texts into numbers, or columns of lists of numbers, and write them as Parquet")
     columns = ", ".join(f"{name} ({dtype})" for name, dtype in list(kind_by_column.items())[:MAX_LISTED_COLUMNS])
-    return DataError(
-        f"dataset.features: {frame.where} has no column of numbers besides the label. Its other columns: "
-        f"{columns or 'none'}; {'; '.join(advice_texts)}"
-    )
+    text = f"dataset.features: {frame.where} has no column of numbers besides the label"
+    return DataError(f"{text}. Its other columns: {columns or 'none'}; {'; '.join(advice_texts)}")
 
 
 def find_levels(train: Frame, inputs: Inputs) -> dict[str, list[str]]:

@@ -45,11 +45,9 @@ def draw_test_rows(labels: Ids, owners: Ids | None, share: float, rng: np.random
     rows = keep_first(rows, groups, np.floor(share * sizes).astype(np.int64) + 1)
     rows = np.sort(rows[np.isfinite(key[rows])])
     if not len(rows):
-        advice_text = "; dataset.min_client_samples=10 dataset.pool_small=true pools small clients"
-        raise DataError(
-            f"dataset.test_share={share}: there are too few rows of each class and client to cut any of {len(labels)}"
-            f"{'' if owners is None else advice_text}"
-        )
+        what = f"there are too few rows of each class and client to cut any of {len(labels)}"
+        advice_text = "dataset.min_client_samples=10 dataset.pool_small=true pools small clients"
+        raise DataError(f"dataset.test_share={share}: {what}{'' if owners is None else f'; {advice_text}'}")
     return rows
 
 

@@ -110,17 +110,15 @@ def _describe(comparison: Answer, cell: Cell, entry: Entry, unit: MetricUnit, pl
     unit_name = f" {unit.difference}" if unit.difference else ""
     return {
         "name": cell[1],
-        "verdict": entry.verdict,
+        "entry": entry,
+        "gap": gap,
         "size": f"{abs(mean):.{places}f}{unit_name}",
         "signed": f"{mean:+.{places}f}{unit_name}",
         "interval": f"[{ends[0]:.{places}f}, {ends[1]:.{places}f}]" if math.isfinite(gap.half) else "",
         "p": show_p(entry.p),
-        "n": gap.n,
-        "reason": gap.reason,
         "costs": [(f"{x:.2f}", name) for name, x in times.items() if math.isfinite(x) and abs(x - 1) > EQUAL_COST],
         "knows_costs": any(map(math.isfinite, times.values())),
         "unlike": comparison.unlike.get(cell, ()),
-        "oracle": entry.untested,
     }
 
 

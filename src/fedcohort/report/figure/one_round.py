@@ -40,22 +40,20 @@ class ScoredRound:
 
     Attributes:
         step: the round.
-        score: score of each client, NaN if unknown.
-        parts: components of the scores by name, NaN if unknown.
-        probability: selection probability of each client; None if the selector does not draw.
         outcome: outcome of each client: IDLE, AWAY, TOO_LATE (selected, but no update arrived) or ARRIVED.
+        columns: values by client, NaN if unknown: `score`, `probability` if the selector draws, and each component of
+            the scores as `part_<name>`.
     """
 
     step: int
-    score: Values
-    parts: Mapping[str, Values]
-    probability: Values | None
     outcome: Outcomes
+    columns: Mapping[str, Values]
 
     @property
     def key(self) -> Values:
         """The values by which the clients are ranked."""
-        return self.score if self.probability is None or not np.isnan(self.score).all() else self.probability
+        is_scored = "probability" not in self.columns or not np.isnan(self.columns["score"]).all()
+        return self.columns["score" if is_scored else "probability"]
 
     @property
     def selected(self) -> Bool[np.ndarray, "_n"]:
@@ -95,13 +93,9 @@ def load_scored_round(history: History, step: int) -> ScoredRound:
     columns: dict[str, Values] = {str(name): values.to_numpy() for name, values in by_client.items()}
     nothing = np.full(len(available), np.nan)
     selected, arrived = (columns.get(name, nothing) == 1 for name in ("selected", "arrived"))
-    return ScoredRound(
-        step=step,
-        score=columns.get("score", nothing),
-        parts={name[5:]: values for name, values in columns.items() if name.startswith("part_")},
-        probability=columns.get("probability"),
-        outcome=outcomes_of(available, selected, arrived),
-    )
+    names = [name for name in columns if name == "probability" or name.startswith("part_")]
+    values = {"score": columns.get("score", nothing), **{name: columns[name] for name in names}}
+    return ScoredRound(step, outcomes_of(available, selected, arrived), values)
 
 
 def choose_rows(round: ScoredRound) -> Ids:
@@ -155,14 +149,14 @@ def _title(round: ScoredRound) -> str:
 
 def _list_panels(round: ScoredRound) -> list[tuple[str, Values]]:
     """Return the label of each panel, and its values by client."""
-    panels = [] if np.isnan(round.score).all() else [("score", round.score)]
-    panels += [(label_of(name), values) for name, values in list(round.parts.items())[:PANELS]]
-    if (hidden := len(round.parts) - PANELS) > 0:
+    columns = round.columns
+    parts = [name for name in columns if name.startswith("part_")]
+    panels = [] if np.isnan(columns["score"]).all() else [("score", columns["score"])]
+    panels += [(label_of(name.removeprefix("part_")), columns[name]) for name in parts[:PANELS]]
+    if (hidden := len(parts) - PANELS) > 0:
         label, values = panels[-1]
         panels[-1] = (f"{label}\n({hidden} more are not shown)", values)
-    if round.probability is not None:
-        panels.append(("probability", round.probability))
-    return panels
+    return panels + [(name, columns[name]) for name in ("probability",) if name in columns]
 
 
 def _draw_bars(axes: "Axes", round: ScoredRound, rows: Ids, values: Values) -> None:

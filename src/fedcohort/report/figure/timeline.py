@@ -40,11 +40,11 @@ class TimedRound:
 
     Attributes:
         step: the round.
-        jobs: one row per selected client, in the order in which they finish. Columns are `client`, the seconds of each
-            phase in `LOOKS` (for a late client, those of its complete job), the seconds `start` (negative for a job of
-            an earlier round) and `finish` since the broadcast, the units of local work done (`units`) and requested
-            (`units_asked`), and three flags: `goes_on` if the client still works after the round, `arrived` in time,
-            and `partial` if it arrived with less work than requested.
+        jobs: one row per selected client, in the order in which they finish. Columns are `client` and the seconds of
+            each phase in `LOOKS`; for a late client, those of its complete job. `start`, negative for a job of an
+            earlier round, and `finish` are seconds since the broadcast. `units` and `units_asked` are the units of
+            local work done and requested. `arrived` is a flag for clients in time, `goes_on` for those that still work
+            after the round, and `partial` for those that arrived with less work than requested.
         closed: seconds from the broadcast to the end of the round.
         announced: deadline that was announced to clients, in seconds; NaN without one.
         total: seconds of the round with queries before the broadcast, answers after its end, and waits for available
@@ -122,8 +122,10 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
         return None
     round = load_timed_round(history, steps[-1] if step is None else step)
     n_jobs = len(round.jobs)
-    shown = np.unique(np.linspace(0, n_jobs - 1, min(n_jobs, MAX_ROWS)).round().astype(np.int64))  # at equal distances
-    jobs = round.jobs.iloc[shown]
+    positions = np.unique(
+        np.linspace(0, n_jobs - 1, min(n_jobs, MAX_ROWS)).round().astype(np.int64)
+    )  # at equal distances
+    jobs = round.jobs.iloc[positions]
     size, unit = style.virtual_unit([float(min(round.jobs["finish"].max(), AXIS_MULTIPLE * round.end))])
     height = float(np.clip(0.13 * len(jobs), 1.0, 6.0)) + 1.3
     figure = style.new_run_figure(info, describe_round(round), style.COLUMN, height)
