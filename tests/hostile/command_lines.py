@@ -158,7 +158,7 @@ COMPONENTS = [
     ("model=mobilenet_v2_gn model.weights=nope.pt", "weights"),
     ("model=char_lstm model.layers=0", "layers"),
     ("heterogeneity=iid partition=dirichlet partition.alpha=0", "alpha"),
-    ("heterogeneity=iid partition=extended_dirichlet partition.classes=11", "feasible: partition.classes<=10"),
+    ("heterogeneity=iid partition=extended_dirichlet partition.classes=11", "feasible: 1 <= partition.classes <= 10"),
     ("heterogeneity=iid partition=inner_dirichlet partition.alpha=0", "alpha"),
     ("heterogeneity=iid partition=label_shards partition.shards=0", "partition"),
     ("heterogeneity=iid partition=quantity partition.nope=0", "no option 'nope'"),

@@ -15,22 +15,16 @@ from fedcohort.round.finish import Finished
 from fedcohort.round.settings import Settings
 
 
-def measures_energy(settings: Settings) -> bool:
-    """Return whether the options give the energy of a client's work or messages."""
-    return settings.watts is not None or settings.joules_per_byte > 0
-
-
 def round_joules(settings: Settings, cost_model: CostModel, finished: Finished) -> float:
     """Return the joules that all clients spend in a round; 0 if the options give no energy."""
     joules = settings.joules_per_byte * (finished.charge.down_bytes + finished.charge.up_bytes)
     if settings.watts is None:
         return joules
     dispatched, closing = finished.dispatched, finished.closing
-    jobs, refilled = dispatched.jobs, dispatched.refilled
-    units_done = np.where(closing.is_in_time, closing.units_done, jobs.assigned)
-    seconds = float((jobs.timing.infer_s + units_done * jobs.timing.unit_s).sum())
-    if len(refilled):
-        seconds += float((refilled.timing.infer_s + refilled.assigned * refilled.timing.unit_s).sum())
+    units_done = np.where(closing.is_in_time, closing.units_done, dispatched.jobs.assigned)
+    seconds = 0.0
+    for jobs, units in ((dispatched.jobs, units_done), (dispatched.refilled, dispatched.refilled.assigned)):
+        seconds += float((jobs.timing.infer_s + units * jobs.timing.unit_s).sum())
     draws = Draws(settings.seed, cost_model.federation.n_clients, finished.round)
     samples = cost_model.query_work(dispatched.queried.probes, draws).total
     clients = np.flatnonzero(samples)

@@ -14,7 +14,6 @@ from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.round.client_facts import ClientFacts
 from fedcohort.round.collected import Collected
 from fedcohort.round.components import Components, Populations, ServerState
-from fedcohort.round.energy import measures_energy
 from fedcohort.round.finish import Finished
 from fedcohort.round.late_report import add_late_columns, late_metrics
 from fedcohort.round.privacy import epsilon_column, privacy_metrics
@@ -71,7 +70,7 @@ def make_report(
     metrics |= data_metrics(federation, collected, setup.dispatcher.client_reports.is_attacker)
     metrics |= {**setup.components.state_metrics(state), **progress_metrics(step, finished, collected, state)}
     metrics |= privacy_metrics(setup.components, finished, state)
-    metrics |= {"energy/joules": state.joules} if measures_energy(settings) else {}
+    metrics |= {"energy/joules": state.joules} if settings.measures_energy else {}
     return RoundReport(
         step,
         cohort=NO_CLIENTS if finished is None else finished.selection.clients,

@@ -71,6 +71,11 @@ class Settings:
     precision: str = setting_field("engine.precision", choice_check("float32", "bf16"))
 
     @property
+    def measures_energy(self) -> bool:
+        """Whether the options give the energy of a client's computation or messages."""
+        return self.watts is not None or self.joules_per_byte > 0
+
+    @property
     def budget(self) -> Budget:
         """The limits at which the run ends."""
         limits = {name: getattr(self, f"until_{name}") for name in UNTIL_OPTIONS}
