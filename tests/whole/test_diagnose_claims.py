@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterable
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -24,17 +25,20 @@ KINDS = {
     "speeds": "speed",
 }
 EARLY_ROUND = 40
+SAME = 0.05  # points; smaller differences are shown as 0
 FIXED = ("low_ratio", "fedcbs", "flash")
 COLUMNS = ("low_ratio", "fedcbs", "flash", "random_robust", "auto_robust", "oracle_clean")
 
 
 def settings() -> list[str]:
-    """Return the settings of which every seed of random selection and of auto has run, in the order of the study."""
-    return [name for name in claims.read_study(STUDY)["cells"] if len(differences(name, "auto")) == len(seeds())]
+    return list(claims.read_study(STUDY)["cells"])
 
 
+@cache
 def seeds() -> list[int]:
-    return sorted(claims.read_runs(STUDY, "equal")["auto"])
+    """Return the seeds with which every method has run in every setting."""
+    runs = [claims.read_runs(STUDY, cell) for cell in settings()]
+    return sorted(set.intersection(*(set(by_seed) for by_row in runs for by_seed in by_row.values())))
 
 
 def differences(cell: str, row: str, reference: str = "random") -> dict[int, float]:
@@ -42,7 +46,7 @@ def differences(cell: str, row: str, reference: str = "random") -> dict[int, flo
     runs = claims.read_runs(STUDY, cell)
     if row not in runs or reference not in runs:
         return {}
-    return {seed: value - runs[reference][seed] for seed, value in runs[row].items() if seed in runs[reference]}
+    return {seed: runs[row][seed] - runs[reference][seed] for seed in seeds()}
 
 
 def early_differences(cell: str) -> list[float]:
@@ -60,11 +64,11 @@ def rule_card(cell: str) -> dict[int, float]:
 
 
 def spell(values: Iterable[float]) -> str:
-    """Return the mean with its interval, or 0 where all values are 0: the runs are equal."""
+    """Return the mean with its interval, or 0 where all are smaller than can be shown."""
     numbers = list(values)
     if not numbers:
         return "–"
-    return "0" if not np.any(numbers) else claims.format_interval(numbers)
+    return "0" if np.max(np.abs(numbers)) < SAME else claims.format_interval(numbers)
 
 
 def table_rows() -> list[str]:
@@ -75,7 +79,7 @@ def table_rows() -> list[str]:
         runs = claims.read_runs(STUDY, name)
         early = "–" if name == "speeds" else spell(early_differences(name))
         numbers = [
-            f"{claims.average(runs['random'].values()):.1f}",
+            f"{claims.average(runs['random'][seed] for seed in seeds()):.1f}",
             early,
             spell(differences(name, "auto").values()),
             spell(differences(name, "auto", "random_same_bytes").values()),
@@ -98,14 +102,32 @@ def sentences() -> list[str]:
     means = [claims.average(differences(name, "auto").values()) for name in names]
     better = sum(p < claims.ALPHA and mean > 0 for p, mean in zip(adjusted, means, strict=True))
     worse = sum(p < claims.ALPHA and mean < 0 for p, mean in zip(adjusted, means, strict=True))
-    same_bytes = [claims.average(differences(name, "auto", "random_same_bytes").values()) for name in names]
+    same_bytes = [
+        claims.average(by_seed.values())
+        for name in names
+        if (by_seed := differences(name, "auto", "random_same_bytes"))
+    ]
     fixed = {row: spell(mean_over_settings(row)) for row in FIXED}
+    robust = {name: claims.average(d.values()) for name in names if (d := differences(name, "random_robust"))}
     return [
         f"significantly better than random selection in {better} of {len(names)} settings and worse in {worse}",
         f"lowest mean difference at equal bytes is {min(same_bytes):+.1f} points",
         f"gains {spell(mean_over_settings('auto', 'random_same_bytes'))} points at equal bytes",
+        f"the rule card {spell(mean_of_rule_card())}",
         *(f"`{row}` {text}" for row, text in fixed.items()),
+        f"between {min(robust.values()):+.1f} and {max(robust.values()):+.1f} points",
+        *(
+            f"{name} {spell(differences('speeds', row).values())}"
+            for name, row in (("`auto`", "auto"), ("Oort", "oort"), ("PyramidFL", "pyramidfl"))
+        ),
+        f"{len(seeds())} paired seeds",
     ]
+
+
+def mean_of_rule_card() -> list[float]:
+    """Return by seed the rule card's mean difference to random selection over the settings without a clock."""
+    cells = [name for name in settings() if differences(name, FIXED[0])]
+    return [claims.average(rule_card(name)[seed] for name in cells) for seed in seeds()]
 
 
 def gains() -> dict[str, list[dict[str, str]]]:
@@ -113,7 +135,8 @@ def gains() -> dict[str, list[dict[str, str]]]:
     cells = claims.read_study(STUDY)["cells"]
     listed: dict[str, list[dict[str, str]]] = {}
     for name in settings():
-        points = spell(differences(name, "auto", "random_same_bytes").values())
+        same_bytes = differences(name, "auto", "random_same_bytes")  # the clock ends the runs of `speeds`
+        points = spell((same_bytes or differences(name, "auto")).values())
         listed.setdefault(KINDS[name], []).append({"setting": cells[name]["label"], "points": points})
     return listed
 
