@@ -64,8 +64,8 @@ def test_every_row_describes_an_existing_option() -> None:
     assert [
         row for row in ROLE_BY_OPTION if not any(row in matching_table_rows(option) for option in known_names)
     ] == []
-    assert {option for option in options.CHECKS if len(matching_table_rows(option)) != 1} <= {
-        option for option in options.CHECKS if option.startswith("engine.")
+    assert {option for option in options.OPTION_CHECKS if len(matching_table_rows(option)) != 1} <= {
+        option for option in options.OPTION_CHECKS if option.startswith("engine.")
     }
 
 

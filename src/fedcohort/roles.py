@@ -22,7 +22,7 @@ class RunIdentity(enum.Enum):
 
     HASH = "another run"  # by the hash in the folder's name
     SEED = "another run, by the seed in the folder's name"
-    FORCED = "the same run, which is resumed only with resume=force"
+    FORCED = "the same run, which can be resumed with resume=force only"
     FREE = "the same run"
 
 

@@ -99,7 +99,7 @@ def test_a_cancelled_sweep_saves_its_round_and_stops(tmp_path: Path, capsys: pyt
     done = running.finish()
     assert done.returncode == 128 + signal.SIGTERM
     assert "job 1 of 2\n" in done.stderr
-    assert "resume with: the same sweep and resume=true" in done.stderr
+    assert "resume with: the command of the sweep with resume=true" in done.stderr
     assert "Traceback" not in done.stderr
     (path,) = (tmp_path / "runs").iterdir()
     assert json.loads((path / "status.json").read_text())["status"] == "interrupted"

@@ -30,7 +30,7 @@ LETTERS = ["cat", "dog", "eel", "cat"] * 10
         (at(THREES, 3, None), r"row 3 is empty"),
         ([None] * 40, r"row 0 is empty"),
         (at(LETTERS, 3, " "), r"row 3 is empty"),
-        (at([str(c) for c in THREES], 3, "x"), r"row 3 holds 'x' among whole numbers: all labels must be of one kind"),
+        (at([str(c) for c in THREES], 3, "x"), r"row 3 holds 'x' among whole numbers: labels must be all whole"),
         ([[1]] * 40, r"holds list<element: int64>; labels are texts"),
         ([f"c{k}" for k in range(40)] * 2, None),
     ],

@@ -54,7 +54,7 @@ def test_dropping_takes_rows_without_label_owner_or_list_and_errors_name_rows_of
     table(tmp_path, x=[float("nan")] * 40)
     with pytest.raises(DataError, match=r"^dataset.missing=drop: .* has no row without a missing cell"):
         folder(tmp_path, missing="drop").load(0)
-    with pytest.raises(DataError, match=r"column 'x' has no number in any training row to take the mean of"):
+    with pytest.raises(DataError, match=r"column 'x' has no number in any training row, so that it has no mean"):
         folder(tmp_path, missing="mean").load(0)
 
 
@@ -69,7 +69,7 @@ def test_standardising_uses_training_rows_only(tmp_path: Path) -> None:
     assert raw.test_x[:, 2].tolist() == [0] * 40
     assert raw.inputs.endswith("; standardised by mean and deviation of the 40 training rows")
     np.testing.assert_allclose(known(raw.standard), [[*x.mean(1), 7], [*x.std(1), 1]], rtol=1e-5)
-    with pytest.raises(OptionError, match=r"^scale must be 1 where standardise=train undoes it, got 255"):
+    with pytest.raises(OptionError, match=r"^scale must be 1 with standardise=train, which cancels a scale, got 255"):
         folder(tmp_path, standardise="train", scale=255)
 
 

@@ -38,7 +38,7 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     train, _ = hub("someone/something")
     assert train.column("label").to_pylist() == [1, 0]
     assert train.arrays("x").tolist() == [[1, 2], [3, 4]]
-    requests = [frame.where for frame in load_splits("someone/something", ("train",), optional=("valid", "test"))]
+    requests = [frame.where for frame in load_splits("someone/something", ("train",), extras=("valid", "test"))]
     assert requests == ["someone/something (train)", "someone/something (test)"], "a part that may be there, or not"
     del parts["test"]
     with pytest.raises(DataError, match=r"dataset.hub=someone/something has no split 'test'; it has train"):
@@ -65,7 +65,7 @@ def test_a_configuration_and_a_revision_are_named_behind_it(
         raise ValueError("Config name is missing. Please pick one among the available configs: ['letters']")
 
     monkeypatch.setattr(datasets, "load_dataset", load)
-    with pytest.raises(DataError, match=rf"^dataset.hub={typed} can't be .*'letters'\]\); say dataset.hub=a/b:CONFIG"):
+    with pytest.raises(DataError, match=rf"^dataset.hub={typed} can't be .*'letters'\]\); set dataset.hub=a/b:CONFIG"):
         hub(typed)
     assert requests == [("a/b", options)]
 

@@ -134,8 +134,8 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCa
         pairs = dict(word.split("=") for word in words)
         run = client.create_run(experiment, tags={"sweep_id": tag, "status": "finished", "rounds": "3"}).info.run_id
         client.log_batch(run, [Metric(ACC, 0.5, 0, 3)], [Param(key, value) for key, value in pairs.items()])
-        (folder / identity.NAME).write_text(
-            (folder / identity.NAME).read_text().replace('"run_id": null', f'"run_id": "{run}"')
+        (folder / identity.FILE_NAME).write_text(
+            (folder / identity.FILE_NAME).read_text().replace('"run_id": null', f'"run_id": "{run}"')
         )
         if how == "skipped":
             sweeps.add_sweep(folder, "new")
@@ -193,7 +193,7 @@ def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
 def test_an_unreachable_server_costs_only_the_tag(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     place = server.place(f"sqlite:///{tmp_path / 'no' / 'such.db'}", "fedcohort", tmp_path)
     folder = ran(tmp_path / "run", "seed=0", place=place, sweep_id="old, new")
-    path = folder / identity.NAME
+    path = folder / identity.FILE_NAME
     path.write_text(path.read_text().replace('"run_id": null', '"run_id": "0"'))
     (tmp_path / "no").touch()
     sweeps.send_sweeps([metadata.load_info(folder)])
@@ -246,7 +246,7 @@ def test_a_sweep_that_does_not_wait_leaves_its_jobs_to_slurm(
     monkeypatch.setattr(cluster, "list_arrays", lambda folder: ["17"])
     assert sweep.exit_code() == 0
     assert re.fullmatch(
-        r"SLURM has the jobs \(17\); `.*fedcohort sweep status s` shows how they stand", captured_log.messages[-1]
+        r"SLURM has the jobs \(17\); `.*fedcohort sweep status s` shows their status", captured_log.messages[-1]
     )
     monkeypatch.setattr(cluster, "submit", lambda context, jobs, options: dict.fromkeys(jobs, "17_0"))
     launcher = Slurm(partition="gpu")

@@ -66,7 +66,7 @@ def test_an_unreachable_server_costs_only_the_report(logs: Logs, captured_log: p
     (line,) = captured_log.messages
     assert line.startswith("the sweep has no report in MLflow (MLflow at http://127.0.0.1:9 can't be read (")
     again = "fedcohort compare sweep=s rows=selector baseline=random tracking_uri=http://127.0.0.1:9 report=true"
-    assert line.endswith(f"`{again}` makes it")
+    assert line.endswith(f"`{again}` creates it")
 
 
 def test_no_other_error_ends_the_sweep(

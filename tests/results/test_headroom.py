@@ -21,7 +21,7 @@ def test_the_ends_solve_fiellers_equation() -> None:
 def test_without_headroom_there_is_no_share() -> None:
     oracle = np.array([1.0, -1.0, 0.5])
     assert share_closed(oracle, oracle) is None
-    assert share_closed(oracle + 10, oracle + 10, least=11) is None
+    assert share_closed(oracle + 10, oracle + 10, bound=11) is None
     full_share = share_closed(2 * (oracle + 10), oracle + 10)
     assert full_share is not None
     assert (full_share.share, full_share.low, full_share.high) == pytest.approx(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedcohort.results.frame import AXES, CLOCK, Frames, clock_of_budget
+from fedcohort.results.frame import AXES, CLOCK_COLUMN, Frames, clock_of_budget
 
 
 def read_study(path: Path) -> Frames:
@@ -15,7 +15,7 @@ def read_study(path: Path) -> Frames:
     for frame in (runs, curves):
         frame["run"] = frame["setting"] + "/" + frame["condition"] + "/" + frame["seed"].astype(str)
     runs = runs.assign(
-        folder="", oracle=runs["yardstick"].fillna("") != "", **{CLOCK: runs["budget"].map(clock_of_budget)}
+        folder="", oracle=runs["yardstick"].fillna("") != "", **{CLOCK_COLUMN: runs["budget"].map(clock_of_budget)}
     )
     axes = [name for name in AXES if name in curves]
     return Frames(runs, curves.rename(columns={"value": metric})[["run", "round", *axes, metric]])

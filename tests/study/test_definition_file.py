@@ -70,7 +70,7 @@ from yaml_words import CONFIGS, ROOT
         ({"common": ["paths.logs=x"]}, "common: paths.logs is set by the study itself: leave paths.logs=x out"),
         (
             {"cells": {"a": {"words": []}, "b": {"words": [], "label": "a"}}},
-            "cells.a.label must be a text that no other cell has, got 'a'",
+            "cells.a.label must be a label that no other cell has, got 'a'",
         ),
         ({"notes": "flash is blind"}, "notes must be a list of texts, as [id,age], got 'flash is blind'"),
         ({"few": {"random": 1}}, "few must be one of round_robin, got 'random'"),

@@ -136,7 +136,7 @@ def test_a_run_is_followed_until_its_lock_is_free(logs: Logs) -> None:
 
         follow.follow(facts.folder, 0, 60, wait)
     assert len(waits) == 3, "one more look for a message after the lock was free"
-    assert max(waits) <= follow.POLL_S[1]
+    assert max(waits) <= follow.POLL_RANGE_S[1]
     check(logs, 3, "KILLED")
 
 

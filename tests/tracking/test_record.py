@@ -16,7 +16,7 @@ from tracking.tracked import check, run_info, watchers
 
 def test_only_the_seeds_of_a_config_share_a_tag(tmp_path: Path) -> None:
     def alike(name: str, **options: Any) -> str:
-        return record.tags(info(tmp_path / name, **options), "finished")[record.ALIKE]
+        return record.tags(info(tmp_path / name, **options), "finished")[record.ALIKE_TAG]
 
     assert alike("flash-fedavg-digits-a1b2c3d4-s0") == "flash-fedavg-digits a1b2c3d4 rounds=6"
     assert alike("flash-fedavg-digits-a1b2c3d4-s3-2", seed=3) == alike("flash-fedavg-digits-a1b2c3d4-s0")

@@ -162,7 +162,7 @@ OTHER_CONFIGS = {"train.yaml": "", "engine/auto.yaml": "engine.", **dict.fromkey
 
 def test_options_outside_of_the_groups_state_their_ranges() -> None:
     stated = {prefix + name for path, prefix in OTHER_CONFIGS.items() for name in _stated(CONFIGS / path)}
-    assert stated == set(options.CHECKS)
+    assert stated == set(options.OPTION_CHECKS)
     for word in TRAINERS:
         assert set(_stated(CONFIGS / word)) == set(OmegaConf.load(CONFIGS / word))
     for word in ("sequential", "vectorised", "debug"):

@@ -43,17 +43,17 @@ from fedcohort.startup.comparison import publish, read_answer
 
 def compare(options: Options) -> tuple[str, list[Path]]:
     """Return the tables in Markdown, and the files that were written. Raises `OptionError`, `TrackingError`."""
-    answer = read_answer(options.query, options.question, float(options.wait_s))
-    text, paths = page.write(answer, Path(options.out).absolute(), curves=options.curves == "true")
+    comparison_result = read_answer(options.query, options.question, float(options.wait_s))
+    text, paths = page.write(comparison_result, Path(options.out).absolute(), curves=options.curves == "true")
     if options.report == "true":
-        text += f"\nMLflow: {publish(answer, options.query, paths, float(options.wait_s))}\n"
+        text += f"\nMLflow: {publish(comparison_result, options.query, paths, float(options.wait_s))}\n"
     return text, paths
 
 
 def parse(arguments: Sequence[str]) -> Options:
     """Return the options that were typed. Raises `OptionError`."""
-    typed = read_options(arguments, [field.name for field in fields(Options)])
-    return make_options({name: None if value == "null" else value for name, value in typed.items()})
+    typed_options = read_options(arguments, [field.name for field in fields(Options)])
+    return make_options({name: None if value == "null" else value for name, value in typed_options.items()})
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -16,25 +16,25 @@ SHELLS = ("bash", "zsh", "fish", "powershell")
 COMMANDS_WITH_RUN_OPTIONS = ("run", "replay", "profile", "data", "demo")  # commands that take the options of train.py
 
 
-def candidates(ctx: typer.Context, incomplete: str) -> list[str]:
+def candidates(ctx: typer.Context, typed_start: str) -> list[str]:
     """Return the possible completions of the last argument of a command line.
 
     bash passes `selector=fl` as three arguments: the argument to complete is the part after the =.
     """
-    command, before, configs = ctx.info_name, list(ctx.params.get("arguments") or ()), Path("configs")
+    command, typed_before, configs = ctx.info_name, list(ctx.params.get("arguments") or ()), Path("configs")
     groups = sorted(path.name for path in configs.glob("*") if path.is_dir())
-    if command == "new" and not before:
+    if command == "new" and not typed_before:
         from fedcohort.command.new import KINDS  # noqa: PLC0415
 
-        return [kind for kind in KINDS if kind.startswith(incomplete)]
+        return [kind for kind in KINDS if kind.startswith(typed_start)]
     if command == "methods":
-        return [group for group in groups if group.startswith(incomplete)]
+        return [group for group in groups if group.startswith(typed_start)]
     if command not in COMMANDS_WITH_RUN_OPTIONS:
         return []
-    group, equals, start = incomplete.partition("=")
-    behind = before[-2:] if before[-1:] == ["="] else before[-1:]
-    if not equals and behind and behind[0] in groups:
-        return [choice for choice in _choices(configs, behind[0]) if choice.startswith(incomplete)]
+    group, equals, start = typed_start.partition("=")
+    last_arguments = typed_before[-2:] if typed_before[-1:] == ["="] else typed_before[-1:]
+    if not equals and last_arguments and last_arguments[0] in groups:
+        return [choice for choice in _choices(configs, last_arguments[0]) if choice.startswith(typed_start)]
     matching_groups = [name for name in groups if (name == group if equals else name.startswith(group))]
     if len(matching_groups) > 1:
         return [f"{name}=" for name in matching_groups]

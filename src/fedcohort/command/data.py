@@ -66,57 +66,57 @@ def main(arguments: Sequence[str]) -> int:
         _show([f"dataset={arguments[0]}", *choices], out_folder, arguments[0], configs)
         return 0
     command_line.check_arguments(choices, configs)
-    proposal, typed = propose_options(arguments[0], choices)
+    proposal, typed_options = propose_options(arguments[0], choices)
     width = min(30, max(len(name) for name, _, _ in proposal.columns)) + 2
     text = render("proposal.txt.j2", proposal=proposal, width=width, spell=spell_value)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in text.splitlines()) + "\n")
     sys.stdout.flush()
-    _show(typed, out_folder, Path(arguments[0]).stem or "folder", configs)
-    sys.stdout.write(f"\nRun it with\n{training_command(typed)}\n")
+    _show(typed_options, out_folder, Path(arguments[0]).stem or "folder", configs)
+    sys.stdout.write(f"\nRun it with\n{training_command(typed_options)}\n")
     return 0
 
 
-def _show(typed: Sequence[str], out_folder: str | None, name: str, configs: Path) -> None:
+def _show(typed_options: Sequence[str], out_folder: str | None, name: str, configs: Path) -> None:
     """Load the data and print their description.
 
     Args:
-        typed: the options, dataset=NAME first.
+        typed_options: the options, dataset=NAME first.
         out_folder: folder of the scenario's page; None for the picture only.
         name: name of the picture.
         configs: the folder of the groups.
     """
-    command_line.check_arguments(typed, configs)
-    composition = compose.compose_run([typed[0], "cohort=1", *typed[1:]], configs)
-    federation, info = describe_split(composition, typed)
-    info = info if out_folder is None else replace(info, name=scenario.spell_scenario(typed))
+    command_line.check_arguments(typed_options, configs)
+    composition = compose.compose_run([typed_options[0], "cohort=1", *typed_options[1:]], configs)
+    federation, info = describe_split(composition, typed_options)
+    info = info if out_folder is None else replace(info, name=scenario.spell_scenario(typed_options))
     from rich.table import Table  # only once there is something to show
     from rich.text import Text
 
-    out = console()
+    terminal = console()
     for line in federation.notices():
         log.warning("%s", line)
     lines = list(list_facts(federation, info))
     for label, value in lines:
-        out.print(f"{label:<{WIDTH}}{value}", markup=False, soft_wrap=True)
+        terminal.print(f"{label:<{WIDTH}}{value}", markup=False, soft_wrap=True)
     table = Table("client", "samples", "training samples", "classes", "most frequent classes", box=None)
     for row in list_client_rows(federation, MAX_CLIENTS):
         table.add_row(*map(Text, row))
-    out.print(table)
+    terminal.print(table)
     if (hidden_clients := federation.n_clients - MAX_CLIENTS) > 0:
-        out.print(f"... and {hidden_clients:,} more", markup=False)
-    home = info.folder if out_folder is None else Path(out_folder)
-    with disk.disk_errors_in_one_line(home):
+        terminal.print(f"... and {hidden_clients:,} more", markup=False)
+    page_folder = info.folder if out_folder is None else Path(out_folder)
+    with disk.disk_errors_in_one_line(page_folder):
         if out_folder is not None:
-            clients, written = list_client_rows(federation, scenario.MAX_CLIENTS), home / "README.md"
-            scenario.write_page(home, federation, info, lines, clients, configs)
+            clients, written = list_client_rows(federation, scenario.MAX_CLIENTS), page_folder / "README.md"
+            scenario.write_page(page_folder, federation, info, lines, clients, configs)
         else:
-            home.mkdir(parents=True, exist_ok=True)
-            written = home / f"{name}.png"
+            page_folder.mkdir(parents=True, exist_ok=True)
+            written = page_folder / f"{name}.png"
             style.save(partition.draw(info), written)
     sys.stdout.write(f"{written}\n")
 
 
-def describe_split(composition: compose.Composed, typed: Sequence[str]) -> tuple[Federation, RunInfo]:
+def describe_split(composition: compose.Composed, typed_options: Sequence[str]) -> tuple[Federation, RunInfo]:
     """Split the data among clients, and describe them as a run does at its start. Raises the errors of a run."""
     check.check_options(composition)
     objects = {group: components.make(composition, group) for group in DATA_GROUPS}
@@ -124,7 +124,7 @@ def describe_split(composition: compose.Composed, typed: Sequence[str]) -> tuple
     federation = load_federation(composition, objects)
     return federation, RunInfo(
         folder=Path(composition.config["paths"]["logs"]).absolute() / "data",
-        name=" ".join(typed),
+        name=" ".join(typed_options),
         choices={group: choice for group, choice in composition.choices.items() if group in GROUPS},
         config=composition.config,
         config_hash="",
@@ -164,10 +164,10 @@ def list_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str
             yield label, rows[label]
 
 
-def list_client_rows(federation: Federation, first: int) -> Iterator[tuple[str, ...]]:
-    """Yield a row of the table for each of the `first` clients."""
+def list_client_rows(federation: Federation, max_clients: int) -> Iterator[tuple[str, ...]]:
+    """Yield a row of the table for each of the `max_clients` clients."""
     class_names = federation.class_names or range(federation.class_counts.shape[1])
-    for k, counts in enumerate(federation.class_counts[:first]):
+    for k, counts in enumerate(federation.class_counts[:max_clients]):
         order = np.argsort(-counts, kind="stable")[: min(MAX_CLASSES, np.count_nonzero(counts))]
         largest_classes = ", ".join(f"{class_names[c]} {100 * counts[c] / counts.sum():.0f} %" for c in order)
         sizes = (f"{counts.sum():,}", f"{federation.n_train[k]:,}", str(np.count_nonzero(counts)))
@@ -175,9 +175,9 @@ def list_client_rows(federation: Federation, first: int) -> Iterator[tuple[str, 
         yield (f"{k}{client_name}", *sizes, largest_classes)
 
 
-def _spread(counts: np.ndarray, what: str) -> str:
-    low, median, high = counts.min(), np.median(counts), counts.max()
-    return f"{low:,} / {median:,.0f} / {high:,} {what} (min / median / max)"
+def _spread(counts: np.ndarray, noun: str) -> str:
+    smallest, median, largest = counts.min(), np.median(counts), counts.max()
+    return f"{smallest:,} / {median:,.0f} / {largest:,} {noun} (min / median / max)"
 
 
 def is_path(argument: str) -> bool:
@@ -194,11 +194,11 @@ def propose_options(path: str, arguments: Sequence[str]) -> "tuple[Proposal, lis
     """
     from fedcohort.dataset.user_table.propose import propose  # noqa: PLC0415 - imports pyarrow
 
-    typed = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
-    proposal = propose(path, {name: value.strip("'\"") for name, value in typed.items()})
-    proposed = {"dataset": "folder", "dataset.path": path, **proposal.options}
+    typed_options = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
+    proposal = propose(path, {name: value.strip("'\"") for name, value in typed_options.items()})
+    values = {"dataset": "folder", "dataset.path": path, **proposal.options}
     return proposal, [
-        *(f"{name}={spell_value(name, value)}" for name, value in proposed.items() if name not in typed),
+        *(f"{name}={spell_value(name, value)}" for name, value in values.items() if name not in typed_options),
         *arguments,
     ]
 

@@ -35,8 +35,8 @@ def list_runs(arguments: Sequence[str]) -> dict[str, list[str]]:
 
     arguments: what was typed; options of the selector are for the one that is typed.
     """
-    if moved := [argument for argument in arguments if argument.startswith(("-", "paths."))]:
-        raise OptionError(f"fedcohort demo rejects {moved[0]!r}: its runs are in logs/, one at a time; leave it out")
+    if rejected := [argument for argument in arguments if argument.startswith(("-", "paths."))]:
+        raise OptionError(f"fedcohort demo rejects {rejected[0]!r}: its runs are in logs/, one at a time; leave it out")
     typed = {argument.split("=", 1)[0].lstrip("+~"): argument for argument in arguments}
     selector = typed.get("selector", f"selector={SELECTOR}").split("=", 1)[1]
     setting = [argument for argument in SETTING if not {"heterogeneity", argument.split("=", 1)[0]} & typed.keys()]
@@ -55,21 +55,21 @@ def tabulate(comparison: Comparison, title: str) -> "Table":
     )
     for row in comparison.table.to_dict("records"):
         difference = "" if math.isnan(row["difference"]) else f"{100 * row['difference']:+.1f} points"
-        spent = [
+        cost_texts = [
             COST_FORMATS[cost](row[cost])
             + ("" if math.isnan(row[f"{cost}_times"]) else f" ({row[f'{cost}_times']:.1f} ×)")
             for cost in COSTS
         ]
-        table.add_row(str(row["selector"]), units.percent(row["mean"]), difference, *spent)
+        table.add_row(str(row["selector"]), units.percent(row["mean"]), difference, *cost_texts)
     return table
 
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Run the demo with options that differ from its defaults, and return the exit code. Raises `OptionError`."""
-    out, runs, results = console(), list_runs(arguments), []
-    for number, overrides in enumerate(runs.values(), 1):
-        typed = f"{program_command('python')} train.py {' '.join(overrides)}"
-        out.print(f"\nrun {number} of {len(runs)}: {typed}", soft_wrap=True, markup=False)
+    terminal, runs, results = console(), list_runs(arguments), []
+    for run_number, overrides in enumerate(runs.values(), 1):
+        command_text = f"{program_command('python')} train.py {' '.join(overrides)}"
+        terminal.print(f"\nrun {run_number} of {len(runs)}: {command_text}", soft_wrap=True, markup=False)
         results.append(run_overrides(overrides))
         if results[-1].status != "finished":
             return INTERRUPTED_CODE
@@ -77,9 +77,9 @@ def main(arguments: Sequence[str] = ()) -> int:
     page, *_ = comparison.write(REPORT)
     common = runs[BASELINE][1:]
     shared = " ".join(common)
-    out.print()
+    terminal.print()
     # any other option may change the clients, or how many there are
-    out.print(tabulate(comparison, f"Where selection pays: {SETTING_TEXT}" if common == list(SETTING) else ""))
+    terminal.print(tabulate(comparison, f"Where selection pays: {SETTING_TEXT}" if common == list(SETTING) else ""))
     for line in (
         f"Report: {page}",
         "With identical clients no method is significantly better than random selection, and with label noise methods "
@@ -87,5 +87,5 @@ def main(arguments: Sequence[str] = ()) -> int:
         f"One seed says little: {program_command('python')} train.py -m selector={','.join(runs)} {shared} seed=0,1,2",
         f"See them all: {fedcohort_command('ui')} sweep=null",
     ):
-        out.print(line, soft_wrap=True, markup=False)
+        terminal.print(line, soft_wrap=True, markup=False)
     return 0

@@ -45,19 +45,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     arguments: the arguments, None for those of the process.
     """
-    typed = list(sys.argv[1:] if arguments is None else arguments)
-    name, *options = typed or [""]
+    typed_arguments = list(sys.argv[1:] if arguments is None else arguments)
+    name, *options = typed_arguments or [""]
     if name == RUN:
         return _train(options)
     if name in COMMANDS and not HELP & set(options):
         return _run_command(name, options)
     if name and not name.startswith("-") and name not in (*COMMANDS, *HELP):
         similar_command = next(iter(difflib.get_close_matches(name, COMMANDS, 1)), None)
-        hint = f"did you mean {similar_command}? " if similar_command else ""
-        sys.stderr.write(f"there is no command {name!r}: {hint}fedcohort --help lists the commands\n")
+        suggestion = f"did you mean {similar_command}? " if similar_command else ""
+        sys.stderr.write(f"there is no command {name!r}: {suggestion}fedcohort --help lists the commands\n")
         return 2
     try:
-        _describe(name)(["--help"] if name in HELP else typed, prog_name="fedcohort")
+        _describe(name)(["--help"] if name in HELP else typed_arguments, prog_name="fedcohort")
     except SystemExit as end:
         return int(end.code or 0)
     return 0
@@ -89,7 +89,7 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
     return run_with_one_line_errors(lambda: codes.append(module.main(arguments)), arguments, configs) or codes[-1]
 
 
-def _describe(chosen: str) -> "typer.Typer":
+def _describe(command_name: str) -> "typer.Typer":
     """Return the typer application for help and completion; chosen: the command whose whole help is included."""
     import typer
 
@@ -110,7 +110,7 @@ def _describe(chosen: str) -> "typer.Typer":
 
     for name, summary in COMMANDS.items():
         help_text = summary
-        if name == chosen:  # the docstring of its module, without the import, which takes seconds
+        if name == command_name:  # the docstring of its module, without the import, which takes seconds
             source = Path(__file__).with_name(f"{name}.py")
             help_text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or summary
         kept_as_typed = "\b\n" + help_text.replace("\n\n", "\n\n\b\n")  # \b keeps the lines of a paragraph

@@ -121,7 +121,7 @@ def read_comment(path: Path) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the tables of the groups in `arguments`. Raises `OptionError` for what is no group."""
+    """Print the tables of the groups in `arguments`. Raises `OptionError` for a name that is no group."""
     groups = sorted(path.name for path in CONFIGS.glob("*") if any(path.glob("*.yaml")))
     for group in arguments:
         ranges.choice("a group", group, *groups, SIGNALS)
@@ -129,9 +129,9 @@ def main(arguments: Sequence[str]) -> int:
         if group == SIGNALS:
             lines = ["| signal | kind | cost a client | reveals |", "|---|---|---|---|", *signal_rows()]
         else:
-            head = ["| option | method | reads |", "|---|---|---|"]
+            header_lines = ["| option | method | reads |", "|---|---|---|"]
             if group == "selector":
-                head = ["| option | method | reads | secure aggregation |", "|---|---|---|---|"]
-            lines = [*head, *table_rows(group).values()]
+                header_lines = ["| option | method | reads | secure aggregation |", "|---|---|---|---|"]
+            lines = [*header_lines, *table_rows(group).values()]
         sys.stdout.write("\n".join(lines) + "\n")
     return 0

@@ -28,7 +28,7 @@ def make_files(kind: str, name: str) -> dict[Path, str]:
     ranges.identifier("its name", name)
     if keyword.iskeyword(name) or name != name.lower():
         raise ranges.range_error("its name", "a lower-case Python name such as my_method", name)
-    group, title = KINDS[kind], "".join(part.capitalize() for part in name.split("_"))
+    group, title = KINDS[kind], "".join(name_part.capitalize() for name_part in name.split("_"))
     paths = {
         f"{kind}.py.txt": f"src/fedcohort/{group}/{name}.py",
         f"{kind}.yaml.txt": f"configs/{group}/{name}.yaml",

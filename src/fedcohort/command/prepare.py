@@ -33,28 +33,28 @@ PROGRESS_INTERVAL_S = 5.0  # seconds between lines
 
 def main(arguments: Sequence[str]) -> int:
     """Convert raw files to Parquet tables. Raises `OptionError` and `DataError`."""
-    named = [argument for argument in arguments if "=" not in argument]
+    positional = [argument for argument in arguments if "=" not in argument]
     text = read_options([argument for argument in arguments if "=" in argument], ("size",)).get("size")
-    if len(named) != 3:
+    if len(positional) != 3:
         raise OptionError(f"type fedcohort prepare KIND SRC DST, where KIND is one of {', '.join(KINDS)}")
-    kind, source = named[0], check_folder(named[1], "SRC")
+    kind, source = positional[0], check_folder(positional[1], "SRC")
     ranges.choice("the kind", kind, *KINDS)
-    destination = _destination(named[2], source)
+    destination = _destination(positional[2], source)
     size = int(text) if text is not None and text.isdecimal() and len(text) < 9 else text
     ranges.integer("size", size, "[1, 4096]", allow_null=True)
-    form = importlib.import_module(f"fedcohort.dataset.raw.{kind}")
+    preparer = importlib.import_module(f"fedcohort.dataset.raw.{kind}")
     with disk.disk_errors_in_one_line(destination):
         try:
-            pieces = form.plan(source, size)
-            rows = write(pieces, destination, progress_printer(), getattr(form, "UNIQUE", ""))
-            if hasattr(form, "finish"):
-                form.finish(destination)
+            table_pieces = preparer.plan(source, size)
+            rows = write(table_pieces, destination, progress_printer(), getattr(preparer, "UNIQUE", ""))
+            if hasattr(preparer, "finish"):
+                preparer.finish(destination)
         except OSError as error:
             if disk.is_disk_refusal(error):
                 raise
             raise DataError(f"{error.filename or destination}: {error.strerror or error}") from error
-    parts = ", ".join(f"{count:,} rows in {part}.parquet" for part, count in rows.items())
-    sys.stdout.write(f"{destination}: {parts}\n")
+    row_texts = ", ".join(f"{n_rows:,} rows in {split_name}.parquet" for split_name, n_rows in rows.items())
+    sys.stdout.write(f"{destination}: {row_texts}\n")
     return 0
 
 
@@ -74,12 +74,12 @@ def _destination(path: str, source: Path) -> Path:
 
 def progress_printer() -> Callable[[str, int, int], None]:
     """Return a function that prints progress every few seconds, and at the end."""
-    last = time.monotonic()
+    last_print_s = time.monotonic()
 
-    def report(part: str, done: int, count: int) -> None:
-        nonlocal last
-        if done == count or time.monotonic() - last >= PROGRESS_INTERVAL_S:
-            last = time.monotonic()
-            sys.stderr.write(f"{part}: {done} of {count} pieces\n")
+    def report(split_name: str, n_done: int, n_pieces: int) -> None:
+        nonlocal last_print_s
+        if n_done == n_pieces or time.monotonic() - last_print_s >= PROGRESS_INTERVAL_S:
+            last_print_s = time.monotonic()
+            sys.stderr.write(f"{split_name}: {n_done} of {n_pieces} pieces\n")
 
     return report

@@ -40,8 +40,8 @@ class StageTimer(Observer):
 
     def finish(self, status: str) -> None:
         wall_s = self._reported_s[-1] - self._reported_s[1]
-        times = {"rounds": len(self._reported_s) - 2, "wall_s": wall_s, "stage_s": self._stage_s}
-        self._path.write_text(json.dumps(times))
+        measured_times = {"rounds": len(self._reported_s) - 2, "wall_s": wall_s, "stage_s": self._stage_s}
+        self._path.write_text(json.dumps(measured_times))
 
 
 def measure(arguments: Sequence[str], configs: Path) -> dict[str, Any]:
@@ -63,9 +63,9 @@ def main(arguments: Sequence[str]) -> int:
     from rich.table import Table
 
     messages.log_to_terminal()
-    times = measure(arguments, Path.cwd() / "configs")
-    rounds, wall_s = times["rounds"], times["wall_s"]
-    stage_s = {**times["stage_s"], "rest": max(0.0, wall_s - sum(times["stage_s"].values()))}
+    measured_times = measure(arguments, Path.cwd() / "configs")
+    rounds, wall_s = measured_times["rounds"], measured_times["wall_s"]
+    stage_s = {**measured_times["stage_s"], "rest": max(0.0, wall_s - sum(measured_times["stage_s"].values()))}
     table = Table("stage", "ms a round", "share", title=f"{rounds} rounds, {1000 * wall_s / rounds:.1f} ms each")
     for name, seconds in stage_s.items():
         table.add_row(name, f"{1000 * seconds / rounds:.2f}", f"{100 * seconds / wall_s:.1f} %")

@@ -43,7 +43,7 @@ class LoggedSelector:
         self.pairwise: frozenset[str] = frozenset()  # signals whose rows have a number for each arrived client
 
     def start(self, queried: frozenset[str]) -> None:
-        """Initialise the state. Raises `IncompatibleConfig` if the selector reads what the log does not hold.
+        """Initialise the selector's state. Raises `IncompatibleConfig` if it reads values that the log lacks.
 
         queried: signals that the run's selector may have queried. FedCor queries some after its warm-up only.
         """
@@ -133,23 +133,23 @@ class Replayed:
     chosen_by_candidate: Sequence[int] = ()
 
 
-def replay(log: RunLog, original: LoggedSelector, candidate: LoggedSelector) -> Replayed:
+def replay(log: RunLog, logged_selector: LoggedSelector, candidate: LoggedSelector) -> Replayed:
     """Replay `candidate` round by round, together with the run's selector, whose queries the log can answer.
 
     Args:
         log: log of the run.
-        original: the selector of the run.
+        logged_selector: the selector of the run.
         candidate: the selector that is compared with the run; may be the same object.
 
     Raises:
         IncompatibleConfig: if `candidate` queries what the run did not query.
-        CheckpointError: if `original` departs from the log.
+        CheckpointError: if `logged_selector` departs from the log.
     """
-    is_other = candidate is not original
-    for selector in (original, candidate) if is_other else (original,):
-        selector.start(original.selector.needs)
+    is_other = candidate is not logged_selector
+    for selector in (logged_selector, candidate) if is_other else (logged_selector,):
+        selector.start(logged_selector.selector.needs)
     for round in log.rounds:
-        logged, selection, advice = original.play(round)
+        logged, selection, advice = logged_selector.play(round)
         if is_other and not np.array_equal(selection.clients, round.chosen):
             raise CheckpointError(
                 f"replaying {log.info.folder} with its own selector gives another cohort in round {round.t + 1}: "
@@ -207,27 +207,27 @@ def make_selectors(log: RunLog, arguments: Sequence[str], configs: Path) -> tupl
         selector = components.build(options, "selector", f"selector={name}", foreign=foreign)
         return LoggedSelector(selector, name, log, deadline.cohort_size(log.cohort))
 
-    original = make(name, options, foreign=True)
+    logged_selector = make(name, options, foreign=True)
     if not arguments:
-        return original, original
-    typed = next((argument.partition("=")[2] for argument in arguments if argument.startswith("selector=")), None)
-    chosen = compose.compose_group("selector", [*([] if typed else [f"selector={name}"]), *arguments], configs)
-    if typed is None:  # the options of the run, where they were not typed
+        return logged_selector, logged_selector
+    typed_name = next((argument.partition("=")[2] for argument in arguments if argument.startswith("selector=")), None)
+    chosen = compose.compose_group("selector", [*([] if typed_name else [f"selector={name}"]), *arguments], configs)
+    if typed_name is None:  # the options of the run, where they were not typed
         typed_names = {option.partition("=")[0].removeprefix("selector.") for option in arguments}
         chosen |= {option: value for option, value in options.items() if option not in typed_names}
-    return original, make(typed or name, chosen, foreign=typed is None)
+    return logged_selector, make(typed_name or name, chosen, foreign=typed_name is None)
 
 
 def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     """Replay a run's selector; return 1 if a round differs. configs: the groups' folder, None for ./configs."""
     folders = [name.removeprefix("run=") for name in arguments if name.startswith("run=") or "=" not in name]
     options = [option for option in arguments if "=" in option and not option.startswith("run=")]
-    wrong = next((option for option in options if not option.startswith(("selector=", "selector."))), None)
-    if len(folders) != 1 or not folders[0] or wrong is not None:
-        raise OptionError(f"can't read {wrong or ' '.join(arguments) or 'nothing'!r}: {USAGE}")
+    wrong_option = next((option for option in options if not option.startswith(("selector=", "selector."))), None)
+    if len(folders) != 1 or not folders[0] or wrong_option is not None:
+        raise OptionError(f"can't read {wrong_option or ' '.join(arguments) or 'nothing'!r}: {USAGE}")
     log = read_log(Path(folders[0]).absolute())
-    original, candidate = make_selectors(log, options, configs or Path.cwd() / "configs")
-    result = replay(log, original, candidate)
+    logged_selector, candidate = make_selectors(log, options, configs or Path.cwd() / "configs")
+    result = replay(log, logged_selector, candidate)
     if result.step is None:
         text = f"chooses the same clients as the run in all of its {result.rounds} rounds"
     else:

@@ -24,11 +24,11 @@ MAX_CLIENTS = 200  # on a page
 MAX_PAIRS = 12  # of class and attribute, in a row of the clients' table
 
 
-def spell_scenario(typed: Sequence[str]) -> str:
+def spell_scenario(typed_options: Sequence[str]) -> str:
     """Return the options of a scenario, with FOLDER in place of paths of this machine."""
-    options = [argument.split("=")[0] for argument in typed]
+    options = [argument.split("=")[0] for argument in typed_options]
     return " ".join(
-        f"{o}=FOLDER" if o in MACHINE_OPTIONS else argument for o, argument in zip(options, typed, strict=True)
+        f"{o}=FOLDER" if o in MACHINE_OPTIONS else argument for o, argument in zip(options, typed_options, strict=True)
     )
 
 
@@ -36,7 +36,7 @@ def write_page(
     folder: Path,
     federation: Federation,
     info: RunInfo,
-    facts: Iterable[tuple[str, str]],
+    label_and_text: Iterable[tuple[str, str]],
     clients: Iterable[Sequence[str]],
     configs: Path,
 ) -> None:
@@ -46,7 +46,7 @@ def write_page(
         folder: folder of the page.
         federation: the data.
         info: the data as a run describes them; its name is `name_of` what was typed.
-        facts: label and value, of those above the clients.
+        label_and_text: label and value, of those above the clients.
         clients: the rows that the command shows.
         configs: the folder of the groups, whose presets are described by their comments.
     """
@@ -63,7 +63,7 @@ def write_page(
         title=" ".join(argument for argument in (dataset, *options) if argument.split("=")[0] not in MACHINE_OPTIONS),
         about=read_comment(preset) if preset.is_file() else "",
         command=f"fedcohort data {dataset.removeprefix('dataset=')} {' '.join(options)}".rstrip(),
-        facts=[("client map", f"`{federation.client_map}`"), *facts],
+        facts=[("client map", f"`{federation.client_map}`"), *label_and_text],
         metrics=list(metrics(info.skew)),
         picture=PICTURE,
         by_attribute=counts is not None,

@@ -63,11 +63,11 @@ def parse(arguments: Sequence[str]) -> tuple[str, str, dict[str, str], Launch]:
     """Return the verb, the study's name, the options, and how jobs are started. Raises `OptionError`."""
     if len(arguments) < 2 or arguments[0] not in VERBS or "=" in arguments[1]:
         raise OptionError(f"type fedcohort study VERB NAME, where VERB is one of {', '.join(VERBS)}")
-    verb, name, *typed = arguments
-    of_launcher = [argument for argument in typed if argument.startswith("hydra.launcher.")]
-    options = read_options([argument for argument in typed if argument not in of_launcher], DEFAULTS)
-    if wrong := next((f"{option}={value}" for option, value in options.items() if option not in VERBS[verb]), None):
-        raise OptionError(f"fedcohort study {verb} takes {', '.join(VERBS[verb]) or 'no options'}, got {wrong}")
+    verb, name, *typed_options = arguments
+    of_launcher = [argument for argument in typed_options if argument.startswith("hydra.launcher.")]
+    options = read_options([argument for argument in typed_options if argument not in of_launcher], DEFAULTS)
+    if unknown := next((f"{option}={value}" for option, value in options.items() if option not in VERBS[verb]), None):
+        raise OptionError(f"fedcohort study {verb} takes {', '.join(VERBS[verb]) or 'no options'}, got {unknown}")
     ranges.identifier("the name of a study", name)
     options = DEFAULTS | options
     if not options["n_jobs"].isdigit() or options["n_jobs"] == "0":
@@ -95,8 +95,8 @@ def _read_seeds(study: Study, text: str) -> Sequence[int]:
     if not all(name.isdigit() for name in names):
         raise ranges.range_error("seeds", "integers in [0, inf), as seeds=0,1,2", text)
     seeds = read_seeds("seeds", [int(name) for name in names])
-    if study.search_space is not None and (used := set(seeds) & set(study.search_space.seeds)):
-        raise ranges.range_error("seeds", f"seeds without those of the tuning, such as {min(used)}", text)
+    if study.search_space is not None and (tuning_seeds := set(seeds) & set(study.search_space.seeds)):
+        raise ranges.range_error("seeds", f"seeds without those of the tuning, such as {min(tuning_seeds)}", text)
     return seeds
 
 
@@ -119,8 +119,8 @@ def main(arguments: Sequence[str]) -> int:
     )  # else the running command stores the results
     with session.lock_study(logs, _print_line) if may_write else session.print_warnings_once():
         stored = results.load(study, logs)  # under the lock, so that no other process writes to it
-        keep, again = options["keep_runs"] == "true", options["again"]
-        runner = StudyRunner(study, stored, configs, logs, keep, _print_line, again, launch)
+        keeps_runs, rerun_rule = options["keep_runs"] == "true", options["again"]
+        runner = StudyRunner(study, stored, configs, logs, keeps_runs, _print_line, rerun_rule, launch)
         if verb == "run":
             runner.run(requested, seeds)
         if verb == "check":
@@ -178,9 +178,9 @@ def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
 
 def _read(study: Study, user_folder: Path | None, configs: Path) -> results.Results:
     """Read the results of a study for a page, with the runs marked whose configuration has changed."""
-    stored = results.load(study, user_folder)
+    stored_results = results.load(study, user_folder)
     with session.print_warnings_once():
-        return StudyRunner(study, stored, configs, LOGS / study.name, False, _print_line).mark_changed()
+        return StudyRunner(study, stored_results, configs, LOGS / study.name, False, _print_line).mark_changed()
 
 
 def _print_line(line: str) -> None:

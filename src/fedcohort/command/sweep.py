@@ -33,17 +33,17 @@ from fedcohort.report.render import render
 from fedcohort.tracking import identity
 
 ACTIONS = ("status", "cancel")
-POLL_S = 0.2  # seconds between two looks whether the sweep's process has ended
+POLL_INTERVAL_S = 0.2  # seconds between two looks whether the sweep's process has ended
 
 
 def print_status(folder: Path, plan: Plan) -> str:
     """Return the status of the sweep in `folder`: one line of counts, and one for each job that did not end well."""
-    standing = sweep_status.read_status(folder, plan)
-    jobs = plan.jobs or [record.words for record in standing.records.values()]
+    sweep_state = sweep_status.read_status(folder, plan)
+    jobs = plan.jobs or [record.words for record in sweep_state.records.values()]
     return render(
         "sweep_jobs.txt.j2",
-        line=sweep_status.describe(folder.name, standing),
-        records=standing.records.values(),
+        line=sweep_status.describe(folder.name, sweep_state),
+        records=sweep_state.records.values(),
         how="cancelled by you" if sweep_status.is_cancelled(folder) else "stopped",
         varying=partial(sweep_status.varying_overrides, jobs),
         status_of=status_of,
@@ -55,18 +55,18 @@ def cancel_sweep(folder: Path, plan: Plan, wait_s: float) -> str:
 
     Raises `OptionError` if another machine must do so.
     """
-    alive = is_locked(folder / sweep_folder.LOCK_FILE)
-    if alive and plan.host != socket.gethostname():
+    is_alive = is_locked(folder / sweep_folder.LOCK_FILE)
+    if is_alive and plan.host != socket.gethostname():
         raise OptionError(f"sweep {folder.name} was started on {plan.host}: cancel it there")
     queued = cluster.list_queued(folder)
-    if not alive and not queued:
+    if not is_alive and not queued:
         return print_status(folder, plan)
     (folder / sweep_folder.CANCELLED_FILE).touch()  # before the process ends, which then says so
     sys.stdout.write(f"waiting for the jobs to finish their round, at most {wait_s:g} s\n")
     sys.stdout.flush()
-    lines = _end_process(folder, plan.pid, wait_s) if alive else []
-    if killed := slurm.cancel_jobs(queued, wait_s) if queued else []:
-        lines.append(f"  SLURM killed {' '.join(killed)}: not ended within {wait_s:g} s")
+    lines = _end_process(folder, plan.pid, wait_s) if is_alive else []
+    if killed_jobs := slurm.cancel_jobs(queued, wait_s) if queued else []:
+        lines.append(f"  SLURM killed {' '.join(killed_jobs)}: not ended within {wait_s:g} s")
     for record in sweep_folder.read(folder).values():
         lines += _mark_killed(record)
     return "\n".join([print_status(folder, plan), *lines])
@@ -79,12 +79,12 @@ def _end_process(folder: Path, pid: int, wait_s: float) -> list[str]:
     """
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
-    end = time.monotonic() + wait_s
+    deadline_s = time.monotonic() + wait_s
     while is_locked(folder / sweep_folder.LOCK_FILE):
-        if time.monotonic() > end:
+        if time.monotonic() > deadline_s:
             os.kill(pid, signal.SIGKILL)
             return [f"  process {pid} was killed: not ended within {wait_s:g} s"]
-        time.sleep(POLL_S)
+        time.sleep(POLL_INTERVAL_S)
     return []
 
 
@@ -105,11 +105,11 @@ def _mark_killed(record: JobRecord) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the status of a sweep, or cancel it. Raises `OptionError`."""
-    typed = [argument for argument in arguments if "=" not in argument]
+    positional = [argument for argument in arguments if "=" not in argument]
     options = read_options([argument for argument in arguments if "=" in argument], ("logs", "wait_s"))
-    if len(typed) != 2 or typed[0] not in ACTIONS:
+    if len(positional) != 2 or positional[0] not in ACTIONS:
         raise OptionError(f"type fedcohort sweep status ID, or fedcohort sweep cancel ID, got {' '.join(arguments)!r}")
-    what, name = typed
+    verb, name = positional
     wait_s = ranges.parse_number("wait_s", options.get("wait_s", "120"), "[0, inf)")
     sweeps = Path(options.get("logs", "logs")) / "sweeps"
     ids = sorted(path.parent.name for path in sweeps.glob(f"*/{sweep_folder.PLAN_FILE}"))
@@ -118,6 +118,6 @@ def main(arguments: Sequence[str]) -> int:
     if plan is None:
         allowed = f"last, or one of those in {sweeps}: {', '.join(ids[-5:]) or 'there are none'}"
         raise OptionError(f"{range_error('ID', allowed, name)}{did_you_mean(name, ['last', *ids])}")
-    text = print_status(folder, plan) if what == "status" else cancel_sweep(folder, plan, wait_s)
+    text = print_status(folder, plan) if verb == "status" else cancel_sweep(folder, plan, wait_s)
     sys.stdout.write(f"{text}\n")
     return 0

@@ -57,16 +57,16 @@ def _check(folder: Path) -> RunInfo:
     return info
 
 
-def _send(info: RunInfo, where: server.Place) -> str:
+def _send(info: RunInfo, server_place: server.Place) -> str:
     running = is_locked(info.folder / "run.lock")
-    upload = open_upload(info, where, running=running)
+    upload = open_upload(info, server_place, running=running)
     rounds = upload.send()
     files = 0
     if not running:  # a running process ends its run itself
         files = upload.close(info, follow.status_at_end(info.folder))
-        identity.mark_complete(info.folder, where)
-    end = "still running" if running else f"{files} files"
-    return f"{info.folder}: sent {rounds} rounds, {end}, to {where.uri} (run {upload.run_id})"
+        identity.mark_complete(info.folder, server_place)
+    end_text = "still running" if running else f"{files} files"
+    return f"{info.folder}: sent {rounds} rounds, {end_text}, to {server_place.uri} (run {upload.run_id})"
 
 
 def _find_server(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.Place:
@@ -88,14 +88,14 @@ def main(arguments: Sequence[str]) -> int:
     folders, options = folders_and_options(arguments, ("follow", "tracking_uri", "experiment", "wait_s"))
     ranges.choice("follow", options.get("follow", "false"), "true", "false")
     wait_s = ranges.parse_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")
-    where = options.get("tracking_uri"), options.get("experiment")
+    server_options = options.get("tracking_uri"), options.get("experiment")
     messages.log_to_terminal()
 
     def send(folder: Path) -> str:
         if options.get("follow") != "true":
-            return send_missing(folder, *where, wait_s)
+            return send_missing(folder, *server_options, wait_s)
         _check(folder)
-        identity.register(folder, _find_server(folder, *where))
+        identity.register(folder, _find_server(folder, *server_options))
         follow.follow(folder, SEND_INTERVAL_S, wait_s, time.sleep)
         return send_missing(folder, wait_s=wait_s)  # what an outage has left
 

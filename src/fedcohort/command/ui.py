@@ -27,24 +27,24 @@ HOST = "127.0.0.1"
 
 
 def parse(arguments: Sequence[str]) -> dict[str, str]:
-    """Return the typed options and the defaults of the others. Raises `OptionError`."""
+    """Return all options of the command, as typed or by default. Raises `OptionError`."""
     options = DEFAULTS | read_options(arguments, DEFAULTS)
     if not options["port"].isdigit() or not 0 < int(options["port"]) < 65_536:
         raise ranges.range_error("port", "a whole number in [1, 65535]", options["port"])
     return options
 
 
-def find_page(where: server.Place, sweep: str) -> str:
+def find_page(server_place: server.Place, sweep: str) -> str:
     """Return the part of the address after the server's that shows the runs of `sweep`.
 
     Raises `OptionError` for an experiment or a sweep that is not there, `TrackingError` for a server that is gone.
     """
-    query = runs.Query(where.uri, where.experiment)
+    query = runs.Query(server_place.uri, server_place.experiment)
     try:
         client = runs.connect(query)
         experiment = client.get_experiment(runs.find_experiment(client, query))
     except server.expected_errors() as error:
-        raise TrackingError(f"MLflow at {where.uri} can't be read ({server.root_cause(error)})") from error
+        raise TrackingError(f"MLflow at {server_place.uri} can't be read ({server.root_cause(error)})") from error
     sweeps = view.list_sweeps(experiment.tags)
     if sweep == "null" or (sweep == "last" and not sweeps):
         return view.page_of_runs(experiment.experiment_id)
@@ -67,18 +67,18 @@ def stop_server(process: "subprocess.Popen[bytes]") -> None:
 def main(arguments: Sequence[str]) -> int:
     """Serve MLflow's pages until Ctrl-C, or until the server ends. Raises `OptionError`, `TrackingError`."""
     options = parse(arguments)
-    where = server.place(options["tracking_uri"], options["experiment"], Path("logs"))
-    page = find_page(where, options["sweep"])
-    if where.uri.startswith("http"):
-        sys.stdout.write(f"{where.uri.rstrip('/')}/{page}\n")
+    place = server.place(options["tracking_uri"], options["experiment"], Path("logs"))
+    page = find_page(place, options["sweep"])
+    if place.uri.startswith("http"):
+        sys.stdout.write(f"{place.uri.rstrip('/')}/{page}\n")
         return 0
     with socket.socket() as probe:
         if probe.connect_ex((HOST, int(options["port"]))) == 0:
             raise ranges.range_error("port", "a free port (another program listens there)", options["port"])
-    words = ["server", "--backend-store-uri", where.uri, "--host", HOST, "--port", options["port"], "--workers", "1"]
+    command = ["server", "--backend-store-uri", place.uri, "--host", HOST, "--port", options["port"], "--workers", "1"]
     environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # a dozen processes for language models
     process = subprocess.Popen(
-        [sys.executable, "-m", "mlflow", *words],
+        [sys.executable, "-m", "mlflow", *command],
         stdout=subprocess.DEVNULL,  # a line for each request; errors go to stderr
         env=environment,
         start_new_session=True,  # so that `stop_server` ends the server's own processes, too

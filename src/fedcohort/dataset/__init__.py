@@ -1,1 +1,1 @@
-"""Dataset adapters: arrays in, arrays out."""
+"""Datasets: loaders that return samples and labels as arrays; `base.py` is their contract."""

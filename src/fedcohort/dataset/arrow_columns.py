@@ -13,41 +13,41 @@ import pyarrow.compute as pc
 
 from fedcohort.types import Values
 
-NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+NUMBER_PATTERN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 ROW_NUMBERS = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")  # how pandas writes an index without a name
-LARGEST = float(np.finfo(np.float32).max)
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
 MAX_CELL = 40  # characters of a cell that a message shows
 
 
-def is_number(kind: pa.DataType) -> bool:
+def is_number(dtype: pa.DataType) -> bool:
     """Return whether columns of this type hold numbers; booleans are 0 and 1."""
     checks = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-    return any(check(kind) for check in checks)
+    return any(check(dtype) for check in checks)
 
 
-def is_text(kind: pa.DataType) -> bool:
+def is_text(dtype: pa.DataType) -> bool:
     """Return whether columns of this type hold texts."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype))
 
 
-def is_list(kind: pa.DataType) -> bool:
+def is_list(dtype: pa.DataType) -> bool:
     """Return whether columns of this type hold lists."""
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+    return bool(pa.types.is_list(dtype) or pa.types.is_large_list(dtype) or pa.types.is_fixed_size_list(dtype))
 
 
-def is_date(kind: pa.DataType) -> bool:
+def is_date(dtype: pa.DataType) -> bool:
     """Return whether columns of this type hold dates, with or without a time."""
-    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+    return bool(pa.types.is_date(dtype) or pa.types.is_timestamp(dtype))
 
 
 def numbers(column: pa.ChunkedArray) -> Values:
     """Return the numbers of a column, float64 [rows]; NaN for missing cells."""
     if is_text(column.type):
         column = pc.utf8_trim_whitespace(column)
-        column = pc.if_else(pc.match_substring_regex(column, NUMBER), column, pa.scalar(None, column.type))
+        column = pc.if_else(pc.match_substring_regex(column, NUMBER_PATTERN), column, pa.scalar(None, column.type))
     values: Values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
     with np.errstate(invalid="ignore"):
-        return np.where(np.abs(values) <= LARGEST, values, np.nan)
+        return np.where(np.abs(values) <= MAX_FLOAT32, values, np.nan)
 
 
 def share_of_numbers(column: pa.ChunkedArray) -> float:

@@ -93,12 +93,12 @@ class Raw:
     @property
     def n_attributes(self) -> int:
         """The number of attributes; 0 where the dataset has none."""
-        parts = [part for part in (self.train_attribute, self.test_attribute) if part is not None]
-        return int(max(part.max() for part in parts)) + 1 if parts else 0
+        attribute_columns = [column for column in (self.train_attribute, self.test_attribute) if column is not None]
+        return int(max(column.max() for column in attribute_columns)) + 1 if attribute_columns else 0
 
 
 class Dataset(Component, Protocol):
-    """A source of samples."""
+    """A dataset: a source of training and test samples with labels."""
 
     @abstractmethod
     def load(self, seed: int) -> Raw:
@@ -125,8 +125,8 @@ def check(raw: Raw) -> Raw:
     converted: dict[str, np.ndarray] = {"train_x": x, "train_y": y, "test_x": test_x, "test_y": test_y}
     converted |= {name: values.astype(np.int64, copy=False) for name, values in ids.items()}
     dtypes = {name: (getattr(raw, name).dtype, array.dtype) for name, array in converted.items()}
-    if changed := [f"{name} from {old} to {new}" for name, (old, new) in dtypes.items() if old != new]:
-        log.warning("dataset=%s: converted %s", raw.name, ", ".join(changed))
+    if changed_names := [f"{name} from {old} to {new}" for name, (old, new) in dtypes.items() if old != new]:
+        log.warning("dataset=%s: converted %s", raw.name, ", ".join(changed_names))
     if raw.targets.single and len(raw.train_x) > 1 and _are_rows_equal(raw.train_x):
         what = f"all {len(raw.train_x)} training samples are the same: there is nothing to learn"
         raise DataError(f"dataset={raw.name}: {what}")
@@ -134,9 +134,9 @@ def check(raw: Raw) -> Raw:
     return replace(raw, **converted, valid=valid)  # type: ignore[arg-type]  # mypy takes one type for all fields
 
 
-def _check_part(raw: Raw, part: str, x: Any, y: Any) -> tuple[np.ndarray, Labels]:  # noqa: ANN401  checked here
+def _check_part(raw: Raw, part_name: str, x: Any, y: Any) -> tuple[np.ndarray, Labels]:  # noqa: ANN401  checked here
     """Check the inputs and labels of a part, and return them as float32 (integers keep their type) and int64."""
-    where = f"dataset={raw.name}: {part}"
+    where = f"dataset={raw.name}: {part_name}"
     if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiu" or x.ndim < 2:
         raise DataError(f"{where} inputs must be an array [N, ...] of numbers, got {describe_value(x)}")
     if not _holds_integers(y) or y.ndim != (1 if raw.targets.single else 2):
@@ -148,8 +148,8 @@ def _check_part(raw: Raw, part: str, x: Any, y: Any) -> tuple[np.ndarray, Labels
         here, train = ([list(array.shape[1:]) for array in arrays] for arrays in ((x, y), (raw.train_x, raw.train_y)))
         samples = f"inputs {here[0]} and labels {here[1]}, training samples {train[0]} and {train[1]}"
         raise DataError(f"{where} samples have {samples}")
-    if y.min() < (low := raw.targets.lowest) or y.max() >= raw.n_classes:
-        raise DataError(f"{where} labels must be in [{low}, {raw.n_classes - 1}], got {y.min()}..{y.max()}")
+    if y.min() < (lowest_label := raw.targets.lowest) or y.max() >= raw.n_classes:
+        raise DataError(f"{where} labels must be in [{lowest_label}, {raw.n_classes - 1}], got {y.min()}..{y.max()}")
     x = x.astype(np.float32, copy=False) if x.dtype.kind == "f" else x
     if (row := _find_bad_row(x)) is not None:
         raise DataError(f"{where} row {row} has a feature that is NaN or infinite")

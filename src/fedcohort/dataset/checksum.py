@@ -13,7 +13,7 @@ import numpy as np
 from fedcohort.dataset.base import Raw
 
 MAX_BYTES = 2**28  # of inputs, which take about 0.25 s
-ROWS = 4096  # rows that are hashed in one step
+ROWS_PER_STEP = 4096  # rows that are hashed in one step
 
 
 def checksum_of(raw: Raw) -> str:
@@ -24,10 +24,10 @@ def checksum_of(raw: Raw) -> str:
         total.update(f"{x.shape}{x.dtype.str}".encode())
         step = max(1, -(-x.nbytes // MAX_BYTES))
         crc = 0
-        for start in range(0, len(x), ROWS * step):
-            crc = zlib.crc32(np.ascontiguousarray(x[start : start + ROWS * step : step]).data, crc)
+        for start in range(0, len(x), ROWS_PER_STEP * step):
+            crc = zlib.crc32(np.ascontiguousarray(x[start : start + ROWS_PER_STEP * step : step]).data, crc)
         total.update(crc.to_bytes(4, "little"))
-    parts = (raw.train_y, raw.test_y, raw.train_owner, raw.test_owner, raw.train_attribute, raw.test_attribute)
-    for ids in (*parts, *valid_y):
+    label_arrays = (raw.train_y, raw.test_y, raw.train_owner, raw.test_owner, raw.train_attribute, raw.test_attribute)
+    for ids in (*label_arrays, *valid_y):
         total.update(b"none" if ids is None else np.ascontiguousarray(ids, dtype="<i8").data)
     return total.hexdigest()

@@ -64,9 +64,9 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str], what: str = "c
         chunks += frame_chunks
     encoded = pa.concat_arrays(chunks).dictionary_encode() if chunks else pa.array([], pa.int64()).dictionary_encode()
     names = encoded.dictionary.to_pylist()
-    number_of_name = {name: number for number, name in enumerate(sorted(names))}
-    numbers = np.array([number_of_name[name] for name in names], dtype=np.int64)
-    return numbers[encoded.indices.to_numpy()], sorted(names)
+    number_of_name = {name: client_number for client_number, name in enumerate(sorted(names))}
+    client_numbers = np.array([number_of_name[name] for name in names], dtype=np.int64)
+    return client_numbers[encoded.indices.to_numpy()], sorted(names)
 
 
 def name_chunks(frame: Frame, name: str, what: str) -> Iterator[Any]:
@@ -84,17 +84,17 @@ def name_chunks(frame: Frame, name: str, what: str) -> Iterator[Any]:
 
     frame.check_name(name)
     allowed = f"{what}s are texts, or whole numbers"
-    if not (arrow_columns.is_text(kind := frame.type_of(name)) or arrow_columns.is_number(kind)):
-        raise frame.column_error(name, f": column {name!r} holds {kind}; {allowed}")
+    if not (arrow_columns.is_text(data_type := frame.type_of(name)) or arrow_columns.is_number(data_type)):
+        raise frame.column_error(name, f": column {name!r} holds {data_type}; {allowed}")
     for start, chunk in frame.chunks(name):
-        if pa.types.is_boolean(kind) or arrow_columns.is_text(kind):
-            yield chunk.cast(pa.large_string()) if arrow_columns.is_text(kind) else chunk
+        if pa.types.is_boolean(data_type) or arrow_columns.is_text(data_type):
+            yield chunk.cast(pa.large_string()) if arrow_columns.is_text(data_type) else chunk
             continue
-        if pa.types.is_integer(kind):
+        if pa.types.is_integer(data_type):
             values = chunk.to_numpy()
-            wrong = values > np.iinfo(np.int64).max
+            is_too_large = values > np.iinfo(np.int64).max
         else:
             values = chunk.cast(pa.float64()).to_numpy()
-            wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
-        frame.check_cells(name, wrong, lambda row: f"has {what} {chunk[row].as_py()}; {allowed}", start=start)  # noqa: B023
+            is_too_large = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
+        frame.check_cells(name, is_too_large, lambda row: f"has {what} {chunk[row].as_py()}; {allowed}", start=start)  # noqa: B023
         yield pa.array(values.astype(np.int64))

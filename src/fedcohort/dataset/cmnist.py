@@ -36,8 +36,8 @@ from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
 MEAN, SD = 0.1307, 0.3081
-SCALE = PixelScale((MEAN, MEAN), (SD, SD))
-DIGITS = ImageLayout("cmnist", ("image",), ("label",), tuple("0123456789"), ImageFormat((1, 28, 28)), SCALE)
+PIXEL_SCALE = PixelScale((MEAN, MEAN), (SD, SD))
+DIGITS = ImageLayout("cmnist", ("image",), ("label",), tuple("0123456789"), ImageFormat((1, 28, 28)), PIXEL_SCALE)
 
 Groups = Int64[np.ndarray, "clients 2 2"]
 
@@ -77,7 +77,7 @@ class Cmnist(TableDataset):
         y, test_y = ((DIGITS.read_labels(frame) >= 5).astype(np.int64) for frame in (train, test))
         rng = new_generator(seed, "cmnist")
         counts = self.groups(np.bincount(y, minlength=2), rng)
-        rows, owner, colours = draw_rows(y, counts, rng)
+        rows, owner_of_row, colours = draw_rows(y, counts, rng)
         test_counts = np.full((1, 2, 2), np.bincount(test_y, minlength=2).min() // 2)
         if not test_counts.all() or not counts.sum((1, 2)).all():
             raise DataError(f"dataset=cmnist: too few images of one class for clients={self.clients} and a test set")
@@ -89,13 +89,13 @@ class Cmnist(TableDataset):
             paint(DIGITS.read_images([test], test_rows), test_colours),
             test_y[test_rows],
             n_classes=2,
-            train_owner=owner,
+            train_owner=owner_of_row,
             inputs=f"red and green channel; {len(y) - len(rows)} training and {len(test_y) - len(test_rows)} test "
             "images left out for even groups",
             train_attribute=colours,
             test_attribute=test_colours,
             revision=train.revision,
-            converted=SCALE,
+            converted=PIXEL_SCALE,
         )
 
     def groups(self, pools: Int64[np.ndarray, "2"], rng: np.random.Generator) -> Groups:
@@ -121,15 +121,15 @@ def draw_rows(y: Ids, counts: Groups, rng: np.random.Generator) -> tuple[Ids, Id
 
     Returns their sorted positions, their clients and their colours, each int64 [rows].
     """
-    parts = []
+    columns_by_client = []
     for c in (0, 1):
         n = counts[:, c].ravel()
         rows = rng.permutation(np.flatnonzero(y == c))[: n.sum()]
         clients_and_colours = np.indices(counts[:, c].shape).reshape(2, -1)
-        parts.append(np.stack([rows, *np.repeat(clients_and_colours, n, axis=1)]))
-    rows, owner, colour = np.concatenate(parts, axis=1)
+        columns_by_client.append(np.stack([rows, *np.repeat(clients_and_colours, n, axis=1)]))
+    rows, owner_of_row, colour = np.concatenate(columns_by_client, axis=1)
     order = np.argsort(rows)
-    return rows[order], owner[order], colour[order]
+    return rows[order], owner_of_row[order], colour[order]
 
 
 def paint(images: np.ndarray, colours: Ids) -> Float32[np.ndarray, "n 2 28 28"]:
@@ -141,4 +141,4 @@ def paint(images: np.ndarray, colours: Ids) -> Float32[np.ndarray, "n 2 28 28"]:
     """
     x = np.zeros((len(images), 2, 28, 28), dtype=np.uint8)
     x[np.arange(len(images)), colours] = images[:, 0]
-    return SCALE.convert(x)
+    return PIXEL_SCALE.convert(x)

@@ -62,8 +62,8 @@ def read_csv(file: Path, decimal: str = "auto") -> tuple[Any, list[str]]:
         DataError: the message names the file, and the rows that have too few or too many cells.
     """
     size = file.stat().st_size
-    what = f"dataset.path: {file} ({size / 1e9:.1f} GB)"
-    memory.require_memory(size / CSV_SHRINKS, what, "write it as Parquet, or use fewer rows")
+    table_text = f"dataset.path: {file} ({size / 1e9:.1f} GB)"
+    memory.require_memory(size / CSV_SHRINKS, table_text, "write it as Parquet, or use fewer rows")
     compression, encoding, separator = _recognise_format(file)
     bad_rows: list[Any] = []
 
@@ -72,21 +72,21 @@ def read_csv(file: Path, decimal: str = "auto") -> tuple[Any, list[str]]:
         return "skip"
 
     # pyarrow numbers the rows that it skips only without threads.
-    read = pa.csv.ReadOptions(encoding=encoding, use_threads=False)
+    read_options = pa.csv.ReadOptions(encoding=encoding, use_threads=False)
     parse = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=skip)
     try:
-        table = pa.csv.read_csv(pa.input_stream(str(file), compression=compression), read, parse)
+        table = pa.csv.read_csv(pa.input_stream(str(file), compression=compression), read_options, parse)
     except (pa.ArrowException, OSError) as error:
         raise unreadable(file, error) from error
     if bad_rows:
         raise _wrong_length_error(file, bad_rows)
-    notes = ["unpacked from gzip"] if compression else []
-    notes += ["decoded from UTF-16"] if encoding != "utf-8" else []
-    notes += [f"columns separated by {SEPARATORS[separator]}"] if separator != "," else []
+    file_notes = ["unpacked from gzip"] if compression else []
+    file_notes += ["decoded from UTF-16"] if encoding != "utf-8" else []
+    file_notes += [f"columns separated by {SEPARATORS[separator]}"] if separator != "," else []
     if decimal == "comma" or (decimal == "auto" and separator != ","):
         table, has_decimal_commas = _read_decimal_commas(table)
-        notes += ["decimal commas"] * has_decimal_commas
-    return table, notes
+        file_notes += ["decimal commas"] * has_decimal_commas
+    return table, file_notes
 
 
 def _recognise_format(file: Path) -> tuple[str | None, str, str]:
@@ -96,58 +96,58 @@ def _recognise_format(file: Path) -> tuple[str | None, str, str]:
     """
     compression = None
     try:
-        with file.open("rb") as stream:
-            head = stream.read(HEAD_BYTES)
-        if reason := next((reason for magic, reason in OTHER_FORMATS.items() if head.startswith(magic)), None):
+        with file.open("rb") as file_stream:
+            first_bytes = file_stream.read(HEAD_BYTES)
+        if reason := next((reason for magic, reason in OTHER_FORMATS.items() if first_bytes.startswith(magic)), None):
             raise DataError(f"dataset.path: {file} {reason}")
-        compression = "gzip" if head.startswith(GZIP) else None
-        head = pa.input_stream(str(file), compression=compression).read(HEAD_BYTES)
-        encoding = next((name for name, pattern in UTF16.items() if pattern.match(head)), "utf-8")
+        compression = "gzip" if first_bytes.startswith(GZIP) else None
+        first_bytes = pa.input_stream(str(file), compression=compression).read(HEAD_BYTES)
+        encoding = next((name for name, pattern in UTF16.items() if pattern.match(first_bytes)), "utf-8")
         check_encoding(pa.input_stream(str(file), compression=compression), f"dataset.path: {file}", encoding)
     except OSError as error:
         reason = f"is a damaged or incomplete gzip file: {error}" if compression else f"can't be read: {error.strerror}"
         raise DataError(f"dataset.path: {file} {reason}") from error
-    return compression, encoding, recognise_separator(head.decode(encoding, errors="ignore").lstrip("\ufeff"))
+    return compression, encoding, recognise_separator(first_bytes.decode(encoding, errors="ignore").lstrip("\ufeff"))
 
 
-def check_encoding(stream: Any, where: str, encoding: str = "utf-8") -> None:  # noqa: ANN401
+def check_encoding(file_stream: Any, source: str, encoding: str = "utf-8") -> None:  # noqa: ANN401
     """Raise `DataError` if a binary stream is no text in the encoding. where: option and file, for the message."""
     line = 0
     try:
-        for line, _ in enumerate(io.TextIOWrapper(stream, encoding), 1):  # noqa: B007
+        for line, _ in enumerate(io.TextIOWrapper(file_stream, encoding), 1):  # noqa: B007
             pass
     except UnicodeDecodeError as error:
         if encoding != "utf-8":
-            raise DataError(f"{where} begins as UTF-16 text, but is none after line {line}") from error
+            raise DataError(f"{source} begins as UTF-16 text, but is none after line {line}") from error
         byte = error.object[error.start]
         raise DataError(
-            f"{where} is no UTF-8 text (byte 0x{byte:02x} after line {line}): save it as UTF-8; of text from Windows, "
+            f"{source} is no UTF-8 text (byte 0x{byte:02x} after line {line}): save it as UTF-8; of text from Windows, "
             "iconv -f windows-1252 -t utf-8 OLD.csv > NEW.csv writes a converted copy"
         ) from error
 
 
-def recognise_separator(head: str) -> str:
+def recognise_separator(first_lines: str) -> str:
     """Return the separator that splits the header and the first lines into equally many cells, the most of them.
 
     Where the lines differ, the header decides; where nothing splits it, the comma is taken.
     """
-    lines = head.splitlines()[:HEAD_LINES]
-    best, best_score = ",", (False, 1)
+    lines = first_lines.splitlines()[:HEAD_LINES]
+    best_separator, best_score = ",", (False, 1)
     for separator in SEPARATORS:
         rows = [row for row in csv.reader(lines, delimiter=separator) if row]
         n_columns = len(rows[0]) if rows else 1
         score = (n_columns > 1 and all(len(row) == n_columns for row in rows[1:-1]), n_columns)
         if n_columns > 1 and score > best_score:
-            best, best_score = separator, score
-    return best
+            best_separator, best_score = separator, score
+    return best_separator
 
 
 def _wrong_length_error(file: Path, bad_rows: Sequence[Any]) -> DataError:
     """Return the error that names the first rows with too few or too many cells."""
-    further = f" ({len(bad_rows) - MAX_PROBLEMS} more such rows follow)" if len(bad_rows) > MAX_PROBLEMS else ""
+    more_text = f" ({len(bad_rows) - MAX_PROBLEMS} more such rows follow)" if len(bad_rows) > MAX_PROBLEMS else ""
     where, problems = f"dataset.path: {file} can't be read, it is truncated or no csv file", []
     for row in bad_rows[:MAX_PROBLEMS]:
-        cells = f"{row.actual_columns} cells, the header has {row.expected_columns}{further}"
+        cells = f"{row.actual_columns} cells, the header has {row.expected_columns}{more_text}"
         problems.append(DataError(f"{where}: row {row.number - 2} has {cells}"))
     return SeveralProblems(problems) if len(problems) > 1 else problems[0]
 
@@ -157,14 +157,14 @@ def _read_decimal_commas(table: Any) -> tuple[Any, bool]:  # noqa: ANN401  pyarr
 
     Columns with other texts among the numbers remain texts, with decimal points.
     """
-    changed = False
+    is_changed = False
     for position, name in enumerate(table.column_names):
         column = table.column(position)
         if not arrow_columns.is_text(column.type):
             continue
         has_comma = pc.match_substring_regex(column, DECIMAL_COMMA)
         points = pc.if_else(has_comma, pc.replace_substring(column, ",", "."), column)
-        if pc.any(has_comma).as_py() and (share := arrow_columns.share_of_numbers(points)) >= 0.5:
-            values = pa.array(arrow_columns.numbers(points), from_pandas=True) if share == 1 else points
-            table, changed = table.set_column(position, name, values), True
-    return table, changed
+        if pc.any(has_comma).as_py() and (number_share := arrow_columns.share_of_numbers(points)) >= 0.5:
+            values = pa.array(arrow_columns.numbers(points), from_pandas=True) if number_share == 1 else points
+            table, is_changed = table.set_column(position, name, values), True
+    return table, is_changed

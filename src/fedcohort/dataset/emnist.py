@@ -32,10 +32,10 @@ from fedcohort.dataset.source import column_of
 from fedcohort.dataset.table import Frame
 
 IMAGE, LABEL = ("image",), ("label",)
-DIGITS, CAPITALS, SMALL = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
+DIGITS, CAPITALS, SMALL_LETTERS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 MERGED = DIGITS + CAPITALS + "abdefghnqrt"
-KINDS = {  # classes, and images for training and for the test
-    "byclass": (DIGITS + CAPITALS + SMALL, (697_932, 116_323)),
+SPLITS_BY_KIND = {  # classes, and images for training and for the test
+    "byclass": (DIGITS + CAPITALS + SMALL_LETTERS, (697_932, 116_323)),
     "bymerge": (MERGED, (697_932, 116_323)),
     "balanced": (MERGED, (112_800, 18_800)),
     "letters": (CAPITALS, (124_800, 20_800)),
@@ -49,7 +49,7 @@ class Emnist(ImageTables):
     """EMNIST, images of letters and digits.
 
     Attributes:
-        kind: the variant that the files hold, one of `KINDS`.
+        kind: the variant that the files hold, one of `SPLITS_BY_KIND`.
     """
 
     name, column_names = "emnist", (IMAGE, LABEL)
@@ -58,19 +58,19 @@ class Emnist(ImageTables):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ranges.choice("kind", self.kind, *KINDS)
+        ranges.choice("kind", self.kind, *SPLITS_BY_KIND)
 
     def load(self, seed: int) -> Raw:
         """Return images [N, 1, 28, 28], the classes of `kind`, no natural clients; nothing is drawn.
 
         Raises `DataError`.
         """
-        classes, original = KINDS[self.kind]
+        classes, original_sizes = SPLITS_BY_KIND[self.kind]
         frames = self.frames()
         starts_at_one = self.kind == "letters" and all(_starts_at_one(frame) for frame in frames)
         names = ("none", *classes) if starts_at_one else tuple(classes)
         image_format, scale = ImageFormat((1, 28, 28)), PixelScale((0.0,), (1.0,))
-        raw = ImageLayout("emnist", IMAGE, LABEL, names, image_format, scale, original).load(frames, self.pixels)
+        raw = ImageLayout("emnist", IMAGE, LABEL, names, image_format, scale, original_sizes).load(frames, self.pixels)
         if not starts_at_one:
             return raw
         y, test_y = raw.train_y - 1, raw.test_y - 1

@@ -50,7 +50,7 @@ def _check_header(file: Path, names: list[str]) -> list[str]:
     check_distinct(file, names)
     if len(names) == 1 and " " in names[0]:
         raise DataError(f"dataset.path: {file} separates columns by ' ': separate them by commas")
-    n_numbers = sum(re.fullmatch(arrow_columns.NUMBER, name.strip()) is not None for name in names)
+    n_numbers = sum(re.fullmatch(arrow_columns.NUMBER_PATTERN, name.strip()) is not None for name in names)
     if 2 * n_numbers < len(names) or names[:n_numbers] == [str(k) for k in range(n_numbers)]:
         return []
     if n_numbers == len(names):
@@ -85,7 +85,7 @@ def find_part(path: str, part: str, option: str = "dataset.path") -> Path | None
     files = [file for suffix in SUFFIXES if os.path.lexists(file := folder / (part + suffix))]
     irregular = [file for file in files if not file.is_file() and not (file.is_dir() and list_files(file))]
     if irregular:
-        what = "is no regular file, or a link to nothing: it is not read"
+        what = "is no regular file, or a broken link: it is not read"
         raise DataError(f"{option}={path}: {irregular[0].name} {what}")
     if len(files) > 1:
         raise DataError(f"{option}={path} holds both {files[0].name} and {files[1].name}: move one of them away")
@@ -103,6 +103,6 @@ def check_folder(path: str, option: str = "dataset.path") -> Path:
         raise DataError(f"{option}={path[:200]} can't be read: {getattr(error, 'strerror', None) or error}") from error
     if not is_folder or not path.strip():
         missing = f"there is no such file or folder (from {Path.cwd()})"
-        fault = "this is no folder (archives must be unpacked)" if path.strip() and os.path.exists(folder) else missing
-        raise DataError(f"{option}={path[:200]}: {fault}")
+        reason = "this is no folder (archives must be unpacked)" if path.strip() and os.path.exists(folder) else missing
+        raise DataError(f"{option}={path[:200]}: {reason}")
     return folder

@@ -19,23 +19,23 @@ from fedcohort.errors import DataError
 
 TIMEOUT_S = 10
 MAX_REASON = 160  # characters of another library's reason
-NAME = re.compile(r"(?P<path>[^:@]+)(:(?P<name>[^:@]+))?(@(?P<revision>[^:@]+))?")
+NAME_PATTERN = re.compile(r"(?P<path>[^:@]+)(:(?P<name>[^:@]+))?(@(?P<revision>[^:@]+))?")
 COMMIT = re.compile(r"[@/]([0-9a-f]{40})(?=/)")
 OFFLINE = "without a network set dataset.path to a folder that holds train.parquet and test.parquet"
 
 
-def load_splits(name: str, required: Sequence[str], optional: Sequence[str] = ()) -> list[Frame]:
+def load_splits(name: str, required: Sequence[str], extras: Sequence[str] = ()) -> list[Frame]:
     """Return splits of a dataset of the hub as tables.
 
     Args:
         name: value of the option `dataset.hub`.
         required: names of the splits that it must have.
-        optional: names of the splits that are returned, too, if it has them.
+        extras: names of the splits that are returned, too, if it has them.
 
     Raises:
         DataError: the dataset can't be loaded, or lacks a required split.
     """
-    match = NAME.fullmatch(name)
+    match = NAME_PATTERN.fullmatch(name)
     path, options = (match["path"], match.groupdict()) if match else (name, {})
     selection = {option: options[option] for option in ("name", "revision") if options.get(option)}
     if obstacle := network_obstacle():  # use the cache: the library would repeat its requests for half a minute
@@ -47,13 +47,13 @@ def load_splits(name: str, required: Sequence[str], optional: Sequence[str] = ()
         splits = load_dataset(path, **selection)
     except Exception as error:  # the errors of the libraries have no common base class
         reason = obstacle or f"{type(error).__name__}: {' '.join(str(error).split())[:MAX_REASON]}"
-        remedy = f"say dataset.hub={path}:CONFIGURATION" if "onfig name is missing" in reason else OFFLINE
-        raise DataError(f"dataset.hub={name} can't be loaded from the Hugging Face hub ({reason}); {remedy}") from error
+        advice = f"set dataset.hub={path}:CONFIGURATION" if "onfig name is missing" in reason else OFFLINE
+        raise DataError(f"dataset.hub={name} can't be loaded from the Hugging Face hub ({reason}); {advice}") from error
     finally:
         logging.disable(logging.NOTSET)
     if missing := [split for split in required if split not in splits]:
         raise DataError(f"dataset.hub={name} has no split {missing[0]!r}; it has {', '.join(splits)}")
-    present = [*required, *(split for split in optional if split in splits)]
+    present = [*required, *(split for split in extras if split in splits)]
     frames = []
     for part in present:
         revision = f"{name.partition('@')[0]}@{find_commit(splits[part]) or name.partition('@')[2] or 'unknown'}"

@@ -28,7 +28,7 @@ from fedcohort.errors import DataError
 from fedcohort.host import memory
 from fedcohort.types import Ids
 
-LARGE = 2_000_000_000  # bytes of float32 above which pixels=auto keeps bytes
+AUTO_UINT8_BYTES = 2_000_000_000  # bytes of float32 above which pixels=auto keeps bytes
 TOLERANCE = 0.01  # how far 255 times a number may be from a whole one
 NO_PIXELS = "not pixels, which are whole numbers from 0 to 255, or such numbers divided by 255"
 
@@ -88,12 +88,12 @@ class ImageLayout:
             DataError: all training images are of one class.
         """
         (x, y), (test_x, test_y) = train, test
-        keeps_bytes = pixels == "uint8" or (pixels == "auto" and 4 * (x.nbytes + test_x.nbytes) > LARGE)
+        keeps_bytes = pixels == "uint8" or (pixels == "auto" and 4 * (x.nbytes + test_x.nbytes) > AUTO_UINT8_BYTES)
         shape = " x ".join(str(length) for length in self.image_format.shape)
-        notes = [f"{shape} pixels{', kept as bytes' if keeps_bytes else ''}", *more_notes]
+        image_notes = [f"{shape} pixels{', kept as bytes' if keeps_bytes else ''}", *more_notes]
         if self.original is not None:
-            notes += difference("training images", len(y), self.original[0])
-            notes += difference("test images", len(test_y), self.original[1])
+            image_notes += difference("training images", len(y), self.original[0])
+            image_notes += difference("test images", len(test_y), self.original[1])
         if len(present := np.unique(y)) < 2:
             name = self.classes[int(present[0])]
             raise DataError(f"dataset={self.name}: all training images are of class {name}: there is nothing to learn")
@@ -103,7 +103,7 @@ class ImageLayout:
             *(x if keeps_bytes else self.scale.convert(x), y),
             *(test_x if keeps_bytes else self.scale.convert(test_x), test_y),
             n_classes=len(self.classes),
-            inputs="; ".join(notes),
+            inputs="; ".join(image_notes),
             class_names=tuple(self.classes) if has_names else (),
             scale=self.scale if keeps_bytes else None,
             converted=None if keeps_bytes else self.scale,
@@ -156,25 +156,25 @@ def read_images(
     """
     sizes = [frame.table.num_rows for frame in frames]
     rows = np.arange(sum(sizes)) if rows is None else rows
-    what = f"{len(rows):,} images of {' x '.join(map(str, image_format.shape))}"
-    memory.require_memory(float(len(rows)) * np.prod(image_format.shape), what, "use fewer images")
-    out = np.empty((len(rows), *image_format.shape), np.uint8)
+    images_text = f"{len(rows):,} images of {' x '.join(map(str, image_format.shape))}"
+    memory.require_memory(float(len(rows)) * np.prod(image_format.shape), images_text, "use fewer images")
+    pixels = np.empty((len(rows), *image_format.shape), np.uint8)
     first_row = 0
     for frame, size in zip(frames, sizes, strict=True):
         name = column_of(frame, *names)
-        white = _value_of_white(frame, name)
+        white_value = _value_of_white(frame, name)
         for start, chunk in frame.chunks(name):
-            begin, end = np.searchsorted(rows, (first_row + start, first_row + start + len(chunk)))
-            chunk_rows = rows[begin:end] - first_row - start
+            first_position, last_position = np.searchsorted(rows, (first_row + start, first_row + start + len(chunk)))
+            chunk_rows = rows[first_position:last_position] - first_row - start
             if len(chunk_rows) and holds_images(chunk.type):
                 decoded = decode_cells(frame, name, chunk, start, chunk_rows.tolist(), image_format)
-                for i, image in enumerate(decoded, begin):
-                    out[i] = image
+                for i, image in enumerate(decoded, first_position):
+                    pixels[i] = image
             elif len(chunk_rows):
                 part = replace(frame, table=pa.table({name: chunk}), rows=np.arange(start, start + len(chunk)))
-                out[begin:end] = _read_lists(part, name, image_format, white)[chunk_rows]
+                pixels[first_position:last_position] = _read_lists(part, name, image_format, white_value)[chunk_rows]
         first_row += size
-    return out
+    return pixels
 
 
 def _value_of_white(frame: Frame, name: str) -> int:
@@ -189,7 +189,7 @@ def _value_of_white(frame: Frame, name: str) -> int:
     return 1
 
 
-def _read_lists(frame: Frame, name: str, image_format: ImageFormat, white: int) -> np.ndarray:
+def _read_lists(frame: Frame, name: str, image_format: ImageFormat, white_value: int) -> np.ndarray:
     """Return a column of lists as images, uint8. white: the value of white, 1 or 255."""
     values, (channels, height, width) = frame.arrays(name), image_format.shape
     shape, allowed = values.shape[1:], [(channels * height * width,), image_format.shape]
@@ -198,19 +198,19 @@ def _read_lists(frame: Frame, name: str, image_format: ImageFormat, white: int) 
     if channels > 1 and shape == (height, width, channels):
         values = values.transpose(0, 3, 1, 2)
     elif shape not in allowed:
-        what = f": column {name!r} must hold {'grey' if channels == 1 else 'RGB'} images of {height} x {width}"
-        raise frame.column_error(name, f"{what}, it holds {shape}")
+        problem_text = f": column {name!r} must hold {'grey' if channels == 1 else 'RGB'} images of {height} x {width}"
+        raise frame.column_error(name, f"{problem_text}, it holds {shape}")
     values = values.reshape(-1, *image_format.shape)
     if values.dtype == np.uint8:
         return values
-    pixels, wrong = to_pixels(values, white)
-    wrong_rows = np.asarray(wrong.reshape(len(wrong), -1).any(1))
+    pixels, is_wrong = to_pixels(values, white_value)
+    wrong_rows = np.asarray(is_wrong.reshape(len(is_wrong), -1).any(1))
     frame.check_cells(name, wrong_rows, lambda row: f"has numbers that are {NO_PIXELS}")
     return pixels
 
 
-def to_pixels(values: np.ndarray, white: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers as bytes, and which of them are no pixels, bool. white: the value of white, 1 or 255."""
-    rounded = np.rint(values * (255 // white))
-    wrong = (np.abs(values * (255 // white) - rounded) > TOLERANCE) | (rounded < 0) | (rounded > 255)
-    return np.where(wrong, 0, rounded).astype(np.uint8), wrong
+def to_pixels(values: np.ndarray, white_value: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return pixel values as bytes, and whether each value is invalid, bool. white: the value of white, 1 or 255."""
+    rounded = np.rint(values * (255 // white_value))
+    is_wrong = (np.abs(values * (255 // white_value) - rounded) > TOLERANCE) | (rounded < 0) | (rounded > 255)
+    return np.where(is_wrong, 0, rounded).astype(np.uint8), is_wrong

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from fedcohort.dataset.table import Frame
 
-SAME_SIZE = "; all must be of one kind and size, as fedcohort prepare imagefolder SRC DST size=64 makes them"
-SMALLER = "fedcohort prepare imagefolder SRC DST size=64 makes them smaller"
-DEEP = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all above 255 white
+SAME_SIZE = "; all images must have one size and mode: fedcohort prepare imagefolder SRC DST size=64 converts them"
+RESIZE_ADVICE = "fedcohort prepare imagefolder SRC DST size=64 reduces them"
+DEEP_MODES = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all above 255 white
 
 
 class BadImage(Exception):
@@ -57,11 +57,11 @@ class ImageFormat:
         return image.crop((m, m, m + width, m + height))
 
 
-def holds_images(kind: pa.DataType) -> bool:
+def holds_images(data_type: pa.DataType) -> bool:
     """Return whether a column of this type holds encoded images."""
-    if not pa.types.is_struct(kind) or (position := kind.get_field_index("bytes")) < 0:
+    if not pa.types.is_struct(data_type) or (position := data_type.get_field_index("bytes")) < 0:
         return False
-    content = kind.field(position).type
+    content = data_type.field(position).type
     return bool(pa.types.is_binary(content) or pa.types.is_large_binary(content) or pa.types.is_null(content))
 
 
@@ -104,7 +104,7 @@ def read_chunk(frame: "Frame", name: str, chunk: pa.Array, start: int, shape: tu
     for row, image in enumerate(decode_cells(frame, name, chunk, start, range(len(chunk)))):
         if not shape:
             shape, what = image.shape, f"{n_rows:,} images of {' x '.join(map(str, image.shape))}"
-            memory.require_memory((n_rows + len(chunk)) * image.nbytes, what, SMALLER)
+            memory.require_memory((n_rows + len(chunk)) * image.nbytes, what, RESIZE_ADVICE)
         if image.shape != shape:
             path = chunk.field("path")[row].as_py() if chunk.type.get_field_index("path") >= 0 else None
             what = f"is an image of {image.shape}{f' ({path})' if path else ''}, and the first is one of {shape}"
@@ -127,7 +127,7 @@ def decode(data: bytes | None, image_format: ImageFormat | None = None) -> np.nd
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             warnings.filterwarnings("ignore", "Corrupt EXIF")
             with Image.open(io.BytesIO(data)) as image:
-                if image.mode.startswith(DEEP):
+                if image.mode.startswith(DEEP_MODES):
                     raise BadImage(f"has more than 8 bits per pixel (mode {image.mode}), but 8 are supported")
                 upright = rotate_upright(image)
                 if image_format is not None:

@@ -71,8 +71,8 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
     are_texts = [values.dtype.kind == "U" for values in columns]
     for frame, is_text in zip(frames, are_texts, strict=True):
         if is_text != are_texts[0]:
-            what = f": column {name!r} mixes texts and numbers with that of {frames[0].where}"
-            raise frame.column_error(name, what)
+            problem_text = f": column {name!r} mixes texts and numbers with that of {frames[0].where}"
+            raise frame.column_error(name, problem_text)
     return (_number_texts if are_texts[0] else _check_numbers)(frames, name, columns, n_classes)
 
 
@@ -80,13 +80,13 @@ def _check_numbers(frames: Sequence[Frame], name: str, columns: list[np.ndarray]
     """Return labels that are whole numbers. Raises `DataError` for a number that is no class."""
     top = (n_classes or MAX_CLASSES) - 1
     for frame, values in zip(frames, columns, strict=True):
-        wrong, allowed = (values < 0) | (values > top), f"whole numbers that are at least 0 and at most {top}"
-        frame.check_cells(name, wrong, lambda row: f"has label {values[row]}; labels are texts, or {allowed}")  # noqa: B023
-    parts = [values.astype(np.int64) for values in columns]
+        is_wrong, allowed = (values < 0) | (values > top), f"whole numbers that are at least 0 and at most {top}"
+        frame.check_cells(name, is_wrong, lambda row: f"has label {values[row]}; labels are texts, or {allowed}")  # noqa: B023
+    labels_by_part = [values.astype(np.int64) for values in columns]
     if n_classes is None:
-        n_classes = 1 + max(int(labels.max()) for labels in parts)
-        _check_classes(frames, name, parts, [str(c) for c in range(n_classes)])
-    return Labels(parts, n_classes)
+        n_classes = 1 + max(int(labels.max()) for labels in labels_by_part)
+        _check_classes(frames, name, labels_by_part, [str(c) for c in range(n_classes)])
+    return Labels(labels_by_part, n_classes)
 
 
 def _number_texts(frames: Sequence[Frame], name: str, columns: list[np.ndarray], n_classes: int | None) -> Labels:
@@ -97,34 +97,34 @@ def _number_texts(frames: Sequence[Frame], name: str, columns: list[np.ndarray],
     names = [str(value) for value in values]
     if len(names) > (n_classes or MAX_CLASSES):
         limit = f"dataset.n_classes={n_classes}" if n_classes else str(MAX_CLASSES)
-        what = f": column {name!r} has {len(names)} different labels, more than {limit}"
-        raise frames[0].column_error(name, what)
-    parts = np.split(ids.astype(np.int64), np.cumsum([len(column) for column in columns])[:-1])
+        problem_text = f": column {name!r} has {len(names)} different labels, more than {limit}"
+        raise frames[0].column_error(name, problem_text)
+    labels_by_part = np.split(ids.astype(np.int64), np.cumsum([len(column) for column in columns])[:-1])
     if n_classes is None:
-        _check_classes(frames, name, parts, names)
+        _check_classes(frames, name, labels_by_part, names)
     n_changed = int((stripped != texts).sum())
-    notes = [f"spaces around {n_changed:,} labels removed"] if n_changed else []
-    return Labels(parts, n_classes or len(names), names, notes)
+    label_notes = [f"spaces around {n_changed:,} labels removed"] if n_changed else []
+    return Labels(labels_by_part, n_classes or len(names), names, label_notes)
 
 
-def _check_classes(frames: Sequence[Frame], name: str, parts: Sequence[Ids], names: Sequence[str]) -> None:
+def _check_classes(frames: Sequence[Frame], name: str, labels_by_part: Sequence[Ids], names: Sequence[str]) -> None:
     """Raise `DataError` for labels that no training row has, and numbers that no row has. names: of all classes."""
     n_classes = len(names)
-    remedy = f"set dataset.n_classes={max(n_classes, 2)} if that is intended"
-    for frame, labels in zip(frames[1:], parts[1:], strict=True):
-        if len(unseen := np.setdiff1d(labels, parts[0])):
+    advice_text = f"set dataset.n_classes={max(n_classes, 2)} if that is intended"
+    for frame, labels in zip(frames[1:], labels_by_part[1:], strict=True):
+        if len(unseen := np.setdiff1d(labels, labels_by_part[0])):
             unseen_names = list_names([names[c] for c in unseen])
-            what = f": column {name!r} has labels that no training row has: {unseen_names}"
-            raise frame.column_error(name, f"{what}; correct the split, or {remedy}")
-    counts = np.bincount(parts[0], minlength=n_classes)
+            problem_text = f": column {name!r} has labels that no training row has: {unseen_names}"
+            raise frame.column_error(name, f"{problem_text}; correct the split, or {advice_text}")
+    counts = np.bincount(labels_by_part[0], minlength=n_classes)
     if n_classes == 1:
-        what = f": column {name!r} has one label only, {names[0]}: there is nothing to learn; {remedy}"
-        raise frames[0].column_error(name, what)
+        problem_text = f": column {name!r} has one label only, {names[0]}: there is nothing to learn; {advice_text}"
+        raise frames[0].column_error(name, problem_text)
     if (counts == 0).any():
         missing = list_names([names[int(c)] for c in np.flatnonzero(counts == 0)])
-        what = f": column {name!r} goes up to {n_classes - 1}, and no row has the label {missing}"
+        problem_text = f": column {name!r} goes up to {n_classes - 1}, and no row has the label {missing}"
         allowed = "labels are 0, 1, 2, ...: number them so, write them as texts"
-        raise frames[0].column_error(name, f"{what}; {allowed}, or {remedy}")
+        raise frames[0].column_error(name, f"{problem_text}; {allowed}, or {advice_text}")
 
 
 def _read_column(frame: Frame, name: str) -> np.ndarray:
@@ -134,7 +134,7 @@ def _read_column(frame: Frame, name: str) -> np.ndarray:
         return np.asarray(column).astype(np.int64)
     is_whole = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER))
     if 2 * is_whole.sum() >= len(is_whole):
-        allowed, longest = "among whole numbers: all labels must be of one kind", arrow_columns.MAX_CELL
+        allowed, longest = "among whole numbers: labels must be all whole numbers or all texts", arrow_columns.MAX_CELL
         frame.check_cells(name, ~is_whole, lambda row: f"holds {column[row].as_py()[:longest]!r} {allowed}")
     return np.array(column.to_pylist(), dtype=np.str_)
 
@@ -148,9 +148,9 @@ def _parse_numbers(values: np.ndarray) -> np.ndarray:
 def _are_class_numbers(texts: np.ndarray, n_classes: int | None) -> bool:
     """Return whether texts spell 0, 1, 2, ... (or numbers below n_classes), and no number is spelt in two ways."""
     spellings = np.unique(texts)
-    numbers = np.unique(_parse_numbers(spellings))
-    are_whole = numbers.dtype.kind == "i" and len(numbers) == len(spellings)
-    return bool(are_whole and numbers[0] >= 0 and numbers[-1] < (n_classes or len(numbers)))
+    class_numbers = np.unique(_parse_numbers(spellings))
+    are_whole = class_numbers.dtype.kind == "i" and len(class_numbers) == len(spellings)
+    return bool(are_whole and class_numbers[0] >= 0 and class_numbers[-1] < (n_classes or len(class_numbers)))
 
 
 def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
@@ -166,13 +166,13 @@ def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     """
     column = _read_names(frame, name)
     if arrow_columns.is_text(column.type):
-        numbers = pc.index_in(column, value_set=pa.array(classes, column.type))
-        unknown, allowed = np.asarray(numbers.is_null()), f"labels are {list_names(classes)}, or their numbers"
-        frame.check_cells(name, unknown, lambda row: f"has label {column[row].as_py()!r}; {allowed}")
-        return np.asarray(numbers, dtype=np.int64)
+        class_numbers = pc.index_in(column, value_set=pa.array(classes, column.type))
+        is_unknown, allowed = np.asarray(class_numbers.is_null()), f"labels are {list_names(classes)}, or their numbers"
+        frame.check_cells(name, is_unknown, lambda row: f"has label {column[row].as_py()!r}; {allowed}")
+        return np.asarray(class_numbers, dtype=np.int64)
     values = np.asarray(column).astype(np.int64)
-    wrong, allowed = (values < 0) | (values >= len(classes)), f"at least 0 and at most {len(classes) - 1}"
-    frame.check_cells(name, wrong, lambda row: f"has label {values[row]}; labels must be whole, {allowed}")
+    is_wrong, allowed = (values < 0) | (values >= len(classes)), f"at least 0 and at most {len(classes) - 1}"
+    frame.check_cells(name, is_wrong, lambda row: f"has label {values[row]}; labels must be whole, {allowed}")
     return _map_numbers(frame, name, classes)[values]
 
 
@@ -193,26 +193,26 @@ def _map_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     """
     file_classes = arrow_columns.metadata_texts(frame.table.schema, b"huggingface", "info", "features", name, "names")
     normalise = _normalise if len({_normalise(text) for text in classes}) == len(classes) else str
-    number_of_class = {normalise(text): number for number, text in enumerate(classes)}
-    numbers = [number_of_class.get(normalise(text)) for text in file_classes]
-    if file_classes and set(numbers) == {None}:
+    number_of_class = {normalise(text): class_number for class_number, text in enumerate(classes)}
+    class_numbers = [number_of_class.get(normalise(text)) for text in file_classes]
+    if file_classes and set(class_numbers) == {None}:
         log.warning(
             "%s: column %r names its classes %s, but the dataset names them %s: labels are matched by number",
             *(frame.where, name, list_names(file_classes), list_names(classes)),
         )
-    different = [c for c, number in enumerate(numbers) if number not in (None, c)]
-    if not different:
+    moved_classes = [c for c, class_number in enumerate(class_numbers) if class_number not in (None, c)]
+    if not moved_classes:
         return np.arange(len(classes))
-    if None in numbers or len(set(numbers)) < len(numbers):
-        c = different[0]
+    if None in class_numbers or len(set(class_numbers)) < len(class_numbers):
+        c = moved_classes[0]
         raise frame.column_error(
             name,
             f": column {name!r} numbers the classes differently from the dataset: its class {c}, {file_classes[c]!r}, "
-            f"is class {numbers[c]} of the dataset. Write the names of the classes as labels, or renumber them",
+            f"is class {class_numbers[c]} of the dataset. Write the names of the classes as labels, or renumber them",
         )
-    return np.array(numbers, dtype=np.int64)
+    return np.array(class_numbers, dtype=np.int64)
 
 
 def _normalise(text: str) -> str:
     """Return a name without case, spaces and signs, so that `T - shirt / top` and `T-shirt/top` are equal."""
-    return "".join(letter for letter in text if letter.isalnum()).casefold()
+    return "".join(character for character in text if character.isalnum()).casefold()

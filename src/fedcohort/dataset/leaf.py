@@ -126,22 +126,22 @@ class LeafDataset(TableDataset):
         if not len(train) or not len(test_rows):
             part, options = "test" if len(train) else "training", f"users={self.users:g} and least={self.least}"
             raise DataError(f"dataset={self.name}: no {part} samples are left with test={self.test}, {options}")
-        note = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
-        note += "; the test samples are of other people: no metrics clients/acc_*" * has_new_people
+        clients_note = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
+        clients_note += "; the test samples are of other people: no metrics clients/acc_*" * has_new_people
         if n_left_out := int((left_out | too_small).sum()):
-            note += f"; {n_left_out} with too few samples left out"
-        numbered = np.concatenate([clients, np.setdiff1d(owner[test_rows], clients)])
-        place = np.empty(owner.max() + 1, dtype=np.int64)
-        place[numbered] = np.arange(len(numbered))
-        test_owner = None if has_new_people else place[owner[test_rows]]
-        return Division(train, test_rows, place[owner[train]], test_owner, note)
+            clients_note += f"; {n_left_out} with too few samples left out"
+        owners_in_order = np.concatenate([clients, np.setdiff1d(owner[test_rows], clients)])
+        number_of_owner = np.empty(owner.max() + 1, dtype=np.int64)
+        number_of_owner[owners_in_order] = np.arange(len(owners_in_order))
+        test_owner = None if has_new_people else number_of_owner[owner[test_rows]]
+        return Division(train, test_rows, number_of_owner[owner[train]], test_owner, clients_note)
 
     def compare_with_original(self, *counts: tuple[str, int, int]) -> list[str]:
         """Return notes on the differences between a pool and the original's; none if test=given skips a part of it.
 
         counts: what is counted, the number in the pool, and the original's number.
         """
-        return [] if self.test == "given" else [note for count in counts for note in difference(*count)]
+        return [] if self.test == "given" else [text for count in counts for text in difference(*count)]
 
     def pool_frames(self) -> list[Frame]:
         """Return the tables that the rules divide; with test=given only those of training and test."""
@@ -149,7 +149,7 @@ class LeafDataset(TableDataset):
             return self.frames()
         if self.path is None:
             return self.frames(self.hub_parts)
-        present = [part for part in ("valid", "test") if find_part(self.path, part)]
+        present = [part_name for part_name in ("valid", "test") if find_part(self.path, part_name)]
         return self.frames(("train", *present))
 
     def read_people(self, frames: Sequence[Frame]) -> Ids:
@@ -193,9 +193,9 @@ class PeopleImages(ImageTables, LeafDataset):
         return replace(raw, revision=frames[0].revision, **parts.clients)
 
 
-def subsample(owner: Ids, share: float, rng: np.random.Generator) -> Ids:
+def subsample(owner_of_sample: Ids, kept_share: float, rng: np.random.Generator) -> Ids:
     """Return sorted positions of a share of the rows: people in a random order, the last one in part."""
-    rank = np.argsort(rng.permutation(owner.max() + 1))
-    shuffled = rng.permutation(len(owner))
-    order = shuffled[np.argsort(rank[owner[shuffled]], kind="stable")]
-    return np.sort(order[: int(share * len(owner))])
+    rank = np.argsort(rng.permutation(owner_of_sample.max() + 1))
+    shuffled = rng.permutation(len(owner_of_sample))
+    order = shuffled[np.argsort(rank[owner_of_sample[shuffled]], kind="stable")]
+    return np.sort(order[: int(kept_share * len(owner_of_sample))])

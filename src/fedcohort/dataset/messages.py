@@ -23,22 +23,22 @@ def list_names(names: Sequence[str], limit: int = MAX_NAMES) -> str:
         else:
             runs.append([name])
     entries = [entry for run in runs for entry in ([f"{run[0]} ... {run[-1]}"] if len(run) > 2 else run)]
-    further = [f"{len(entries) - limit} more"] if len(entries) > limit else []
-    return ", ".join([*(entry or "''" for entry in entries[:limit]), *further])
+    more_entries = [f"{len(entries) - limit} more"] if len(entries) > limit else []
+    return ", ".join([*(entry or "''" for entry in entries[:limit]), *more_entries])
 
 
-def _is_next_number(before: str, name: str) -> bool:
-    """Return whether `name` is `before` with the next number, as x8 is after x7."""
-    first, second = (re.fullmatch(r"(.*?)(\d{1,9})", text) for text in (before, name))
-    return bool(first and second and first[1] == second[1] and int(second[2]) == int(first[2]) + 1)
+def _is_next_number(previous_name: str, name: str) -> bool:
+    """Return whether `name` is `previous_name` with the next number, as x8 is after x7."""
+    first, next_match = (re.fullmatch(r"(.*?)(\d{1,9})", text) for text in (previous_name, name))
+    return bool(first and next_match and first[1] == next_match[1] and int(next_match[2]) == int(first[2]) + 1)
 
 
-def difference(what: str, count: int, original: int) -> list[str]:
+def difference(noun: str, count: int, original_count: int) -> list[str]:
     """Return one line, `3 training images, 7 fewer than the original's 10`; no line where the counts are equal."""
-    if count == original:
+    if count == original_count:
         return []
-    than = "fewer" if count < original else "more"
-    return [f"{count:,} {what}, {abs(original - count):,} {than} than the original's {original:,}"]
+    than = "fewer" if count < original_count else "more"
+    return [f"{count:,} {noun}, {abs(original_count - count):,} {than} than the original's {original_count:,}"]
 
 
 class TableProblem(DataError):

@@ -28,8 +28,8 @@ def unreadable(file: Path, error: Exception) -> DataError:
     if isinstance(error, MemoryError):
         size = file.stat().st_size / 1e9
         return DataError(f"dataset.path: {file} ({size:.3f} GB) needs more memory than is available: use fewer rows")
-    reason, kind = str(error).splitlines()[0], "parquet" if file.suffix == ".parquet" else "csv"
-    return DataError(f"dataset.path: {file} can't be read, it is truncated or no {kind} file: {reason}")
+    reason, file_kind = str(error).splitlines()[0], "parquet" if file.suffix == ".parquet" else "csv"
+    return DataError(f"dataset.path: {file} can't be read, it is truncated or no {file_kind} file: {reason}")
 
 
 def check_distinct(file: Path, names: Sequence[str]) -> None:
@@ -63,8 +63,8 @@ class StoredTable:
             self._fragments = list(table.get_fragments())
             for file, fragment in zip(self._files, self._fragments, strict=True):
                 if (file_columns := fragment.physical_schema.names) != names:
-                    different = ", ".join((sorted(set(names) ^ set(file_columns)) or file_columns)[:9])
-                    raise DataError(f"dataset.path: {file} has columns other than {self._files[0].name}: {different}")
+                    differing = ", ".join((sorted(set(names) ^ set(file_columns)) or file_columns)[:9])
+                    raise DataError(f"dataset.path: {file} has columns other than {self._files[0].name}: {differing}")
             self._ends = list(accumulate(fragment.count_rows() for fragment in self._fragments))
         except (pa.ArrowException, OSError) as error:
             raise unreadable(file, error) from error
@@ -73,10 +73,10 @@ class StoredTable:
 
     def locate(self, row: int) -> tuple[str, int]:
         """Return the file that holds a row, as an addition to the folder's name, and the row's number in this file."""
-        part = bisect_right(self._ends, row)
-        if self._files[part] == self._folder:
+        file = bisect_right(self._ends, row)
+        if self._files[file] == self._folder:
             return "", row
-        return f"/{self._files[part].relative_to(self._folder)}", row - (self._ends[part - 1] if part else 0)
+        return f"/{self._files[file].relative_to(self._folder)}", row - (self._ends[file - 1] if file else 0)
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return a column; dictionary-encoded values are decoded.
@@ -101,17 +101,17 @@ class StoredTable:
 
     @cached_property
     def _row_groups(self) -> list[list[Any]]:
-        """The row groups of each file."""
+        """Number of row groups of each Parquet file."""
         return [fragment.split_by_row_group() for fragment in self._fragments]
 
     def chunks(self, name: str) -> Iterator[pa.Array]:
         """Yield the pieces of a column, one row group after the other; only one of them is in memory."""
         schema = pa.schema([self.schema.field(name)])
-        kind = decoded_type(schema.field(name).type)
-        for number, file in enumerate(self._files):
+        data_type = decoded_type(schema.field(name).type)
+        for file_number, file in enumerate(self._files):
             try:
-                for group in self._row_groups[number]:
-                    yield from group.to_table(schema=schema, columns=[name]).column(name).cast(kind).chunks
+                for group in self._row_groups[file_number]:
+                    yield from group.to_table(schema=schema, columns=[name]).column(name).cast(data_type).chunks
             except (pa.ArrowException, OSError) as error:
                 raise unreadable(file, error) from error
 
@@ -121,6 +121,6 @@ class StoredTable:
         return pa.table(columns, metadata=self.schema.metadata)
 
 
-def decoded_type(kind: pa.DataType) -> pa.DataType:
+def decoded_type(data_type: pa.DataType) -> pa.DataType:
     """Return the type of a column's values, which dictionary encoding hides."""
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type

@@ -43,7 +43,7 @@ from fedcohort.rng import new_generator
 
 PAD, UNK = 0, 1
 SPECIAL = ("<PAD>", "<UNK>")  # tokens 0 and 1
-LENGTH = 10  # tokens of LEAF's sequences
+LEAF_LENGTH = 10  # tokens of LEAF's sequences
 USERS = (813, 1_660_820)  # of LEAF's subset, and of all its data
 MAX_INT16_TOKENS = 2**15  # vocabulary size up to which tokens are int16
 
@@ -75,24 +75,24 @@ class Reddit(leaf.LeafDataset):
         train, test, vocabulary = self.frames(("train", "test", "vocabulary"))
         tokens = read_vocabulary(vocabulary, self.vocabulary)
         users, n_train = self.read_people([train, test]), train.table.num_rows
-        parts = self.divide(users, new_generator(seed, "leaf"), n_train)
+        division = self.divide(users, new_generator(seed, "leaf"), n_train)
         n_users = len(np.unique(users))
         x, y = read_part(train, tokens)
         test_x, test_y = read_part(test, tokens, x.shape[1])
         n_targets = sum(int((labels > UNLABELLED).sum()) for labels in (y, test_y))
         n_special = sum(int(np.isin(labels, (PAD, UNK)).sum()) for labels in (y, test_y))
-        length = "" if x.shape[1] == LENGTH else f" (LEAF's have {LENGTH})"
-        notes = [f"{x.shape[1]} words{length}, after each the next one is the target", f"{len(tokens)} tokens"]
+        length = "" if x.shape[1] == LEAF_LENGTH else f" (LEAF's have {LEAF_LENGTH})"
+        data_notes = [f"{x.shape[1]} words{length}, after each the next one is the target", f"{len(tokens)} tokens"]
         if len(tokens) < self.vocabulary:
-            notes.append(f"vocabulary.parquet has fewer words than vocabulary={self.vocabulary:,}")
-        notes += difference("users", n_users, min(USERS, key=lambda n: abs(n - n_users)))
-        notes += [f"{100 * n_special / n_targets:.1f} % of the targets are {' or '.join(SPECIAL)}", parts.note]
-        test_rows = parts.test - n_train
+            data_notes.append(f"vocabulary.parquet has fewer words than vocabulary={self.vocabulary:,}")
+        data_notes += difference("users", n_users, min(USERS, key=lambda n: abs(n - n_users)))
+        data_notes += [f"{100 * n_special / n_targets:.1f} % of the targets are {' or '.join(SPECIAL)}", division.note]
+        test_rows = division.test - n_train
         return Raw(
-            *(self.name, x[parts.train], y[parts.train], test_x[test_rows], test_y[test_rows]),
+            *(self.name, x[division.train], y[division.train], test_x[test_rows], test_y[test_rows]),
             n_classes=len(tokens),
-            inputs="; ".join(notes),
-            **parts.clients,
+            inputs="; ".join(data_notes),
+            **division.clients,
             targets=Positions((PAD, UNK)),
             single_use=True,
         )
@@ -112,8 +112,8 @@ def read_vocabulary(frame: Frame, max_tokens: int) -> Any:  # noqa: ANN401  pyar
     tokens = [*SPECIAL, *column.slice(0, max_tokens - len(SPECIAL)).to_pylist()]
     if len(set(tokens)) < len(tokens):
         position = next(i for i, token in enumerate(tokens) if token in tokens[:i])
-        what = f"holds {tokens[position]!r}, which is in the vocabulary already"
-        raise frame.cell_error(name, position - len(SPECIAL), what)
+        problem_text = f"holds {tokens[position]!r}, which is in the vocabulary already"
+        raise frame.cell_error(name, position - len(SPECIAL), problem_text)
     return pa.array(tokens, pa.string())
 
 
@@ -152,19 +152,19 @@ def read_tokens(frame: Frame, name: str, tokens: Any, dtype: type) -> np.ndarray
     """
     import pyarrow.compute as pc
 
-    out: np.ndarray = np.empty((0, 0), dtype)
+    token_ids: np.ndarray = np.empty((0, 0), dtype)
     for start, chunk in frame.chunks(name):
         if not (arrow_columns.is_list(chunk.type) and arrow_columns.is_text(chunk.type.value_type)):
             raise frame.column_error(name, f": column {name!r} must hold lists of texts, it holds {chunk.type}")
         lengths = pc.list_value_length(chunk).to_numpy()
         if not start:
-            out = np.empty((frame.table.num_rows, int(lengths[0])), dtype)
-        T = out.shape[1]
-        differs = (lengths != T) | (lengths == 0)
-        frame.check_cells(name, differs, lambda row: f"holds {lengths[row]} words, but the first row {T}", start=start)  # noqa: B023
-        words = pc.list_flatten(chunk)
-        missing = np.asarray(np.asarray(words.is_null()).reshape(-1, T).any(1))
+            token_ids = np.empty((frame.table.num_rows, int(lengths[0])), dtype)
+        T = token_ids.shape[1]
+        is_wrong = (lengths != T) | (lengths == 0)
+        frame.check_cells(name, is_wrong, lambda row: f"holds {lengths[row]} words, but the first row {T}", start=start)  # noqa: B023
+        chunk_words = pc.list_flatten(chunk)
+        missing = np.asarray(np.asarray(chunk_words.is_null()).reshape(-1, T).any(1))
         frame.check_cells(name, missing, lambda row: "holds a missing value", start=start)
-        numbers = pc.fill_null(pc.index_in(words, value_set=tokens), UNK)
-        out[start : start + len(chunk)] = np.asarray(numbers).reshape(-1, T)
-    return out
+        word_numbers = pc.fill_null(pc.index_in(chunk_words, value_set=tokens), UNK)
+        token_ids[start : start + len(chunk)] = np.asarray(word_numbers).reshape(-1, T)
+    return token_ids

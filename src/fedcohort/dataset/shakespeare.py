@@ -80,23 +80,23 @@ class Shakespeare(leaf.LeafDataset):
             sequences = join_lines(frames, roles, self.test == "given", self.step)
         else:
             sequences = read_sequences(frames, roles)
-        gap = -(-LENGTH // self.step) if has_lines else LENGTH  # sequences that share characters with one
-        owner, n_train_file = sequences.owner, sequences.n_train_file
-        parts = self.divide(owner, new_generator(seed, "leaf"), n_train_file, gap)
-        notes = [f"{LENGTH} characters, the next one is the label", parts.note]
-        notes += [f"{sequences.n_replaced:,} other characters are spaces"] * bool(sequences.n_replaced)
-        notes += ["validation sequences overlap training sequences"] * (not has_lines or self.step <= LENGTH)
+        n_skipped = -(-LENGTH // self.step) if has_lines else LENGTH  # sequences that share characters with one
+        owners, n_train_file = sequences.owner, sequences.n_train_file
+        division = self.divide(owners, new_generator(seed, "leaf"), n_train_file, n_skipped)
+        data_notes = [f"{LENGTH} characters, the next one is the label", division.note]
+        data_notes += [f"{sequences.n_replaced:,} other characters are spaces"] * bool(sequences.n_replaced)
+        data_notes += ["validation sequences overlap training sequences"] * (not has_lines or self.step <= LENGTH)
         if not has_lines or self.step == 1:
-            counts = ("sequences", len(owner), N_SEQUENCES), ("roles", len(np.unique(owner)), N_ROLES)
-            notes += self.compare_with_original(*counts)
+            counts = ("sequences", len(owners), N_SEQUENCES), ("roles", len(np.unique(owners)), N_ROLES)
+            data_notes += self.compare_with_original(*counts)
         release_memory()
         return Raw(
             self.name,
-            *sequences.take(parts.train),
-            *sequences.take(parts.test),
+            *sequences.take(division.train),
+            *sequences.take(division.test),
             n_classes=len(CHARACTERS),
-            **parts.clients,
-            inputs="; ".join(notes),
+            **division.clients,
+            inputs="; ".join(data_notes),
             class_names=tuple({"\n": "line break", " ": "space"}.get(c, c) for c in CHARACTERS),
             revision=frames[0].revision,
             single_use=True,
@@ -141,19 +141,19 @@ def join_lines(frames: Sequence[Frame], roles: Ids, use_file_parts: bool, step: 
     for frame in frames:
         for _, texts in _read_texts(frame, column_of(frame, "line")):
             lines += texts
-    part = (np.arange(len(lines)) >= frames[0].table.num_rows) & use_file_parts
-    order = np.lexsort((roles, part))
-    cuts = np.flatnonzero(np.diff(roles[order]) | np.diff(part[order])) + 1
-    groups = np.split(order, cuts)
+    is_test = (np.arange(len(lines)) >= frames[0].table.num_rows) & use_file_parts
+    order = np.lexsort((roles, is_test))
+    group_starts = np.flatnonzero(np.diff(roles[order]) | np.diff(is_test[order])) + 1
+    groups = np.split(order, group_starts)
     encoded = [encode(" ".join(lines[i] for i in group)) for group in groups]
     lengths = np.array([len(codes) for codes, _ in encoded])
     counts = np.maximum(0, (lengths - LENGTH - 1) // step + 1)
     rank_in_text = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     starts = np.repeat(np.cumsum(lengths) - lengths, counts) + step * rank_in_text
-    owner = np.repeat(np.array([roles[group[0]] for group in groups], dtype=np.int64), counts)
-    n_train_file = sum(int(n) for n, group in zip(counts, groups, strict=True) if not part[group[0]])
+    owner_of_sequence = np.repeat(np.array([roles[group[0]] for group in groups], dtype=np.int64), counts)
+    n_train_file = sum(int(n) for n, group in zip(counts, groups, strict=True) if not is_test[group[0]])
     codes = np.concatenate([codes for codes, _ in encoded])
-    return Sequences(codes, starts, owner, n_train_file, sum(n_replaced for _, n_replaced in encoded))
+    return Sequences(codes, starts, owner_of_sequence, n_train_file, sum(n_replaced for _, n_replaced in encoded))
 
 
 def read_sequences(frames: Sequence[Frame], roles: Ids) -> Sequences:
@@ -190,8 +190,8 @@ def _read_texts(frame: Frame, name: str, length: int | None = None) -> Iterator[
         lengths: Any = pc.fill_null(pc.utf8_length(chunk), 0).to_numpy(zero_copy_only=False)
         frame.check_cells(name, lengths == 0, lambda row: "is empty", start=start)
         if length is not None:
-            wrong, allowed = lengths != length, f"it must hold {length}"
-            frame.check_cells(name, wrong, lambda row: f"holds {lengths[row]} characters; {allowed}", start=start)  # noqa: B023
+            is_wrong, allowed = lengths != length, f"it must hold {length}"
+            frame.check_cells(name, is_wrong, lambda row: f"holds {lengths[row]} characters; {allowed}", start=start)  # noqa: B023
         yield start, chunk.to_pylist()
 
 

@@ -44,23 +44,23 @@ class TableDataset(Dataset):
         ranges.text("hub", self.hub, allow_null=True)
         check_columns(self.columns, *self.column_names)
 
-    def frames(self, parts: Sequence[str] = ("train", "test"), optional: Sequence[str] = ()) -> list[Frame]:
+    def frames(self, parts: Sequence[str] = ("train", "test"), optional_parts: Sequence[str] = ()) -> list[Frame]:
         """Return the tables of the folder, or of the hub.
 
         Args:
             parts: parts that are required.
-            optional: names of an optional part, of which the first that exists is added.
+            optional_parts: names of an optional part, of which the first that exists is added.
 
         Raises:
             DataError: a table is missing, or both `path` and `hub` are None.
         """
         if self.path is not None:
-            present = [part for part in optional if find_part(self.path, part)][:1]
-            frames = [read_part(self.path, part) for part in (*parts, *present)]
+            present = [part_name for part_name in optional_parts if find_part(self.path, part_name)][:1]
+            frames = [read_part(self.path, part_name) for part_name in (*parts, *present)]
         elif self.hub is not None:
-            frames = load_splits(self.hub, parts, optional)[: len(parts) + 1]
+            frames = load_splits(self.hub, parts, optional_parts)[: len(parts) + 1]
         else:
-            files = " and ".join(f"{part}.parquet" for part in parts)
+            files = " and ".join(f"{part_name}.parquet" for part_name in parts)
             raise DataError(
                 f"dataset={self.name} needs dataset.path, a folder with {files} (fedcohort prepare and docs/data.md "
                 "convert raw files), or dataset.hub, the name of data with the same columns on the Hugging Face hub"

@@ -39,9 +39,9 @@ from fedcohort.types import Ids
 # the folders of the archive, in the order of their numbers
 BREEDS = ("bulldog", "corgi", "dachshund", "labrador")
 PLACES = ("beach", "desert", "dirt", "jungle", "mountain", "snow")
-IMAGE, LABEL, PLACE = ("image",), ("label", "breed"), ("place",)
+IMAGE, LABEL, PLACE_COLUMNS = ("image",), ("label", "breed"), ("place",)
 IMAGES_PER_PAIR = 6_336  # of the original
-SCALE = PixelScale((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+PIXEL_SCALE = PixelScale((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Spawrious(ImageTables):
         test_share: share of the smallest pair of breed and place that is test data, taken of each pair.
     """
 
-    name, column_names = "spawrious", (IMAGE, LABEL, PLACE)
+    name, column_names = "spawrious", (IMAGE, LABEL, PLACE_COLUMNS)
 
     breeds: Sequence[str]
     places: Sequence[str]
@@ -63,12 +63,12 @@ class Spawrious(ImageTables):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for option, chosen, names in (("breeds", self.breeds, BREEDS), ("places", self.places, PLACES)):
-            ranges.texts(option, chosen)
-            least = 2 if option == "breeds" else 1
-            if set(chosen) - set(names) or len(set(chosen)) < max(least, len(chosen)):
-                allowed = f"a list of {least} or more of {', '.join(names)}, each once"
-                raise ranges.range_error(option, allowed, list(chosen))
+        for option, chosen_names, names in (("breeds", self.breeds, BREEDS), ("places", self.places, PLACES)):
+            ranges.texts(option, chosen_names)
+            min_names = 2 if option == "breeds" else 1
+            if set(chosen_names) - set(names) or len(set(chosen_names)) < max(min_names, len(chosen_names)):
+                allowed = f"a list of {min_names} or more of {', '.join(names)}, each once"
+                raise ranges.range_error(option, allowed, list(chosen_names))
         ranges.integer("size", self.size, "[8, 1024]")
         ranges.number("test_share", self.test_share, "(0, 0.5]")
 
@@ -79,24 +79,24 @@ class Spawrious(ImageTables):
         """
         frames = self.frames(("train",))
         y = _read_positions(frames[0], LABEL, BREEDS, self.breeds)
-        a = _read_positions(frames[0], PLACE, PLACES, self.places)
+        a = _read_positions(frames[0], PLACE_COLUMNS, PLACES, self.places)
         chosen_rows = np.flatnonzero((y >= 0) & (a >= 0))
         pair = (y * len(self.places) + a)[chosen_rows]
         sizes = np.bincount(pair, minlength=len(self.breeds) * len(self.places))
         if not int(self.test_share * sizes.min()):
-            smallest = self.pair_name(int(sizes.argmin()))
-            what = f"dataset=spawrious: {frames[0].where} has {sizes.min()} images of {smallest}"
+            smallest_pair = self.pair_name(int(sizes.argmin()))
+            what = f"dataset=spawrious: {frames[0].where} has {sizes.min()} images of {smallest_pair}"
             raise DataError(f"{what}: too few for a test part of test_share={self.test_share:g} of them")
         quota = np.full(len(sizes), int(self.test_share * sizes.min()))
         order = new_generator(seed, "spawrious").permutation(len(chosen_rows))
         is_test = rank_within_group(pair, order) < quota[pair]
         rows = (chosen_rows[~is_test], chosen_rows[is_test])
         image_format = ImageFormat((3, self.size, self.size), resize=True)
-        layout = ImageLayout("spawrious", IMAGE, LABEL, tuple(self.breeds), image_format, SCALE)
+        layout = ImageLayout("spawrious", IMAGE, LABEL, tuple(self.breeds), image_format, PIXEL_SCALE)
         x, test_x = (layout.read_images(frames, part_rows) for part_rows in rows)
-        place_numbers = ", ".join(f"{number} {name}" for number, name in enumerate(self.places))
-        notes = [f"places {place_numbers}", *self.compare_sizes(sizes)]
-        raw = layout.make_raw((x, y[rows[0]]), (test_x, y[rows[1]]), self.pixels, *notes)
+        place_numbers = ", ".join(f"{place_number} {name}" for place_number, name in enumerate(self.places))
+        data_notes = [f"places {place_numbers}", *self.compare_sizes(sizes)]
+        raw = layout.make_raw((x, y[rows[0]]), (test_x, y[rows[1]]), self.pixels, *data_notes)
         return replace(raw, train_attribute=a[rows[0]], test_attribute=a[rows[1]], revision=frames[0].revision)
 
     def pair_name(self, pair: int) -> str:
@@ -109,11 +109,11 @@ class Spawrious(ImageTables):
 
         sizes: number of images of each pair of breed and place, int64 [pairs].
         """
-        worst = int(np.abs(sizes - IMAGES_PER_PAIR).argmax())
+        worst_pair = int(np.abs(sizes - IMAGES_PER_PAIR).argmax())
         n_other_pairs = int((sizes != IMAGES_PER_PAIR).sum()) - 1
-        end = f" (and {n_other_pairs} other pairs differ)" if n_other_pairs > 0 else ""
-        notes = difference(f"images of {self.pair_name(worst)}", int(sizes[worst]), IMAGES_PER_PAIR)
-        return [note + end for note in notes]
+        ending = f" (and {n_other_pairs} other pairs differ)" if n_other_pairs > 0 else ""
+        size_notes = difference(f"images of {self.pair_name(worst_pair)}", int(sizes[worst_pair]), IMAGES_PER_PAIR)
+        return [size_note + ending for size_note in size_notes]
 
 
 def _read_positions(frame: Frame, column_names: Sequence[str], names: Sequence[str], chosen: Sequence[str]) -> Ids:

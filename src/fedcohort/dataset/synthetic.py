@@ -74,10 +74,10 @@ class Synthetic(Dataset):
         shards = [self.client(new_generator(seed, "synthetic", client=k)) for k in range(self.clients)]
         x, y = (np.concatenate(arrays) for arrays in zip(*shards, strict=True))
         sizes = np.array([len(labels) for _, labels in shards])
-        owner = np.repeat(np.arange(self.clients), sizes)
-        is_train = rank_within_group(owner) < (sizes * 9 // 10)[owner]
+        owner_of_sample = np.repeat(np.arange(self.clients), sizes)
+        is_train = rank_within_group(owner_of_sample) < (sizes * 9 // 10)[owner_of_sample]
         train, test = ((x[rows], y[rows]) for rows in (is_train, ~is_train))
-        return Raw("synthetic", *train, *test, CLASSES, owner[is_train], owner[~is_train])
+        return Raw("synthetic", *train, *test, CLASSES, owner_of_sample[is_train], owner_of_sample[~is_train])
 
     def client(self, rng: np.random.Generator) -> tuple[np.ndarray, Ids]:
         """Draw one client's inputs, float32 [n, 60], and labels [n]."""
@@ -86,6 +86,6 @@ class Synthetic(Dataset):
         n = n if self.max_samples is None else min(n, self.max_samples)
         W, b = rng.normal(u, 1, (FEATURES, CLASSES)), rng.normal(u, 1, CLASSES)
         v = rng.normal(B, 1, FEATURES)
-        sd = np.arange(1, FEATURES + 1) ** -0.6
-        x = rng.normal(v, sd, (n, FEATURES))
+        feature_stds = np.arange(1, FEATURES + 1) ** -0.6
+        x = rng.normal(v, feature_stds, (n, FEATURES))
         return x.astype(np.float32), (x @ W + b).argmax(1)

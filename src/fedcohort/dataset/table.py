@@ -98,9 +98,9 @@ class Frame:
 
     def take(self, rows: Ids) -> "Frame":
         """Return a frame of these rows only."""
-        before = np.arange(self.table.num_rows) if self.rows is None else self.rows
+        previous_rows = np.arange(self.table.num_rows) if self.rows is None else self.rows
         derived = {name: column.take(pa.array(rows)) for name, column in self.derived.items()}
-        return replace(self, table=self.table.take(pa.array(rows)), rows=before[rows], derived=derived)
+        return replace(self, table=self.table.take(pa.array(rows)), rows=previous_rows[rows], derived=derived)
 
     def column_error(self, name: str, what: str) -> TableProblem:
         """Return an error about the column `name`, which begins with the option that names the column."""
@@ -109,9 +109,9 @@ class Frame:
     def cell_error(self, name: str, row: int, what: str, remedy: str = "") -> TableProblem:
         """Return an error about the cell of a column in one row; of a folder of files it names the file."""
         row = row if self.rows is None else int(self.rows[row])
-        part, row = ("", row) if self.locate is None else self.locate(row)
+        part_text, row = ("", row) if self.locate is None else self.locate(row)
         option = self.column_options.get(name, self.option)
-        return TableProblem(f"{option}: {self.where}{part}: column {name!r}, row {row} {what}", remedy)
+        return TableProblem(f"{option}: {self.where}{part_text}: column {name!r}, row {row} {what}", remedy)
 
     def check_cells(
         self, name: str, wrong: np.ndarray, describe: Callable[[int], str], remedy: str = "", start: int = 0
@@ -135,10 +135,10 @@ class Frame:
 
     def is_number(self, name: str) -> bool:
         """Return whether the column holds numbers, possibly with other texts in less than half of its cells."""
-        kind = self.type_of(name)
-        if arrow_columns.is_text(kind):
+        data_type = self.type_of(name)
+        if arrow_columns.is_text(data_type):
             return 0.5 <= arrow_columns.share_of_numbers(self.table.column(name)) < 1
-        return arrow_columns.is_number(kind)
+        return arrow_columns.is_number(data_type)
 
     def numbers(self, names: Sequence[str], *, gaps: bool = False) -> Float32[np.ndarray, "rows columns"]:
         """Return columns of numbers side by side.
@@ -151,15 +151,15 @@ class Frame:
             DataError: with one problem for each column that has missing cells or holds no numbers.
         """
         rows = self.table.num_rows
-        what = f"{self.where} with {rows:,} rows of {len(names):,} numbers"
-        memory.require_memory(4.0 * rows * len(names) + 8.0 * rows, what, "use fewer rows or columns")
-        out = np.empty((rows, len(names)), dtype=np.float32)
+        memory_text = f"{self.where} with {rows:,} rows of {len(names):,} numbers"
+        memory.require_memory(4.0 * rows * len(names) + 8.0 * rows, memory_text, "use fewer rows or columns")
+        values = np.empty((rows, len(names)), dtype=np.float32)
         problems = Problems()
         for j, name in enumerate(names):
             with problems.collect():
-                out[:, j] = self.read_numbers(name, gaps=gaps)
+                values[:, j] = self.read_numbers(name, gaps=gaps)
         problems.raise_all()
-        return out
+        return values
 
     def read_numbers(self, name: str, *, gaps: bool = False) -> np.ndarray:
         """Return a column of numbers, float64 [rows]."""
@@ -184,19 +184,19 @@ class Frame:
         Raises:
             DataError: for other columns, and for lists or images of different sizes.
         """
-        out, rows = np.empty((0,)), self.table.num_rows
+        values, rows = np.empty((0,)), self.table.num_rows
         for start, chunk in self.chunks(name):
-            part = self._read_chunk(name, chunk, start, out.shape[1:], gaps)
+            chunk_data = self._read_chunk(name, chunk, start, values.shape[1:], gaps)
             if not start:
-                size = float(part.nbytes) / len(part) * rows
+                size = float(chunk_data.nbytes) / len(chunk_data) * rows
                 memory.require_memory(size, f"{self.where} with {rows:,} rows", "use fewer or smaller rows")
-                out = np.empty((rows, *part.shape[1:]), part.dtype)
-            elif part.shape[1:] != out.shape[1:]:
-                raise self.cell_error(name, start, f"is of {part.shape[1:]}, and the first of {out.shape[1:]}")
-            if part.dtype.kind == "f" and out.dtype.kind != "f":
-                out = out.astype(np.float32)  # all chunks before this one held integers
-            out[start : start + len(chunk)] = part
-        return out
+                values = np.empty((rows, *chunk_data.shape[1:]), chunk_data.dtype)
+            elif chunk_data.shape[1:] != values.shape[1:]:
+                raise self.cell_error(name, start, f"is of {chunk_data.shape[1:]}, and the first of {values.shape[1:]}")
+            if chunk_data.dtype.kind == "f" and values.dtype.kind != "f":
+                values = values.astype(np.float32)  # all chunks before this one held integers
+            values[start : start + len(chunk)] = chunk_data
+        return values
 
     def _read_chunk(
         self, name: str, chunk: pa.Array, start: int, image_shape: tuple[int, ...], gaps: bool
@@ -213,15 +213,15 @@ class Frame:
             shape.append(self._check_length(name, array, len(array) // len(chunk), start))
             array = array.flatten()
         if len(shape) == 1 or not arrow_columns.is_number(array.type):
-            what = f": column {name!r} must hold lists of numbers or images, it holds {chunk.type}"
-            raise self.column_error(name, what)
+            problem_text = f": column {name!r} must hold lists of numbers or images, it holds {chunk.type}"
+            raise self.column_error(name, problem_text)
         values = np.asarray(array.to_numpy(zero_copy_only=False)).reshape(shape)
         if values.dtype.kind in "iu":
             return values
         values = arrow_columns.numbers(array).astype(np.float32).reshape(shape)
         missing = np.asarray(np.isnan(values.reshape(len(values), -1)).any(1) & (not gaps))
-        what = "has a value that is missing, NaN or infinite" + count_more(missing)
-        self.check_cells(name, missing, lambda row: what, self.remedy + self.number_remedy, start)
+        problem_text = "has a value that is missing, NaN or infinite" + count_more(missing)
+        self.check_cells(name, missing, lambda row: problem_text, self.remedy + self.number_remedy, start)
         return values
 
     def _check_length(self, name: str, array: pa.Array, lists_per_row: int, start: int) -> int:
@@ -230,12 +230,12 @@ class Frame:
         if len(lengths) and lengths[0] == 0:
             raise self.cell_error(name, start, "is an empty list")
         is_different = (lengths != lengths[0]).reshape(-1, lists_per_row).any(1)
-        what = "has a list of another length than the first: pad or cut the lists"
-        self.check_cells(name, is_different, lambda row: what, start=start)
+        problem_text = "has a list of another length than the first: pad or cut the lists"
+        self.check_cells(name, is_different, lambda row: problem_text, start=start)
         return int(lengths[0])
 
 
-def count_more(wrong: np.ndarray) -> str:
+def count_more(is_wrong: np.ndarray) -> str:
     """Return ` (and 3 more rows)` for the wrong rows besides the first; empty if there are none. wrong: bool [rows]."""
-    n_further = int(np.count_nonzero(wrong)) - 1
+    n_further = int(np.count_nonzero(is_wrong)) - 1
     return f" (and {n_further:,} more row{'s' * (n_further > 1)})" if n_further > 0 else ""

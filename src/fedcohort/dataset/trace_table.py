@@ -17,13 +17,13 @@ from fedcohort.types import Ids, Values
 if TYPE_CHECKING:
     from fedcohort.dataset.table import Frame
 
-KINDS = (".parquet", ".csv")
+TABLE_SUFFIXES = (".parquet", ".csv")
 
 
 def check_path(path: object) -> None:
     """Raise `OptionError` if the option `path` is not the path of a table; the file need not exist."""
     ranges.text("path", path)
-    if Path(str(path)).suffix not in KINDS:
+    if Path(str(path)).suffix not in TABLE_SUFFIXES:
         raise ranges.range_error("path", "a file that ends in .parquet or .csv", path)
 
 
@@ -66,13 +66,13 @@ def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, st
     ids, names = read_clients([frame], [column], "name")
     has_spaces = np.array([isinstance(name, str) and name != name.strip() for name in names])[ids]
     frame.check_cells(column, has_spaces, lambda row: f"has spaces around its name, {names[ids[row]]!r}: remove them")
-    gap, message = math.inf, ""
+    first_missing, message = math.inf, ""
     numbers = np.array(names)
     if numbers.dtype.kind == "i" and numbers[0] in (0, 1) and len(gaps := np.flatnonzero(np.diff(numbers) > 1)):
         first, last, following = (int(numbers[i]) for i in (0, gaps[0], gaps[0] + 1))
-        gap, where = float(gaps[0] + 1), frame.column_options[column]
+        first_missing, where = float(gaps[0] + 1), frame.column_options[column]
         message = f"{where}: {frame.where} has clients {first} to {last}, then {following}: add client {last + 1}"
-    return np.argsort(ids, kind="stable"), np.bincount(ids), (gap, message)
+    return np.argsort(ids, kind="stable"), np.bincount(ids), (first_missing, message)
 
 
 def read_numbers(frame: "Frame", column: str, interval: str, unit: str) -> Values:
@@ -81,11 +81,11 @@ def read_numbers(frame: "Frame", column: str, interval: str, unit: str) -> Value
     Raises `DataError` for a cell that is not a number, or outside the interval; the message shows the first such cell.
     """
     values = frame.read_numbers(column)
-    if str(kind := frame.type_of(column)) == "bool":
-        raise frame.column_error(column, f": column {column!r} must hold numbers, it holds {kind}")
-    low, high = ranges.interval_bounds(interval)
+    if str(data_type := frame.type_of(column)) == "bool":
+        raise frame.column_error(column, f": column {column!r} must hold numbers, it holds {data_type}")
+    lower, upper = ranges.interval_bounds(interval)
     allowed = f"which must be in {interval}, {unit}"
-    frame.check_cells(column, (values < low) | (values > high), lambda row: f"holds {float(values[row])}, {allowed}")
+    frame.check_cells(column, (values < lower) | (values > upper), lambda row: f"holds {float(values[row])}, {allowed}")
     return values
 
 

@@ -32,7 +32,7 @@ from fedcohort.dataset.table import Frame
 
 SIGNALS = tuple(f"{signal}_{axis}" for signal in ("total_acc", "body_acc", "body_gyro") for axis in "xyz")
 SAMPLES = 128
-WINDOWS = (7_352, 2_947)  # of the training and the test part
+WINDOW_COUNTS = (7_352, 2_947)  # of the training and the test part
 ACTIVITIES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
 SERVER_TEST = "only the server holds test rows: no metrics clients/acc_*"
 
@@ -51,18 +51,18 @@ class UciHar(TableDataset):
         """
         train, test = self.frames()
         subjects, names = read_clients((train, test), [column_of(frame, "subject") for frame in (train, test)])
-        owner, test_owner = np.split(subjects, [train.table.num_rows])
+        train_owner, test_owner = np.split(subjects, [train.table.num_rows])
         shared = f"which {train.where} has, too: the parts must have different people"  # their windows would overlap
-        is_shared, subject = np.isin(test_owner, owner), column_of(test, "subject")
+        is_shared, subject = np.isin(test_owner, train_owner), column_of(test, "subject")
         test.check_cells(subject, is_shared, lambda row: f"is of subject {names[test_owner[row]]}, {shared}")
         labels = [read_classes(frame, column_of(frame, "label"), ACTIVITIES) for frame in (train, test)]
-        notes = [f"{len(SIGNALS)} x {SAMPLES}: {', '.join(SIGNALS)}, not normalised"]
-        for part, y, n_windows in zip(("training", "test"), labels, WINDOWS, strict=True):
-            notes += difference(f"{part} windows", len(y), n_windows)
+        data_notes = [f"{len(SIGNALS)} x {SAMPLES}: {', '.join(SIGNALS)}, not normalised"]
+        for part_name, y, n_windows in zip(("training", "test"), labels, WINDOW_COUNTS, strict=True):
+            data_notes += difference(f"{part_name} windows", len(y), n_windows)
         return Raw(
             *(self.name, read_windows(train), labels[0], read_windows(test), labels[1], len(ACTIVITIES)),
-            train_owner=np.unique(owner, return_inverse=True)[1].astype(np.int64),
-            inputs="; ".join([*notes, SERVER_TEST]),
+            train_owner=np.unique(train_owner, return_inverse=True)[1].astype(np.int64),
+            inputs="; ".join([*data_notes, SERVER_TEST]),
             class_names=ACTIVITIES,
             pooled_test=True,
             revision=train.revision,
@@ -76,8 +76,8 @@ def read_windows(frame: Frame) -> Float32[np.ndarray, "n 9 128"]:
     for channel, signal in enumerate(SIGNALS):
         values = frame.arrays(name := column_of(frame, signal))
         if values.shape[1:] != (SAMPLES,):
-            what = f": column {name!r} must hold lists of {SAMPLES} numbers, it holds {values.shape[1:]}"
-            raise frame.column_error(name, what)
+            problem_text = f": column {name!r} must hold lists of {SAMPLES} numbers, it holds {values.shape[1:]}"
+            raise frame.column_error(name, problem_text)
         x[:, channel] = values
     release_memory()
     return x

@@ -30,7 +30,7 @@ from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.labels import read_classes
 from fedcohort.dataset.source import column_of
 
-PLACE, PLACES = ("place",), ("land", "water")
+PLACE_COLUMNS, PLACES = ("place",), ("land", "water")
 LAYOUT = ImageLayout(
     name="waterbirds",
     image=("image",),
@@ -50,7 +50,7 @@ class Waterbirds(ImageTables):
         size: width and height of the images in pixels.
     """
 
-    name, column_names = LAYOUT.name, (LAYOUT.image, LAYOUT.label, PLACE)
+    name, column_names = LAYOUT.name, (LAYOUT.image, LAYOUT.label, PLACE_COLUMNS)
 
     size: int
 
@@ -65,10 +65,10 @@ class Waterbirds(ImageTables):
         """
         image_format = ImageFormat((3, self.size, self.size), resize=True, margin=round(self.size / 14))
         layout = replace(LAYOUT, image_format=image_format)
-        frames = self.frames(optional=("valid", "validation"))
-        places = [read_classes(frame, column_of(frame, *PLACE), PLACES) for frame in frames]
+        frames = self.frames(optional_parts=("valid", "validation"))
+        place_of_row = [read_classes(frame, column_of(frame, *PLACE_COLUMNS), PLACES) for frame in frames]
         raw = layout.load(frames[:2], self.pixels)
-        raw = replace(raw, train_attribute=places[0], test_attribute=places[1])
+        raw = replace(raw, train_attribute=place_of_row[0], test_attribute=place_of_row[1])
         if len(frames) == 2:
             return raw
         x, y = layout.read_images([frames[2]]), layout.read_labels(frames[2])

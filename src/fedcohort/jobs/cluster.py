@@ -14,10 +14,10 @@ from fedcohort.jobs.job import JobContext, handle_job_signals
 from fedcohort.record import sweep_folder
 
 FOLDER = ".submitit"  # in the sweep's: scripts and logs
-POLL_S, QUEUE_S = 1.0, 10.0  # seconds between two looks at the records, and at SLURM's queue
+POLL_INTERVAL_S, QUEUE_S = 1.0, 10.0  # seconds between two looks at the records, and at SLURM's queue
 GENERAL = ("timeout_min", "cpus_per_task", "gpus_per_node", "tasks_per_node", "mem_gb", "nodes", "name")
 ARRAY = 1000  # tasks of an array; SLURM's MaxArraySize is 1001 unless its administrator changed it
-LOST = "SLURM no longer has the job, and its record does not say how it ended"
+LOST_JOB_MESSAGE = "SLURM no longer has the job, and its record does not say how it ended"
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ArrayTask:
             self.context.run(number, words)
 
     def checkpoint(self, number: int, words: Sequence[str]) -> Any:  # noqa: ANN401 - submitit has no types
-        """Return what SLURM starts again, after a preemption or at the end of the job's time."""
+        """Return the task that SLURM restarts after a preemption or at the job's time limit."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self, number, words)
@@ -48,13 +48,13 @@ def submit(context: JobContext, jobs: Mapping[int, Sequence[str]], options: Mapp
     executor = submitit.AutoExecutor(context.folder / FOLDER / "%j", cluster="slurm", slurm_max_num_timeout=retries)
     named: dict[str, Any] = {name if name in GENERAL else f"slurm_{name}": value for name, value in options.items()}
     executor.update_parameters(stderr_to_stdout=stderr, **named)
-    numbers, tasks = list(jobs), list[Any]()
-    parts = [numbers[first : first + ARRAY] for first in range(0, len(numbers), ARRAY)]
+    job_numbers, tasks = list(jobs), list[Any]()
+    array_numbers = [job_numbers[start : start + ARRAY] for start in range(0, len(job_numbers), ARRAY)]
     if limit := named.get("slurm_array_parallelism"):  # of all arrays together
-        executor.update_parameters(slurm_array_parallelism=max(1, limit // len(parts)))
-    for part in parts:
-        tasks += executor.map_array(ArrayTask(context), part, [tuple(jobs[number]) for number in part])
-    return {number: str(task.job_id) for number, task in zip(numbers, tasks, strict=True)}
+        executor.update_parameters(slurm_array_parallelism=max(1, limit // len(array_numbers)))
+    for chunk in array_numbers:
+        tasks += executor.map_array(ArrayTask(context), chunk, [tuple(jobs[job_number]) for job_number in chunk])
+    return {job_number: str(task.job_id) for job_number, task in zip(job_numbers, tasks, strict=True)}
 
 
 def run(
@@ -74,17 +74,17 @@ def follow(sweep: Path, tasks: Mapping[int, str]) -> Generator[int, None, None]:
         if time.monotonic() - queue_time > QUEUE_S:
             queued, queue_time = slurm.list_tasks(), time.monotonic()
         records = sweep_folder.read(sweep)  # after the queue: a job that has just ended is not lost
-        for number, task in list(open_tasks.items()):
-            record = records.get(number)
-            ended = record is not None and record.how != "running"
-            if not ended and queued is not None and task not in queued:
-                words, folder = (record.words, record.folder) if record else ((), None)
-                sweep_folder.SweepJob(sweep, number, words, folder).note("failed", reason=LOST)
-                ended = True
-            if ended:
-                del open_tasks[number]
-                yield number
-        time.sleep(POLL_S if open_tasks else 0)
+        for job_number, task in list(open_tasks.items()):
+            record = records.get(job_number)
+            has_ended = record is not None and record.how != "running"
+            if not has_ended and queued is not None and task not in queued:
+                overrides, folder = (record.words, record.folder) if record else ((), None)
+                sweep_folder.SweepJob(sweep, job_number, overrides, folder).note("failed", reason=LOST_JOB_MESSAGE)
+                has_ended = True
+            if has_ended:
+                del open_tasks[job_number]
+                yield job_number
+        time.sleep(POLL_INTERVAL_S if open_tasks else 0)
 
 
 def list_arrays(sweep: Path) -> list[str]:

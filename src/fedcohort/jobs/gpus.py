@@ -15,15 +15,15 @@ from fedcohort.host.lock import try_to_lock
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.startup.compose import Composed
 
-ALL = -1  # hydra.launcher.n_jobs: as many as there are cores, or GPUs
-VISIBLE = "CUDA_VISIBLE_DEVICES"
+ALL_DEVICES = -1  # hydra.launcher.n_jobs: as many as there are cores, or GPUs
+VISIBLE_VARIABLE = "CUDA_VISIBLE_DEVICES"
 _LOCKS: dict[Path, IO[str] | None] = {}  # by sweep: the lock of this process, None for a share in one
 
 
 def list_gpus() -> list[str]:
     """Return the GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES; [] without any."""
-    if VISIBLE in os.environ:
-        return [name.strip() for name in os.environ[VISIBLE].split(",") if name.strip()]
+    if VISIBLE_VARIABLE in os.environ:
+        return [name.strip() for name in os.environ[VISIBLE_VARIABLE].split(",") if name.strip()]
     try:
         listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
@@ -40,12 +40,12 @@ def assign_gpu(job: SweepJob, composition: Composed) -> None:
 
 def limit_jobs_to_gpus(launcher: Launcher) -> None:
     """Set the number of parallel jobs of `local` to the number of GPUs, unless the user typed a number."""
-    if getattr(launcher, "n_jobs", None) == ALL and (visible := list_gpus()):
+    if getattr(launcher, "n_jobs", None) == ALL_DEVICES and (visible := list_gpus()):
         launcher.n_jobs = len(visible)  # type: ignore[attr-defined]  # checked above
 
 
-def take_gpu(sweep: Path, gpus: list[str], number: int) -> str | None:
-    """Choose a GPU for job `number`, and make it the only visible one; return it, or None without GPUs.
+def take_gpu(sweep: Path, gpus: list[str], job_number: int) -> str | None:
+    """Choose a GPU for job `job_number`, and make it the only visible one; return it, or None without GPUs.
 
     The first unused GPU is locked. If all are in use, jobs share them in turn."""
     if not gpus:
@@ -54,7 +54,7 @@ def take_gpu(sweep: Path, gpus: list[str], number: int) -> str | None:
         if (lock := try_to_lock(sweep / f"gpu-{gpu}.lock")) is not None:
             break
     else:
-        gpu = gpus[number % len(gpus)]
+        gpu = gpus[job_number % len(gpus)]
     _LOCKS[sweep] = lock
-    os.environ[VISIBLE] = gpu
+    os.environ[VISIBLE_VARIABLE] = gpu
     return gpu

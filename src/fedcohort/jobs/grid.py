@@ -98,7 +98,7 @@ class Grid(Sweeper):
         self.params, self.max_batch_size = params, max_batch_size
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Make the launcher."""
+        """Create the launcher that starts the jobs of the sweep."""
         self.hydra_context, self.config, self.typed = hydra_context, config, config
         self.on_gpus = False  # whether a job trains on GPUs
         self._loader = hydra_context.config_loader
@@ -110,7 +110,7 @@ class Grid(Sweeper):
         """Launch the jobs that are not rejected, and return their results. Raises `FedcohortError` and jobs' errors."""
         skip, wait = self.typed.sweep.skip_refused, self.typed.sweep.wait
         for name, value in (("skip_refused", skip), ("report", self.typed.sweep.report), ("wait", wait)):
-            options.CHECKS[f"sweep.{name}"](f"sweep.{name}", value)
+            options.OPTION_CHECKS[f"sweep.{name}"](f"sweep.{name}", value)
         if not wait and not isinstance(self.launcher, Slurm):
             raise OptionError("sweep.wait=false needs hydra/launcher=slurm: jobs of others end with this process")
         jobs = split_jobs(self.typed)
@@ -124,9 +124,9 @@ class Grid(Sweeper):
         OmegaConf.save(self.typed, folder / "multirun.yaml")  # as Hydra's own sweeper does
         results: list[Any] = []
         size = self.max_batch_size or len(plan.jobs)
-        for first in range(0, len(plan.jobs), size):
-            done = self.launcher.launch(plan.jobs[first : first + size], initial_job_idx=first)
-            results += [job.return_value for job in done]  # which raises what the job raised
+        for start in range(0, len(plan.jobs), size):
+            returned_jobs = self.launcher.launch(plan.jobs[start : start + size], initial_job_idx=start)
+            results += [job.return_value for job in returned_jobs]  # which raises what the job raised
         return results
 
     def list_rejected(self, jobs: Sequence[Sequence[str]]) -> list[Rejection]:
@@ -148,13 +148,13 @@ def register() -> None:
         compat.register(name, plugin)
 
 
-def begin_grid(words: Sequence[str], configs: Path, launcher: str) -> Path:
+def begin_grid(overrides: Sequence[str], configs: Path, launcher: str) -> Path:
     """Check all jobs, write the plan of the sweep, and return its new folder.
 
     Raises `IncompatibleConfig` if jobs would be rejected and `sweep.skip_refused` is false.
     """
     with initialised_hydra(configs):
-        jobs = combine(words)
+        jobs = combine(overrides)
     config = compose_job(tuple(jobs[0]), configs).config
     if not config["sweep"]["wait"]:
         raise OptionError("sweep.wait=false is for `python train.py -m`: a sweep from Python waits for its jobs")
@@ -173,17 +173,17 @@ def run_grid(folder: Path, configs: Path, launch: Launch) -> None:
     in_process = launch.launcher == "local" and launch.n_jobs == 1
     lock = try_to_lock(folder / sweep_folder.LOCK_FILE)
 
-    def announce(number: int) -> None:
-        if in_process and number < len(plan.jobs):
-            line = status.describe_next_job(folder, plan, number)
-            log.info("%s: %s", line, status.varying_overrides(plan.jobs, plan.jobs[number]))
+    def announce(job_number: int) -> None:
+        if in_process and job_number < len(plan.jobs):
+            line = status.describe_next_job(folder, plan, job_number)
+            log.info("%s: %s", line, status.varying_overrides(plan.jobs, plan.jobs[job_number]))
 
     try:
         announce(0)
         live = nullcontext() if in_process else status.show_live_line(folder)
-        with live, closing(launch.run(folder, dict(enumerate(plan.jobs)), configs)) as ended:
-            for number in ended:
-                announce(number + 1)
+        with live, closing(launch.run(folder, dict(enumerate(plan.jobs)), configs)) as ended_jobs:
+            for job_number in ended_jobs:
+                announce(job_number + 1)
     finally:
         if lock is not None:
             lock.close()

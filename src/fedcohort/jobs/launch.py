@@ -23,7 +23,7 @@ from omegaconf import DictConfig, OmegaConf
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import cores
 from fedcohort.jobs import cluster, status
-from fedcohort.jobs.gpus import ALL
+from fedcohort.jobs.gpus import ALL_DEVICES
 from fedcohort.jobs.job import JobContext
 from fedcohort.jobs.local import run_local
 from fedcohort.jobs.start import start
@@ -32,7 +32,7 @@ from fedcohort.record import sweep_folder
 from fedcohort.startup import command_line, compat
 from fedcohort.startup.compose import find_configs, initialised_hydra
 
-POLL_S = 1.0  # seconds between two looks at the records of another launcher's jobs
+POLL_INTERVAL_S = 1.0  # seconds between two looks at the records of another launcher's jobs
 LIMITS = {"slurm": "array_parallelism", "submitit_slurm": "array_parallelism"}  # the option that `n_jobs` stands for
 LOCAL, SLURM = "hydra_plugins.fedcohort.Local", "hydra_plugins.fedcohort.Slurm"
 
@@ -66,8 +66,8 @@ class Launch:
         With `wait=false` the jobs are submitted and nothing is yielded.
         """
         local = self.launcher == "local"
-        several = self.n_jobs > 1 or not local
-        context = JobContext(sweep, configs, share_gpus=local and several, prints_errors=several)
+        in_workers = self.n_jobs > 1 or not local
+        context = JobContext(sweep, configs, share_gpus=local and in_workers, prints_errors=in_workers)
         if local:
             yield from run_local(context, jobs, self.n_jobs, in_process=True)
             return
@@ -91,7 +91,7 @@ def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[s
 
         def launch() -> None:
             try:
-                launcher.launch([list(words) for words in jobs.values()], initial_job_idx=min(jobs))
+                launcher.launch([list(overrides) for overrides in jobs.values()], initial_job_idx=min(jobs))
             except BaseException as error:
                 errors.append(error)
 
@@ -99,13 +99,13 @@ def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[s
         thread.start()
         waiting = set(jobs)
         while waiting:
-            alive = thread.is_alive()
+            is_alive = thread.is_alive()
             records = sweep_folder.read(sweep)
-            for number in sorted(waiting):
-                if not alive or (number in records and records[number].how != "running"):
-                    waiting.discard(number)
-                    yield number
-            time.sleep(POLL_S if waiting else 0)
+            for job_number in sorted(waiting):
+                if not is_alive or (job_number in records and records[job_number].how != "running"):
+                    waiting.discard(job_number)
+                    yield job_number
+            time.sleep(POLL_INTERVAL_S if waiting else 0)
         thread.join()
         if errors and not sweep_folder.read(sweep):
             raise errors[0]
@@ -121,7 +121,7 @@ class _Launcher(Launcher):
     shares_gpus = False
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Keep the config of the sweep."""
+        """Store the config of the sweep for `launch`."""
         self.config = config
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[JobReturn]:
@@ -131,20 +131,20 @@ class _Launcher(Launcher):
         env = {str(name): str(value) for name, value in hydra.job.env_set.items()}
         typed = tuple(hydra.overrides.hydra)
         context = JobContext(sweep, find_configs(hydra), typed, env, is_search(hydra), share_gpus=self.shares_gpus)
-        jobs = {initial_job_idx + k: tuple(words) for k, words in enumerate(job_overrides)}
-        with status.show_live_line(sweep), closing(self._run(context, jobs)) as ended:
-            for _ in ended:
+        jobs = {initial_job_idx + k: tuple(overrides) for k, overrides in enumerate(job_overrides)}
+        with status.show_live_line(sweep), closing(self._run(context, jobs)) as ended_jobs:
+            for _ in ended_jobs:
                 pass
         if not self.config.sweep.wait:
-            return [JobReturn(words, status=JobStatus.COMPLETED) for words in job_overrides]
+            return [JobReturn(overrides, status=JobStatus.COMPLETED) for overrides in job_overrides]
         records, returns = sweep_folder.read(sweep), []
-        for number, words in jobs.items():
-            record, has_metric = records.get(number), any(word.startswith("objective_metric=") for word in words)
+        for number, overrides in jobs.items():
+            record, has_metric = records.get(number), any(word.startswith("objective_metric=") for word in overrides)
             if record is not None and (record.how in ("done", "skipped") or not (context.search or has_metric)):
-                returns.append(JobReturn(words, status=JobStatus.COMPLETED, _return_value=record.value))
+                returns.append(JobReturn(overrides, status=JobStatus.COMPLETED, _return_value=record.value))
             else:
                 reason = record.reason if record is not None else "it was never started"
-                returns.append(JobReturn(words, status=JobStatus.FAILED, _return_value=JobFailed(reason)))
+                returns.append(JobReturn(overrides, status=JobStatus.FAILED, _return_value=JobFailed(reason)))
         return returns
 
     def _run(self, context: JobContext, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
@@ -160,7 +160,7 @@ class Local(_Launcher):
         self.n_jobs, self.threads = n_jobs, inner_max_num_threads
 
     def _run(self, context: JobContext, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
-        n_jobs = cores.available_cores() if self.n_jobs == ALL else self.n_jobs
+        n_jobs = cores.available_cores() if self.n_jobs == ALL_DEVICES else self.n_jobs
         return run_local(context, jobs, n_jobs, self.threads)
 
 

@@ -31,7 +31,7 @@ LIBRARIES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUME
 QUIET = "ignore:resource_tracker:UserWarning"  # a sweep that a signal ends leaves semaphores, which that cleans up
 IMPORTED = ("fedcohort.jobs.fork_server", "fedcohort.jobs.job", "fedcohort.startup.fit", "pandas", "pyarrow.parquet")
 HAS_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
-CONTEXT: Any = multiprocessing.get_context("forkserver" if HAS_SERVER else "spawn")
+WORKER_CONTEXT: Any = multiprocessing.get_context("forkserver" if HAS_SERVER else "spawn")
 
 
 def run_local(
@@ -47,19 +47,19 @@ def run_local(
         in_process: whether a single job at a time runs in this process, whose terminal then has its messages.
     """
     if in_process and n_jobs == 1:
-        for number, words in jobs.items():
-            context.run(number, words)
-            yield number
+        for job_number, overrides in jobs.items():
+            context.run(job_number, overrides)
+            yield job_number
         return
     start_fork_server(threads)
-    with closing(run_in_workers(context, jobs, min(n_jobs, len(jobs)))) as ended:
-        for number, death in ended:
-            record = sweep_folder.read_record(context.folder, number)
+    with closing(run_in_workers(context, jobs, min(n_jobs, len(jobs)))) as ended_jobs:
+        for job_number, death in ended_jobs:
+            record = sweep_folder.read_record(context.folder, job_number)
             if death and (record is None or record.how == "running"):
                 folder, began = (record.folder, record.began) if record else (None, None)
-                job = SweepJob(context.folder, number, tuple(jobs[number]), folder, began=began)
+                job = SweepJob(context.folder, job_number, tuple(jobs[job_number]), folder, began=began)
                 job.note("failed", reason=f"{death}{describe_log(folder)}", kind=WORKER_DIED)
-            yield number
+            yield job_number
 
 
 def start_fork_server(threads: int) -> None:
@@ -69,15 +69,15 @@ def start_fork_server(threads: int) -> None:
     """
     if not HAS_SERVER:
         return
-    before = {name: os.environ.get(name) for name in LIBRARIES}
-    os.environ.update({name: before[name] or str(threads) for name in LIBRARIES})
+    previous_values = {name: os.environ.get(name) for name in LIBRARIES}
+    os.environ.update({name: previous_values[name] or str(threads) for name in LIBRARIES})
     sys.warnoptions.append(QUIET)
     try:
         forkserver.set_forkserver_preload(list(IMPORTED))
         forkserver.ensure_running()
     finally:
         sys.warnoptions.remove(QUIET)
-        for name, value in before.items():
+        for name, value in previous_values.items():
             if value is None:
                 del os.environ[name]
 
@@ -93,26 +93,26 @@ def run_in_workers(
     try:
         while waiting or busy:
             while waiting and len(busy) < n_jobs:
-                idle = next((connection for connection in workers if connection not in busy), None)
-                connection = _start_worker(context, workers) if idle is None else idle
+                idle_worker = next((connection for connection in workers if connection not in busy), None)
+                connection = _start_worker(context, workers) if idle_worker is None else idle_worker
                 try:
                     connection.send(waiting[0])
                 except ConnectionError:  # it died while it was idle
                     workers.pop(connection).join()
                 else:
                     busy[connection] = waiting.popleft()[0]
-            ready = wait(list(busy))
-            for connection, number in list(busy.items()):
-                if connection in ready:
+            ready_workers = wait(list(busy))
+            for connection, job_number in list(busy.items()):
+                if connection in ready_workers:
                     del busy[connection]
                     try:
                         connection.recv()
                     except (EOFError, ConnectionError):
                         process = workers.pop(connection)
                         process.join()
-                        yield number, describe_exit(process.exitcode or 0)
+                        yield job_number, describe_exit(process.exitcode or 0)
                     else:
-                        yield number, ""
+                        yield job_number, ""
     finally:
         for connection in busy:
             workers[connection].terminate()
@@ -128,24 +128,24 @@ def run_in_workers(
 
 def describe_exit(exit_code: int) -> str:
     """Describe how a process ended. exit_code: as `multiprocessing` reports it, minus the number of a signal."""
-    number = -exit_code if exit_code < 0 else exit_code - 128
+    signal_number = -exit_code if exit_code < 0 else exit_code - 128
     try:
-        how = f"by {signal.Signals(number).name}"
+        cause = f"by {signal.Signals(signal_number).name}"
     except ValueError:
-        how = f"with exit code {exit_code}"
-    hint = " (kill -9, or the kernel for lack of memory)" if number == signal.SIGKILL else ""
-    return f"its process was ended {how}{hint}"
+        cause = f"with exit code {exit_code}"
+    memory_hint = " (kill -9, or the kernel for lack of memory)" if signal_number == signal.SIGKILL else ""
+    return f"its process was ended {cause}{memory_hint}"
 
 
-def log_path(sweep: Path, number: int) -> Path:
+def log_path(sweep: Path, job_number: int) -> Path:
     """Return the file with the output of a job that ran in a worker."""
-    return sweep / sweep_folder.JOBS_FOLDER / f"{number}.log"
+    return sweep / sweep_folder.JOBS_FOLDER / f"{job_number}.log"
 
 
 def _start_worker(context: JobContext, workers: dict[Connection, BaseProcess]) -> Connection:
     """Add a process to `workers`, and return this process's end of the pipe to it."""
-    parent_end, worker_end = CONTEXT.Pipe()
-    process = CONTEXT.Process(target=_run_worker, args=(worker_end, context))
+    parent_end, worker_end = WORKER_CONTEXT.Pipe()
+    process = WORKER_CONTEXT.Process(target=_run_worker, args=(worker_end, context))
     process.start()
     worker_end.close()
     workers[parent_end] = process
@@ -158,14 +158,14 @@ def _run_worker(connection: Connection, context: JobContext) -> None:
     os.setpgrp()  # Ctrl-C in a terminal reaches the command, which sends one signal to each worker
     with suppress(EOFError, ConnectionError, KeyboardInterrupt):
         while True:
-            number, words = connection.recv()
-            path = log_path(context.folder, number)
+            job_number, overrides = connection.recv()
+            path = log_path(context.folder, job_number)
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("ab") as output:
                 for descriptor in (1, 2):
                     os.dup2(output.fileno(), descriptor)
             messages.log_to_terminal()
             with handle_job_signals(), suppress(Exception):  # the record has its error
-                context.run(number, words)
+                context.run(job_number, overrides)
             sys.stdout.flush()
-            connection.send(number)
+            connection.send(job_number)

@@ -26,8 +26,8 @@ def start(cfg: DictConfig) -> float | None:
     that searches sees the error.
     """
     hydra = HydraConfig.get()
-    typed: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)  # seed=${cohort} is for our config
-    overrides = tuple(typed)
+    task: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)  # seed=${cohort} is for our config
+    overrides = tuple(task)
     messages.log_to_terminal()
     end_when_parent_ends()
 

@@ -24,7 +24,7 @@ log = logging.getLogger("fedcohort")
 KILLED = "its process was killed (kill -9, or the kernel for lack of memory)"
 METRIC = "server_val/acc"  # nothing is chosen by the test set
 POLL_S, SHARE = 1.0, 0.02  # seconds between two looks of the live line, and the share of time that they may take
-CLEAR = "\r\x1b[K"  # back to the start of the line, which is cleared
+CLEAR_LINE = "\r\x1b[K"  # back to the start of the line, which is cleared
 
 
 @dataclass(frozen=True)
@@ -58,43 +58,43 @@ class SweepStatus:
         """
         time_left = TimeLeft(_list_similar)
         running = [record for record in self.records.values() if record.how == "running"]
-        shares = {record.words: _completed_share(record) for record in running}
-        done = [record for record in self.records.values() if record.how == "done" and record.began is not None]
-        for record in done or running:
-            if record.began is not None and (share := shares.get(record.words, 1.0)) > 0:
+        completed_shares = {record.words: _completed_share(record) for record in running}
+        done_records = [record for record in self.records.values() if record.how == "done" and record.began is not None]
+        for record in done_records or running:
+            if record.began is not None and (share := completed_shares.get(record.words, 1.0)) > 0:
                 time_left.add(record.words, ((record.ended or now) - record.began) / share)
         if not time_left.is_known:
             return None
-        waiting = [tuple(words) for number, words in enumerate(self.plan.jobs) if number not in self.records]
-        work = time_left.seconds(waiting)
+        waiting = [tuple(words) for job_number, words in enumerate(self.plan.jobs) if job_number not in self.records]
+        waiting_s = time_left.seconds(waiting)
         for record in running:
-            expected, share = time_left.seconds([record.words]), shares[record.words]
-            work += max(0.0, expected * (1 - share) if share else expected - (now - (record.began or now)))
-        return work / max(1, len(running))
+            expected, share = time_left.seconds([record.words]), completed_shares[record.words]
+            waiting_s += max(0.0, expected * (1 - share) if share else expected - (now - (record.began or now)))
+        return waiting_s / max(1, len(running))
 
     def best(self) -> tuple[float, JobRecord] | None:
         """Return the highest last validation accuracy of the jobs that are done, and its job."""
         values = {
-            number: value
-            for number, record in self.records.items()
+            job_number: value
+            for job_number, record in self.records.items()
             if record.how in ("done", "skipped")
             and record.folder is not None
             and (value := last_value(record.folder, METRIC)) is not None
             and math.isfinite(value)
         }
-        best = max(values, key=lambda number: (values[number], -number), default=None)
-        return (values[best], self.records[best]) if best is not None else None
+        best_number = max(values, key=lambda job_number: (values[job_number], -job_number), default=None)
+        return (values[best_number], self.records[best_number]) if best_number is not None else None
 
 
 def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
     """Return the status of the sweep in the folder `sweep`; waits: whether its jobs are known to be running."""
     waits = waits or is_locked(sweep / sweep_folder.LOCK_FILE) or bool(cluster.list_queued(sweep))
     records = dict(sweep_folder.read(sweep))
-    for number, record in records.items() if not waits else ():
+    for job_number, record in records.items() if not waits else ():
         is_running = record.folder is not None and is_locked(record.folder / "run.lock")
         if record.how == "running" and not is_running:  # no process waits for the job or has its run open
             stopped = replace(record, how="stopped")
-            records[number] = stopped if is_cancelled(sweep) else mark_killed_as_failed(record)
+            records[job_number] = stopped if is_cancelled(sweep) else mark_killed_as_failed(record)
     return SweepStatus(plan, records, waits)
 
 
@@ -117,24 +117,24 @@ def is_cancelled(sweep: Path) -> bool:
     return (sweep / sweep_folder.CANCELLED_FILE).exists()
 
 
-def describe_next_job(sweep: Path, plan: Plan, number: int) -> str:
-    """Return `job 7 of 18, about 40 min left` for the job `number`, from 0 on, that begins."""
+def describe_next_job(sweep: Path, plan: Plan, job_number: int) -> str:
+    """Return `job 7 of 18, about 40 min left` for the job `job_number`, from 0 on, that begins."""
     seconds = SweepStatus(plan, sweep_folder.read(sweep), waits=True).seconds_left(time.time())
     time_left = "" if seconds is None else f", about {units.rough_seconds(seconds)} left"
-    return f"job {number + 1} of {len(plan.jobs)}{time_left}"
+    return f"job {job_number + 1} of {len(plan.jobs)}{time_left}"
 
 
 def log_failed(records: Iterable[JobRecord]) -> None:
-    """Print the failed jobs once more: their own lines scrolled away, or another process wrote them."""
+    """Print the failed jobs at the end of the sweep, as earlier lines may have scrolled away."""
     for record in records:
         if record.how == "failed":
             log.error("failed: %s: %s", " ".join(record.words), record.reason)
 
 
-def varying_overrides(jobs: Sequence[Sequence[str]], words: Sequence[str]) -> str:
-    """Return those of `words` that not all jobs have; all of them where there is one job."""
-    common = set.intersection(*(set(job) for job in jobs)) if len(jobs) > 1 else set()
-    return " ".join(word for word in words if word not in common)
+def varying_overrides(jobs: Sequence[Sequence[str]], overrides: Sequence[str]) -> str:
+    """Return those of `overrides` that not all jobs have; all of them where there is one job."""
+    common_overrides = set.intersection(*(set(job) for job in jobs)) if len(jobs) > 1 else set()
+    return " ".join(override for override in overrides if override not in common_overrides)
 
 
 def mark_killed_as_failed(record: JobRecord) -> JobRecord:
@@ -142,10 +142,10 @@ def mark_killed_as_failed(record: JobRecord) -> JobRecord:
     return replace(record, how="failed", reason=f"{KILLED}{describe_log(record.folder)}")
 
 
-def _list_similar(words: Sequence[str]) -> tuple[object, ...]:
+def _list_similar(overrides: Sequence[str]) -> tuple[object, ...]:
     """Return the groups of jobs whose durations are similar to this one's: its condition, its selector, all jobs."""
-    selector = [word for word in words if word.startswith("selector=")]
-    return tuple(word for word in words if not word.startswith("seed=")), str(selector), ()
+    selector = [override for override in overrides if override.startswith("selector=")]
+    return tuple(override for override in overrides if not override.startswith("seed=")), str(selector), ()
 
 
 def _completed_share(record: JobRecord) -> float:
@@ -157,27 +157,27 @@ def _completed_share(record: JobRecord) -> float:
 @contextmanager
 def show_live_line(sweep: Path) -> Iterator[None]:
     """Show the status of a sweep in one line while it runs: rewritten on a terminal, else printed when it changes."""
-    done = threading.Event()
-    thread = threading.Thread(target=_watch, args=(sweep, done), name="live line", daemon=True)
+    stop_event = threading.Event()
+    thread = threading.Thread(target=_watch, args=(sweep, stop_event), name="live line", daemon=True)
     thread.start()
     try:
         yield
     finally:
-        done.set()
+        stop_event.set()
         thread.join()
 
 
-def _watch(sweep: Path, done: threading.Event) -> None:
+def _watch(sweep: Path, stop_event: threading.Event) -> None:
     plan, is_terminal, last_counts, pause_s = sweep_folder.read_plan(sweep), sys.stderr.isatty(), "", POLL_S
-    while plan is not None and not done.wait(pause_s):
-        begin = time.monotonic()
+    while plan is not None and not stop_event.wait(pause_s):
+        start_s = time.monotonic()
         sweep_status = read_status(sweep, plan, waits=True)
         counts = describe_counts(sweep_status)
         if is_terminal:
-            sys.stderr.write(f"{CLEAR}{describe(sweep.name, sweep_status)[:200]}")
+            sys.stderr.write(f"{CLEAR_LINE}{describe(sweep.name, sweep_status)[:200]}")
             sys.stderr.flush()
         elif counts != last_counts and sweep_status.count("done", "failed", "skipped"):
             log.info("%s", describe(sweep.name, sweep_status))
-        last_counts, pause_s = counts, max(POLL_S, (time.monotonic() - begin) / SHARE)
+        last_counts, pause_s = counts, max(POLL_S, (time.monotonic() - start_s) / SHARE)
     if is_terminal and last_counts:
-        sys.stderr.write(CLEAR)
+        sys.stderr.write(CLEAR_LINE)

@@ -65,9 +65,9 @@ class Sweep:
         """Return the records of all jobs. A job whose record does not say how it ended has failed."""
         if self.folder is None:
             return []
-        records = {n: JobRecord(tuple(words), "failed", None, NEVER) for n, words in enumerate(self.plan.jobs)}
-        for number, record in sweep_folder.read(self.folder).items():
-            records[number] = mark_killed_as_failed(record) if record.how == "running" else record
+        records = {n: JobRecord(tuple(overrides), "failed", None, NEVER) for n, overrides in enumerate(self.plan.jobs)}
+        for job_number, record in sweep_folder.read(self.folder).items():
+            records[job_number] = mark_killed_as_failed(record) if record.how == "running" else record
         return [record for _, record in sorted(records.items())]
 
     def exit_code(self) -> int:
@@ -77,7 +77,7 @@ class Sweep:
         if not self.waits:
             arrays = cluster.list_arrays(self.folder)
             status_command = f"{fedcohort_command('sweep')} status {self.folder.name}"
-            log.info("SLURM has the jobs (%s); `%s` shows how they stand", " ".join(arrays), status_command)
+            log.info("SLURM has the jobs (%s); `%s` shows their status", " ".join(arrays), status_command)
             return 0
         if not sweep_folder.read(self.folder):
             return 0
@@ -103,7 +103,7 @@ class Sweep:
         return any(record.how == "failed" and record.reason.startswith(texts) for record in self.results())
 
     def stop(self, code: int) -> bool:
-        """Print what failed before a signal ended this process or a job's, and what becomes of the other jobs.
+        """Print the failed jobs after a signal ended this process or a job, and whether other jobs continue.
 
         code: 128 + the signal's number, 0 if only a job received it. Returns whether nothing more is to be printed.
         """
@@ -115,15 +115,15 @@ class Sweep:
         if not is_cancelled(self.folder) and (arrays := cluster.list_queued(self.folder)):
             log.warning("the jobs continue without this process; `scancel %s` ends them", " ".join(arrays))
             return code > 0
-        for number, record in sweep_folder.read(self.folder).items():  # their processes have ended
+        for job_number, record in sweep_folder.read(self.folder).items():  # their processes have ended
             if record.how == "running":
-                SweepJob(self.folder, number, record.words, record.folder, began=record.began).note("stopped")
+                SweepJob(self.folder, job_number, record.words, record.folder, began=record.began).note("stopped")
         log.warning("stopped; resume with the same sweep and resume=true")
         return code > 0
 
-    def opening_line(self, number: int) -> str:
-        """Return the line for the job `number`, from 0 on, that begins; "" if the number of jobs is not known."""
-        return status.describe_next_job(self.folder, self.plan, number) if self.folder and self.plan.jobs else ""
+    def opening_line(self, job_number: int) -> str:
+        """Return the line for the job `job_number`, from 0 on, that begins; "" if the number of jobs is not known."""
+        return status.describe_next_job(self.folder, self.plan, job_number) if self.folder and self.plan.jobs else ""
 
 
 SWEEP = Sweep()
@@ -156,10 +156,10 @@ def split_jobs(config: DictConfig) -> list[list[str]]:
     return [] if is_search(config.hydra) else combine([*params, *config.hydra.overrides.task])
 
 
-def combine(words: Sequence[str]) -> list[list[str]]:
+def combine(overrides: Sequence[str]) -> list[list[str]]:
     """Return all combinations of the values that overrides hold, separated by commas: the overrides of each job."""
     parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
-    return compat.combinations(parser.parse_overrides(list(words)))
+    return compat.combinations(parser.parse_overrides(list(overrides)))
 
 
 def report_sweep(sweep: Path, runs: Sequence[sweeps.SweptRun]) -> None:
@@ -178,17 +178,17 @@ def report_sweep(sweep: Path, runs: Sequence[sweeps.SweptRun]) -> None:
             return
         query = Query(tracked.tracking_uri, tracked.experiment, sweep.name, options.get("filter"))
         rows, cols, baseline = options.get("rows", "selector"), options.get("cols"), options.get("baseline")
-        answer = read_answer(query, Question(rows, cols, baseline=baseline))
-        _, paths = page.write(answer, sweep / REPORT)
+        comparison = read_answer(query, Question(rows, cols, baseline=baseline))
+        _, paths = page.write(comparison, sweep / REPORT)
         log.info("report: %s", sweep / REPORT / page.PAGE)
-        for line in page.list_verdicts(answer):
+        for line in page.list_verdicts(comparison):
             log.info("%s", line)
-        publish(answer, query, paths)
+        publish(comparison, query, paths)
     except Exception as error:  # whatever a server answers, or a figure: the runs are done
-        why = str(error) if isinstance(error, FedcohortError) else f"{type(error).__name__}: {error}"
-        again = shlex.join([*(f"{name}={value}" for name, value in options.items()), "report=true"])
-        command = f"{fedcohort_command('compare')} {again}"
-        log.warning("the sweep has no report in MLflow (%s); `%s` makes it", why, command)
+        reason = str(error) if isinstance(error, FedcohortError) else f"{type(error).__name__}: {error}"
+        report_command = shlex.join([*(f"{name}={value}" for name, value in options.items()), "report=true"])
+        command = f"{fedcohort_command('compare')} {report_command}"
+        log.warning("the sweep has no report in MLflow (%s); `%s` creates it", reason, command)
 
 
 def _list_tracked(records: Iterable[JobRecord]) -> list[sweeps.SweptRun]:

@@ -28,7 +28,7 @@ class FolderUse(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Request:
-    """The run for which a folder is claimed, with what decides whether it can resume an earlier one.
+    """The run that claims a folder, with the properties that decide whether it can resume an earlier run.
 
     Attributes:
         digest: hash of its config.
@@ -97,8 +97,8 @@ def _name_folder_in_errors(folder: Path) -> Iterator[None]:
 
 
 def _make_folder(runs: Path, stem: str) -> RunFolder:
-    for number in range(1, 10**6):
-        path = runs / (stem if number == 1 else f"{stem}-{number}")
+    for folder_number in range(1, 10**6):
+        path = runs / (stem if folder_number == 1 else f"{stem}-{folder_number}")
         with _name_folder_in_errors(runs), suppress(FileExistsError):
             path.mkdir()
             if (lock := take_lock(path)) is not None:
@@ -124,14 +124,14 @@ def _find_resumable(runs: Path, request: Request) -> RunFolder | None:
         rounds = int(status_of(path).get("rounds_done", 0)) if use is FolderUse.EXTENSION else 0
         return use, rounds, config.stat().st_mtime if config.exists() else path.stat().st_ctime
 
-    best = max(paths, key=rank)
-    use = request.use_of(best)
+    best_path = max(paths, key=rank)
+    use = request.use_of(best_path)
     if use is FolderUse.BEYOND:
-        request.budget.check_not_exceeded(spending_of(status_of(best)), best)
-    lock = take_lock(best)
+        request.budget.check_not_exceeded(spending_of(status_of(best_path)), best_path)
+    lock = take_lock(best_path)
     if lock is None:
-        raise CheckpointError(f"resume=true: {best} is being run by another process")
-    return RunFolder(best, lock, finished=use is FolderUse.FINISHED)
+        raise CheckpointError(f"resume=true: {best_path} is being run by another process")
+    return RunFolder(best_path, lock, finished=use is FolderUse.FINISHED)
 
 
 def _is_free(path: Path) -> bool:

@@ -13,9 +13,9 @@ DIGEST_BYTES = 16
 DIGESTED_JSON = re.compile(r'(.*), "digest": "([0-9a-f]+)"\}\s*', re.DOTALL)
 
 
-def digest_of_bytes(*parts: bytes | memoryview) -> str:
+def digest_of_bytes(*contents: bytes | memoryview) -> str:
     """Return the BLAKE2b digest of the concatenated parts, in hex digits."""
-    return hashlib.blake2b(b"".join(parts), digest_size=DIGEST_BYTES).hexdigest()
+    return hashlib.blake2b(b"".join(contents), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def digest_of_file(path: Path) -> str:
@@ -24,32 +24,32 @@ def digest_of_file(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()
 
 
-def append_digest(text: str, before: str = "") -> str:
+def append_digest(text: str, previous_digest: str = "") -> str:
     """Return the text of a JSON object with its digest as the last entry.
 
     Args:
         text: the object as text; not empty.
-        before: the digest of the previous line, if lines are chained.
+        previous_digest: the digest of the previous line, if lines are chained.
     """
-    body = text.rstrip()
-    return f'{body[:-1]}, "digest": "{digest_of_bytes(before.encode(), body.encode())}"}}'
+    content = text.rstrip()
+    return f'{content[:-1]}, "digest": "{digest_of_bytes(previous_digest.encode(), content.encode())}"}}'
 
 
-def check_digest(text: str, before: str = "") -> tuple[str, bool | None]:
+def check_digest(text: str, previous_digest: str = "") -> tuple[str, bool | None]:
     """Return the digest that the text must have, and whether it has it; None if it has no digest, as in older files."""
     match = DIGESTED_JSON.fullmatch(text)
     if match is None:
-        return digest_of_bytes(before.encode(), text.rstrip().encode()), None
-    expected = digest_of_bytes(before.encode(), f"{match[1]}}}".encode())
+        return digest_of_bytes(previous_digest.encode(), text.rstrip().encode()), None
+    expected = digest_of_bytes(previous_digest.encode(), f"{match[1]}}}".encode())
     return expected, expected == match[2]
 
 
-def read_json(path: Path, remedy: str) -> dict[str, Any] | None:
+def read_json(path: Path, advice_text: str) -> dict[str, Any] | None:
     """Return the JSON object in a file; None if there is no file.
 
     Args:
         path: the file.
-        remedy: what the user can do about a damaged file, for the message.
+        advice_text: what the user can do about a damaged file, for the message.
 
     Raises:
         DamagedFile: the file is no JSON object, or its digest is wrong.
@@ -62,5 +62,5 @@ def read_json(path: Path, remedy: str) -> dict[str, Any] | None:
         if not isinstance(content, dict) or check_digest(text)[1] is False:
             raise ValueError("it is no object, or its digest is wrong")
     except (OSError, ValueError, RecursionError) as error:
-        raise DamagedFile(f"{path} is damaged: it is not the JSON that was written ({error}). {remedy}") from error
+        raise DamagedFile(f"{path} is damaged: it is not the JSON that was written ({error}). {advice_text}") from error
     return content

@@ -102,7 +102,7 @@ class History:
         return client_table.load_rows(self.folder, {step for step in self.steps if step >= first}, columns, self.tables)
 
 
-def read_lines(path: Path, offset: int = 0, before: str = "") -> tuple[list[Line], int]:
+def read_lines(path: Path, offset: int = 0, previous_digest: str = "") -> tuple[list[Line], int]:
     """Read the journal's complete lines; return them, and the offset in bytes at which the last one ends.
 
     An incomplete last line was never committed and is ignored.
@@ -110,24 +110,24 @@ def read_lines(path: Path, offset: int = 0, before: str = "") -> tuple[list[Line
     Args:
         path: the journal.
         offset: where to start, in bytes.
-        before: digest of the line that ends at `offset`.
+        previous_digest: digest of the line that ends at `offset`.
 
     Raises:
         DamagedFile: a line before the last one is damaged.
     """
-    lines, end, damage = read_undamaged(path, offset, before)
+    lines, end, damage = read_undamaged(path, offset, previous_digest)
     if damage:
         raise DamagedFile(f"{path} is damaged at byte {end}: {damage}. Restore the file from a copy, or {RESTART_HINT}")
     return lines, end
 
 
-def read_undamaged(path: Path, offset: int = 0, before: str = "") -> tuple[list[Line], int, str]:
+def read_undamaged(path: Path, offset: int = 0, previous_digest: str = "") -> tuple[list[Line], int, str]:
     """Read the journal's lines up to the first damage; return them, the offset of their end, and the damage.
 
     Args:
         path: the journal.
         offset: where to start, in bytes.
-        before: digest of the line that ends at `offset`.
+        previous_digest: digest of the line that ends at `offset`.
 
     Returns:
         The lines, the offset of their end in bytes, and a description of the damage; "" without any.
@@ -138,23 +138,23 @@ def read_undamaged(path: Path, offset: int = 0, before: str = "") -> tuple[list[
         file.seek(offset)
         texts = file.read().split(b"\n")[:-1]
     lines: list[Line] = []
-    for number, text in enumerate(texts):
-        line, is_undamaged = _parse(text, before)
+    for line_number, text in enumerate(texts):
+        line, is_undamaged = _parse(text, previous_digest)
         if line is None or not is_undamaged:
-            is_incomplete_last_line = line is None and number == len(texts) - 1
-            place = f"after round {lines[-1].step}" if lines else "at its first line"
-            return lines, offset, "" if is_incomplete_last_line else f"the content of the line {place} has changed"
+            is_incomplete_last_line = line is None and line_number == len(texts) - 1
+            place_text = f"after round {lines[-1].step}" if lines else "at its first line"
+            return lines, offset, "" if is_incomplete_last_line else f"the content of the line {place_text} has changed"
         lines.append(line)
-        offset, before = offset + len(text) + 1, line.digest
+        offset, previous_digest = offset + len(text) + 1, line.digest
     return lines, offset, ""
 
 
 def count_spent(lines: Sequence[Line]) -> BudgetUse:
     """Return the rounds, virtual seconds, bytes and accuracy that a run has reached by the last of these lines."""
-    spent = BudgetUse()
+    budget_use = BudgetUse()
     for line in lines:
-        spent = spent.after_round(line.step, line.metrics)
-    return spent
+        budget_use = budget_use.after_round(line.step, line.metrics)
+    return budget_use
 
 
 def last_commit_ms(folder: Path) -> int | None:
@@ -169,12 +169,12 @@ def require_journal(folder: Path, reader: str) -> None:
         raise IncompatibleConfig(f"{reader} reads the journal: do not remove callback.journal, the first callback")
 
 
-def _parse(text: bytes, before: str) -> tuple[Line | None, bool]:
+def _parse(text: bytes, previous_digest: str) -> tuple[Line | None, bool]:
     """Return a line of the journal, or None if it cannot be read; and whether its digest is correct or missing."""
     try:
         value: Any = json.loads(text)
-        trace = {name: (mean, sd) for name, (mean, sd) in value["trace"].items()}
-        expected, is_undamaged = digest.check_digest(text.decode(), before)
+        trace = {name: (mean, std) for name, (mean, std) in value["trace"].items()}
+        expected, is_undamaged = digest.check_digest(text.decode(), previous_digest)
         return Line(**{**value, "trace": trace, "digest": expected}), bool(is_undamaged) or "digest" not in value
     except (ValueError, TypeError, KeyError, AttributeError):
         return None, False
@@ -212,7 +212,7 @@ def read(folder: Path) -> History:
 def wall_s(starts_ms: Sequence[int], times_ms: Sequence[int]) -> float:
     """Return the seconds of a run's processes until their last committed steps, without the gaps between them."""
     total = 0
-    for start, end in zip(starts_ms, [*starts_ms[1:], float("inf")], strict=True):
-        times = [time for time in times_ms if start <= time < end]
+    for start, end_ms in zip(starts_ms, [*starts_ms[1:], float("inf")], strict=True):
+        times = [time for time in times_ms if start <= time < end_ms]
         total += (times[-1] - start) if times else 0
     return total / 1000

@@ -28,7 +28,7 @@ log = logging.getLogger("fedcohort")
 
 
 class CommittedLine(NamedTuple):
-    """What the journal keeps in memory of a committed round.
+    """The fingerprint and digest of a committed round, which the journal keeps in memory.
 
     Attributes:
         fingerprint: fingerprint of the global model's weights.
@@ -113,12 +113,12 @@ class Journal(Observer):
             client_table.merge_steps(self._folder, set(self._lines_by_step), tables)
 
 
-def check_journal(folder: Path, done: int, expected: str | None) -> None:
+def check_journal(folder: Path, n_done: int, expected: str | None) -> None:
     """Check the journal up to the checkpoint's round, and the per-client tables of these rounds.
 
     Args:
         folder: the run folder.
-        done: round of the checkpoint.
+        n_done: round of the checkpoint.
         expected: running digest of the journal in the checkpoint; None if the run had no journal, or an older version
             wrote the checkpoint.
 
@@ -126,19 +126,19 @@ def check_journal(folder: Path, done: int, expected: str | None) -> None:
         CheckpointError: the journal or a table is damaged or lacks rounds.
     """
     lines, _, damage = read_undamaged(folder / JOURNAL_FILE)
-    committed_lines = [line for line in lines if line.step <= done]
-    if damage and len(committed_lines) <= done:
+    committed_lines = [line for line in lines if line.step <= n_done]
+    if damage and len(committed_lines) <= n_done:
         read_lines(folder / JOURNAL_FILE)  # raises
     if expected is not None:
-        _check_no_gap(folder, done, {line.step for line in committed_lines})
+        _check_no_gap(folder, n_done, {line.step for line in committed_lines})
         if committed_lines[-1].digest != expected:
-            what = f"is damaged: up to round {done} it differs from the journal at the checkpoint"
+            what = f"is damaged: up to round {n_done} it differs from the journal at the checkpoint"
             raise DamagedFile(f"{folder / JOURNAL_FILE} {what}. Restore the file from a copy, or {RESTART_HINT}")
     for damage in client_files.find_damage(folder, {line.step: line.table for line in committed_lines}).values():
         raise DamagedFile(damage)
 
 
-def cut_damaged(path: Path, done: int) -> list[Line]:
+def cut_damaged(path: Path, n_done: int) -> list[Line]:
     """Cut the journal after its last undamaged line; return the remaining lines.
 
     An incomplete line, which a kill leaves, is cut without a message. If the digest or the table of a line is damaged,
@@ -146,24 +146,24 @@ def cut_damaged(path: Path, done: int) -> list[Line]:
 
     Args:
         path: the journal.
-        done: round of the checkpoint, -1 without one.
+        n_done: round of the checkpoint, -1 without one.
 
     Raises:
         DamagedFile: a line up to the checkpoint's round is damaged, so that its round cannot be trained again.
     """
     lines, _, damage = read_undamaged(path)
-    if damage and len(lines) <= done:
+    if damage and len(lines) <= n_done:
         read_lines(path)  # raises
-    digests_after_checkpoint = {line.step: line.table for line in lines if line.step > done}
+    digests_after_checkpoint = {line.step: line.table for line in lines if line.step > n_done}
     if damaged_steps := client_files.find_damage(path.parent, digests_after_checkpoint):
         lines, damage = [line for line in lines if line.step < min(damaged_steps)], damaged_steps[min(damaged_steps)]
     if damage:
-        log.warning("%s: %s. The rounds after round %d are trained again", path, damage, max(done, 0))
+        log.warning("%s: %s. The rounds after round %d are trained again", path, damage, max(n_done, 0))
     if is_file(path):
-        end = sum(len(text) + 1 for text in path.read_bytes().split(b"\n")[: len(lines)])
-        if path.stat().st_size > end:
+        end_offset = sum(len(text) + 1 for text in path.read_bytes().split(b"\n")[: len(lines)])
+        if path.stat().st_size > end_offset:
             with path.open("r+b") as file:
-                file.truncate(end)
+                file.truncate(end_offset)
                 os.fsync(file.fileno())
     return lines
 
@@ -181,15 +181,15 @@ def commit_step(file: IO[bytes], report: RoundReport, table: str | None, previou
         step=report.step,
         time_ms=time.time_ns() // 1_000_000,
         metrics={name: float(value) for name, value in report.metrics.items()},
-        trace={name: (float(mean), float(sd)) for name, (mean, sd) in report.trace.items()},
+        trace={name: (float(mean), float(std)) for name, (mean, std) in report.trace.items()},
         fingerprint=report.fingerprint,
         cohort=report.cohort.tolist(),
         arrived=report.arrived.tolist(),
         present=_encode_available(report),
         table=table,
     )
-    facts = {name: value for name, value in asdict(line).items() if name != "digest"}
-    text = digest.append_digest(json.dumps(facts), previous_digest)
+    line_fields = {name: value for name, value in asdict(line).items() if name != "digest"}
+    text = digest.append_digest(json.dumps(line_fields), previous_digest)
     file.write(f"{text}\n".encode())
     file.flush()
     os.fsync(file.fileno())
@@ -198,19 +198,19 @@ def commit_step(file: IO[bytes], report: RoundReport, table: str | None, previou
 
 def _encode_available(report: RoundReport) -> str | None:
     """Return the available clients as text; None if the report does not have them."""
-    facts = report.clients
-    if "available" not in facts:
+    client_facts = report.clients
+    if "available" not in client_facts:
         return None
-    if not isinstance(facts, ClientFacts):
-        facts = ClientFacts.from_columns({"available": facts["available"]})
-    return presence.encode_available(facts.ids_by_flag["available"], facts.n_clients)
+    if not isinstance(client_facts, ClientFacts):
+        client_facts = ClientFacts.from_columns({"available": client_facts["available"]})
+    return presence.encode_available(client_facts.ids_by_flag["available"], client_facts.n_clients)
 
 
-def _check_no_gap(folder: Path, done: int, steps: Collection[int]) -> None:
-    missing = [step for step in range(done + 1) if step not in steps]
+def _check_no_gap(folder: Path, n_done: int, steps: Collection[int]) -> None:
+    missing = [step for step in range(n_done + 1) if step not in steps]
     if missing:
         raise CheckpointError(
-            f"the checkpoint in {folder} is at round {done} but its {JOURNAL_FILE} lacks round {missing[0]}: the "
+            f"the checkpoint in {folder} is at round {n_done} but its {JOURNAL_FILE} lacks round {missing[0]}: the "
             "folder was copied in part or edited, or rounds were trained without callback.journal. "
             f"{RESTART_HINT.capitalize()}"
         )

@@ -49,9 +49,9 @@ def replace_files(folder: Path, contents: Mapping[str, bytes | memoryview], *, c
             write_atomically(folder / name, content)
         return
     new = {name: {"bytes": len(c), "blake2b": digest.digest_of_bytes(c)} for name, c in contents.items()}
-    before = {name: _describe_file(folder / name) if is_file(folder / name) else None for name in contents}
+    previous_entries = {name: _describe_file(folder / name) if is_file(folder / name) else None for name in contents}
     entries = entries or {}
-    _write(folder, {**entries, **{name: [before[name], new[name]] for name in contents}})
+    _write(folder, {**entries, **{name: [previous_entries[name], new[name]] for name in contents}})
     for name, content in contents.items():
         write_atomically(folder / name, content)
     _write(folder, {**entries, **{name: [new[name]] for name in contents}})
@@ -71,11 +71,11 @@ def check_all_files(folder: Path) -> None:
 
 
 def _check_entries(path: Path, entries: list[FileEntry]) -> None:
-    remedy, exists = REMEDY.format(path.with_name(NAME)), is_file(path)
+    advice_text, exists = REMEDY.format(path.with_name(NAME)), is_file(path)
     if not exists and None not in entries:
-        raise DamagedFile(f"{path} is missing, although {NAME} in its folder lists it. {remedy}")
+        raise DamagedFile(f"{path} is missing, although {NAME} in its folder lists it. {advice_text}")
     if exists and _describe_file(path) not in entries:
-        raise DamagedFile(f"{path} is damaged: its content differs from {NAME} in its folder. {remedy}")
+        raise DamagedFile(f"{path} is damaged: its content differs from {NAME} in its folder. {advice_text}")
 
 
 def _describe_file(path: Path) -> dict[str, Any]:
@@ -90,8 +90,8 @@ def _write(folder: Path, files: EntriesByFile) -> None:
 def _read(folder: Path) -> EntriesByFile | None:
     """Read the folder's manifest: the entries of each file by name, or None if there is no manifest."""
     path = folder / NAME
-    remedy = "Restore it from a copy; if the other files of the folder are correct, remove it"
-    content = digest.read_json(path, remedy)
+    advice_text = "Restore it from a copy; if the other files of the folder are correct, remove it"
+    content = digest.read_json(path, advice_text)
     if content is None:
         return None
     if (number := content.get("format")) != FORMAT:
@@ -99,4 +99,4 @@ def _read(folder: Path) -> EntriesByFile | None:
     try:
         return {name: list(entries) for name, entries in content["files"].items()}
     except (TypeError, KeyError, AttributeError) as error:
-        raise DamagedFile(f"{path} is damaged. {remedy}") from error
+        raise DamagedFile(f"{path} is damaged. {advice_text}") from error

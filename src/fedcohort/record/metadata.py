@@ -46,9 +46,9 @@ def _write(info: RunInfo, starts: list[int]) -> None:
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     npz_bytes = io.BytesIO()
     np.savez(npz_bytes, allow_pickle=False, **{name: _shrink_integers(value) for name, value in arrays.items()})
-    facts = {name: _encode(value) for name, value in values.items()}
-    del facts["folder"]  # a folder may be copied to another machine
-    text = digest.append_digest(json.dumps({"starts_ms": starts, "info": facts}, default=str)) + "\n"
+    encoded_values = {name: _encode(value) for name, value in values.items()}
+    del encoded_values["folder"]  # a folder may be copied to another machine
+    text = digest.append_digest(json.dumps({"starts_ms": starts, "info": encoded_values}, default=str)) + "\n"
     manifest.replace_files(info.folder, {ARRAYS_FILE: npz_bytes.getbuffer(), INFO_FILE: text.encode()})
 
 

@@ -26,17 +26,17 @@ def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
     low, median, high = population.min_median_max(info.n_train)
     fewest_classes, median_classes, largest = population.min_median_max(population.count_classes(info.class_counts))
     n_classes = info.class_counts.shape[1]
-    typed = [f"{name}={value}" for name, value in info.changed.items() if name not in (*MAIN_GROUPS, *OWN_ROWS)]
+    typed_options = [f"{name}={value}" for name, value in info.changed.items() if name not in (*MAIN_GROUPS, *OWN_ROWS)]
     classes = f"{fewest_classes:.0f} / {median_classes:.0f} / {largest:.0f} of {n_classes} per client"
     skewed = population.find_skewed(info.class_counts).mean() if len(info.n_train) else math.nan
     noise = info.noise_rate.mean() if len(info.noise_rate) else math.nan
     from_round = f", from round {info.start}" if info.start else ""
     lines = [
         ("run", describe_choices(info)),
-        *([("changed", f"{'  '.join(typed)}  (the rest as in configs/)")] if typed else []),
+        *([("changed", f"{'  '.join(typed_options)}  (the rest as in configs/)")] if typed_options else []),
         ("seed", f"{info.seed}  (config {info.config_hash}, commit {info.commit[:10]}{'+' if info.dirty else ''})"),
         ("rounds", f"{info.rounds}{from_round}"),
-        *([("until", until)] if (until := info.budget.describe_ends()) else []),
+        *([("until", budget_text)] if (budget_text := info.budget.describe_ends()) else []),
         ("clients", f"{len(info.n_train)} with {low:.0f} / {median:.0f} / {high:.0f} samples (min / median / max)"),
         ("classes", classes if n_classes > 1 else "none"),
         *([("labels", describe_labels(info.labels))] if info.labels else []),
@@ -52,22 +52,22 @@ def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
 def describe_sampling(info: RunInfo) -> str:
     """Return `of 1,000 of the 1,000,000 clients, the same in every round`; "" if all clients are evaluated."""
     options = info.config.get("eval", {})
-    count = options.get("clients_sample")
-    if not options.get("clients_every") or count is None or count >= len(info.n_train):
+    n_sampled = options.get("clients_sample")
+    if not options.get("clients_every") or n_sampled is None or n_sampled >= len(info.n_train):
         return ""
-    return f"of {count:,} of the {len(info.n_train):,} clients, the same in every round"
+    return f"of {n_sampled:,} of the {len(info.n_train):,} clients, the same in every round"
 
 
 def describe_labels(names: Mapping[str, str]) -> str:
     """Return class numbers and names as text, such as `0 cat, 1 dog`; `info.json` has the complete list."""
-    pairs = [f"{number} {name}" for number, name in names.items()]
+    pairs = [f"{label_number} {name}" for label_number, name in names.items()]
     return ", ".join(pairs[:MAX_LABELS]) + (f", {len(pairs) - MAX_LABELS} more" if len(pairs) > MAX_LABELS else "")
 
 
 def describe_imbalance(skew: Mapping[str, float]) -> str:
     """Return the imbalance of all data and its mean over clients, such as `classes 0.012, per client 0.31`."""
-    kinds = (("ci", "classes"), ("ai", "attributes"), ("sc", "spurious correlation"))
-    known = [(label, f"global_{name}", f"client_{name}") for name, label in kinds if f"global_{name}" in skew]
+    metric_names = (("ci", "classes"), ("ai", "attributes"), ("sc", "spurious correlation"))
+    known = [(label, f"global_{name}", f"client_{name}") for name, label in metric_names if f"global_{name}" in skew]
     return "; ".join(f"{label} {skew[pooled]:.3f}, per client {skew[mean]:.3f}" for label, pooled, mean in known)
 
 

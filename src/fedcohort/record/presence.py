@@ -25,8 +25,8 @@ def encode_available(available: Ids, n_clients: int) -> str:
 
 def decode_available(text: str) -> Bool[np.ndarray, "clients"]:
     """Return whether each client was available, bool [n_clients]."""
-    count, _, packed_bits = text.partition(":")
+    count_text, _, packed_bits = text.partition(":")
     if not packed_bits:
-        return np.ones(int(count), dtype=bool)
+        return np.ones(int(count_text), dtype=bool)
     bits = np.frombuffer(zlib.decompress(base64.b64decode(packed_bits)), dtype=np.uint8)
-    return np.asarray(np.unpackbits(bits, count=int(count)) == 0)
+    return np.asarray(np.unpackbits(bits, count=int(count_text)) == 0)

@@ -44,14 +44,14 @@ def current_commit() -> tuple[str, bool]:
         return "unknown", True
 
 
-def _git(*words: str) -> str:
+def _git(*arguments: str) -> str:
     # Without optional locks: git status would lock the index, and a commit of the user's at that moment would fail.
-    command = ["git", "--no-optional-locks", "-C", str(PACKAGE), *words]
+    command = ["git", "--no-optional-locks", "-C", str(PACKAGE), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
 
 def current_start(config: Mapping[str, Any], options: Mapping[str, Any], data: str) -> dict[str, Any]:
-    """Return what decides the bits of this process's results, in addition to `config`.
+    """Return the versions, code, data and hardware that determine the results of `config` to the bit.
 
     Args:
         config: the composed config.
@@ -63,21 +63,21 @@ def current_start(config: Mapping[str, Any], options: Mapping[str, Any], data: s
     return start | {"options": dict(options), "files": digest_data(config) | digest_user_code(config), "data": data}
 
 
-def list_differences(earlier: StartRecord, now: StartRecord) -> list[str]:
-    """Describe what differs between two starts and may change the bits of results; [] without a difference."""
+def list_differences(earlier_start: StartRecord, now: StartRecord) -> list[str]:
+    """Describe the differences between two starts of a run that may change its results; [] without any."""
     lines = []
-    if earlier["sources"] != now["sources"]:
-        lines.append(f"other code of fedcohort ({describe_code(earlier)}, now {describe_code(now)})")
+    if earlier_start["sources"] != now["sources"]:
+        lines.append(f"other code of fedcohort ({describe_code(earlier_start)}, now {describe_code(now)})")
     for name in BIT_PACKAGES:
-        if (old_value := earlier["versions"].get(name)) != (new_version := now["versions"].get(name)):
+        if (old_value := earlier_start["versions"].get(name)) != (new_version := now["versions"].get(name)):
             lines.append(f"{name} {new_version} (was {old_value})")
     for option, value in now["options"].items():
-        if (old_value := earlier["options"].get(option)) != value:
+        if (old_value := earlier_start["options"].get(option)) != value:
             lines.append(f"{option}={value} (was {old_value})")
     for option, value in now["files"].items():
-        if earlier.get("files", {}).get(option, value) != value:
+        if earlier_start.get("files", {}).get(option, value) != value:
             lines.append(f"the files that {option} names have changed")
-    if (old_value := earlier.get("data", now["data"])) != now["data"]:  # older starts have none
+    if (old_value := earlier_start.get("data", now["data"])) != now["data"]:  # older starts have none
         lines.append(f"the dataset has other data than before (checksum {now['data']}, was {old_value})")
     return lines
 

@@ -96,21 +96,21 @@ def read_log(folder: Path) -> RunLog:
         )
         for step in past.steps[1:]
     ]
-    facts = {"n_train": info.n_train, "noise_rate": info.noise_rate, "expected_s": info.expected_s}
+    client_facts = {"n_train": info.n_train, "noise_rate": info.noise_rate, "expected_s": info.expected_s}
     if 0 in rows_by_step:
-        facts = read_registered(read_signals(rows_by_step[0], columns, len(info.n_train))) | facts
-    return RunLog(info, rounds, facts, frozenset(columns))
+        client_facts = read_registered(read_signals(rows_by_step[0], columns, len(info.n_train))) | client_facts
+    return RunLog(info, rounds, client_facts, frozenset(columns))
 
 
-def read_available(past: History, step: int, rows: "pd.DataFrame") -> Ids:
+def read_available(run_history: History, step: int, rows: "pd.DataFrame") -> Ids:
     """Return the sorted ids of the clients that were available in a round.
 
     Args:
-        past: the journal.
+        run_history: the journal.
         step: the round.
         rows: the per-client table of the round, with all clients if the journal lacks their availability.
     """
-    flags = past.available(step)
+    flags = run_history.available(step)
     return np.flatnonzero(rows["available"].to_numpy(dtype=bool) if flags is None else flags)
 
 
@@ -147,9 +147,9 @@ def find_signal_columns(names: Sequence[str]) -> dict[str, str | list[str]]:
 
 def read_registered(signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the signals of step 0, which clients report once at registration; counts become integers."""
-    facts = {}
+    registered_facts = {}
     for signal, values in signals.items():
         if not np.isnan(values).all():
             counts = values.ndim == 2 and np.array_equal(values, np.rint(values))
-            facts[signal] = values.astype(np.int64) if counts else values
-    return facts
+            registered_facts[signal] = values.astype(np.int64) if counts else values
+    return registered_facts

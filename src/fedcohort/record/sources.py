@@ -21,9 +21,9 @@ END_BYTES = 2**24  # bytes that are read at each end of a large file
 OBSERVER_GROUPS = ("callback.", "logger.")  # components that do not change results
 
 
-def read_files(top: Path) -> Mapping[str, bytes]:
-    """Read the Python files of the package in `top`, by relative name, such as `selector/random.py`."""
-    return {path.relative_to(top).as_posix(): path.read_bytes() for path in top.rglob("*.py")}
+def read_files(top_folder: Path) -> Mapping[str, bytes]:
+    """Read the Python files of the package in `top_folder`, by relative name, such as `selector/random.py`."""
+    return {path.relative_to(top_folder).as_posix(): path.read_bytes() for path in top_folder.rglob("*.py")}
 
 
 @cache
@@ -46,8 +46,8 @@ def digest_sources(config: Mapping[str, Any], files: Mapping[str, bytes] | None 
     targets = {value for name, value in options if not name.startswith(OBSERVER_GROUPS)}
     digest = hashlib.blake2b(digest_size=6)
     for name in sorted(files_of_targets(targets, files), key=lambda name: name.split("/")):
-        for part in (name.encode(), files[name]):
-            digest.update(len(part).to_bytes(8, "big") + part)
+        for name_or_content in (name.encode(), files[name]):
+            digest.update(len(name_or_content).to_bytes(8, "big") + name_or_content)
     return digest.hexdigest()
 
 

@@ -98,7 +98,7 @@ class SweepJob:
 
     def list_siblings(self) -> frozenset[Path]:
         """Return the run folders of the sweep's other jobs that have one."""
-        folders = (record.folder for number, record in read(self.sweep).items() if number != self.number)
+        folders = (record.folder for job_number, record in read(self.sweep).items() if job_number != self.number)
         return frozenset(folder for folder in folders if folder is not None)
 
     def note(
@@ -106,10 +106,10 @@ class SweepJob:
     ) -> None:
         """Write the record of the job, with the fields of `JobRecord`; folder: None keeps the known folder."""
         self.folder = folder or self.folder
-        now = time.time()
-        self.began = self.began or now
-        ended = None if how == "running" else now
-        record = asdict(JobRecord(self.words, how, self.folder, reason, self.began, ended, kind, value))
+        now_s = time.time()
+        self.began = self.began or now_s
+        ended_s = None if how == "running" else now_s
+        record = asdict(JobRecord(self.words, how, self.folder, reason, self.began, ended_s, kind, value))
         try:
             (self.sweep / JOBS_FOLDER).mkdir(parents=True, exist_ok=True)
             write_atomically(self.sweep / JOBS_FOLDER / f"{self.number}.json", json.dumps(record, default=str) + "\n")
@@ -119,19 +119,19 @@ class SweepJob:
 
 def read(sweep: Path) -> Mapping[int, JobRecord]:
     """Return the records in a sweep's folder by job number, in order."""
-    numbers = sorted(int(path.stem) for path in (sweep / JOBS_FOLDER).glob("*.json"))
-    records = {number: read_record(sweep, number) for number in numbers}
-    return {number: record for number, record in records.items() if record is not None}
+    job_numbers = sorted(int(path.stem) for path in (sweep / JOBS_FOLDER).glob("*.json"))
+    records = {job_number: read_record(sweep, job_number) for job_number in job_numbers}
+    return {job_number: record for job_number, record in records.items() if record is not None}
 
 
-def read_record(sweep: Path, number: int) -> JobRecord | None:
+def read_record(sweep: Path, job_number: int) -> JobRecord | None:
     """Return the stored state of a sweep's job; None if the job has not begun."""
     try:
-        facts = json.loads((sweep / JOBS_FOLDER / f"{number}.json").read_text())
+        record_fields = json.loads((sweep / JOBS_FOLDER / f"{job_number}.json").read_text())
     except FileNotFoundError:
         return None
-    folder = Path(facts["folder"]) if facts["folder"] else None
-    return JobRecord(**{**facts, "words": tuple(facts["words"]), "folder": folder})
+    folder = Path(record_fields["folder"]) if record_fields["folder"] else None
+    return JobRecord(**{**record_fields, "words": tuple(record_fields["words"]), "folder": folder})
 
 
 def save_plan(sweep: Path, plan: Plan) -> None:

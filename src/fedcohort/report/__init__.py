@@ -1,1 +1,1 @@
-"""What a reader sees of runs: pages, tables and figures."""
+"""Reports on runs: pages, tables and figures."""

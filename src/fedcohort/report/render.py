@@ -50,7 +50,7 @@ class Picture:
 
     @property
     def data(self) -> str:
-        """The file as a data URL."""
+        """The PNG file as a data URL, for a page without other files."""
         return "data:image/png;base64," + base64.b64encode(self.path.read_bytes()).decode()
 
 

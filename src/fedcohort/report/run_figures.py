@@ -129,8 +129,8 @@ def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG) -> list[Pa
 
 
 def _save(figures: "dict[str, Figure | None]", folder: Path, formats: Sequence[str]) -> list[Path]:
-    drawn = [(figure, folder / f"{name}.png") for name, figure in figures.items() if figure is not None]
-    return [path for figure, file in drawn for path in style.save(figure, file, formats)]
+    figures_and_paths = [(figure, folder / f"{name}.png") for name, figure in figures.items() if figure is not None]
+    return [path for figure, file in figures_and_paths for path in style.save(figure, file, formats)]
 
 
 def _read_run(info: RunInfo) -> tuple[History, Path]:
@@ -159,7 +159,7 @@ def write_page(info: RunInfo, history: History, figures: Sequence[Path], status:
         "run.html.j2",
         title=style.describe_run(info),
         summary=summary,
-        traffic=sum(summary["bytes"].get(way) or 0.0 for way in ("down", "up")),  # these include the probes
+        traffic=sum(summary["bytes"].get(direction) or 0.0 for direction in ("down", "up")),  # these include the probes
         facts=list_run_facts(info),
         files=files,
         picture=Picture,
@@ -187,9 +187,9 @@ def show_in_notebook(info: RunInfo, summary: Mapping[str, Any]) -> str:
 def mean_correlations(info: RunInfo, history: History) -> dict[str, float]:
     """Return the scores' mean rank correlation with each property in which clients differ, largest first."""
     means = {
-        selector_state.FACTS[fact][1]: float(np.nanmean(values))
-        for fact in selector_state.list_facts(info)
-        if (values := history.metrics.get(f"{selector_state.PREFIX}score_{fact}")) is not None and values.notna().any()
+        selector_state.STYLE_BY_FACT[trait][1]: float(np.nanmean(values))
+        for trait in selector_state.list_facts(info)
+        if (values := history.metrics.get(f"{selector_state.PREFIX}score_{trait}")) is not None and values.notna().any()
     }
     return dict(sorted(means.items(), key=lambda item: -abs(item[1])))
 
@@ -205,7 +205,7 @@ def _summarise(info: RunInfo, history: History, status: str) -> Mapping[str, Any
 def _tabulate(summary: Mapping[str, Any]) -> Table:
     import pandas as pd
 
-    last, best = summary["final"], summary["best"]
-    rows = [(name, last[name], *(best.get(name, {}).get(key) for key in ("value", "round"))) for name in sorted(last)]
+    final, best = summary["final"], summary["best"]
+    rows = [(name, final[name], *(best.get(name, {}).get(key) for key in ("value", "round"))) for name in sorted(final)]
     frame = pd.DataFrame(rows, columns=["metric", "last", "best", "at round"])
     return Table(frame, "", {"last": ".6g", "best": ".6g", "at round": ".0f"})

@@ -13,7 +13,7 @@ from fedcohort.results.method_names import name_method
 
 if TYPE_CHECKING:
     import pandas as pd
-EMPTY = "–"
+EMPTY_CELL = "–"
 LONG_TEXT = 30  # characters above which a cell with letters is a text, which may wrap
 METHOD_COLUMNS = {"method", "selector", "agg"}
 LATEX_SYMBOLS = {"<": "$<$", ">": "$>$", "≥": r"$\geq$", "≤": r"$\leq$", "−": "$-$", "×": r"$\times$", "∞": r"$\infty$"}
@@ -107,6 +107,6 @@ class Table:
         import pandas as pd
 
         if value is None or value is pd.NA or value != value or value == "":
-            return EMPTY
-        how = self.formats.get(name, "")
-        return how(value) if callable(how) else format(value, how) if how else str(value)
+            return EMPTY_CELL
+        pattern = self.formats.get(name, "")
+        return pattern(value) if callable(pattern) else format(value, pattern) if pattern else str(value)

@@ -14,7 +14,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.results.difference import Difference, Mean, mean_of, paired_difference
-from fedcohort.results.frame import AXES, CLOCK, Frames
+from fedcohort.results.frame import AXES, CLOCK_COLUMN, Frames
 from fedcohort.results.power import Power, count_seeds, measure_power
 from fedcohort.results.run import KINDS, Evaluations, Kind, late_slope, late_window, measure_run
 from fedcohort.results.target import SpeedUp
@@ -150,18 +150,18 @@ def compare_results(
     """
     rules = options.rules
     differences = {
-        cell: paired_difference(values, base, options.sign)
+        cell: paired_difference(values, baseline_values, options.sign)
         for cell, values in results.items()
-        if (base := baseline_value(results, cell, options.baseline, unpaired)) is not None
+        if (baseline_values := baseline_value(results, cell, options.baseline, unpaired)) is not None
     }
-    ps = correct_in_setting(differences, untested, rules)
+    p_values = correct_in_setting(differences, untested, rules)
     entries = {}
     for cell, values in results.items():
         entry = Entry(values, mean_of(list(values.values())), untested=cell in untested)
         if (difference := differences.get(cell)) is not None:
-            verdict = judge_difference(difference, ps[cell], rules)
-            needed = count_seeds(difference.std, rules.worth, rules.alpha)
-            entry = replace(entry, difference=difference, p=ps[cell], verdict=verdict, seeds_needed=needed)
+            verdict = judge_difference(difference, p_values[cell], rules)
+            seeds_needed = count_seeds(difference.std, rules.worth, rules.alpha)
+            entry = replace(entry, difference=difference, p=p_values[cell], verdict=verdict, seeds_needed=seeds_needed)
         entries[cell] = entry
     return entries
 
@@ -170,12 +170,12 @@ def runs_by_cell(frames: Frames, options: Options) -> dict[Cell, dict[int, Evalu
     """Return the evaluations of each run up to the horizon, by cell and seed; a run without a curve has none."""
     curves = frames.curves[frames.curves[options.metric].notna()].sort_values("round")
     axes, by_run = [name for name in AXES if name in curves], dict(iter(curves.groupby("run")))
-    by_cell: dict[Cell, dict[int, Evaluations]] = {}
+    runs_by_seed: dict[Cell, dict[int, Evaluations]] = {}
     for run in frames.runs.to_dict("records"):
         curve = Evaluations.from_rows(by_run.get(run["run"], curves[:0]), options.metric, axes)
-        by_seed = by_cell.setdefault((run["setting"], run["condition"]), {})
-        by_seed[run["seed"]] = curve.up_to(options.horizon, run.get(CLOCK, math.nan))
-    return {cell: dict(sorted(by_seed.items())) for cell, by_seed in by_cell.items()}
+        by_seed = runs_by_seed.setdefault((run["setting"], run["condition"]), {})
+        by_seed[run["seed"]] = curve.up_to(options.horizon, run.get(CLOCK_COLUMN, math.nan))
+    return {cell: dict(sorted(by_seed.items())) for cell, by_seed in runs_by_seed.items()}
 
 
 def results_by_seed(runs: Runs, options: Options) -> dict[Cell, dict[int, float]]:
@@ -216,6 +216,6 @@ def correct_in_setting(
 def _find_window(runs: Runs, options: Options) -> tuple[int, int]:
     """Return the first and last round of the window of the run with the latest evaluation; (0, 0) without any."""
     steps = [run.steps for by_seed in runs.values() for run in by_seed.values() if len(run.steps)]
-    latest = max(steps, key=lambda steps: steps[-1], default=np.empty(0))
-    averaged = latest[late_window(latest, options.horizon)]
+    latest_steps = max(steps, key=lambda steps: steps[-1], default=np.empty(0))
+    averaged = latest_steps[late_window(latest_steps, options.horizon)]
     return (int(averaged[0]), int(averaged[-1])) if len(averaged) else (0, 0)

@@ -82,7 +82,7 @@ class CostComparison:
 
 @dataclass(frozen=True)
 class TotalCost:
-    """What the runs of a condition in a setting spent by their end.
+    """The total cost of the runs of a condition in a setting.
 
     Attributes:
         mean: mean over seeds, in seconds, bytes or FLOPs.
@@ -101,16 +101,16 @@ def compare_cost(
     Raises `OptionError` for an `axis` that a run did not log, and for a target that no condition sets.
     """
     ranges.choice("axis", axis, *AXES)
-    runs, by_cell = frames.runs, runs_by_cell(frames, options)
-    targets = _targets(by_cell, options, target)
+    runs, cell_runs = frames.runs, runs_by_cell(frames, options)
+    targets = _targets(cell_runs, options, target)
     axes = [name for name in COSTS if name in runs and (runs[name] > 0).all()] + [ROUNDS]
     if axis not in axes:
-        lacking = runs[~(runs[axis] > 0)] if axis in runs else runs
-        name = PurePath(str(lacking["folder"].iloc[0])).name or lacking["run"].iloc[0]
-        why = "virtual time does not pass with device=instant" if axis == "virtual_s" else "it was not logged"
-        raise OptionError(f"axis={axis} is not known of run {name}: {why}. Set axis to one of {', '.join(axes)}")
-    costs: dict[str, dict[Cell, dict[int, Cost]]] = {name: {cell: {} for cell in by_cell} for name in axes}
-    for cell, by_seed in by_cell.items():
+        runs_without_cost = runs[~(runs[axis] > 0)] if axis in runs else runs
+        name = PurePath(str(runs_without_cost["folder"].iloc[0])).name or runs_without_cost["run"].iloc[0]
+        reason = "virtual time does not pass with device=instant" if axis == "virtual_s" else "it was not logged"
+        raise OptionError(f"axis={axis} is not known of run {name}: {reason}. Set axis to one of {', '.join(axes)}")
+    costs: dict[str, dict[Cell, dict[int, Cost]]] = {name: {cell: {} for cell in cell_runs} for name in axes}
+    for cell, by_seed in cell_runs.items():
         for seed, run in by_seed.items():
             if (goal := targets[cell[0]].get(seed)) is not None:
                 for name, cost in measure_costs(run, goal, options, target).items():
@@ -143,18 +143,18 @@ def compare_along(
         options: of the comparison.
         unpaired: cells whose seeds give other data than the baseline's.
     """
-    ups = {
-        cell: speed_up(base, by_seed)
+    speed_ups = {
+        cell: speed_up(baseline_costs, by_seed)
         for cell, by_seed in costs.items()
-        if by_seed and (base := baseline_value(costs, cell, options.baseline, unpaired))
+        if by_seed and (baseline_costs := baseline_value(costs, cell, options.baseline, unpaired))
     }
-    ps = correct_in_setting(ups, untested, options.rules)
+    p_values = correct_in_setting(speed_ups, untested, options.rules)
     entries = {}
     for cell, by_seed in costs.items():
         entries[cell] = CostEntry(by_seed, median_cost(list(by_seed.values())))
-        if (up := ups.get(cell)) is not None:
-            verdict = judge_speed(up, ps[cell], options.rules)
-            entries[cell] = replace(entries[cell], speed_up=up, p=ps[cell], verdict=verdict)
+        if (up := speed_ups.get(cell)) is not None:
+            verdict = judge_speed(up, p_values[cell], options.rules)
+            entries[cell] = replace(entries[cell], speed_up=up, p=p_values[cell], verdict=verdict)
     return entries
 
 
@@ -162,18 +162,18 @@ def _targets(runs: Runs, options: Options, target: Target) -> dict[str, dict[int
     """Return the target of each setting and seed; a seed that has none is left out."""
     results = results_by_seed(runs, options)
     conditions = list(dict.fromkeys(condition for _, condition in results))
-    if absent := [name for name in target.best_of if name not in conditions]:
+    if missing_conditions := [name for name in target.best_of if name not in conditions]:
         allowed = f"{BEST_OF} and one or more of {', '.join(conditions)}"
-        raise ranges.range_error("target", allowed, f"{BEST_OF}{','.join(absent)}")
+        raise ranges.range_error("target", allowed, f"{BEST_OF}{','.join(missing_conditions)}")
     if target.value is None and not target.best_of and options.baseline is None:
         raise ranges.range_error("target", "a number or best_of: without a baseline", BASELINE)
     targets: dict[str, dict[int, float]] = {}
     for setting in dict.fromkeys(setting for setting, _ in results):
-        named = [results.get((setting, name), {}) for name in target.best_of or conditions]
-        seeds, best = sorted({seed for values in named for seed in values}), max if options.sign > 0 else min
+        values_of_best = [results.get((setting, name), {}) for name in target.best_of or conditions]
+        seeds, pick = sorted({seed for values in values_of_best for seed in values}), max if options.sign > 0 else min
         if target.best_of:
-            by_seed = {seed: [values.get(seed, math.nan) for values in named] for seed in seeds}
-            targets[setting] = {seed: best(row) for seed, row in by_seed.items() if all(map(math.isfinite, row))}
+            by_seed = {seed: [values.get(seed, math.nan) for values in values_of_best] for seed in seeds}
+            targets[setting] = {seed: pick(row) for seed, row in by_seed.items() if all(map(math.isfinite, row))}
         else:
             value = target_value(runs.get((setting, str(options.baseline)), {}).values(), options, target)
             targets[setting] = dict.fromkeys(seeds, value) if math.isfinite(value) else {}
@@ -191,8 +191,8 @@ def target_value(baseline_runs: Collection[Evaluations], options: Options, targe
     if target.value is not None:
         return target.value
     results = [measure_run(run, options.result, options.horizon, options.sign) for run in baseline_runs]
-    untrained = [float(value) for run in baseline_runs for value in run.values[run.steps == 0]]
-    start = 0.0 if is_share(options.metric) else float(np.mean(untrained)) if untrained else math.nan
+    untrained_values = [float(value) for run in baseline_runs for value in run.values[run.steps == 0]]
+    start = 0.0 if is_share(options.metric) else float(np.mean(untrained_values)) if untrained_values else math.nan
     return baseline_target(results, target.level, start)
 
 
@@ -209,18 +209,18 @@ def count_costs(
     runs = frames.runs.set_index(["setting", "condition"])
     costs: dict[str, dict[Cell, TotalCost]] = {}
     for cost in (cost for cost in COSTS if cost in runs and (runs[cost] > 0).any()):
-        by_cell: dict[Cell, dict[int, float]] = {}
+        cost_by_cell: dict[Cell, dict[int, float]] = {}
         for cell, seed, value in zip(runs.index, runs["seed"], runs[cost], strict=True):
-            by_cell.setdefault(cell, {})[seed] = value
+            cost_by_cell.setdefault(cell, {})[seed] = value
         costs[cost] = {}
-        for cell, by_seed in by_cell.items():
-            base = baseline_value(by_cell, cell, baseline, unpaired) or {}
-            costs[cost][cell] = TotalCost(float(np.mean(list(by_seed.values()))), relative_cost(by_seed, base))
+        for cell, by_seed in cost_by_cell.items():
+            baselines = baseline_value(cost_by_cell, cell, baseline, unpaired) or {}
+            costs[cost][cell] = TotalCost(float(np.mean(list(by_seed.values()))), relative_cost(by_seed, baselines))
     return costs
 
 
-def relative_cost(by_seed: Mapping[int, float], base: Mapping[int, float]) -> float:
+def relative_cost(by_seed: Mapping[int, float], baseline_costs: Mapping[int, float]) -> float:
     """Return the sum of costs over the seeds that both have, divided by the baseline's; NaN if that is 0."""
-    common = sorted(set(base) & set(by_seed))
-    total = sum(base[seed] for seed in common)
-    return sum(by_seed[seed] for seed in common) / total if total > 0 else math.nan
+    common_seeds = sorted(set(baseline_costs) & set(by_seed))
+    total = sum(baseline_costs[seed] for seed in common_seeds)
+    return sum(by_seed[seed] for seed in common_seeds) / total if total > 0 else math.nan

@@ -77,7 +77,7 @@ class Difference(Mean):
 
     @property
     def worst(self) -> float:
-        """The smallest difference over seeds."""
+        """Smallest difference to the baseline over seeds; positive is better."""
         return float(self.values.min()) if self.n else math.nan
 
     @property
@@ -110,17 +110,17 @@ def mean_of(values: Sequence[float]) -> Mean:
     return Mean(float(x.mean()), float(x.std(ddof=1)), len(x), float(t_test(x)[0]))
 
 
-def paired_difference(values: Mapping[int, float], base: Mapping[int, float], sign: int = 1) -> Difference:
-    """Return the mean of `values` minus `base` over common seeds.
+def paired_difference(values: Mapping[int, float], baseline_values: Mapping[int, float], sign: int = 1) -> Difference:
+    """Return the mean of `values` minus `baseline_values` over common seeds.
 
     Args:
         values: results of the method by seed.
-        base: results of the baseline by seed.
+        baseline_values: results of the baseline by seed.
         sign: -1 if a smaller metric is better, so that positive differences are better.
     """
-    common = sorted(set(values) & set(base))
-    by_seed = {seed: sign * (values[seed] - base[seed]) for seed in common}
-    scale = max((abs(side[seed]) for side in (values, base) for seed in common), default=0.0)
+    common_seeds = sorted(set(values) & set(baseline_values))
+    by_seed = {seed: sign * (values[seed] - baseline_values[seed]) for seed in common_seeds}
+    scale = max((abs(data[seed]) for data in (values, baseline_values) for seed in common_seeds), default=0.0)
     return summarise_differences(by_seed, scale)
 
 
@@ -144,16 +144,16 @@ def summarise_differences(by_seed: Mapping[int, float], scale: float | None = No
         reason = "one common seed" if n else "no common seeds"
     elif std <= ROUNDING * (np.abs(x).max() if scale is None else scale):
         reason = f"same on all {n} seeds"
-    half, p = (nan, nan) if reason else map(float, t_test(x))
-    return Difference(mean, std, n, half, p, dict(by_seed), diverged, reason)
+    half_width, p = (nan, nan) if reason else map(float, t_test(x))
+    return Difference(mean, std, n, half_width, p, dict(by_seed), diverged, reason)
 
 
 def residual_skewness(differences: Iterable[Difference]) -> float:
     """Return the skew of a method's residuals over its settings; NaN below ten settings of ten seeds each."""
     from scipy.stats import skew
 
-    testable = [setting for setting in differences if setting.n >= MIN_SEEDS and not setting.reason]
-    residuals = [(setting.values - setting.mean) / setting.std for setting in testable]
+    testable_settings = [setting for setting in differences if setting.n >= MIN_SEEDS and not setting.reason]
+    residuals = [(setting.values - setting.mean) / setting.std for setting in testable_settings]
     return float(skew(np.concatenate(residuals))) if len(residuals) >= MIN_SETTINGS else math.nan
 
 

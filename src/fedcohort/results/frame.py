@@ -40,7 +40,7 @@ COSTS = {  # each cost is the sum of these metrics of the journal
     "server_flops": ("comp/server_flops",),
 }
 AXES = ("virtual_s", "bytes", "client_flops")  # cost columns of the curves
-CLOCK = "clock_s"
+CLOCK_COLUMN = "clock_s"
 CLOCK_OF_BUDGET = re.compile(r"\bvirtual_s=([\d.e+-]+)")
 EVALUATIONS = ("test/", "server_val/", "clients/")  # prefixes of metrics that not every round measures
 
@@ -76,11 +76,11 @@ def read_curve(journal: history.History, run: str, metrics: Sequence[str]) -> "p
     names = [name for name in metrics if name in journal.measured]
     measured = {step for name in names for step in journal.measured[name]}
     rows = journal.metrics[journal.metrics.index.isin(measured)]
-    spent = {
+    cost_columns = {
         cost: sum((journal.metrics[name].ffill().fillna(0.0) for name in COSTS[cost] if name in journal.metrics), 0.0)
         for cost in AXES
     }
-    costs = pd.DataFrame(spent, index=journal.metrics.index).loc[rows.index].reset_index(drop=True)
+    costs = pd.DataFrame(cost_columns, index=journal.metrics.index).loc[rows.index].reset_index(drop=True)
     values = rows[names].reset_index(drop=True)
     keys = pd.DataFrame({"run": run, "round": rows.index.to_numpy()})
     return pd.concat([keys, costs, values], axis=1)

@@ -37,20 +37,20 @@ class ShareClosed:
 
 
 def share_closed(
-    method: Float64[np.ndarray, "seeds"], oracle: Float64[np.ndarray, "seeds"], least: float = 0.0
+    method: Float64[np.ndarray, "seeds"], oracle: Float64[np.ndarray, "seeds"], bound: float = 0.0
 ) -> ShareClosed | None:
-    """Return the share of the headroom; None if the headroom's interval contains 0 or its mean is not above `least`.
+    """Return the share of the headroom; None if the headroom's interval contains 0 or its mean is not above `bound`.
 
     Args:
         method: differences of the method to the baseline, over the seeds that all three have.
         oracle: differences of the oracle to the baseline, over the same seeds.
-        least: minimum headroom.
+        bound: minimum headroom.
     """
     from scipy.stats import t
 
     a, b = np.asarray(method, dtype=float), np.asarray(oracle, dtype=float)
     n = len(a)
-    if n < 2 or not (np.isfinite(a).all() and np.isfinite(b).all()) or b.mean() <= least:
+    if n < 2 or not (np.isfinite(a).all() and np.isfinite(b).all()) or b.mean() <= bound:
         return None
     factor = float(t.ppf((1 + LEVEL) / 2, n - 1)) ** 2 / n
     # the ends of the interval are the roots of square rho^2 - 2 middle rho + constant
@@ -65,7 +65,7 @@ def share_closed(
 
 @dataclass(frozen=True)
 class Winner:
-    """The best of several methods, and what cross-fitting says of that choice.
+    """The best of several methods, and its cross-fitted value.
 
     In each fold one seed is left out, and the method that is best on the other seeds is chosen.
 
@@ -88,6 +88,6 @@ def cross_fit(differences: Float64[np.ndarray, "methods seeds"]) -> Winner:
     if n < MIN_SEEDS:
         return Winner(index, None, math.nan)
     means = (x.sum(axis=1, keepdims=True) - x) / (n - 1)  # over the other seeds
-    chosen = np.round(means, 12).argmax(axis=0)
-    left_out = summarise_differences(dict(enumerate(x[chosen, np.arange(n)].tolist())))
-    return Winner(index, left_out, float((chosen == index).mean()))
+    best_rows = np.round(means, 12).argmax(axis=0)
+    left_out = summarise_differences(dict(enumerate(x[best_rows, np.arange(n)].tolist())))
+    return Winner(index, left_out, float((best_rows == index).mean()))

@@ -9,7 +9,7 @@ import yaml
 from fedcohort import ranges, units
 from fedcohort.results.verdict import Rules
 
-LOWER = (  # endings of metrics whose smaller values are better
+LOWER_IS_BETTER = (  # endings of metrics whose smaller values are better
     *("loss", "_var", "share_max", "dropped_nonfinite", "dropped_step", "class_imbalance"),
     *("waited_s", "closed_s", "announced_s"),
 )
@@ -32,20 +32,20 @@ class MetricUnit:
         return "points" if self.name == "%" else self.name
 
 
-def unit_of(metric: str, largest: float = 0.0) -> MetricUnit:
+def unit_of(metric: str, largest_value: float = 0.0) -> MetricUnit:
     """Return the unit of a metric; largest: the largest value shown, which sets the prefix of bytes and FLOPs."""
-    last = metric.rpartition("/")[2]
+    metric_name = metric.rpartition("/")[2]
     if is_share(metric):
         return MetricUnit(100.0, "%")
-    if last == "acc_var":
+    if metric_name == "acc_var":
         return MetricUnit(1.0, "%²")
-    if "loss" in last:
+    if "loss" in metric_name:
         return MetricUnit(1.0, "nats")
     if metric.startswith("time/"):
         return MetricUnit(1.0, "s")
     for prefix, name in (("comm/", "B"), ("comp/", "FLOP")):
         if metric.startswith(prefix):
-            power = min(max(int(math.log10(largest) // 3), 0), 5) if largest > 0 else 0
+            power = min(max(int(math.log10(largest_value) // 3), 0), 5) if largest_value > 0 else 0
             return MetricUnit(1000.0**-power, units.PREFIXES[power] + name)
     return MetricUnit(1.0, "")
 
@@ -57,12 +57,12 @@ def label_metric(metric: str) -> str:
 
 def is_share(metric: str) -> bool:
     """Return whether the metric is an accuracy in [0, 1], shown in per cent."""
-    last = metric.rpartition("/")[2]
-    return last.startswith("acc") and last != "acc_var"
+    metric_name = metric.rpartition("/")[2]
+    return metric_name.startswith("acc") and metric_name != "acc_var"
 
 
 def lower_is_better(metric: str) -> bool:
-    return metric.startswith(COSTS) or metric.endswith(LOWER) or "loss" in metric.rpartition("/")[2]
+    return metric.startswith(COSTS) or metric.endswith(LOWER_IS_BETTER) or "loss" in metric.rpartition("/")[2]
 
 
 def sign_of(metric: str, better: str = "auto") -> int:

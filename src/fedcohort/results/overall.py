@@ -28,7 +28,7 @@ FAMILIES = 6  # least number for a claim over settings like these
 DECILE = 0.1
 BySetting = Mapping[str, Mapping[int, float]]  # differences by setting and seed
 DRAWS = 2000
-SIDES = (2.5, 97.5)  # percent
+INTERVAL_PERCENTILES = (2.5, 97.5)  # percent
 
 
 def group_families(settings: Mapping[str, str]) -> dict[str, list[str]]:
@@ -44,20 +44,20 @@ def over_seeds(differences: BySetting, family_of: Mapping[str, str]) -> Differen
     if not differences:
         return NO_DIFFERENCE
     families = group_families({setting: family_of[setting] for setting in differences})
-    common = sorted(set.intersection(*(set(by_seed) for by_seed in differences.values())))
+    common_seeds = sorted(set.intersection(*(set(by_seed) for by_seed in differences.values())))
     means = {
         seed: float(
             np.mean([np.mean([differences[setting][seed] for setting in group]) for group in families.values()])
         )
-        for seed in common
+        for seed in common_seeds
     }
     return summarise_differences(means)
 
 
-def over_families(differences: BySetting, family_of: Mapping[str, str], least: int = FAMILIES) -> Difference | None:
-    """Return the mean difference over settings like these, with families as units; None for fewer than `least`."""
+def over_families(differences: BySetting, family_of: Mapping[str, str], minimum: int = FAMILIES) -> Difference | None:
+    """Return the mean difference over settings like these, with families as units; None for fewer than `minimum`."""
     families = group_families({setting: family_of[setting] for setting, by_seed in differences.items() if by_seed})
-    if len(families) < least:
+    if len(families) < minimum:
         return None
     means = [np.mean([np.mean(list(differences[name].values())) for name in group]) for group in families.values()]
     return summarise_differences(dict(enumerate(map(float, means))))
@@ -68,8 +68,8 @@ def worst_decile(means: Mapping[str, float]) -> tuple[float, str]:
     finite = sorted((mean, setting) for setting, mean in means.items() if math.isfinite(mean))
     if not finite:
         return math.nan, ""
-    lowest = finite[: max(1, math.ceil(DECILE * len(finite)))]
-    return float(np.mean([mean for mean, _ in lowest])), finite[0][1]
+    lowest_values = finite[: max(1, math.ceil(DECILE * len(finite)))]
+    return float(np.mean([mean for mean, _ in lowest_values])), finite[0][1]
 
 
 @dataclass(frozen=True)
@@ -128,13 +128,13 @@ def rank_methods(
     by_setting = {setting: rank_values(results.values.mean(axis=1)) for setting, results in settings.items()}
     by_family = np.array([np.mean([by_setting[setting] for setting in group], axis=0) for group in families.values()])
     mean = by_family.mean(axis=0)
-    low = high = first = np.full(len(mean), np.nan)
+    lower_bounds = upper_bounds = first_shares = np.full(len(mean), np.nan)
     if len(families) >= FAMILIES:
-        drawn = _bootstrap(settings, families, name)
-        low, high = np.percentile(drawn, SIDES, axis=0)
-        is_first = drawn == drawn.min(axis=1, keepdims=True)
-        first = (is_first / is_first.sum(axis=1, keepdims=True)).mean(axis=0)
-    columns = np.column_stack([mean, low, high, first]).tolist()
+        bootstrap_ranks = _bootstrap(settings, families, name)
+        lower_bounds, upper_bounds = np.percentile(bootstrap_ranks, INTERVAL_PERCENTILES, axis=0)
+        is_first = bootstrap_ranks == bootstrap_ranks.min(axis=1, keepdims=True)
+        first_shares = (is_first / is_first.sum(axis=1, keepdims=True)).mean(axis=0)
+    columns = np.column_stack([mean, lower_bounds, upper_bounds, first_shares]).tolist()
     mean_ranks = {methods[i]: MeanRank(*columns[i]) for i in np.argsort(mean, kind="stable")}
     ranks = {setting: dict(zip(methods, row.tolist(), strict=True)) for setting, row in by_setting.items()}
     return mean_ranks, ranks
@@ -149,14 +149,14 @@ def _bootstrap(
         seeds = sorted({seed for results in settings.values() if results.study == study for seed in results.seeds})
         counts = new_generator(0, f"ranks/{name}/{study}").multinomial(len(seeds), [1 / len(seeds)] * len(seeds), DRAWS)
         weights[study] = dict(zip(seeds, counts.T, strict=True))
-    drawn = {}
+    mean_draws = {}
     for setting, results in settings.items():
         counts = np.array([weights[results.study][seed] for seed in results.seeds], dtype=float)  # [seeds, draws]
         counts[:, counts.sum(axis=0) == 0] = 1.0  # a draw without a seed of this setting takes all of them
-        drawn[setting] = rank_values(_average(results.values, counts))
-    of_family = np.stack([np.mean([drawn[setting] for setting in group], axis=0) for group in families.values()])
-    shares = [1 / len(families)] * len(families)
-    picked = new_generator(0, f"ranks/{name}/families").multinomial(len(families), shares, DRAWS) / len(families)
+        mean_draws[setting] = rank_values(_average(results.values, counts))
+    of_family = np.stack([np.mean([mean_draws[setting] for setting in group], axis=0) for group in families.values()])
+    equal_shares = [1 / len(families)] * len(families)
+    picked = new_generator(0, f"ranks/{name}/families").multinomial(len(families), equal_shares, DRAWS) / len(families)
     means: Float64[np.ndarray, "draws methods"] = np.einsum("df,fdm->dm", picked, of_family)
     return np.round(means, 9)  # equal means stay equal
 
@@ -165,8 +165,8 @@ def _average(
     values: Float64[np.ndarray, "methods seeds"], counts: Float64[np.ndarray, "seeds draws"]
 ) -> Float64[np.ndarray, "draws methods"]:
     """Return the weighted means; NaN if a draw contains a seed on which the method diverged."""
-    lost = ~np.isfinite(values)
-    means = np.where(lost, 0.0, values) @ counts / counts.sum(axis=0)
-    means[(lost.astype(float) @ counts) > 0] = np.nan
+    is_missing = ~np.isfinite(values)
+    means = np.where(is_missing, 0.0, values) @ counts / counts.sum(axis=0)
+    means[(is_missing.astype(float) @ counts) > 0] = np.nan
     averages: Float64[np.ndarray, "draws methods"] = np.round(means, 12).T
     return averages

@@ -31,51 +31,51 @@ class Power:
 def measure_power(differences: Iterable[Difference], rules: Rules) -> Power:
     """Return the power of the tests of several methods; a difference without a test does not count."""
     tested = [difference for difference in differences if not difference.reason]
-    spread = median(difference.std for difference in tested) if tested else math.nan
+    median_std = median(difference.std for difference in tested) if tested else math.nan
     n = int(median(difference.n for difference in tested)) if tested else 0
-    needed, detectable = count_seeds(spread, rules.worth, rules.alpha), least_difference(spread, n, rules.alpha)
+    needed, detectable = count_seeds(median_std, rules.worth, rules.alpha), least_difference(median_std, n, rules.alpha)
     return Power(needed, n, detectable)
 
 
-def count_seeds(spread: float, worth: float, alpha: float = 0.05) -> int | None:
-    """Return the least number of paired seeds, two or more, that detect a difference of `worth`; None if not known.
+def count_seeds(std: float, effect: float, alpha: float = 0.05) -> int | None:
+    """Return the least number of paired seeds, two or more, that detect a difference of `effect`; None if not known.
 
     Args:
-        spread: standard deviation of the paired differences, in the unit of `worth`.
-        worth: true difference; 0 if no size matters, so that no number is known.
+        std: standard deviation of the paired differences, in the unit of `effect`.
+        effect: true difference; 0 if no size matters, so that no number is known.
         alpha: level of the two-sided test.
     """
-    if not math.isfinite(spread) or not worth:
+    if not math.isfinite(std) or not effect:
         return None
-    if spread <= 0:
+    if std <= 0:
         return 2
 
-    def detects(n: int) -> bool:
-        return _power(worth / spread, n, alpha) >= POWER
+    def is_detected(n: int) -> bool:
+        return _power(effect / std, n, alpha) >= POWER
 
-    enough = 2
-    while enough < MAX_SEEDS and not detects(enough):  # doubled: far above, the power is not computed exactly
-        enough = min(2 * enough, MAX_SEEDS)
-    return bisect_left(range(enough), True, lo=max(2, enough // 2), key=detects)
+    n_enough = 2
+    while n_enough < MAX_SEEDS and not is_detected(n_enough):  # doubled: far above, the power is not computed exactly
+        n_enough = min(2 * n_enough, MAX_SEEDS)
+    return bisect_left(range(n_enough), True, lo=max(2, n_enough // 2), key=is_detected)
 
 
 def _power(effect: float, n: int, alpha: float) -> float:
     from scipy.stats import chi2, t
     from statsmodels.stats.power import TTestPower
 
-    exact = float(TTestPower().power(effect, n, alpha, alternative="two-sided"))
-    if math.isfinite(exact):
-        return exact
+    power_value = float(TTestPower().power(effect, n, alpha, alternative="two-sided"))
+    if math.isfinite(power_value):
+        return power_value
     # scipy's noncentral t is NaN for some large noncentralities, where only the estimate of the spread is uncertain
     ratio = effect * math.sqrt(n) / float(t.ppf(1 - alpha / 2, n - 1))
     return float(chi2.cdf((n - 1) * ratio**2, n - 1))
 
 
-def least_difference(spread: float, n: int, alpha: float = 0.05) -> float:
+def least_difference(std: float, n: int, alpha: float = 0.05) -> float:
     """Return the true difference that n paired seeds detect with this power; NaN without a test."""
     from statsmodels.stats.power import TTestPower
 
-    if n < 2 or not math.isfinite(spread):
+    if n < 2 or not math.isfinite(std):
         return math.nan
-    solved = TTestPower().solve_power(None, nobs=n, alpha=alpha, power=POWER, alternative="two-sided")
-    return float(solved) * spread
+    effect_size = TTestPower().solve_power(None, nobs=n, alpha=alpha, power=POWER, alternative="two-sided")
+    return float(effect_size) * std

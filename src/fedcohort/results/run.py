@@ -20,7 +20,7 @@ from fedcohort import ranges
 if TYPE_CHECKING:
     import pandas as pd
 
-SHARE = 1 / 6  # of the horizon
+LATE_SHARE = 1 / 6  # of the horizon
 MIN_EVALUATIONS = 3  # evaluations
 ROUNDING = 1e-9  # of a step
 Kind = Literal["late", "last", "best"]
@@ -38,33 +38,33 @@ def late_window(steps: Numbers, horizon: float | None = None) -> Mask:
         horizon: last round that counts; None for the last evaluation.
     """
     steps = np.asarray(steps, dtype=float)
-    trained = steps > 0
-    end = (steps[-1] if len(steps) else 0.0) if horizon is None else horizon
-    counts = trained & (steps <= end)
-    window = counts & (steps > end * (1 - SHARE) + ROUNDING)
+    is_trained = steps > 0
+    window_end = (steps[-1] if len(steps) else 0.0) if horizon is None else horizon
+    counts = is_trained & (steps <= window_end)
+    window = counts & (steps > window_end * (1 - LATE_SHARE) + ROUNDING)
     if window.sum() < MIN_EVALUATIONS:
         window = np.zeros(len(steps), dtype=bool)
         window[np.flatnonzero(counts)[-MIN_EVALUATIONS:]] = True
     return window
 
 
-def run_result(steps: Numbers, values: Numbers, kind: Kind = "late", horizon: float | None = None) -> float:
+def run_result(steps: Numbers, values: Numbers, result_kind: Kind = "late", horizon: float | None = None) -> float:
     """Return the result of a run from its evaluations; NaN if no trained model was evaluated.
 
     Args:
         steps: rounds of the evaluations, increasing.
         values: the metric at these rounds.
-        kind: `late` for the mean over the window, `last` or `best` for one value; larger values are better.
+        result_kind: `late` for the mean over the window, `last` or `best` for one value; larger values are better.
         horizon: last round that counts; None for the last evaluation.
     """
-    ranges.choice("result", kind, *KINDS)
+    ranges.choice("result", result_kind, *KINDS)
     steps, values = np.asarray(steps, dtype=float), np.asarray(values, dtype=float)
     counts = (steps > 0) & (steps <= (math.inf if horizon is None else horizon))
     if not counts.any():
         return math.nan
-    if kind == "late":
+    if result_kind == "late":
         return float(values[late_window(steps, horizon)].mean())
-    return float(values[counts][-1] if kind == "last" else values[counts].max())
+    return float(values[counts][-1] if result_kind == "last" else values[counts].max())
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Evaluations:
 
     @property
     def has_clock(self) -> bool:
-        """Whether virtual time ends the run."""
+        """Whether the run ends at a limit of virtual time instead of a number of rounds."""
         return math.isfinite(self.clock_s)
 
     @classmethod
@@ -95,7 +95,7 @@ class Evaluations:
         return cls(steps, values, {name: rows[name].to_numpy(dtype=float) for name in costs})
 
     def up_to(self, horizon: int | None, clock_s: float) -> "Evaluations":
-        """Return the evaluations up to the horizon, which replaces the clock; with None all of them."""
+        """Return the evaluations up to a horizon in rounds, which replaces the clock; all evaluations if it is None."""
         if horizon is None:
             return replace(self, clock_s=clock_s)
         counts = self.steps <= horizon
@@ -104,18 +104,18 @@ class Evaluations:
         )
 
 
-def measure_run(run: Evaluations, kind: Kind = "late", horizon: int | None = None, sign: int = 1) -> float:
+def measure_run(run: Evaluations, result_kind: Kind = "late", horizon: int | None = None, sign: int = 1) -> float:
     """Return the result of a run; NaN if no trained model was evaluated.
 
     Args:
         run: its evaluations.
-        kind: `late`, `last` or `best`.
+        result_kind: `late`, `last` or `best`.
         horizon: last round that counts; None for the end of the run.
         sign: -1 if a smaller metric is better, else 1.
     """
-    if kind == "late" and run.has_clock and len(run.steps):
+    if result_kind == "late" and run.has_clock and len(run.steps):
         return mean_over_time(run.spent["virtual_s"], run.values, run.clock_s)
-    return sign * run_result(run.steps, sign * run.values, kind, horizon)
+    return sign * run_result(run.steps, sign * run.values, result_kind, horizon)
 
 
 def count_averaged(run: Evaluations, horizon: int | None = None) -> int:
@@ -138,10 +138,10 @@ def mean_over_time(virtual_s: Numbers, values: Numbers, clock_s: float) -> float
 
 def seconds_as_newest(virtual_s: Numbers, clock_s: float) -> Values:
     """Return the seconds of the last sixth of the clock in which each model was the newest; at most 0 if never."""
-    begin = np.array(virtual_s, dtype=float)
-    begin[:1] = -math.inf  # the first model existed before its evaluation
-    end = np.append(begin[1:], math.inf)
-    seconds: Values = np.minimum(end, clock_s) - np.maximum(begin, (1 - SHARE) * clock_s)
+    begin_s = np.array(virtual_s, dtype=float)
+    begin_s[:1] = -math.inf  # the first model existed before its evaluation
+    end_s = np.append(begin_s[1:], math.inf)
+    seconds: Values = np.minimum(end_s, clock_s) - np.maximum(begin_s, (1 - LATE_SHARE) * clock_s)
     return seconds
 
 

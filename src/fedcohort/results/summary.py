@@ -20,7 +20,7 @@ from fedcohort.round.budget import BudgetUse
 
 BEST_METRICS = (MAIN_METRIC, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
 MEAN_METRICS = ("attack/weight", "attack/share")  # metrics whose mean over the rounds is reported
-CLOCK, DOWN, UP = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
+CLOCK_METRIC, DOWN_METRIC, UP = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
 SHARES = (0.8, 0.9, 0.95)  # shares of the best accuracy
 RISE_FACTOR = 10  # factor over the untrained model's loss above which a warning is given
 MIN_SELECTIONS = 3  # selections without an arrival after which a client is reported
@@ -41,28 +41,28 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
         now_ms: when the run ended, milliseconds since 1970; None for now.
     """
     final = history.final
-    last = {name: steps[-1] for name, steps in history.measured.items() if name.startswith(EVALUATIONS)}
-    now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    spent = BudgetUse().after_round(history.steps[-1] if history.steps else 0, final)
+    last_steps = {name: steps[-1] for name, steps in history.measured.items() if name.startswith(EVALUATIONS)}
+    current_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    budget_use = BudgetUse().after_round(history.steps[-1] if history.steps else 0, final)
     return {
         "status": status,
         "name": info.name,
         "folder": str(info.folder),
         "rounds": history.steps[-1] if history.steps else 0,
         "rounds_asked": info.rounds,
-        "ended_by": info.budget.list_reached(spent) if status == "finished" else [],
-        "end": info.budget.describe_reached(spent) if status == "finished" else "",
+        "ended_by": info.budget.list_reached(budget_use) if status == "finished" else [],
+        "end": info.budget.describe_reached(budget_use) if status == "finished" else "",
         "rounds_without_update": sum(step > 0 for step in history.steps) - len(list_rounds_with_update(history)),
         "warnings": list_warnings(info, history),
         "final": final,
         "means": {name: float(history.metrics[name].mean()) for name in MEAN_METRICS if name in final},
-        "earlier": {name: step for name, step in last.items() if step < history.steps[-1]},
-        "best": {name: best for name in BEST_METRICS if (best := _best(history, name))},
+        "earlier": {name: step for name, step in last_steps.items() if step < history.steps[-1]},
+        "best": {name: best_value for name in BEST_METRICS if (best_value := _best(history, name))},
         "reached": shares_of_best(history),
         "fingerprint": history.fingerprints[-1] if history.fingerprints else None,
-        "wall_s": wall_s(metadata.read_start_times(info.folder), [*history.times, now]),
+        "wall_s": wall_s(metadata.read_start_times(info.folder), [*history.times, current_ms]),
         "virtual_s": final.get("time/virtual_s"),
-        "bytes": {way: final.get(f"comm/{way}_bytes") for way in ("down", "up", "probe")},
+        "bytes": {direction: final.get(f"comm/{direction}_bytes") for direction in ("down", "up", "probe")},
         "client_flops": final.get("comp/client_flops"),
         "server_flops": final.get("comp/server_flops"),
         "choices": dict(info.choices),
@@ -96,20 +96,20 @@ def shares_of_best(history: History) -> list[dict[str, Any]]:
     values = metrics[MAIN_METRIC].to_numpy() if MAIN_METRIC in metrics else np.empty(0)
     if not np.isfinite(values).any() or np.nanmax(values) <= 0:
         return []
-    timed = CLOCK in metrics and bool((metrics[CLOCK] > 0).any())
-    reached = []
+    timed = CLOCK_METRIC in metrics and bool((metrics[CLOCK_METRIC] > 0).any())
+    reached_shares = []
     for share in SHARES:
         target = share * float(np.nanmax(values))
         index = find_crossing(history.steps, values, target)
         if index is None:  # the untrained model, which never counts, is the best
             continue
         row = metrics.iloc[index]
-        traffic = float(row[DOWN] + row[UP]) if {DOWN, UP} <= set(metrics.columns) else float("nan")
-        clock = float(row[CLOCK]) if timed else float("nan")
+        traffic = float(row[DOWN_METRIC] + row[UP]) if {DOWN_METRIC, UP} <= set(metrics.columns) else float("nan")
+        clock = float(row[CLOCK_METRIC]) if timed else float("nan")
         cost = {"virtual_s": clock, "bytes": traffic}
         finite = {name: value if np.isfinite(value) else None for name, value in cost.items()}
-        reached.append({"share": share, "target": target, "round": history.steps[index], **finite})
-    return reached
+        reached_shares.append({"share": share, "target": target, "round": history.steps[index], **finite})
+    return reached_shares
 
 
 def list_warnings(info: RunInfo, history: History) -> list[str]:
@@ -125,11 +125,11 @@ def _never_arrived(info: RunInfo, history: History) -> list[str]:
     if not clients:
         return []
     names = f"{', '.join(map(str, clients[:MAX_NAMED_CLIENTS]))}{', ...' if len(clients) > MAX_NAMED_CLIENTS else ''}"
-    why = f"they were late (deadline={info.choices.get('deadline', '?')})"
-    why += ", or their updates were dropped" if _drops_updates(history) else ""
+    reason = f"they were late (deadline={info.choices.get('deadline', '?')})"
+    reason += ", or their updates were dropped" if _drops_updates(history) else ""
     return [
         f"{len(clients)} of {len(info.n_train)} clients were selected {MIN_SELECTIONS} times or more and never arrived "
-        f"({names}): {why}; the model has learned nothing from their data"
+        f"({names}): {reason}; the model has learned nothing from their data"
     ]
 
 
@@ -139,8 +139,8 @@ def _diverged(history: History) -> list[str]:
         if not math.isfinite(loss := history.final.get(name, 0.0)):
             column = history.metrics[name]
             finite = column.index[np.isfinite(column.to_numpy())]
-            since = f"last finite at round {finite[-1]}" if len(finite) else "never finite"
-            return [f"the model has diverged: {name} is {loss} at round {history.measured[name][-1]}, {since}"]
+            since_text = f"last finite at round {finite[-1]}" if len(finite) else "never finite"
+            return [f"the model has diverged: {name} is {loss} at round {history.measured[name][-1]}, {since_text}"]
     return []
 
 
@@ -150,9 +150,9 @@ def _loss_rose(history: History) -> list[str]:
         if name in history.final and (steps := history.measured[name])[0] == 0:
             first, last = float(history.metrics[name][0]), history.final[name]
             if last > RISE_FACTOR * first > 0:
-                fact = f"{name} is {last:.3g} at round {steps[-1]}, {last / first:.0f} times the untrained model's"
-                remedy = "inputs of one scale (dataset=folder has dataset.standardise=train)"
-                return [f"{fact}: a smaller client.lr may help, or {remedy}"]
+                rise_text = f"{name} is {last:.3g} at round {steps[-1]}, {last / first:.0f} times the untrained model's"
+                advice_text = "standardised inputs (with dataset=folder: dataset.standardise=train)"
+                return [f"{rise_text}: a smaller client.lr may help, or {advice_text}"]
     return []
 
 
@@ -163,8 +163,8 @@ def _no_update(info: RunInfo, history: History) -> list[str]:
         return []
     if list_rounds_with_update(history):
         weights = {fingerprint.rpartition(":")[2] for fingerprint in history.fingerprints}
-        still = len(weights) == 1 and len(history.steps) > len(rounds)  # step 0 is among them
-        return ["the model is still the initial model: no update changed it"] if still else []
+        is_unchanged = len(weights) == 1 and len(history.steps) > len(rounds)  # step 0 is among them
+        return ["the model is still the initial model: no update changed it"] if is_unchanged else []
     options = {group: f"{group}={info.choices.get(group, '?')}" for group in ("availability", "selector", "deadline")}
     no_arrival = f"no selected client finished in time ({options['deadline']})"
     dropped = _drops_updates(history)

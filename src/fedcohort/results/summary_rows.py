@@ -6,13 +6,13 @@ from typing import Any
 from fedcohort import units
 from fedcohort.record.history import MAIN_METRIC
 from fedcohort.results.metric import NAMES
-from fedcohort.results.summary import CLOCK, DOWN, UP
+from fedcohort.results.summary import CLOCK_METRIC, DOWN_METRIC, UP
 
-WORST = "clients/acc_worst5"
-SHARE = 0.9  # of the best accuracy, whose cost is in the short table
-WALL = "wall time (this machine)"
+WORST_METRIC = "clients/acc_worst5"
+SHORT_TABLE_SHARE = 0.9  # of the best accuracy, whose cost is in the short table
+WALL_TIME_LABEL = "wall time (this machine)"
 COSTS = ("time/", "comm/", "comp/")
-ROWS, MEANS = (
+METRIC_ROWS, MEANS = (
     [(label, name, getattr(units, show)) for name, (label, show) in NAMES[kind].items()] for kind in ("last", "mean")
 )
 Rows = list[tuple[str, str]]
@@ -32,17 +32,17 @@ def rows(summary: Mapping[str, Any]) -> Rows:
         table.append((f"test accuracy{older_round(summary, 'test/acc')}", units.percent(final["test/acc"])))
     if best := summary["best"].get("test/acc"):
         table.append(("best so far (early stop)", f"{units.percent(best['value'])} at round {best['round']}"))
-    table += _metric_rows(summary, lambda name: name == WORST)
+    table += _metric_rows(summary, lambda name: name == WORST_METRIC)
     table.append(("rounds", f"{summary['rounds']} of {summary['rounds_asked']}"))
-    table += _reached_rows(summary, lambda share: share == SHARE)
-    table += _metric_rows(summary, lambda name: name == CLOCK)
-    if {DOWN, UP} <= final.keys():
-        table.append(("bytes, down and up", units.bytes_(final[DOWN] + final[UP])))
+    table += _reached_rows(summary, lambda share: share == SHORT_TABLE_SHARE)
+    table += _metric_rows(summary, lambda name: name == CLOCK_METRIC)
+    if {DOWN_METRIC, UP} <= final.keys():
+        table.append(("bytes, down and up", units.bytes_(final[DOWN_METRIC] + final[UP])))
     if summary["forced"]:
         table.append(("resume=force", "; ".join(summary["forced"])))
     if empty := summary["rounds_without_update"]:
         table.append(("rounds without an update", f"{empty} of {summary['rounds']}"))
-    return [*table, (WALL, units.seconds(summary["wall_s"])), ("fingerprint", str(summary["fingerprint"]))]
+    return [*table, (WALL_TIME_LABEL, units.seconds(summary["wall_s"])), ("fingerprint", str(summary["fingerprint"]))]
 
 
 def more_rows(summary: Mapping[str, Any]) -> Rows:
@@ -51,9 +51,9 @@ def more_rows(summary: Mapping[str, Any]) -> Rows:
     table = []
     if "test/loss" in final:
         table.append((f"test loss{older_round(summary, 'test/loss')}", units.number(final["test/loss"])))
-    table += _reached_rows(summary, lambda share: share != SHARE)
-    table += _metric_rows(summary, lambda name: name not in (WORST, CLOCK))
-    table += [(label, show(means[name])) for label, name, show in MEANS if name in means]
+    table += _reached_rows(summary, lambda share: share != SHORT_TABLE_SHARE)
+    table += _metric_rows(summary, lambda name: name not in (WORST_METRIC, CLOCK_METRIC))
+    table += [(label, value_format(means[name])) for label, name, value_format in MEANS if name in means]
     if "select/share_min" in final and "select/share_max" in final:
         low, high = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
         table.append(("share of rounds that selected a client, min to max", f"{low} to {high}"))
@@ -66,24 +66,24 @@ def more_rows(summary: Mapping[str, Any]) -> Rows:
 
 
 def cost_rows(summary: Mapping[str, Any]) -> Rows:
-    """Return the rows of what the run cost, in all and until it reached shares of its best accuracy."""
+    """Return the rows of the run's cost: in total, and until it reached shares of its best accuracy."""
     table = _metric_rows(summary, lambda name: name.startswith(COSTS))
-    return [*table, *_reached_rows(summary, lambda _: True), (WALL, units.seconds(summary["wall_s"]))]
+    return [*table, *_reached_rows(summary, lambda _: True), (WALL_TIME_LABEL, units.seconds(summary["wall_s"]))]
 
 
 def _metric_rows(summary: Mapping[str, Any], select: Callable[[str], bool]) -> Rows:
     final = summary["final"]
     return [
-        (label + older_round(summary, name), show(final[name]))
-        for label, name, show in ROWS
+        (label + older_round(summary, name), value_format(final[name]))
+        for label, name, value_format in METRIC_ROWS
         if name in final and select(name)
     ]
 
 
 def _reached_rows(summary: Mapping[str, Any], select: Callable[[float], bool]) -> Rows:
     """Return the cost until shares of the best accuracy; none if the untrained model was the best."""
-    best = summary["best"].get(MAIN_METRIC)
-    if best is not None and best["round"] == 0:
+    best_accuracy = summary["best"].get(MAIN_METRIC)
+    if best_accuracy is not None and best_accuracy["round"] == 0:
         return []
     return [describe_share(entry) for entry in summary["reached"] if select(entry["share"])]
 

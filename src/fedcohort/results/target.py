@@ -114,12 +114,12 @@ def find_crossing(steps: Numbers, values: Numbers, target: float, window: int = 
         window: number of evaluations that are averaged.
         sign: 1 if a larger metric is better, else -1.
     """
-    trained = np.flatnonzero(np.asarray(steps, dtype=float) > 0)
-    if len(trained) < window:
+    trained_positions = np.flatnonzero(np.asarray(steps, dtype=float) > 0)
+    if len(trained_positions) < window:
         return None
-    windows = np.lib.stride_tricks.sliding_window_view(np.asarray(values, dtype=float)[trained], window)
-    met = np.flatnonzero(sign * windows.mean(axis=-1) >= sign * target - TOLERANCE * abs(target))
-    return int(trained[met[0] + window - 1]) if len(met) else None
+    windows = np.lib.stride_tricks.sliding_window_view(np.asarray(values, dtype=float)[trained_positions], window)
+    met_positions = np.flatnonzero(sign * windows.mean(axis=-1) >= sign * target - TOLERANCE * abs(target))
+    return int(trained_positions[met_positions[0] + window - 1]) if len(met_positions) else None
 
 
 def costs_to_target(run: Evaluations, target: float, window: int = 1, sign: int = 1) -> dict[str, Cost]:
@@ -145,8 +145,8 @@ def median_cost(costs: Sequence[Cost]) -> MedianCost:
         return MedianCost(math.nan, math.nan, 0, 0)
     ordered = sorted(cost.value if cost.met else math.inf for cost in costs)
     lower, upper = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-    middle = math.sqrt(lower * upper) if math.isfinite(upper) else math.inf
-    return MedianCost(middle, lower, sum(cost.met for cost in costs), len(costs))
+    median_value = math.sqrt(lower * upper) if math.isfinite(upper) else math.inf
+    return MedianCost(median_value, lower, sum(cost.met for cost in costs), len(costs))
 
 
 def baseline_target(results: Numbers, level: float = LEVEL, start: float = 0.0) -> float:
@@ -196,29 +196,29 @@ class SpeedUp:
         return 2 * self.unmet <= self.n
 
 
-def speed_up(base: Mapping[int, Cost], method: Mapping[int, Cost]) -> SpeedUp:
-    """Return the speed-up of `method` over `base`, costs by seed, over common seeds."""
-    common = sorted(set(base) & set(method))
-    logs, extremes = dict[int, float](), list[float]()
-    unmet, base_is_later, method_is_later = 0, False, False
-    for seed in common:
-        b, m = base[seed], method[seed]
+def speed_up(baseline_costs: Mapping[int, Cost], method: Mapping[int, Cost]) -> SpeedUp:
+    """Return the speed-up of `method` over `baseline_costs`, costs by seed, over common seeds."""
+    common_seeds = sorted(set(baseline_costs) & set(method))
+    logs, extreme_logs = dict[int, float](), list[float]()
+    n_unmet, base_is_later, method_is_later = 0, False, False
+    for seed in common_seeds:
+        b, m = baseline_costs[seed], method[seed]
         horizon = min((cost.value for cost in (b, m) if not cost.met), default=math.inf)
         b_met, m_met = (cost.met and cost.value <= horizon for cost in (b, m))
         cost_b, cost_m = min(b.value, horizon), min(m.value, horizon)
         is_spent = cost_b > 0 and cost_m > 0
         logs[seed] = math.log(cost_b) - math.log(cost_m) if is_spent else math.nan
-        unmet += not b_met and not m_met
+        n_unmet += not b_met and not m_met
         base_is_later |= not b.met and m.met and m.value < horizon
         method_is_later |= not m.met and b.met and b.value < horizon
-        extremes.append(math.inf if m_met and not b_met else -math.inf if b_met and not m_met else logs[seed])
+        extreme_logs.append(math.inf if m_met and not b_met else -math.inf if b_met and not m_met else logs[seed])
     mean = summarise_differences(logs, scale=1.0)
     ratio, low, high = (math.exp(value) for value in (mean.mean, mean.low, mean.high))
     bounds = {(False, False): EXACT, (True, False): AT_LEAST, (False, True): AT_MOST, (True, True): RESTRICTED}
     bound = bounds[base_is_later, method_is_later]
     with np.errstate(invalid="ignore"):  # NaN if the two middle values are minus infinity and infinity
-        median = float(np.exp(np.median(extremes))) if extremes else math.nan
-    return SpeedUp(ratio, low, high, mean.p, mean.n, unmet, bound, median, mean)
+        median = float(np.exp(np.median(extreme_logs))) if extreme_logs else math.nan
+    return SpeedUp(ratio, low, high, mean.p, mean.n, n_unmet, bound, median, mean)
 
 
 def judge_speed(result: SpeedUp, p: float, rules: Rules) -> str:

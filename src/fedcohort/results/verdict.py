@@ -36,7 +36,7 @@ Test = TypeVar("Test", bound=Hashable)
 
 @dataclass(frozen=True)
 class Rules:
-    """What counts as a difference, fixed before the runs. Effects are in the unit of the metric.
+    """Rules for significant and relevant differences, fixed before the runs. Effects have the metric's unit.
 
     Attributes:
         alpha: level of two-sided tests after correction, in (0, 1).
@@ -64,9 +64,9 @@ def equivalence_p(values: Numbers, margin: float) -> float:
     x = np.asarray(values, dtype=float)
     if len(x) < 2 or not np.isfinite(x).all() or not np.ptp(x):
         return math.nan
-    above = ttest_1samp(x, -margin, alternative="greater").pvalue
-    below = ttest_1samp(x, margin, alternative="less").pvalue
-    return float(max(above, below))
+    p_above = ttest_1samp(x, -margin, alternative="greater").pvalue
+    p_below = ttest_1samp(x, margin, alternative="less").pvalue
+    return float(max(p_above, p_below))
 
 
 def name_verdict(mean: float, p: float, p_equivalent: float, n: int, rules: Rules) -> str:
@@ -100,14 +100,14 @@ def sign_of(verdict: str) -> int:
     return 1 if verdict in (BETTER, FASTER) else -1 if verdict in (WORSE, SLOWER) else 0
 
 
-def adjust(ps: Sequence[float]) -> list[float]:
+def adjust(p_values: Sequence[float]) -> list[float]:
     """Return the p-values of one family adjusted by Holm's step-down rule; NaN stays NaN and is no test of the family.
 
     The i-th smallest of m is multiplied by m - i + 1, and none may be below a smaller one's, or above 1.
     `multipletests` of statsmodels gives the same, but runs Python's garbage collector in each call, which took most of
     a report's time.
     """
-    adjusted = np.array(ps, dtype=float)
+    adjusted = np.array(p_values, dtype=float)
     tests = np.flatnonzero(np.isfinite(adjusted))
     order = tests[np.argsort(adjusted[tests], kind="stable")]
     factors = np.arange(len(order), 0, -1)
@@ -115,12 +115,12 @@ def adjust(ps: Sequence[float]) -> list[float]:
     return [float(p) for p in adjusted]
 
 
-def adjust_families(ps: Mapping[Test, float], family_of: Callable[[Test], Hashable]) -> dict[Test, float]:
-    """Return the adjusted p-values in the order of `ps`, each corrected within the family that `family_of` returns."""
+def adjust_families(p_values: Mapping[Test, float], family_of: Callable[[Test], Hashable]) -> dict[Test, float]:
+    """Return the adjusted p-values in the order of `p_values`, each corrected within its family."""
     families: defaultdict[Hashable, list[Test]] = defaultdict(list)
-    for test in ps:
+    for test in p_values:
         families[family_of(test)].append(test)
     adjusted: dict[Test, float] = {}
     for tests in families.values():
-        adjusted |= dict(zip(tests, adjust([ps[test] for test in tests]), strict=True))
-    return {test: adjusted[test] for test in ps}
+        adjusted |= dict(zip(tests, adjust([p_values[test] for test in tests]), strict=True))
+    return {test: adjusted[test] for test in p_values}

@@ -95,8 +95,8 @@ def assign_samples(raw: Raw, options: SplitOptions) -> Assignment:
     n_val = np.rint(options.client_val * clients.sizes).astype(np.int64)
     is_val, val, train = clients.cut(np.minimum(np.maximum(2, n_val), clients.sizes - 1))
     train_y, val_y = (None, None) if labels is None else (labels[~is_val], labels[is_val])
-    unused = len(raw.train_y) - len(server) - len(clients.rows)
-    return Assignment(server, train, val, train_y, val_y, counts, rates, owners, unused, digest)
+    n_unused = len(raw.train_y) - len(server) - len(clients.rows)
+    return Assignment(server, train, val, train_y, val_y, counts, rates, owners, n_unused, digest)
 
 
 def thin_samples(raw: Raw, limit: int | None, seed: int) -> Raw:
@@ -122,31 +122,31 @@ def positions_in_all(server: Ids, rows: Ids) -> Ids:
     return positions
 
 
-def draw_server_rows(raw: Raw, share: float, rng: np.random.Generator) -> Ids:
-    """Draw the positions of server_val, sorted: `share` of each class, rounded up or down.
+def draw_server_rows(raw: Raw, server_share: float, rng: np.random.Generator) -> Ids:
+    """Draw the positions of server_val, sorted: `server_share` of each class, rounded up or down.
 
-    Their total is `share` of all rows, so that a large class makes up for the rounding of many small ones. There are
+    Their total is `server_share` of all rows, so that a large class compensates the rounding of small ones. There are
     fewer where owners have too few samples: at most EXTRA_ROWS rows of a class replace rows of other classes. There are
     none where the dataset has a validation split.
     """
     if raw.valid is not None:
         return np.empty(0, dtype=np.int64)
-    y, n, size = raw.train_class, raw.n_strata, max(1, round(share * len(raw.train_y)))
+    y, n, size = raw.train_class, raw.n_strata, max(1, round(server_share * len(raw.train_y)))
     rank_in_class = rank_within_group(y, rng.permutation(len(y)))
-    first, sizes = rng.random(n), np.bincount(y, minlength=n)
-    in_class = (first[y] + rank_in_class) / sizes[y]
+    random_order, sizes = rng.random(n), np.bincount(y, minlength=n)
+    in_class = (random_order[y] + rank_in_class) / sizes[y]
     if raw.train_owner is not None:
         in_class[rank_within_group(raw.train_owner, rng.permutation(len(y))) < MIN_SAMPLES] = np.inf
     # more than `size` where keys are equal
     rows = np.flatnonzero(in_class <= np.partition(in_class, size - 1)[size - 1])
     rows = rows[np.argsort(in_class[rows], kind="stable")[:size]]
     if raw.train_owner is not None:
-        rows = keep_first(rows, y, np.ceil(share * sizes).astype(np.int64) + EXTRA_ROWS)
+        rows = keep_first(rows, y, np.ceil(server_share * sizes).astype(np.int64) + EXTRA_ROWS)
     rows = np.sort(rows[np.isfinite(in_class[rows])])
     if len(rows) == 0:
-        cure = f"; {raw.small_client_remedy}" if raw.small_client_remedy else ""
+        advice_text = f"; {raw.small_client_remedy}" if raw.small_client_remedy else ""
         what = f"dataset={raw.name}: server_val takes samples of owners with more than {MIN_SAMPLES} training samples"
-        raise DataError(f"{what}, and there are none{cure}")
+        raise DataError(f"{what}, and there are none{advice_text}")
     return rows
 
 
@@ -155,11 +155,11 @@ def _partition(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
     clients, limit = options.clients, options.limit
     samples = SamplePool(raw.train_class, raw.n_strata, raw.train_owner, raw.train_attribute, raw.n_attributes, server)
     if clients is not None and MIN_SAMPLES * clients > len(samples):
-        larger = "" if limit is None else f", or a larger split.limit than {limit}"
+        limit_text = "" if limit is None else f", or a larger split.limit than {limit}"
         raise OptionError(
-            f"clients={clients} needs {MIN_SAMPLES * clients} training samples, {MIN_SAMPLES} a client, and "
+            f"clients={clients} needs {MIN_SAMPLES * clients} training samples, {MIN_SAMPLES} per client, but "
             f"dataset={raw.name} has {len(samples)} besides server_val; feasible: "
-            f"clients<={len(samples) // MIN_SAMPLES}{larger}"
+            f"clients<={len(samples) // MIN_SAMPLES}{limit_text}"
         )
     owners = samples.all_owners
     K = 1 + int(owners.max()) if clients is None and owners is not None else clients or 1
@@ -171,12 +171,12 @@ def _partition(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
         raise type(error)(f"dataset={raw.name}: {error}") from error
     del samples
     rows = split if isinstance(split, Ragged) else Ragged.from_parts(split)
-    if len(small := np.flatnonzero(rows.sizes < MIN_SAMPLES)):
-        cure = raw.small_client_remedy if raw.train_owner is not None else ""
-        cure = cure or f"take fewer clients, or set partition.min_samples={MIN_SAMPLES} where the partition has it"
+    if len(small_clients := np.flatnonzero(rows.sizes < MIN_SAMPLES)):
+        advice = raw.small_client_remedy if raw.train_owner is not None else ""
+        advice = advice or f"take fewer clients, or set partition.min_samples={MIN_SAMPLES} where the partition has it"
         raise DataError(
-            f"dataset={raw.name}: {len(small)} clients have fewer than {MIN_SAMPLES} training samples (client "
-            f"{small[0]} has {rows.sizes[small[0]]}); {cure}"
+            f"dataset={raw.name}: {len(small_clients)} clients have fewer than {MIN_SAMPLES} training samples (client "
+            f"{small_clients[0]} has {rows.sizes[small_clients[0]]}); {advice}"
         )
     return Ragged(positions_in_all(server, rows.rows), rows.offsets)
 
@@ -215,7 +215,7 @@ def _flip_labels(
 
 def _hash_holders(clients: Ragged, server: Ids, n: int) -> str:
     """Return a hash of the holder of each of n training samples: a client's id, -2 for the server, -1 for none."""
-    holder = np.full(n, -1, dtype="<i8")
-    holder[server] = -2
-    holder[clients.rows] = np.repeat(np.arange(len(clients)), clients.sizes)
-    return hashlib.blake2b(holder.data, digest_size=8).hexdigest()
+    holder_of_sample = np.full(n, -1, dtype="<i8")
+    holder_of_sample[server] = -2
+    holder_of_sample[clients.rows] = np.repeat(np.arange(len(clients)), clients.sizes)
+    return hashlib.blake2b(holder_of_sample.data, digest_size=8).hexdigest()

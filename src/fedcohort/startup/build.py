@@ -70,8 +70,8 @@ def probe(composition: Composed, model: "Model", network: "nn.Module", facts: "F
     own_classes = [module for module in network.modules() if not type(module).__module__.startswith("torch.")]
     code = own_classes[0] if own_classes else model
     shape = [2, *federation.server_test.x.shape[1:]]
-    where = f"{name_of(code, composition.option('model'))}: forward of inputs {shape}"
-    with name_component_in_errors(where, type(code).__module__):
+    call_text = f"{name_of(code, composition.option('model'))}: forward of inputs {shape}"
+    with name_component_in_errors(call_text, type(code).__module__):
         logits = probe_network(network, federation)
     with name_component_in_errors(name_of(objective, composition.option("objective")), type(objective).__module__):
         probe_objective(objective, logits, federation)
@@ -126,9 +126,9 @@ def check_network_memory(model: "Model", choice: str, shape: tuple[int, ...], n_
         raise
     except Exception:  # the actual build and the probe report errors of the model; lazy layers have no shape yet
         return
-    what = f"model={choice} with {n_params:,} parameters for {n_classes:,} classes"
+    network_text = f"model={choice} with {n_params:,} parameters for {n_classes:,} classes"
     remedy = "choose a smaller model (model.width), or reduce dataset.n_classes"
-    memory.require_memory(MODEL_BYTES * n_params, what, remedy)
+    memory.require_memory(MODEL_BYTES * n_params, network_text, remedy)
 
 
 def check_memory(facts: "Facts", *, keeps_updates: bool) -> None:
@@ -152,9 +152,9 @@ def check_memory(facts: "Facts", *, keeps_updates: bool) -> None:
         (selector_bytes, f"the selector's matrices of {K:,} clients and {n_params:,} parameters", "reduce clients"),
         (_measure_store(facts), f"the stored vectors of {K:,} clients", store_cure),
     ]
-    size, largest, cure = max(needs, key=lambda need: need[0])
-    total = sum(needed for needed, _, _ in needs)
-    memory.require_memory(total, f"this run (of which {largest}: {size / 1e9:.1f} GB)", cure)
+    size, largest_need, advice_text = max(needs, key=lambda need: need[0])
+    total = sum(n_bytes for n_bytes, _, _ in needs)
+    memory.require_memory(total, f"this run (of which {largest_need}: {size / 1e9:.1f} GB)", advice_text)
 
 
 def _measure_store(facts: "Facts") -> float:
@@ -163,7 +163,7 @@ def _measure_store(facts: "Facts") -> float:
     It is 0 if too few rounds are run for that, and above `client_store.limit_gb`, where the store is in files.
     """
     config, K = facts.config, facts.federation.n_clients
-    numbers = sum(facts.components.stored_sizes(False, facts.layout, int(facts.federation.n_train.max())).values())
-    needed = float(STORED_BYTES * K * numbers)
-    in_files = needed > 1e9 * config["client_store"]["limit_gb"]
-    return 0.0 if in_files or config["rounds"] * config["cohort"] < K else needed
+    n_floats = sum(facts.components.stored_sizes(False, facts.layout, int(facts.federation.n_train.max())).values())
+    n_bytes = float(STORED_BYTES * K * n_floats)
+    in_files = n_bytes > 1e9 * config["client_store"]["limit_gb"]
+    return 0.0 if in_files or config["rounds"] * config["cohort"] < K else n_bytes

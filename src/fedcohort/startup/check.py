@@ -81,9 +81,9 @@ def check_options(composition: Composed) -> None:
     """
     config = composition.config
     groups = (*GROUPS_WITHOUT_TORCH, *GROUPS_WITH_TORCH)
-    top_level = {option.split(".")[0] for option in options.CHECKS} | {*groups, "logger", "callback", "requires"}
-    if unknown := next((name for name in config if name not in top_level), None):
-        raise options.unknown_option_error("", unknown, top_level)
+    top_level = {option.split(".")[0] for option in options.OPTION_CHECKS} | {*groups, "logger", "callback", "requires"}
+    if unknown_option := next((name for name in config if name not in top_level), None):
+        raise options.unknown_option_error("", unknown_option, top_level)
     for group in (*groups, "engine", "trainer", "logger", "callback"):
         node, may_be_empty = config.get(group), group in ("logger", "callback")
         options_of_run = () if group in ("engine", "trainer") else options.list_node_options(group)
@@ -107,15 +107,15 @@ def check_aliases(composition: Composed) -> None:
         for name, value in required.items():
             node, _, option = name.partition(".")
             actual_value = composition.config[node].get(option) if option else composition.choices.get(node)
-            meaning = f"{composition.option(group)} stands for {name}={options.spell_value(value)}"
+            alias_text = f"{composition.option(group)} stands for {name}={options.spell_value(value)}"
             if actual_value != value:
-                what = f"{meaning}, but {name}={options.spell_value(actual_value)} was requested"
+                what = f"{alias_text}, but {name}={options.spell_value(actual_value)} was requested"
                 raise IncompatibleConfig(f"{what}: leave {name} out, or choose another {group}")
             parameters: Container[str] = (option,)
             with suppress(Exception):  # an invalid `_target_` is reported where the component is made
                 parameters = inspect.signature(get_method(composition.config[node]["_target_"])).parameters
             if option and option not in parameters:
-                raise IncompatibleConfig(f"{meaning}, and {composition.option(node)} has none: choose another")
+                raise IncompatibleConfig(f"{alias_text}, and {composition.option(node)} has none: choose another")
 
 
 def check_client_column(composition: Composed, partition: "Partition") -> None:

@@ -15,7 +15,7 @@ from fedcohort.errors import OptionError
 from fedcohort.host import secrets
 from fedcohort.ranges import range_error
 from fedcohort.startup import hydra_errors
-from fedcohort.startup.options import CHECKS
+from fedcohort.startup.options import OPTION_CHECKS
 
 TRACEBACK_VARIABLE = "HYDRA_FULL_ERROR"
 # the value of TRACEBACK_VARIABLE before each active call of `run_with_one_line_errors`
@@ -56,14 +56,14 @@ def run_with_one_line_errors(main: Callable[[], object], arguments: Sequence[str
     Returns:
         The exit code: 0, or 2 after a mistake.
     """
-    before = os.environ.get(TRACEBACK_VARIABLE)
-    _ENCLOSING.append(before)
+    previous_value = os.environ.get(TRACEBACK_VARIABLE)
+    _ENCLOSING.append(previous_value)
     os.environ[TRACEBACK_VARIABLE] = "1"  # Hydra then raises its errors instead of printing them
     try:
         check_command_line(arguments, configs)
         main()
     except Exception as error:
-        line = None if before == "1" else hydra_errors.explain(error, arguments, configs)
+        line = None if previous_value == "1" else hydra_errors.explain(error, arguments, configs)
         if line is None:
             raise
         sys.stderr.write(f"{line}\n")
@@ -71,7 +71,7 @@ def run_with_one_line_errors(main: Callable[[], object], arguments: Sequence[str
     finally:
         _ENCLOSING.pop()
         os.environ.pop(TRACEBACK_VARIABLE)
-        os.environ.update({} if before is None else {TRACEBACK_VARIABLE: before})
+        os.environ.update({} if previous_value is None else {TRACEBACK_VARIABLE: previous_value})
     return 0
 
 
@@ -116,36 +116,36 @@ def _check_form(arguments: Sequence[str], configs: Path) -> None:
 
     def is_option(name: str) -> bool:
         match = re.fullmatch(r"(\w[\w/]{0,99})([.@].*)?", name)  # a path may be too long for a file's name
-        return name in CHECKS or (match is not None and (configs / match[1]).is_dir())
+        return name in OPTION_CHECKS or (match is not None and (configs / match[1]).is_dir())
 
     for position, argument in enumerate(arguments):
-        following, last = [*arguments[position + 1 :], "", ""][:2]
+        next_text, argument_after = [*arguments[position + 1 :], "", ""][:2]
         name, equals, value = argument.partition("=")
-        value_follows = bool(following) and "=" not in following and not following.startswith("-")
+        value_follows = bool(next_text) and "=" not in next_text and not next_text.startswith("-")
         if name.startswith("--") and name not in HYDRA_FLAGS and (equals or value_follows or is_option(name[2:])):
-            raise OptionError(f"{argument}: options have no dashes, type {name[2:]}={value or following or 'VALUE'}")
+            raise OptionError(f"{argument}: options have no dashes, type {name[2:]}={value or next_text or 'VALUE'}")
         if not is_option(name):
             continue
-        has_spaces = following[1:] or last if not equals and following.startswith("=") else ""
+        has_spaces = next_text[1:] or argument_after if not equals and next_text.startswith("=") else ""
         if equals and not value and value_follows:
-            has_spaces, following = following, ""
+            has_spaces, next_text = next_text, ""
         if has_spaces:
-            typed = f"{argument} {following}".strip()
+            typed = f"{argument} {next_text}".strip()
             raise OptionError(f"{typed}: options have no spaces around =, type {name}={has_spaces}")
 
 
 def check_hydra_options(arguments: Sequence[str]) -> None:
     """Raise `OptionError` for an option of Hydra that would write outside paths.logs, or execute code that it names."""
-    typed = [argument.lstrip("+~").partition("=") for argument in arguments if not argument.startswith("-")]
-    logs = next((value for name, _, value in reversed(typed) if name == "paths.logs"), "logs")
-    for name, _, value in typed:
+    typed_options = [argument.lstrip("+~").partition("=") for argument in arguments if not argument.startswith("-")]
+    logs = next((value for name, _, value in reversed(typed_options) if name == "paths.logs"), "logs")
+    for name, _, value in typed_options:
         if not re.match(r"hydra\b", name):
             continue
-        instead = next((text for option, text in REPLACEMENTS.items() if _is_below(name, option)), "leave it out")
+        advice_text = next((text for option, text in REPLACEMENTS.items() if _is_below(name, option)), "leave it out")
         if name == "hydra.launcher.submitit_folder" or not any(_is_below(name, option) for option in HYDRA_OPTIONS):
             raise OptionError(
                 f"{name}={value} is rejected, as fedcohort makes the folders, the log and the callbacks of a run: "
-                f"{instead}; the options of Hydra that may be typed are {', '.join(HYDRA_OPTIONS)}"
+                f"{advice_text}; the options of Hydra that may be typed are {', '.join(HYDRA_OPTIONS)}"
             )
         if name == SWEEP_DIR and not is_inside(value, logs):
             raise range_error(SWEEP_DIR, f"a folder inside paths.logs, such as '{LOGS}/sweeps/NAME'", value)
@@ -157,10 +157,10 @@ def _is_below(name: str, option: str) -> bool:
 
 def is_inside(folder: str, logs: str) -> bool:
     """Return whether `folder` is below the folder `logs`; links and `..` are resolved."""
-    resolved = folder.strip("'\"").replace(LOGS, logs)
-    if "${" in resolved.replace("${now:", ""):
+    resolved_path = folder.strip("'\"").replace(LOGS, logs)
+    if "${" in resolved_path.replace("${now:", ""):
         return False
-    return Path(logs).resolve() in Path(resolved).resolve().parents
+    return Path(logs).resolve() in Path(resolved_path).resolve().parents
 
 
 def check_sweep(arguments: Sequence[str]) -> None:
@@ -184,4 +184,4 @@ def check_sweep(arguments: Sequence[str]) -> None:
         if name == "hydra.launcher.n_jobs" and value != "-1" and not re.fullmatch("[1-9][0-9]*", value):
             raise range_error(name, "an integer in [1, inf), or -1 for as many as there are cores", value)
         if name == "paths.logs":
-            CHECKS[name](name, value)
+            OPTION_CHECKS[name](name, value)

@@ -13,7 +13,7 @@ from fedcohort.results.matching.question import Answer, Question, answer
 from fedcohort.tracking import report, runs, server
 from fedcohort.tracking.runs import Query
 
-ALL = "all runs"
+ALL_RUNS = "all runs"
 
 
 def read_answer(query: Query, question: Question, wait_s: float = server.WAIT_S) -> Answer:
@@ -26,12 +26,12 @@ def read_answer(query: Query, question: Question, wait_s: float = server.WAIT_S)
         with time_limit(wait_s, "reading the runs (wait_s)"):
             client = runs.connect(query)
             query = runs.resolve(client, query)
-            matched = match(runs.read_runs(client, query), q.rows, q.cols, *q.metrics, baseline=q.baseline)
-            curves = runs.read_curves(client, matched.runs, q.metrics)
+            matched_runs = match(runs.read_runs(client, query), q.rows, q.cols, *q.metrics, baseline=q.baseline)
+            curves = runs.read_curves(client, matched_runs.runs, q.metrics)
     except server.expected_errors() as error:
         raise TrackingError(f"MLflow at {query.tracking_uri} can't be read ({server.root_cause(error)})") from error
     source = f"sweep {query.sweep}" if query.sweep else f"experiment {query.experiment}"
-    return answer(replace(q, source=source), matched, curves)
+    return answer(replace(q, source=source), matched_runs, curves)
 
 
 def answer_folders(folders: Sequence[Path], question: Question, conditions: Mapping[str, str] | None = None) -> Answer:
@@ -50,8 +50,8 @@ def answer_folders(folders: Sequence[Path], question: Question, conditions: Mapp
     q, paths = question, {path.name: path for path in map(Path.absolute, folders)}
     required = (conditions or {}).items()
     compared = [run for run in runs.read_folders(paths.values()) if all(run.fact(k) == v for k, v in required)]
-    matched = match(compared, q.rows, q.cols, *q.metrics, baseline=q.baseline)
-    return answer(q, matched, read_curves([paths[run.id] for run in matched.runs], q.metrics))
+    matched_runs = match(compared, q.rows, q.cols, *q.metrics, baseline=q.baseline)
+    return answer(q, matched_runs, read_curves([paths[run.id] for run in matched_runs.runs], q.metrics))
 
 
 def publish(result: Answer, query: Query, files: Sequence[Path], wait_s: float = server.WAIT_S) -> str:
@@ -62,13 +62,13 @@ def publish(result: Answer, query: Query, files: Sequence[Path], wait_s: float =
     try:
         with time_limit(wait_s, "finding the sweep (wait_s)"):
             query = runs.resolve(runs.connect(query), query)
-        title, where = page.title(result), server.place(query.tracking_uri, query.experiment, Path("logs"))
+        title, server_place = page.title(result), server.place(query.tracking_uri, query.experiment, Path("logs"))
         with time_limit(wait_s, "sending the report (wait_s)"):
             id = report.publish(
-                where,
+                server_place,
                 name=f"report: {title}",
                 sweep=query.sweep,
-                about=query.sweep or query.filter or ALL,
+                about=query.sweep or query.filter or ALL_RUNS,
                 verdict=" ".join(page.list_verdicts(result)) or f"{title}, without a verdict",
                 note=page.to_markdown(result),
                 files=sorted(files, key=lambda file: file.name != page.PAGE),

@@ -22,8 +22,8 @@ def combinations(overrides: list[Override]) -> list[list[str]]:
 
         split = BasicSweeper.split_arguments
     except (ImportError, AttributeError) as error:
-        part = "BasicSweeper.split_arguments"
-        raise ForeignChange("hydra-core", part, "lists the jobs of a sweep", HYDRA_VERSION) from error
+        hydra_method = "BasicSweeper.split_arguments"
+        raise ForeignChange("hydra-core", hydra_method, "lists the jobs of a sweep", HYDRA_VERSION) from error
     (batch,) = split(overrides, None)
     return batch
 

@@ -33,7 +33,7 @@ CONTRACTS = {  # module and class, where they differ from the group's `base` and
 # Names of classes, one of which the class at some path of the config must inherit, and the text after "must be"
 Contract = tuple[Set[str], str]
 # by their names, as the import of Lightning's class would be slow
-CALLBACK: Contract = (
+CALLBACK_CONTRACT: Contract = (
     {"fedcohort.record.observer.Observer", "lightning.pytorch.callbacks.callback.Callback"},
     "an observer (fedcohort.record.observer.Observer) or a Lightning callback",
 )
@@ -120,9 +120,9 @@ def _compare_arguments(target: type, arguments: Mapping[str, object], cause: Typ
     signature = inspect.signature(target).parameters
     parameters = {name: item for name, item in signature.items() if item.kind not in variadic}
     required = {name for name, item in parameters.items() if item.default is inspect.Parameter.empty}
-    wrong = [f"has no option {name!r}" for name in sorted(set(arguments) - set(parameters))]
-    wrong += [f"needs the option {name!r}" for name in sorted(required - set(arguments))]
-    return f"{', '.join(wrong) or cause}; {options.list_options(parameters)}"
+    problems = [f"has no option {name!r}" for name in sorted(set(arguments) - set(parameters))]
+    problems += [f"needs the option {name!r}" for name in sorted(required - set(arguments))]
+    return f"{', '.join(problems) or cause}; {options.list_options(parameters)}"
 
 
 def _check_classes(node: object, where: str, option: str, contract: Contract, *, foreign: bool) -> None:
@@ -141,38 +141,38 @@ def _check_classes(node: object, where: str, option: str, contract: Contract, *,
     if not isinstance(node, Mapping):
         return
     names = [str(key) for key in node if not str(key).startswith("_")]
-    if strange := next((str(key) for key in node if str(key).startswith("_") and key != TARGET), None):
-        raise options.unknown_option_error(where, strange, names)
+    if unknown_key := next((str(key) for key in node if str(key).startswith("_") and key != TARGET), None):
+        raise options.unknown_option_error(where, unknown_key, names)
     target = None
     if TARGET in node:
         target = _import_class(node[TARGET], where, option, foreign=foreign)
         names_of_bases, allowed = contract
-        if names_of_bases.isdisjoint(f"{base.__module__}.{base.__name__}" for base in target.__mro__):
-            network = any(base.__module__ == "torch.nn.modules.module" for base in target.__mro__)
-            cure = f". For your own network, type model=module model.path={node[TARGET]}" if network else ""
-            raise OptionError(f"{ranges.range_error(f'{where}.{TARGET}', allowed, node[TARGET])}{cure}")
+        if names_of_bases.isdisjoint(f"{base_class.__module__}.{base_class.__name__}" for base_class in target.__mro__):
+            network = any(base_class.__module__ == "torch.nn.modules.module" for base_class in target.__mro__)
+            advice_text = f". For your own network, type model=module model.path={node[TARGET]}" if network else ""
+            raise OptionError(f"{ranges.range_error(f'{where}.{TARGET}', allowed, node[TARGET])}{advice_text}")
     for name in names:
-        inner = f"{where}.{name}"
-        _check_classes(node[name], inner, inner, _contract_inside(target, name, contract), foreign=foreign)
+        inner_place = f"{where}.{name}"
+        _check_classes(node[name], inner_place, inner_place, _contract_inside(target, name, contract), foreign=foreign)
 
 
-def _contract_inside(owner: type | None, name: str, contract: Contract) -> Contract:
+def _contract_inside(owner_class: type | None, name: str, contract: Contract) -> Contract:
     """Return the contract of a component that is an option of another one.
 
     The type of the option is the contract; where that is no component, any component is accepted.
 
     Args:
-        owner: the class that has the option; None for a mapping of plain options.
+        owner_class: the class that has the option; None for a mapping of plain options.
         name: name of the option.
         contract: contract of the owner, which applies to the values of a mapping.
     """
-    if owner is None:
+    if owner_class is None:
         return contract
     try:
-        hint: object = typing.get_type_hints(owner.__init__).get(name)  # type: ignore[misc]
+        type_hint: object = typing.get_type_hints(owner_class.__init__).get(name)  # type: ignore[misc]
     except (NameError, TypeError, AttributeError):
-        hint = None
-    classes = [kind for kind in (hint, *typing.get_args(hint)) if inspect.isclass(kind)]
+        type_hint = None
+    classes = [kind for kind in (type_hint, *typing.get_args(type_hint)) if inspect.isclass(kind)]
     return _contract_of(next((kind for kind in classes if Component in kind.__mro__), Component))
 
 

@@ -39,23 +39,23 @@ class Composed:
     overrides: tuple[str, ...]
 
     def option(self, group: str) -> str:
-        """Return the choice in a group as it is typed: `selector=flash`."""
+        """Return the choice of a group in the form in which users type it, such as `selector=flash`."""
         return f"{group}={self.choices.get(group, '?')}"
 
 
-def compose_run(overrides: Sequence[str], configs: Path, *extra: str) -> Composed:
+def compose_run(overrides: Sequence[str], configs: Path, *extra_overrides: str) -> Composed:
     """Compose the config of `python train.py <overrides>`.
 
     Args:
         overrides: the overrides as typed.
         configs: the folder of the groups.
-        extra: further overrides, which were not typed.
+        extra_overrides: further overrides, which were not typed.
 
     Raises:
         OptionError: for a value that is missing or can't be resolved.
         HydraException: for an invalid override; `hydra_errors` explains it.
     """
-    cfg = compose_with_hydra([*overrides, *extra], configs, with_hydra=True)
+    cfg = compose_with_hydra([*overrides, *extra_overrides], configs, with_hydra=True)
     return compose_config(cfg, cfg.hydra.runtime.choices, tuple(overrides))
 
 
@@ -100,18 +100,18 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
     except OmegaConfBaseException as error:
         raise OptionError(str(error).split("\n")[0]) from error
     made = {group: choice for group, choice in choices.items() if choice is not None and "/" not in group}
-    chosen = {group.split("@")[-1]: str(choice) for group, choice in made.items()}
+    chosen_groups = {group.split("@")[-1]: str(choice) for group, choice in made.items()}
     # Where the data determine the class (partition=own), the choice and its preset are called after that class
-    for group, choice in list(chosen.items()):
+    for group, choice in list(chosen_groups.items()):
         node = cfg.get(group)
         if isinstance(node, DictConfig) and "_target_" in node and OmegaConf.is_interpolation(node, "_target_"):
-            chosen[group] = str(config[group]["_target_"]).split(".")[-2]
-            if chosen.get(PRESET) == choice:
-                chosen[PRESET] = chosen[group]
-    if typed := next((override for override in overrides if override.startswith(f"{PRESET}.")), None):
-        raise OptionError(f"{typed}: a preset has no options, type {typed.removeprefix(f'{PRESET}.')}")
-    _remove_preset(config, chosen)
-    return Composed(config, chosen, overrides)
+            chosen_groups[group] = str(config[group]["_target_"]).split(".")[-2]
+            if chosen_groups.get(PRESET) == choice:
+                chosen_groups[PRESET] = chosen_groups[group]
+    if typed_preset := next((override for override in overrides if override.startswith(f"{PRESET}.")), None):
+        raise OptionError(f"{typed_preset}: a preset has no options, type {typed_preset.removeprefix(f'{PRESET}.')}")
+    _remove_preset(config, chosen_groups)
+    return Composed(config, chosen_groups, overrides)
 
 
 def _resolve(value: object) -> object:

@@ -18,7 +18,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from fedcohort.startup import check, compose, options
 
 DATA_GROUPS = ("partition", "label_noise", "feature_noise", "dataset")  # presets and interpolations affect these
-PARSER = OverridesParser.create()
+OVERRIDE_PARSER = OverridesParser.create()
 PACKAGE = re.compile(r"^# @package (\S+)", re.MULTILINE)
 Draft = tuple[DictConfig, dict[str, str]]  # an unresolved config, and the choice of each group
 
@@ -50,20 +50,20 @@ class JobComposer:
 
         Raises Hydra's errors.
         """
-        parsed = {text: _parse(text) for text in overrides}
-        plain = {text: override for text, override in parsed.items() if self._is_plain(override)}
-        choosing = {text: override for text, override in parsed.items() if text not in plain}
-        separate = {text: override for text, override in choosing.items() if self._is_separate(override)}
-        replaced_groups = {override.key_or_group: str(override.value()) for override in separate.values()}
-        composed = [text for text in choosing if text not in separate]
-        if any(self._affects(parsed[text], replaced_groups) for text in composed):
-            replaced_groups, composed = {}, list(choosing)
+        parsed_overrides = {text: _parse(text) for text in overrides}
+        plain_overrides = {text: override for text, override in parsed_overrides.items() if self._is_plain(override)}
+        group_choices = {text: override for text, override in parsed_overrides.items() if text not in plain_overrides}
+        separate_choices = {text: override for text, override in group_choices.items() if self._is_separate(override)}
+        replaced_groups = {override.key_or_group: str(override.value()) for override in separate_choices.values()}
+        composed = [text for text in group_choices if text not in separate_choices]
+        if any(self._affects(parsed_overrides[text], replaced_groups) for text in composed):
+            replaced_groups, composed = {}, list(group_choices)
         cfg, choices = deepcopy(self._by_hydra(tuple(composed)))
         for group, choice in replaced_groups.items():
             of_run = {name: cfg[group][name] for name in options.list_node_options(group)}  # no options of the choice
             cfg[group] = OmegaConf.merge(_read(self._configs, group, choice), of_run)
             choices[group] = choice
-        for override in plain.values():
+        for override in plain_overrides.values():
             node, _, option = override.key_or_group.rpartition(".")
             content = OmegaConf.select(cfg, node) if node else cfg
             if (isinstance(content, DictConfig) and option in content) == override.is_add():
@@ -110,9 +110,9 @@ def _find_reach(configs: Path, group: str, choice: str) -> frozenset[str]:
     node = _read(configs, group, choice)
     names = {str(name) for name in node}
     for entry in node.get("defaults", ()):
-        for name, included in ({group: entry} if isinstance(entry, str) else entry).items():
+        for name, included_choice in ({group: entry} if isinstance(entry, str) else entry).items():
             included_group = str(name).removeprefix("override ").lstrip("/").partition("@")[0]
-            names |= {included_group} | _find_reach(configs, included_group, str(included).partition("@")[0])
+            names |= {included_group} | _find_reach(configs, included_group, str(included_choice).partition("@")[0])
     return frozenset(names)
 
 
@@ -132,7 +132,7 @@ def _read_text(configs: Path, group: str, choice: str) -> str:
 
 @cache
 def _parse(text: str) -> Override:
-    (override,) = PARSER.parse_overrides([text])
+    (override,) = OVERRIDE_PARSER.parse_overrides([text])
     return override
 
 
@@ -144,11 +144,11 @@ def compose_job(overrides: tuple[str, ...], configs: Path, hydra: tuple[str, ...
         configs: the folder of the groups.
         hydra: options of Hydra that were typed, such as `hydra.searchpath`.
     """
-    *common, last = overrides or ("",)
-    if not re.fullmatch("seed=[0-9]+", last):
+    *common_overrides, last_override = overrides or ("",)
+    if not re.fullmatch("seed=[0-9]+", last_override):
         return _composer(configs, hydra).compose(overrides)
-    cfg, choices = _draft(tuple(common), configs, hydra)
-    OmegaConf.update(cfg, "seed", int(last.partition("=")[2]))
+    cfg, choices = _draft(tuple(common_overrides), configs, hydra)
+    OmegaConf.update(cfg, "seed", int(last_override.partition("=")[2]))
     return compose.compose_config(cfg, choices, overrides)
 
 

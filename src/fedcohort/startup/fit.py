@@ -61,11 +61,11 @@ def fit(
     processes = count_processes(config)
     identity = {**select_options(config, RunIdentity.FORCED), **{f"trainer.{k}": v for k, v in processes.items()}}
     origin = provenance.current_start(config, identity, loop.federation.checksum)
-    beginning = tasks.run_on_first(lambda: _begin(home, loop, config, origin))
-    if beginning is None:
+    begin_result = tasks.run_on_first(lambda: _begin(home, loop, config, origin))
+    if begin_result is None:
         return None
-    path, is_new, restart = beginning
-    done = restart.rounds
+    path, is_new, restart = begin_result
+    rounds_done = restart.rounds
     make_repeatable(config["trainer"]["accelerator"])
     loop.observers, loop.spending = run_observers.observers, restart.spending
     loop.ends_early = run_observers.ends_early
@@ -74,15 +74,15 @@ def fit(
     loop.choose_memory_layout(network)
     to_file = nullcontext() if home is None else messages.log_to_file(path)
     loop.component_by_module = _owners(composition, loop, network)
-    ending = _report_ending(path, _resume_command(composition, sweep), loop.component_by_module)
-    with to_file, _threads(config["trainer"]["threads"]), ending:
+    ending_context = _report_ending(path, _resume_command(composition, sweep), loop.component_by_module)
+    with to_file, _threads(config["trainer"]["threads"]), ending_context:
         if not is_new:
-            where = f"after round {done}" if done else "from the start: no round was saved"
-            log.info("resuming %s %s", path, where)
+            progress_text = f"after round {rounds_done}" if rounds_done else "from the start: no round was saved"
+            log.info("resuming %s %s", path, progress_text)
         training = trainer.TrainingRun(config, path, loop, run_observers.callbacks, processes, origin)
-        lightnings = training.make_trainer(is_new_run=not done)
+        lightnings = training.make_trainer(is_new_run=not rounds_done)
         interrupts.enter_phase(RunPhase.FORKED)  # `GracefulStop` reverts this in the process that trains
-        training.fit(lightnings, network, path / folder.LAST_CKPT if done else None)
+        training.fit(lightnings, network, path / folder.LAST_CKPT if rounds_done else None)
         if home is not None:
             manifest.write_manifest(path, folder.MANIFEST_FILES)
     return path
@@ -108,26 +108,26 @@ def _begin(
     if home is None:
         raise TypeError("only the first task of a run finds its checkpoint")
     restart = find_restart(home, loop.settings.config_hash, config["resume"], origin)
-    done, rounds = restart.rounds, config["rounds"]
-    if done > rounds:
-        raise OptionError(f"rounds must be at least {done}, as many as {home.path} has already, got {rounds}")
+    rounds_done, rounds = restart.rounds, config["rounds"]
+    if rounds_done > rounds:
+        raise OptionError(f"rounds must be at least {rounds_done}, as many as {home.path} has already, got {rounds}")
     loop.settings.budget.check_not_exceeded(restart.spending, home.path)
     manifest.remove_manifest(home.path)  # the files change from here on
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
-    start = {"round": done, "resume": config["resume"], "forced": restart.forced, **origin}
+    start = {"round": rounds_done, "resume": config["resume"], "forced": restart.forced, **origin}
     provenance.append_start(home.path, start)
     return home.path, home.is_new, restart
 
 
 @contextmanager
-def _threads(number: int) -> Iterator[None]:
+def _threads(n_threads: int) -> Iterator[None]:
     """Set the number of torch's threads in the block, and restore the caller's number afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
+    previous_threads = torch.get_num_threads()
+    torch.set_num_threads(n_threads)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(previous_threads)
 
 
 @contextmanager
@@ -142,8 +142,8 @@ def _report_ending(path: Path, resume_command: str, owners: Mapping[str, str]) -
     try:
         yield
     except BaseException as error:
-        if explained := trainer.find_rejection(error) or find_faulty_component(error, owners):
-            raise explained from error
+        if error_text := trainer.find_rejection(error) or find_faulty_component(error, owners):
+            raise error_text from error
         rank_died = trainer.is_process_death(error)
         stopped = rank_died or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
         if rank_died and not interrupts.exit_code:
@@ -155,17 +155,17 @@ def _report_ending(path: Path, resume_command: str, owners: Mapping[str, str]) -
         interrupts.begin_listening()
     if interrupts.exit_code:
         status = folder.status_of(path)
-        done = status.get("rounds_done")
-        if done and status["status"] != "finished":
-            log.warning("stopped after round %d; resume with: %s", done, resume_command)
-        elif not done and interrupts.exit_code != CLOSED_PIPE_CODE:
+        rounds_done = status.get("rounds_done")
+        if rounds_done and status["status"] != "finished":
+            log.warning("stopped after round %d; resume with: %s", rounds_done, resume_command)
+        elif not rounds_done and interrupts.exit_code != CLOSED_PIPE_CODE:
             log.warning("%s", STOPPED_BEFORE_TRAINING)
-        raise StoppedRun(interrupts.exit_code, path) if done else SystemExit(interrupts.exit_code)
+        raise StoppedRun(interrupts.exit_code, path) if rounds_done else SystemExit(interrupts.exit_code)
 
 
 def _resume_command(composition: Composed, sweep: str | None) -> str:
     """Return the command that resumes the run."""
     if sweep:
-        return "the same sweep and resume=true"
+        return "the command of the sweep with resume=true"
     overrides = [override for override in composition.overrides if not override.startswith("resume=")]
     return f"{program_command('python')} {shlex.join(['train.py', *overrides, 'resume=true'])}"

@@ -53,8 +53,8 @@ def explain(error: BaseException, arguments: Sequence[str], configs: Path) -> st
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return f"there is not enough memory ({text[:200] or 'no reason given'}): HYDRA_FULL_ERROR=1 shows where"
     if isinstance(error, OverrideParseException):
-        form = "type name=value, lists as [1,2], texts with spaces or accents as \"name='a b'\""
-        return f"can't read {error.override!r}: {form}"
+        form_advice = "type name=value, lists as [1,2], texts with spaces or accents as \"name='a b'\""
+        return f"can't read {error.override!r}: {form_advice}"
     if isinstance(error, MissingConfigException):
         return _explain_missing(error, text, arguments, configs)
     if isinstance(error, HydraException):
@@ -112,8 +112,8 @@ def unknown_choice_message(configs: Path, name: str, value: str, choices: Iterab
     error = ranges.unknown_choice_error(name, value, list(choices) or list_choices(configs, group))
     if group in USER_OPTIONS and re.search(r"[./]", value):
         return f"{error}. For your own, type {USER_OPTIONS[group].format(value)}"
-    elsewhere = [f"{path.parent.name}={value}" for path in sorted(configs.glob(f"*/{glob.escape(value)}.yaml"))]
-    return f"{error}. There is {' and '.join(elsewhere)}" if elsewhere else str(error)
+    other_groups = [f"{path.parent.name}={value}" for path in sorted(configs.glob(f"*/{glob.escape(value)}.yaml"))]
+    return f"{error}. There is {' and '.join(other_groups)}" if other_groups else str(error)
 
 
 def _explain_missing(error: MissingConfigException, text: str, arguments: Sequence[str], configs: Path) -> str:
@@ -122,18 +122,18 @@ def _explain_missing(error: MissingConfigException, text: str, arguments: Sequen
     if match is None:
         return text
     file, group, value = match.groups()
-    inside = [name for name in (argument.rpartition("=")[0] for argument in arguments) if name.startswith(f"{group}@")]
-    line = unknown_choice_message(configs, inside[0] if inside else group, value, error.options or ())
-    return line if file in ("train", "hydra/config") or inside else f"configs/{file}.yaml: {line}"
+    nested = [name for name in (argument.rpartition("=")[0] for argument in arguments) if name.startswith(f"{group}@")]
+    line = unknown_choice_message(configs, nested[0] if nested else group, value, error.options or ())
+    return line if file in ("train", "hydra/config") or nested else f"configs/{file}.yaml: {line}"
 
 
 def _explain_composition(error: HydraException, text: str, configs: Path) -> str:
     cause = error.__cause__
     if isinstance(cause, OmegaConfBaseException) and "not in " in str(cause) and cause.full_key:
         return _explain_unknown_option(cause, configs)
-    first = str(error).partition("\n")[0]
+    first_line = str(error).partition("\n")[0]
     for pattern, message in MESSAGES:
-        if match := re.match(pattern, first):
+        if match := re.match(pattern, first_line):
             return message.format(match[1])
     reason = " ".join(str(cause).partition("Config search path")[0].split()) if cause else ""
     return ": ".join(filter(None, (text, reason)))
@@ -141,23 +141,23 @@ def _explain_composition(error: HydraException, text: str, configs: Path) -> str
 
 def _explain_unknown_option(cause: OmegaConfBaseException, configs: Path) -> str:
     """Return a line such as `selector=ucb_cs has no option 'discont'; its options are discount, index, sigma, tie`."""
-    where, _, key = str(cause.full_key).rpartition(".")
+    group, _, key = str(cause.full_key).rpartition(".")
     node = cause.parent_node if isinstance(cause.parent_node, DictConfig) else DictConfig({})  # seed.x: a number
     names = [str(name) for name in node if name not in ("_target_", "hydra")]
-    if not where:
+    if not group:
         groups = {path.name for path in configs.iterdir() if path.is_dir()}
-        inner = [f"{name}.{option}" for name in names if isinstance(node[name], DictConfig) for option in node[name]]
-        if paths := [path for path in inner if path.endswith(f".{key}") or path.replace(".", "_") == key]:
+        nested = [f"{name}.{option}" for name in names if isinstance(node[name], DictConfig) for option in node[name]]
+        if paths := [path for path in nested if path.endswith(f".{key}") or path.replace(".", "_") == key]:
             return f"there is no option {key!r}; did you mean {' or '.join(paths)}?"
         return str(unknown_option_error("", key, {*names, *groups} - {"hydra"}))
     if not node:
-        mapping = f"{where}={{{key}: VALUE}}"
-        return f"{where} has no option {key!r}; it is a single value: type {where}=VALUE, or '{mapping}' for a mapping"
-    texts = {choice: (configs / where / f"{choice}.yaml").read_text() for choice in list_choices(configs, where)}
+        mapping = f"{group}={{{key}: VALUE}}"
+        return f"{group} has no option {key!r}; it is a single value: type {group}=VALUE, or '{mapping}' for a mapping"
+    texts = {choice: (configs / group / f"{choice}.yaml").read_text() for choice in list_choices(configs, group)}
     pattern = re.compile(rf"^(  )?{re.escape(key)}:", re.MULTILINE)
     choices_with_option = [choice for choice, text in texts.items() if pattern.search(text)]
-    hint = f"; {key!r} is an option of {where}={', '.join(choices_with_option)}" if choices_with_option else ""
+    other_choices = f"; {key!r} is an option of {group}={', '.join(choices_with_option)}" if choices_with_option else ""
     target = str(node.get("_target_", "")).split(".")
-    if target[:2] == ["fedcohort", where] and len(target) > 2:  # a choice is its path: fedcohort.selector.ucb_cs.UcbCs
-        where = f"{where}={target[2]}"
-    return f"{unknown_option_error(where, key, names)}{hint}"
+    if target[:2] == ["fedcohort", group] and len(target) > 2:  # a choice is its path: fedcohort.selector.ucb_cs.UcbCs
+        group = f"{group}={target[2]}"
+    return f"{unknown_option_error(group, key, names)}{other_choices}"

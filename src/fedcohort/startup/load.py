@@ -1,4 +1,4 @@
-"""Step 3 of a run: load the data and split them among the clients. `fedcohort data` shows the result."""
+"""Load the data of a run and split them among the clients, its third step; `fedcohort data` shows the result."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -38,7 +38,7 @@ def load_federation(composition: Composed, objects: Mapping[str, Any]) -> "Feder
     config = composition.config
     seed = data_seed(config)
 
-    def read() -> Raw:
+    def read_raw() -> Raw:
         raw = check(objects["dataset"].load(seed))
         memory.return_free_memory()
         check_targets({group: objects[group] for group in DATA_GROUPS}, composition.choices, raw)
@@ -46,7 +46,7 @@ def load_federation(composition: Composed, objects: Mapping[str, Any]) -> "Feder
 
     split_components = {group: objects[group] for group in DATA_GROUPS if group != "dataset"}
     options = SplitOptions(**split_components, seed=seed, clients=config["clients"], **config["split"])
-    return build(read(), options)  # no other reference to the data is kept, so that `build` can free them
+    return build(read_raw(), options)  # no other reference to the data is kept, so that `build` can free them
 
 
 def load(composition: Composed, objects: Mapping[str, Any], components: "Components") -> Facts:
@@ -68,10 +68,10 @@ def load(composition: Composed, objects: Mapping[str, Any], components: "Compone
     from fedcohort.startup import requirements
 
     federation = load_federation(composition, objects)
-    largest = int(federation.n_train.argmax())
-    most_samples = int(federation.n_train[largest])
+    largest_client = int(federation.n_train.argmax())
+    most_samples = int(federation.n_train[largest_client])
     if components.samples.is_foreseeable:
-        rows = foresee_samples(components.samples, largest, most_samples, Draws(0, federation.n_clients))
+        rows = foresee_samples(components.samples, largest_client, most_samples, Draws(0, federation.n_clients))
         most_samples = most_samples if rows is None else len(rows)
     facts = Facts(components, composition.config, federation, most_samples)
     requirements.check_population(composition.choices, facts)

@@ -12,7 +12,7 @@ from fedcohort.record.observer import Observer
 from fedcohort.record.status import RunStatus
 from fedcohort.startup import components
 from fedcohort.startup.command_line import is_inside
-from fedcohort.startup.components import CALLBACK, Instance
+from fedcohort.startup.components import CALLBACK_CONTRACT, Instance
 from fedcohort.startup.compose import Composed
 
 # options of callbacks and trackers that are folders
@@ -38,17 +38,17 @@ def make_observers(composition: Composed) -> RunObservers:
     """Make the observers and callbacks that the config names. Raises `OptionError`."""
     nodes = {f"callback.{name}": node for name, node in composition.config["callback"].items() if node}
     _check_folders({**nodes, "logger": composition.config["logger"]}, composition.config["paths"]["logs"])
-    watchers = dict[str, Instance]()
-    for where, node in nodes.items():
+    callbacks_by_name = dict[str, Instance]()
+    for node_name, node in nodes.items():
         if not isinstance(node, Mapping) or "_target_" not in node:
-            raise ranges.range_error(where, "null, or a class in _target_ with its options", node)
-        watchers[where] = components.build(node, where, where, CALLBACK)
-    callbacks = {where: item for where, item in watchers.items() if not isinstance(item, Observer)}
+            raise ranges.range_error(node_name, "null, or a class in _target_ with its options", node)
+        callbacks_by_name[node_name] = components.build(node, node_name, node_name, CALLBACK_CONTRACT)
+    callbacks = {node_name: item for node_name, item in callbacks_by_name.items() if not isinstance(item, Observer)}
     _check_monitors(callbacks)
     tracker = components.make(composition, "logger")
-    texts = sorted(json.dumps(nodes[where], sort_keys=True, default=str) for where in callbacks)
+    texts = sorted(json.dumps(nodes[node_name], sort_keys=True, default=str) for node_name in callbacks)
     ends_early = [json.loads(text) for text in texts]  # equal to those that are read from a file
-    observers = [item for item in watchers.values() if isinstance(item, Observer)]
+    observers = [item for item in callbacks_by_name.values() if isinstance(item, Observer)]
     observers += [*([] if tracker is None else [tracker]), RunStatus(ends_early)]
     return RunObservers(observers, list(callbacks.values()), ends_early)
 
@@ -58,16 +58,16 @@ def _check_folders(nodes: Mapping[str, object], logs: str) -> None:
 
     A `filename` must not contain a folder.
     """
-    for where, node in nodes.items():
+    for node_name, node in nodes.items():
         options = node if isinstance(node, Mapping) else {}
         for option in FOLDER_OPTIONS & options.keys():
             folder = options[option]
             if folder is not None and folder != logs and not is_inside(str(folder), logs):
                 allowed = f"null, or a folder inside paths.logs={logs}, the only folder that a run writes to"
-                raise ranges.range_error(f"{where}.{option}", allowed, folder)
+                raise ranges.range_error(f"{node_name}.{option}", allowed, folder)
         name = options.get("filename")
         if name is not None and Path(str(name)).name != name:
-            raise ranges.range_error(f"{where}.filename", "null, or a file's name without a folder", name)
+            raise ranges.range_error(f"{node_name}.filename", "null, or a file's name without a folder", name)
 
 
 def _check_monitors(callbacks: Mapping[str, Any]) -> None:
@@ -77,11 +77,11 @@ def _check_monitors(callbacks: Mapping[str, Any]) -> None:
     """
     if not all(type(callback).__module__.startswith("lightning.") for callback in callbacks.values()):
         return
-    for where, callback in callbacks.items():
+    for node_name, callback in callbacks.items():
         from fedcohort.lightning.module import MONITORED_METRICS  # noqa: PLC0415 - imports Lightning
 
         monitor = getattr(callback, "monitor", None)
         allowed = (*MONITORED_METRICS, "epoch", "step") if hasattr(callback, "save_top_k") else MONITORED_METRICS
         if monitor is not None and monitor not in allowed:
             reason = " (nothing may select on the test set)" if str(monitor).startswith("test/") else ""
-            raise OptionError(f"{where}.monitor must be one of {', '.join(allowed)}, got {monitor!r}{reason}")
+            raise OptionError(f"{node_name}.monitor must be one of {', '.join(allowed)}, got {monitor!r}{reason}")

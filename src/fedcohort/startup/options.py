@@ -76,7 +76,7 @@ def check_writable_folder(option: str, value: object) -> None:
         raise OptionError(f"{option} must be a folder that can be written, got {value!r} ({error.strerror})") from error
 
 
-CHECKS: Mapping[str, OptionCheck] = {  # `round/settings.py` has the options that rounds read
+OPTION_CHECKS: Mapping[str, OptionCheck] = {  # `round/settings.py` has the options that rounds read
     **{option: check for _, option, check in list_setting_checks()},
     "name": check_run_name,
     "data_seed": integer_check("[0, inf)", allow_null=True),
@@ -101,7 +101,7 @@ CHECKS: Mapping[str, OptionCheck] = {  # `round/settings.py` has the options tha
 
 
 def spell_value(value: object) -> str:
-    """Return the value as it is typed on the command line."""
+    """Return the value in the form in which users type it on the command line."""
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -112,28 +112,28 @@ def list_options(names: Collection[str]) -> str:
     return f"its options are {', '.join(names)}" if names else "it has no options"
 
 
-def unknown_option_error(where: str, option: str, names: Collection[str]) -> OptionError:
+def unknown_option_error(node_name: str, option: str, names: Collection[str]) -> OptionError:
     """Return the error for an option that does not exist.
 
     Args:
-        where: path of its node or group=choice; "" for the top level.
+        node_name: path of its node or group=choice; "" for the top level.
         option: the option that was typed.
         names: the valid options.
     """
-    hint = ranges.did_you_mean(option, names)
-    if where:
-        return OptionError(f"{where} has no option {option!r}; {list_options(names)}{hint}")
-    return OptionError(f"there is no option {option!r}; there are {', '.join(sorted(names))}{hint}")
+    suggestion = ranges.did_you_mean(option, names)
+    if node_name:
+        return OptionError(f"{node_name} has no option {option!r}; {list_options(names)}{suggestion}")
+    return OptionError(f"there is no option {option!r}; there are {', '.join(sorted(names))}{suggestion}")
 
 
 def list_node_options(node: str) -> list[str]:
     """Return the options of a node that belong to no component: all of `engine`, and `window_s` of `deadline`."""
-    return [option.split(".")[1] for option in CHECKS if option.startswith(f"{node}.")]
+    return [option.split(".")[1] for option in OPTION_CHECKS if option.startswith(f"{node}.")]
 
 
 def check(config: Mapping[str, Any]) -> None:
     """Check that every option exists and is in its range, and that there is no unknown option. Raises `OptionError`."""
-    for node in dict.fromkeys(option.split(".")[0] for option in CHECKS if "." in option):
+    for node in dict.fromkeys(option.split(".")[0] for option in OPTION_CHECKS if "." in option):
         names, content = list_node_options(node), config.get(node)
         if not isinstance(content, Mapping):
             form = f"set option by option ({', '.join(f'{node}.{name}' for name in names)})"
@@ -141,7 +141,7 @@ def check(config: Mapping[str, Any]) -> None:
         for option in content if "_target_" not in content else ():  # a component's constructor checks its options
             if option not in names:
                 raise unknown_option_error(node, option, names)
-    for option, allowed in CHECKS.items():
+    for option, allowed in OPTION_CHECKS.items():
         node, _, name = option.rpartition(".")
         content = config[node] if node else config
         if name not in content:

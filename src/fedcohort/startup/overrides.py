@@ -13,7 +13,7 @@ from hydra.core.override_parser.types import Quote, QuotedString
 
 from fedcohort.errors import OptionError
 
-PLAIN = re.compile(r"[A-Za-z_/.][\w./@+%-]*", re.ASCII)  # texts that Hydra reads as texts without quotes
+PLAIN_TEXT = re.compile(r"[A-Za-z_/.][\w./@+%-]*", re.ASCII)  # texts that Hydra reads as texts without quotes
 NOT_TEXT = {"null", "true", "false", "nan", "inf"}
 KINDS = "a number, a text, True, False, None, a path, or a list or dict of these"
 
@@ -62,8 +62,8 @@ def spell_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a user pas
         return repr(value)
     if isinstance(value, str | Path):
         text = str(value)
-        plain = PLAIN.fullmatch(text) and text.lower() not in NOT_TEXT
-        return text if plain else str(QuotedString(text, Quote.single).with_quotes())
+        is_plain = PLAIN_TEXT.fullmatch(text) and text.lower() not in NOT_TEXT
+        return text if is_plain else str(QuotedString(text, Quote.single).with_quotes())
     if isinstance(value, Mapping):
         items = (f"{spell_value(name, key)}:{spell_value(name, item)}" for key, item in value.items())
         return "{" + ",".join(items) + "}"
@@ -78,16 +78,16 @@ def _is_network(value: object) -> bool:
     return hasattr(value, "state_dict") and hasattr(value, "forward")
 
 
-def _path_of(make: Any) -> str:  # noqa: ANN401 - a class, a function or what was passed instead
+def _path_of(factory: Any) -> str:  # noqa: ANN401 - a class, a function or what was passed instead
     """Return the dotted name by which another process finds a class or function that makes a network."""
-    name = getattr(make, "__qualname__", "")
+    name = getattr(factory, "__qualname__", "")
     if not name.isidentifier():
-        kind, remedy = type(make), "write a function at the top that returns it, and pass that"
-        if _is_network(make) and not kind.__module__.startswith("torch."):
-            remedy = f"pass model={kind.__name__}"
+        kind, advice_text = type(factory), "write a function at the top that returns it, and pass that"
+        if _is_network(factory) and not kind.__module__.startswith("torch."):
+            advice_text = f"pass model={kind.__name__}"
         raise OptionError(
             "model must be the name of a choice, or a class or function at the top of a module, got "
             f"{name or f'a network of the class {kind.__name__}'}. Each run makes its own network, with the weights of "
-            f"its seed: {remedy}"
+            f"its seed: {advice_text}"
         )
-    return f"{make.__module__}.{name}"
+    return f"{factory.__module__}.{name}"

@@ -117,14 +117,14 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
 
 def check_model(model: "Model", choice: str, federation: "Federation") -> None:
     """Raise `IncompatibleConfig` if the model's inputs or outputs do not fit the data."""
-    single, name = federation.targets.single, f"dataset={federation.name}"
+    has_one_class, name = federation.targets.single, f"dataset={federation.name}"
     if model.reads_symbols != federation.is_symbolic:
         inputs, data = ("symbols", "numbers") if model.reads_symbols else ("numbers", "sequences of symbols")
-        advice = "" if model.reads_symbols else f": choose model={'char_lstm' if single else 'word_lstm'}"
-        raise IncompatibleConfig(f"model={choice} reads {inputs}, and the inputs of {name} are {data}{advice}")
-    if model.per_position == single:
+        advice_text = "" if model.reads_symbols else f": choose model={'char_lstm' if has_one_class else 'word_lstm'}"
+        raise IncompatibleConfig(f"model={choice} reads {inputs}, and the inputs of {name} are {data}{advice_text}")
+    if model.per_position == has_one_class:
         what = "one class of a sequence, and samples of {} have a target at each position: choose model=word_lstm"
-        if single:
+        if has_one_class:
             what = "one class at each position of a sequence, and samples of {} have one class: choose model=char_lstm"
         raise IncompatibleConfig(f"model={choice} predicts {what.format(name)}")
 
@@ -170,14 +170,14 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
     if components.client.steps is not None and epochs:
         lines.append(f"{epochs[-1]} has no effect: client.steps={components.client.steps} is set (null for epochs)")
     name = "epochs" if components.client.steps is None else "steps"
-    units = getattr(components.client, name)
+    local_units = getattr(components.client, name)
     if components.deadline.partial_work and not components.deadline.bounded:
         required = facts.config["requires"]
         aliases = [f"{group}={choices[group]}" for group in required if "deadline.partial_work" in required[group]]
         deadline = f"deadline={choices['deadline']}, where all clients finish"
         hints = [f"{alias} is intended for use with a deadline (deadline=fixed)" for alias in aliases]
         lines.append("; ".join([f"deadline.partial_work=true has no effect with {deadline}", *hints]))
-    elif components.deadline.partial_work and units == 1:
+    elif components.deadline.partial_work and local_units == 1:
         lines.append(f"deadline.partial_work=true has no effect with client.{name}=1, which can't be done in part")
     if components.attack.falsified_signals and not components.attack.falsified_signals & components.needs():
         falsified = ", ".join(sorted(components.attack.falsified_signals))

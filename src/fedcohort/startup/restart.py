@@ -39,11 +39,11 @@ class ResumePoint:
     spending: BudgetHistory = field(default_factory=BudgetHistory)
 
 
-def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: provenance.StartRecord) -> ResumePoint:
+def find_restart(folder: RunFolder, config_hash: str, resume: bool | str, now: provenance.StartRecord) -> ResumePoint:
     """Find the newest intact checkpoint of a run. Journal, per-client tables and all files of the manifest are checked.
 
     Args:
-        home: the run's folder.
+        folder: the run's folder.
         config_hash: hash of the config, which the checkpoint must have.
         resume: the option.
         now: code, versions and processes of this start (`provenance.current_start`).
@@ -51,8 +51,8 @@ def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: pro
     Raises:
         CheckpointError: if the files are damaged, or written with other code, versions or processes.
     """
-    manifest.check_all_files(home.path)
-    paths = [path for path in (home.checkpoint, home.previous) if path.exists()]
+    manifest.check_all_files(folder.path)
+    paths = [path for path in (folder.checkpoint, folder.previous) if path.exists()]
     if not paths:
         return ResumePoint()
     path = paths[0]
@@ -81,9 +81,9 @@ def find_restart(home: RunFolder, config_hash: str, resume: bool | str, now: pro
     done = checkpoint.rounds_in(payload)
     states = payload["callbacks"].values()
     # The journal's running digest at the checkpoint; None without a journal, or in the files of older versions
-    journal.check_journal(home.path, done, next((state["journal"] for state in states if state.get("journal")), None))
-    if path != home.checkpoint:
-        os.replace(path, home.checkpoint)
+    journal.check_journal(folder.path, done, next((state["journal"] for state in states if state.get("journal")), None))
+    if path != folder.checkpoint:
+        os.replace(path, folder.checkpoint)
     for difference in differences:
         log.warning("resume=force continues in spite of a difference: %s", difference)
     packed = [state["spending"] for state in states if "spending" in state]  # older versions saved none

@@ -57,11 +57,11 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
         observer.prepare()  # a tracker starts its process, which imports MLflow while this one imports torch
     components = make_components(composition, objects)
     # Step 3: load
-    facts = load.load(composition, objects, components)
+    run_facts = load.load(composition, objects, components)
     # Step 4: build
-    network = build.build_network(composition, objects["model"], facts.federation)
-    build.probe(composition, objects["model"], network, facts)
-    loop = build.build_loop(composition, facts, network)
+    network = build.build_network(composition, objects["model"], run_facts.federation)
+    build.probe(composition, objects["model"], network, run_facts)
+    loop = build.build_loop(composition, run_facts, network)
     # Step 5: fit, in the folder of the run
     from fedcohort.lightning.tasks import ProgramTasks
     from fedcohort.startup.fit import fit
@@ -78,16 +78,16 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     digest, budget = folder.config_hash(config), Budget.from_config(config)
     request = claim.Request(digest, config["seed"], budget, run_observers.ends_early, restarted, siblings)
     resume = bool(config["resume"]) or restarted is not None
-    with tasks.run_together(), _claim(logs.absolute(), _name(composition), request, resume) as home:
-        if home.finished:
-            _reuse(home.path, budget, run_observers, job)
-            return home.path
-        if config["resume"] and home.is_new and job is None:  # in a resumed sweep, most jobs have no run yet
+    with tasks.run_together(), _claim(logs.absolute(), _name(composition), request, resume) as run_folder:
+        if run_folder.finished:
+            _reuse(run_folder.path, budget, run_observers, job)
+            return run_folder.path
+        if config["resume"] and run_folder.is_new and job is None:  # in a resumed sweep, most jobs have no run yet
             log.info("nothing to resume for this config and seed; starting a new run")
         if job:
-            job.note("running", home.path)
-        fit(composition, loop, network, run_observers, tasks, sweep, home)
-    return home.path
+            job.note("running", run_folder.path)
+        fit(composition, loop, network, run_observers, tasks, sweep, run_folder)
+    return run_folder.path
 
 
 def _name(composition: Composed) -> str:
@@ -117,15 +117,15 @@ def _claim(logs: Path, name: str, request: claim.Request, resume: bool) -> Itera
     """Lock the run's folder until the end of the context. A new folder is removed where nothing is written into it."""
     interrupts.raise_if_interrupted()
     with interrupts.delay_signals(), disk.disk_errors_in_one_line(logs):
-        home = claim.claim_folder(logs, name, request, resume)
+        run_folder = claim.claim_folder(logs, name, request, resume)
     try:
         interrupts.raise_if_interrupted()
-        with disk.disk_errors_in_one_line(home.path):
-            yield home
+        with disk.disk_errors_in_one_line(run_folder.path):
+            yield run_folder
     except BaseException as error:
-        if isinstance(error, FedcohortError | KeyboardInterrupt | SystemExit) or not folder.status_of(home.path):
+        if isinstance(error, FedcohortError | KeyboardInterrupt | SystemExit) or not folder.status_of(run_folder.path):
             with interrupts.delay_signals():
-                home.discard()
+                run_folder.discard()
         raise
     finally:
-        home.release()
+        run_folder.release()

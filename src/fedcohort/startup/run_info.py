@@ -82,11 +82,11 @@ def describe_data(federation: "Federation") -> dict[str, Any]:
     """Return the fields of `RunInfo` that describe the data and their distribution among clients."""
     return {
         **{name: getattr(federation, name) for name in DATA_FIELDS},
-        "labels": {str(number): name for number, name in enumerate(federation.class_names)},
+        "labels": {str(class_number): name for class_number, name in enumerate(federation.class_names)},
     }
 
 
 def list_typed(composition: Composed) -> dict[str, str]:
     """Return the typed choices and options that MLflow has, too, with their values as they were typed."""
-    typed = (override.lstrip("+~").partition("=") for override in composition.overrides)
-    return {name: value for name, _, value in typed if role_of(name).tracked}
+    typed_overrides = (override.lstrip("+~").partition("=") for override in composition.overrides)
+    return {name: value for name, _, value in typed_overrides if role_of(name).tracked}

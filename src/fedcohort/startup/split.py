@@ -55,7 +55,7 @@ def build(raw: Raw, options: SplitOptions) -> Federation:
     server, train, val = assigned.server, assigned.train, assigned.val
     test_owners = None if raw.pooled_test or raw.test_owner is None else assigned.owners  # None: dealt by class
     has_names = raw.owner_names and assigned.owners is not None
-    notes = [*([raw.inputs] if raw.inputs else []), *_describe_unused(raw, assigned.unused, test_owners)]
+    input_notes = [*([raw.inputs] if raw.inputs else []), *_describe_unused(raw, assigned.unused, test_owners)]
     raw = replace(raw, train_owner=None)  # for small samples this array is a tenth of the inputs
     memory.return_free_memory()
     test = _test_rows(raw, test_owners, len(train), assigned.class_counts, seed)
@@ -75,7 +75,7 @@ def build(raw: Raw, options: SplitOptions) -> Federation:
         server_test=_rows(raw, raw.test_x, raw.test_y),
         class_counts=assigned.class_counts,
         noise_rate=assigned.noise_rate,
-        inputs="; ".join(notes),
+        inputs="; ".join(input_notes),
         group_counts=_group_counts(raw, train, seen_train),
         server_test_attribute=raw.test_attribute,
         checksum=checksum,
@@ -86,17 +86,17 @@ def build(raw: Raw, options: SplitOptions) -> Federation:
     )
 
 
-def _describe_unused(raw: Raw, unused: int, test_owners: Ids | None) -> Iterator[str]:
+def _describe_unused(raw: Raw, n_unused: int, test_owners: Ids | None) -> Iterator[str]:
     """Describe training samples that no client holds, and test samples of owners without training samples."""
-    if unused:
-        yield f"{unused:,} training samples are not assigned to any client"
+    if n_unused:
+        yield f"{n_unused:,} training samples are not assigned to any client"
     if test_owners is None or raw.test_owner is None or raw.train_owner is None:
         return
     without_training = ~np.isin(raw.test_owner, raw.train_owner)
     if without_training.any():
         n_owners = len(np.unique(raw.test_owner[without_training]))
-        count = without_training.sum()
-        yield f"{count:,} test samples of {n_owners:,} owners without training samples are held by the server only"
+        n_without = without_training.sum()
+        yield f"{n_without:,} test samples of {n_owners:,} owners without training samples are held by the server only"
 
 
 def _group_counts(raw: Raw, train: Ragged, labels: Labels) -> Counts | None:

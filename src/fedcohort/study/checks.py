@@ -29,22 +29,22 @@ def name_file_in_errors(path: Path, required: Sequence[str]) -> Iterator[None]:
 
 
 def check_option_names(
-    where: str, options: Mapping[str, Any], names: Sequence[str], required: Sequence[str] = ()
+    yaml_path: str, options: Mapping[str, Any], names: Sequence[str], required: Sequence[str] = ()
 ) -> None:
     """Check that options are among `names`, and that no required one is missing; where: their node, "" for the file."""
     for key in options:
         if key not in names:
-            raise unknown_option_error(where, str(key), names)
+            raise unknown_option_error(yaml_path, str(key), names)
     for key in required:
         if key not in options:
-            raise OptionError(f"{where}.{key} is missing" if where else f"{key} is missing")
+            raise OptionError(f"{yaml_path}.{key} is missing" if yaml_path else f"{key} is missing")
 
 
 def read_mapping(option: str, value: object) -> dict[str, Any]:
     """Return the options of a yaml node by name. Raises `OptionError` for a list or a single value."""
     if not isinstance(value, Mapping):
         raise ranges.range_error(option, "options by name", value)
-    return {str(key): inner for key, inner in value.items()}
+    return {str(key): item for key, item in value.items()}
 
 
 def read_named_mapping(option: str, value: object) -> dict[str, Any]:
@@ -56,12 +56,12 @@ def read_named_mapping(option: str, value: object) -> dict[str, Any]:
 
 
 def read_rules(value: object) -> Rules:
-    """Return the rules of significance, minimum effect and equivalence, from the option `win`."""
-    win = read_mapping("win", value)
-    check_option_names("win", win, tuple(RULE_RANGES))
-    for name, number in win.items():
-        (ranges.integer if name == "seeds" else ranges.number)(f"win.{name}", number, RULE_RANGES[name])
-    return Rules(**{{"equal": "margin"}.get(name, name): number for name, number in win.items()})
+    """Return the rules of significance, minimum effect and equivalence, from the option `rule_values`."""
+    rule_values = read_mapping("win", value)
+    check_option_names("win", rule_values, tuple(RULE_RANGES))
+    for name, rule_value in rule_values.items():
+        (ranges.integer if name == "seeds" else ranges.number)(f"win.{name}", rule_value, RULE_RANGES[name])
+    return Rules(**{{"equal": "margin"}.get(name, name): rule_value for name, rule_value in rule_values.items()})
 
 
 def read_target(option: str, value: object, metric: str, at_baseline: Target) -> Target | None:
@@ -95,12 +95,12 @@ def read_few(value: object, methods: Sequence[str], n_seeds: int) -> dict[str, i
 def read_variants(value: object, methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the groups of methods that the option `variants` names; a method is in at most one group."""
     variants = read_named_mapping("variants", value)
-    grouped = set[str]()
+    grouped_methods = set[str]()
     for name, group in variants.items():
         ranges.words(f"variants.{name}", group, *methods)
-        if len(group) == 1 or grouped & set(group):
+        if len(group) == 1 or grouped_methods & set(group):
             raise ranges.range_error(f"variants.{name}", "a list of two methods or more, each in one list", group)
-        grouped |= set(group)
+        grouped_methods |= set(group)
     return {name: tuple(group) for name, group in variants.items()}
 
 

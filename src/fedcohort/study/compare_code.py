@@ -47,13 +47,13 @@ def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Conditio
     tasks = [_reference(runner, *runs[0]) for runs in groups]
     try:
         with closing(run_tasks(tasks, runner.launch)) as outcomes:
-            for number, (position, outcome) in enumerate(outcomes, 1):
+            for run_number, (position, outcome) in enumerate(outcomes, 1):
                 condition, seed = groups[position][0]
                 keys = [member.key(seed_of_member) for member, seed_of_member in groups[position]]
                 result = _store_difference(runner, keys, outcome, f"{commit}{' with changes' * dirty}")
                 name = f"{condition.setting} {condition.method} seed {seed}"
-                runner.print_line(f"[{number}/{len(groups)}] {name}: {result}")
-                if number % SAVE_EVERY == 0:
+                runner.print_line(f"[{run_number}/{len(groups)}] {name}: {result}")
+                if run_number % SAVE_EVERY == 0:
                     runner.results.save()
     finally:
         runner.results.save()
@@ -81,23 +81,23 @@ def _store_difference(runner: StudyRunner, keys: Sequence[Key], outcome: Outcome
     """Store in the rows of a group how the first of them compares with the reference run, and describe it."""
     if outcome.curve is None:
         return f"not compared, {outcome.status}: {outcome.reason}"
-    earlier = runner.results.rows[keys[0]]["behaviour"], runner.results.curves[keys[0]]
-    differs = name_differences(earlier, (outcome.facts["behaviour"], outcome.curve))
+    earlier_result = runner.results.rows[keys[0]]["behaviour"], runner.results.curves[keys[0]]
+    difference_text = name_differences(earlier_result, (outcome.facts["behaviour"], outcome.curve))
     for key in keys:
-        runner.results.rows[key] |= {"compared": compared, "differs": differs}
-    return f"differs in {differs}" if differs else "the same"
+        runner.results.rows[key] |= {"compared": compared, "differs": difference_text}
+    return f"differs in {difference_text}" if difference_text else "the same"
 
 
-def name_differences(earlier: tuple[str, Evaluations], current: tuple[str, Evaluations]) -> str:
+def name_differences(earlier_result: tuple[str, Evaluations], rerun: tuple[str, Evaluations]) -> str:
     """Name the differences between two runs in their first rounds, as "cohorts, bytes from round 3"; "" for none.
 
     Args:
-        earlier: fingerprint, "" if there is none, and curve of the first run.
-        current: the same of the second run.
+        earlier_result: fingerprint, "" if there is none, and curve of the first run.
+        rerun: the same of the second run.
     """
-    differences = _compare_curves(earlier[1], current[1])
-    if earlier[0] and current[0]:
-        (digest, losses), (digest_now, losses_now) = (text.split(":") for text in (earlier[0], current[0]))
+    differences = _compare_curves(earlier_result[1], rerun[1])
+    if earlier_result[0] and rerun[0]:
+        (digest, losses), (digest_now, losses_now) = (text.split(":") for text in (earlier_result[0], rerun[0]))
         differences = ["cohorts"] * (digest != digest_now) + differences
         before, after = _numbers(losses), _numbers(losses_now)
         if before.shape != after.shape or not np.isclose(before, after, rtol=LOSS_TOLERANCE, equal_nan=True).all():
@@ -109,15 +109,15 @@ def _numbers(text: str) -> Values:
     return np.array([float(number) for number in text.split(",") if number])
 
 
-def _compare_curves(earlier: Evaluations, current: Evaluations) -> list[str]:
+def _compare_curves(earlier_curve: Evaluations, rerun: Evaluations) -> list[str]:
     """Name the columns that differ in the rounds 1 to `ROUNDS`, each with the first round that does."""
-    a, b = ((curve.steps > 0) & (curve.steps <= ROUNDS) for curve in (earlier, current))
-    if not np.array_equal(earlier.steps[a], current.steps[b]):
+    a, b = ((curve.steps > 0) & (curve.steps <= ROUNDS) for curve in (earlier_curve, rerun))
+    if not np.array_equal(earlier_curve.steps[a], rerun.steps[b]):
         return ["evaluated rounds"]
     differences = []
     for name, (relative, absolute) in TOLERANCES.items():
-        x, y = ({"value": run.values, **run.spent}[name][rounds] for run, rounds in ((earlier, a), (current, b)))
-        close = np.isclose(x, y, rtol=relative, atol=absolute, equal_nan=True)
-        if not close.all():
-            differences.append(f"{name} from round {earlier.steps[a][~close][0]:.0f}")
+        x, y = ({"value": run.values, **run.spent}[name][rounds] for run, rounds in ((earlier_curve, a), (rerun, b)))
+        is_close = np.isclose(x, y, rtol=relative, atol=absolute, equal_nan=True)
+        if not is_close.all():
+            differences.append(f"{name} from round {earlier_curve.steps[a][~is_close][0]:.0f}")
     return differences

@@ -15,8 +15,8 @@ from pathlib import Path
 import yaml
 
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where libyaml is installed
-PRIMARY = "train"
-NAME = re.compile(r"\w+")  # a file with another name, such as `my-method.yaml`, counts for all runs
+PRIMARY_CONFIG = "train"
+NAME_PATTERN = re.compile(r"\w+")  # a file with another name, such as `my-method.yaml`, counts for all runs
 PACKAGE = re.compile(r"^#\s*@package.*", re.MULTILINE)  # the only comment that Hydra reads
 
 
@@ -38,7 +38,7 @@ def read_content(path: Path) -> str:
 @cache
 def find_names(text: str) -> frozenset[str]:
     """Return all words in a text: possible names of files, but also keys, choices and numbers."""
-    return frozenset(NAME.findall(text))
+    return frozenset(NAME_PATTERN.findall(text))
 
 
 class ConfigDigests:
@@ -47,11 +47,11 @@ class ConfigDigests:
     def __init__(self, configs: Path) -> None:
         # content by path; by their names without `.yaml`, which several groups may use
         self._files: dict[str, dict[str, str]] = {}
-        self._always = {PRIMARY}
+        self._always = {PRIMARY_CONFIG}
         self._digests: dict[frozenset[str], str] = {}
         for path in sorted(configs.rglob("*.yaml")):
             self._files.setdefault(path.stem, {})[path.relative_to(configs).as_posix()] = read_content(path)
-            if not NAME.fullmatch(path.stem):
+            if not NAME_PATTERN.fullmatch(path.stem):
                 self._always.add(path.stem)
 
     def digest_of(self, overrides: Sequence[str]) -> str:
@@ -69,8 +69,8 @@ class ConfigDigests:
 
     def _find_reachable(self, names: frozenset[str]) -> dict[str, str]:
         """Return the files with these names, and all files that these name, directly or indirectly."""
-        reached, fresh = frozenset[str](), names | self._always
-        while fresh := fresh.intersection(self._files) - reached:
-            reached |= fresh
+        reached_names, fresh = frozenset[str](), names | self._always
+        while fresh := fresh.intersection(self._files) - reached_names:
+            reached_names |= fresh
             fresh = frozenset().union(*(find_names(text) for name in fresh for text in self._files[name].values()))
-        return {path: content for name in sorted(reached) for path, content in self._files[name].items()}
+        return {path: content for name in sorted(reached_names) for path, content in self._files[name].items()}

@@ -220,8 +220,8 @@ def list_conditions(
                 seeds = tuple(study.seeds_of(method)) if is_limited else None
                 conditions.append(Condition(name, method, study.overrides_in(name, overrides), seeds))
         for bound, overrides in setting.bounds.items():
-            merged = merge_overrides(RUN_DEFAULTS, study.common, study.overrides[study.baseline], overrides)
-            conditions.append(Condition(name, BOUND_PREFIX + bound, merged))
+            merged_overrides = merge_overrides(RUN_DEFAULTS, study.common, study.overrides[study.baseline], overrides)
+            conditions.append(Condition(name, BOUND_PREFIX + bound, merged_overrides))
     return conditions
 
 
@@ -230,13 +230,13 @@ def option_name(override: str) -> str:
     return override.lstrip("+~").partition("=")[0]
 
 
-def merge_overrides(*lists: Iterable[str]) -> Overrides:
+def merge_overrides(*override_lists: Iterable[str]) -> Overrides:
     """Join lists of overrides; of several overrides of one option, keep the last."""
-    merged: dict[str, str] = {}
-    for override in (override for overrides in lists for override in overrides):
-        merged.pop(option_name(override), None)
-        merged[option_name(override)] = override
-    return tuple(merged.values())
+    value_by_option: dict[str, str] = {}
+    for override in (override for overrides in override_lists for override in overrides):
+        value_by_option.pop(option_name(override), None)
+        value_by_option[option_name(override)] = override
+    return tuple(value_by_option.values())
 
 
 def clock_limit(overrides: Iterable[str]) -> float | None:

@@ -68,14 +68,14 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
     ranges.texts("notes", node["notes"])
     ranges.choice("result", node["result"], *KINDS)
     ranges.integer("horizon", node["horizon"], "[1, inf)", allow_null=True)
-    common = checks.read_overrides("common", node["common"])
-    _check_metric(node["metric"], common)
+    common_overrides = checks.read_overrides("common", node["common"])
+    _check_metric(node["metric"], common_overrides)
     overrides, roles = _read_methods(node)
     settings, seeds = _read_settings(node), checks.read_seeds("seeds", node["seeds"])
     tuned = load_tuned(folder)
     for name, result in tuned.items():
-        base = overrides.get(result.row, (f"selector={result.row}",))
-        overrides[name], roles[name] = (*base, *result.words), METHOD
+        tuned_overrides = overrides.get(result.row, (f"selector={result.row}",))
+        overrides[name], roles[name] = (*tuned_overrides, *result.words), METHOD
     few = checks.read_few(node["few"], [method for method in overrides if roles[method] != BASELINE], len(seeds))
     same_cost = _read_same_cost(node, overrides, settings)
     overrides |= {name: reference.overrides for name, reference in same_cost.items()}
@@ -85,7 +85,7 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
     _check_effects(settings, overrides.values())
     return Study(
         folder,
-        common=common,
+        common=common_overrides,
         baseline=next(iter(overrides)),
         overrides=overrides,
         roles=roles,
@@ -102,10 +102,10 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
     )
 
 
-def _check_metric(metric: str, common: Overrides) -> None:
+def _check_metric(metric: str, common_overrides: Overrides) -> None:
     if lower_is_better(metric):
         raise ranges.range_error("metric", "one of which more is better", metric)
-    if metric.startswith("clients/") and not any(override.startswith(CLIENTS_EVERY) for override in common):
+    if metric.startswith("clients/") and not any(override.startswith(CLIENTS_EVERY) for override in common_overrides):
         raise OptionError(
             f"metric={metric} needs {CLIENTS_EVERY}1 or more in common: runs of a study have 0, which is no round"
         )
@@ -172,32 +172,32 @@ def _read_method(key: str, value: object, allowed: str) -> tuple[str, Overrides]
 def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
     at_baseline = Target(level=LEVEL if node["level"] is None else node["level"], crossing=node["crossing"])
     read_target = partial(checks.read_target, metric=node["metric"], at_baseline=at_baseline)
-    target, cells = read_target("target", node["target"]), checks.read_named_mapping("cells", node["cells"])
-    settings = {name: _read_setting(name, value, target, read_target) for name, value in cells.items()}
+    target, setting_nodes = read_target("target", node["target"]), checks.read_named_mapping("cells", node["cells"])
+    settings = {name: _read_setting(name, value, target, read_target) for name, value in setting_nodes.items()}
     if not settings:
-        raise ranges.range_error("cells", "one cell or more", cells)
+        raise ranges.range_error("cells", "one cell or more", setting_nodes)
     if node["level"] is not None and not any(setting.target == at_baseline for setting in settings.values()):
         raise OptionError(f"level={node['level']} has no effect without target: baseline. Set it, or leave level out")
     labels = Counter(setting.label for setting in settings.values())
     for name, setting in settings.items():
         if labels[setting.label] > 1:
-            raise ranges.range_error(f"cells.{name}.label", "a text that no other cell has", setting.label)
+            raise ranges.range_error(f"cells.{name}.label", "a label that no other cell has", setting.label)
     return settings
 
 
 def _read_setting(name: str, value: object, target: Target | None, read_target: ReadTarget) -> Setting:
-    where, node = f"cells.{name}", checks.read_mapping(f"cells.{name}", value)
-    checks.check_option_names(where, node, SETTING_OPTIONS, ("words",))
+    yaml_path, node = f"cells.{name}", checks.read_mapping(f"cells.{name}", value)
+    checks.check_option_names(yaml_path, node, SETTING_OPTIONS, ("words",))
     for key in ("label", "axis", "family"):
-        ranges.text(f"{where}.{key}", node.get(key), allow_null=True)
-    bounds = checks.read_named_mapping(f"{where}.bounds", node.get("bounds") or {})
+        ranges.text(f"{yaml_path}.{key}", node.get(key), allow_null=True)
+    bounds = checks.read_named_mapping(f"{yaml_path}.bounds", node.get("bounds") or {})
     return Setting(
         name,
         node.get("label") or name,
         node.get("axis") or "",
-        checks.read_overrides(f"{where}.words", node["words"]),
-        {bound: checks.read_overrides(f"{where}.bounds.{bound}", overrides) for bound, overrides in bounds.items()},
-        read_target(f"{where}.target", node["target"]) if "target" in node else target,
+        checks.read_overrides(f"{yaml_path}.words", node["words"]),
+        {bound: checks.read_overrides(f"{yaml_path}.bounds.{bound}", overrides) for bound, overrides in bounds.items()},
+        read_target(f"{yaml_path}.target", node["target"]) if "target" in node else target,
         node.get("rows"),
         node.get("family") or name,
         node.get("oracle"),

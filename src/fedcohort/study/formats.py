@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from fedcohort.report.table import EMPTY
+from fedcohort.report.table import EMPTY_CELL
 from fedcohort.results.difference import Difference, Mean
 from fedcohort.results.headroom import ShareClosed
 from fedcohort.results.metric import unit_of
@@ -40,17 +40,17 @@ class Format:
 
     def signed(self, value: float) -> str:
         """Format a value with its sign: `+1.2`."""
-        return f"{self._round(value):+.1f}" if math.isfinite(value) else EMPTY
+        return f"{self._round(value):+.1f}" if math.isfinite(value) else EMPTY_CELL
 
     def size(self, value: float) -> str:
         """Format the size of a difference with its unit: `1 point` or `2.5 points`."""
         size = round(value * self.factor, 6)
         return f"{size:g} {self.unit.removesuffix('s') if size == 1 else self.unit}"
 
-    def _with_interval(self, value: Mean | Difference, form: str) -> str:
+    def _with_interval(self, value: Mean | Difference, number_format: str) -> str:
         if not math.isfinite(value.mean):
-            return EMPTY
-        mean_text = f"{self._round(value.mean):{form}}"
+            return EMPTY_CELL
+        mean_text = f"{self._round(value.mean):{number_format}}"
         if not math.isfinite(value.half) or value.n < self.least:
             return mean_text
         return f"{mean_text} [{self._round(value.low):.1f}, {self._round(value.high):.1f}]"
@@ -66,29 +66,29 @@ def format_of(study: Study, metric: str) -> Format:
     return Format(factor, name, study.rules.seeds)
 
 
-def write_share(share: ShareClosed | None) -> str:
+def write_share(closed: ShareClosed | None) -> str:
     """Format a share of the headroom with its interval: `31 % [12, 45]`."""
-    return f"{100 * share.share:.0f} % [{100 * share.low:.0f}, {100 * share.high:.0f}]" if share else EMPTY
+    return f"{100 * closed.share:.0f} % [{100 * closed.low:.0f}, {100 * closed.high:.0f}]" if closed else EMPTY_CELL
 
 
 def write_rank(rank: float) -> str:
     """Format a rank: `3.2`, or `3` for a whole number."""
-    return f"{rank:.1f}".removesuffix(".0") if math.isfinite(rank) else EMPTY
+    return f"{rank:.1f}".removesuffix(".0") if math.isfinite(rank) else EMPTY_CELL
 
 
-def count_noun(n: int, noun: str) -> str:
+def count_noun(n: int, singular: str) -> str:
     """Return a number with its noun in the singular or plural: `1 seed`, `2 seeds`."""
-    return f"{n} {noun}{'s' * (n != 1)}"
+    return f"{n} {singular}{'s' * (n != 1)}"
 
 
 def join_first(texts: Sequence[str], n: int) -> str:
-    """Return the first n texts and the number of the others: `a, b and 3 more`."""
+    """Return the first n texts and the number of further texts: `a, b and 3 more`."""
     return ", ".join(texts[:n]) + (f" and {len(texts) - n} more" if len(texts) > n else "")
 
 
-def number_range(numbers: Iterable[int]) -> str:
+def number_range(integers: Iterable[int]) -> str:
     """Format the smallest and the largest number: `3 to 5`, or `5` if all are equal."""
-    ordered = sorted(set(numbers))
+    ordered = sorted(set(integers))
     return " to ".join(dict.fromkeys((str(ordered[0]), str(ordered[-1])))) if ordered else "no"
 
 
@@ -109,11 +109,11 @@ def power_of(settings: Iterable[SettingVerdict]) -> dict[str, float] | None:
         detectable: difference that the present seeds show, in the metric's own unit.
         None if no spread is known.
     """
-    powers = [setting.power for setting in settings if setting.power.seeds_needed]
-    if not powers:
+    setting_powers = [setting.power for setting in settings if setting.power.seeds_needed]
+    if not setting_powers:
         return None
     return {
-        "needed": math.ceil(median(power.seeds_needed or 0 for power in powers)),
-        "n": math.ceil(median(power.n for power in powers)),
-        "detectable": median(power.detectable for power in powers),
+        "needed": math.ceil(median(power.seeds_needed or 0 for power in setting_powers)),
+        "n": math.ceil(median(power.n for power in setting_powers)),
+        "detectable": median(power.detectable for power in setting_powers),
     }

@@ -61,16 +61,16 @@ def adjust_all(study: Study, entries: Mapping[Pair, Entry]) -> dict[Pair, PValue
 
     Variants of one idea share the family of their settings. A method with too few seeds for a verdict is in no family.
     """
-    ps = {pair: entry.difference.p if entry.difference else math.nan for pair, entry in entries.items()}
+    p_values = {pair: entry.difference.p if entry.difference else math.nan for pair, entry in entries.items()}
     tested = {
         pair: entry.difference.p
         for pair, entry in entries.items()
         if not entry.untested and entry.difference and entry.difference.n >= study.rules.seeds
     }
     variants = {method: name for name, methods in study.variants.items() for method in methods}
-    of_method = ps | adjust_families(tested, lambda pair: variants.get(pair[1], pair[1]))
-    anywhere = adjust_families(tested, lambda _: "")
-    return {pair: PValues(entry.p, of_method[pair], anywhere.get(pair, math.nan)) for pair, entry in entries.items()}
+    of_method = p_values | adjust_families(tested, lambda pair: variants.get(pair[1], pair[1]))
+    ps_study = adjust_families(tested, lambda _: "")
+    return {pair: PValues(entry.p, of_method[pair], ps_study.get(pair, math.nan)) for pair, entry in entries.items()}
 
 
 def _judge_setting(
@@ -79,8 +79,8 @@ def _judge_setting(
     differences = {
         method: entry.difference for method, (entry, _) in compared.items() if entry.difference and entry.difference.n
     }
-    least = max(study.rules.seeds, ranking.half_of_seeds(study, runs))
-    headroom = _find_headroom(study, setting, differences, least)
+    min_seeds = max(study.rules.seeds, ranking.half_of_seeds(study, runs))
+    headroom = _find_headroom(study, setting, differences, min_seeds)
     ranks = _rank_in_setting(study, runs)
     methods = {}
     for method, by_seed in runs.items():
@@ -104,9 +104,9 @@ def _judge_setting(
             ended_by_rounds=sum(row["virtual_s"] < clock_of_budget(row["budget"]) for row in rows),
             other_code=sum(bool(row["differs"]) for row in rows),
         )
-    counted = [d for method, d in differences.items() if study.role_of(method) == METHOD and d.n >= least]
+    counted = [d for method, d in differences.items() if study.role_of(method) == METHOD and d.n >= min_seeds]
     power = measure_power(counted, study.rules)
-    return SettingVerdict(setting, methods, headroom, power, _find_winner(methods, least))
+    return SettingVerdict(setting, methods, headroom, power, _find_winner(methods, min_seeds))
 
 
 def cost_of(row: Row, axis: str) -> Cost:
@@ -115,69 +115,69 @@ def cost_of(row: Row, axis: str) -> Cost:
     return Cost(row[f"{axis}_spent"], met=False) if math.isnan(value) else Cost(value, met=True)
 
 
-def _find_headroom(study: Study, setting: str, differences: Differences, least: float) -> Headroom:
+def _find_headroom(study: Study, setting: str, differences: Differences, min_seeds: float) -> Headroom:
     """Return the headroom of a setting; of several oracles, each seed takes the one that is best on the other seeds."""
-    named = study.settings[setting].oracle
+    named_oracles = study.settings[setting].oracle
     oracles = {
         method: difference
         for method, difference in differences.items()
-        if study.role_of(method) == ORACLE and named in (None, method) and not difference.diverged
+        if study.role_of(method) == ORACLE and named_oracles in (None, method) and not difference.diverged
     }
-    with_enough = {method: difference for method, difference in oracles.items() if difference.n >= least}
+    with_enough = {method: difference for method, difference in oracles.items() if difference.n >= min_seeds}
     pool = with_enough or oracles
     if not pool:
         return Headroom()
-    best = max(pool, key=lambda method: pool[method].mean)
-    difference = pool[best]
+    best_oracle = max(pool, key=lambda method: pool[method].mean)
+    difference = pool[best_oracle]
     if len(pool) > 1:
-        common, values = _stack(pool)
+        common_seeds, values = _stack(pool)
         left_out = cross_fit(values).left_out
         if left_out is not None:
-            difference = summarise_differences(dict(zip(common, left_out.values.tolist(), strict=True)))
+            difference = summarise_differences(dict(zip(common_seeds, left_out.values.tolist(), strict=True)))
     is_above = difference.low > 0 or (not math.isfinite(difference.half) and difference.mean > 0)
     is_positive = is_above and difference.mean >= study.rules.least and difference.n >= study.rules.seeds
-    return Headroom(best, difference, is_positive, tuple(with_enough))
+    return Headroom(best_oracle, difference, is_positive, tuple(with_enough))
 
 
 def _stack(differences: Differences) -> tuple[list[int], np.ndarray]:
     """Return the seeds that all methods share, and their differences on these seeds, [methods, seeds]."""
-    common = sorted(set.intersection(*(set(difference.by_seed) for difference in differences.values())))
-    return common, np.array([[method.by_seed[seed] for seed in common] for method in differences.values()])
+    common_seeds = sorted(set.intersection(*(set(difference.by_seed) for difference in differences.values())))
+    return common_seeds, np.array([[method.by_seed[seed] for seed in common_seeds] for method in differences.values()])
 
 
 def _share(study: Study, difference: Difference, headroom: Headroom) -> ShareClosed | None:
     """Return the share of the headroom that a method closes; None for too few common seeds, or without headroom."""
     if headroom.difference is None or not headroom.is_positive:
         return None
-    common, (method_values, oracle_values) = _stack({"method": difference, "oracle": headroom.difference})
-    return share_closed(method_values, oracle_values, study.rules.least) if len(common) >= study.rules.seeds else None
+    seeds, (method_values, oracle_values) = _stack({"method": difference, "oracle": headroom.difference})
+    return share_closed(method_values, oracle_values, study.rules.least) if len(seeds) >= study.rules.seeds else None
 
 
-def _find_winner(methods: Mapping[str, MethodVerdict], least: float) -> tuple[str, Winner] | None:
+def _find_winner(methods: Mapping[str, MethodVerdict], min_seeds: float) -> tuple[str, Winner] | None:
     """Return the best method of a setting, cross-fitted over the methods with enough seeds; None if none is better."""
     pool = {
         name: method.difference
         for name, method in methods.items()
-        if method.role == METHOD and method.difference.n >= least and not method.difference.diverged
+        if method.role == METHOD and method.difference.n >= min_seeds and not method.difference.diverged
     }
     if not any(methods[name].sign > 0 for name in pool):
         return None
-    common, values = _stack(pool)
-    if not common:
+    common_seeds, values = _stack(pool)
+    if not common_seeds:
         return None
-    winner = cross_fit(values)
-    name = list(pool)[winner.index]
-    return (name, winner) if methods[name].sign > 0 else None
+    cross_fitted = cross_fit(values)
+    name = list(pool)[cross_fitted.index]
+    return (name, cross_fitted) if methods[name].sign > 0 else None
 
 
 def _rank_in_setting(study: Study, runs: ranking.Runs) -> dict[str, float]:
     """Return the ranks of methods with half of the baseline's seeds or more, over the seeds that all of them have."""
-    least = ranking.half_of_seeds(study, runs)
-    methods = [name for name in runs if study.role_of(name) in ranking.RANKED_ROLES and len(runs[name]) >= least]
-    common = sorted(set.intersection(*(set(runs[name]) for name in methods))) if methods else []
-    if not common:
+    min_seeds = ranking.half_of_seeds(study, runs)
+    methods = [name for name in runs if study.role_of(name) in ranking.RANKED_ROLES and len(runs[name]) >= min_seeds]
+    common_seeds = sorted(set.intersection(*(set(runs[name]) for name in methods))) if methods else []
+    if not common_seeds:
         return {}
-    means = np.array([np.mean([runs[name][seed]["late"] for seed in common]) for name in methods])
+    means = np.array([np.mean([runs[name][seed]["late"] for seed in common_seeds]) for name in methods])
     return dict(zip(methods, rank_values(means).tolist(), strict=True))
 
 

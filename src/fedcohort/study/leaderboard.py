@@ -56,12 +56,12 @@ def is_leaderboard(folder: Path) -> bool:
         return False
 
 
-def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leaderboard:
+def load(folder: Path, load_results: Callable[[Study], Results] = results.load) -> Leaderboard:
     """Read a leaderboard and its studies, whose folders are in the same folder.
 
     Args:
         folder: folder of the leaderboard.
-        read: returns the results of a study.
+        load_results: returns the results of a study.
 
     Raises:
         OptionError: for a wrong option, or studies that can't be compared.
@@ -69,11 +69,11 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
     """
     options = _read_options(folder)
     studies = {name: definition_file.load(folder.parent / name) for name in options["of"]}
-    first = next(iter(studies.values()))
+    first_study = next(iter(studies.values()))
     for name, study in studies.items():
         with name_file_in_errors(folder / STUDY_FILE, REQUIRED):
-            _check_alike(f"of.{name}", study, first)
-    results_of = {name: read(study) for name, study in studies.items()}
+            _check_alike(f"of.{name}", study, first_study)
+    results_of = {name: load_results(study) for name, study in studies.items()}
     studies = {name: results.mark_oracles(study, results_of[name]) for name, study in studies.items()}
     duplicates = _find_duplicates(studies, results_of)
     settings = {
@@ -87,25 +87,25 @@ def load(folder: Path, read: Callable[[Study], Results] = results.load) -> Leade
         for setting in study.settings.values()
         if f"{name}/{setting.name}" not in duplicates
     }
-    joint = Study(
+    joint_study = Study(
         folder=folder,
         title=options["title"],
         question=options["question"],
         common=(),
-        baseline=first.baseline,
+        baseline=first_study.baseline,
         overrides={method: overrides for study in studies.values() for method, overrides in study.overrides.items()},
         roles={method: role for study in studies.values() for method, role in study.roles.items()},
         settings=settings,
         seeds=sorted({seed for study in studies.values() for seed in study.seeds}),
         metric=" or ".join(dict.fromkeys(study.metric for study in studies.values())),
-        result=first.result,
-        horizon=first.horizon,
+        result=first_study.result,
+        horizon=first_study.horizon,
         rules=options["win"],
         variants=_join_variants(list(studies.values())),
         tuned={f"{key} in {name}": tuned for name, study in studies.items() for key, tuned in study.tuned.items()},
     )
     groups = {name: name.partition("/")[0] for name in settings}
-    return Leaderboard(joint, _join(folder, results_of), groups, duplicates, options["of"], studies, results_of)
+    return Leaderboard(joint_study, _join(folder, results_of), groups, duplicates, options["of"], studies, results_of)
 
 
 def _check_alike(option: str, study: Study, first: Study) -> None:
@@ -135,13 +135,13 @@ def _read_options(folder: Path) -> dict[str, Any]:
 
 def _find_duplicates(studies: Mapping[str, Study], results_of: Mapping[str, Results]) -> dict[str, str]:
     """Return the settings that repeat the federation of an earlier study's setting, each with that setting."""
-    first: dict[tuple[str, str], str] = {}
+    first_settings: dict[tuple[str, str], str] = {}
     duplicates = {}
     for name, study in studies.items():
         for setting, federation in results.list_federations(study, results_of[name]).items():
-            earlier = first.setdefault((federation, study.metric), f"{name}/{setting}")
-            if earlier.partition("/")[0] != name:
-                duplicates[f"{name}/{setting}"] = earlier
+            earlier_setting = first_settings.setdefault((federation, study.metric), f"{name}/{setting}")
+            if earlier_setting.partition("/")[0] != name:
+                duplicates[f"{name}/{setting}"] = earlier_setting
     return duplicates
 
 

@@ -24,21 +24,21 @@ def write(board: Leaderboard) -> list[Path]:
     methods, unranked = ranking.split_methods(study, values)
     ranks = ranking.rank_and_compare(study, values, methods, board.groups)
     verdict = replace(judge_settings(study, results), ranks=ranks)
-    show = format_of(study, next(iter(board.studies.values())).metric)
+    value_format = format_of(study, next(iter(board.studies.values())).metric)
     with_each = {name: ranking.rank_and_compare(study, values, [*methods, name], board.groups) for name in unranked}
-    tables = {"settings": settings_table(study, verdict, show)}
+    tables = {"settings": settings_table(study, verdict, value_format)}
     if ranks is not None:
-        tables["overall"] = _ranked_table(board, ranks, verdict, show)
+        tables["overall"] = _ranked_table(board, ranks, verdict, value_format)
     if placed := {method: method_ranks for method, method_ranks in with_each.items() if method_ranks is not None}:
-        tables["others"] = _others_table(board, placed, verdict, show)
+        tables["others"] = _others_table(board, placed, verdict, value_format)
     differences = []
     for name, member in board.studies.items():
         settings = {key: setting for key, setting in verdict.settings.items() if board.groups[key] == name}
-        parts = difference_tables(study, replace(verdict, settings=settings), show) if settings else []
+        parts = difference_tables(study, replace(verdict, settings=settings), value_format) if settings else []
         tables |= report.number_names(f"differences_{name}", [table for _, table in parts])
         differences += [(f"{member.title}{f': {title}' if title else ''}", table) for title, table in parts]
     runs = drop_repeated_runs(row for key, row in results.done_runs() if key[0] in board.groups)
-    data = report.shared_data(study, results, verdict, show) | {
+    data = report.shared_data(study, results, verdict, value_format) | {
         "board": board,
         "ranked_settings": [verdict.settings[name] for name in ranks.by_setting] if ranks else [],
         "summary": page_data.summarise(study, results, verdict, {}),
@@ -53,59 +53,59 @@ def write(board: Leaderboard) -> list[Path]:
     return report.save(study, "leaderboard.md.j2", data, tables, {"numbers": csv})
 
 
-def _ranked_table(board: Leaderboard, ranks: Ranks, verdict: Verdict, show: Format) -> Table:
+def _ranked_table(board: Leaderboard, ranks: Ranks, verdict: Verdict, fmt: Format) -> Table:
     """Return the ranked methods, with the mean rank in each study where there are several."""
     groups: dict[str, list[str]] = {}
     for setting in ranks.by_setting:
         groups.setdefault(board.groups[setting], []).append(setting)
     lines, positions = [], ranks.positions()
     for method in ranks.mean:
-        line = overall_line(board.joint, ranks, method, verdict, show) | {"method": f"{positions[method]}. {method}"}
+        line = overall_line(board.joint, ranks, method, verdict, fmt) | {"method": f"{positions[method]}. {method}"}
         if len(groups) > 1:
             for name, settings in groups.items():
                 mean = fmean(ranks.by_setting[setting][method] for setting in settings)
                 line[f"rank: {board.labels[name]} ({len(settings)})"] = write_rank(mean)
         lines.append(line)
-    return make_table(lines, f"Methods over {len(ranks.by_setting)} settings, differences in {show.unit}")
+    return make_table(lines, f"Methods over {len(ranks.by_setting)} settings, differences in {fmt.unit}")
 
 
-def _others_table(board: Leaderboard, ranks_of_others: Mapping[str, Ranks], verdict: Verdict, show: Format) -> Table:
-    """Return the methods that lack some settings, each ranked with the others in its own settings only."""
+def _others_table(board: Leaderboard, ranks_of_others: Mapping[str, Ranks], verdict: Verdict, fmt: Format) -> Table:
+    """Return the table of methods without results in some settings, each ranked in the settings that it has."""
     lines = []
     for method, ranks in sorted(ranks_of_others.items(), key=lambda item: item[1].mean[item[0]] / len(item[1].mean)):
-        place = f"{ranks.positions()[method]} of {len(ranks.mean)}"
+        position_text = f"{ranks.positions()[method]} of {len(ranks.mean)}"
         n_seeds = len({seed for seeds in ranks.seeds.values() for seed in seeds})
-        line = {"method": method, "place": place, "settings": len(ranks.by_setting), "seeds": n_seeds}
-        lines.append({**line, **overall_line(board.joint, ranks, method, verdict, show)})
-    return make_table(lines, f"Methods that lack some of these settings, differences in {show.unit}")
+        line = {"method": method, "place": position_text, "settings": len(ranks.by_setting), "seeds": n_seeds}
+        lines.append({**line, **overall_line(board.joint, ranks, method, verdict, fmt)})
+    return make_table(lines, f"Methods that lack some of these settings, differences in {fmt.unit}")
 
 
-def _find_missing(board: Leaderboard, verdict: Verdict, unplaced: list[str]) -> dict[str, object]:
+def _find_missing(board: Leaderboard, verdict: Verdict, unranked_methods: list[str]) -> dict[str, object]:
     """Return what the page lacks.
 
     Returns:
         without_runs: number of settings without runs, by study.
         unranked: labels of settings without ranks, by the methods that lack them.
         repeated: labels of settings that are left out, by their study and the earlier one that has them.
-        changed: runs that are left out because their configuration changed (`page_data.find_changed`).
-        unplaced: methods that have no setting in common with the others.
+        changed_counts: runs that are left out because their configuration changed (`page_data.find_changed`).
+        unranked_methods: methods that have no setting in common with the others.
     """
     unranked, repeated = dict[tuple[str, ...], list[str]](), dict[tuple[str, str], list[str]]()
     for name, setting in verdict.settings.items() if verdict.ranks else ():
         if verdict.ranks and name not in verdict.ranks.by_setting:
-            lacking = tuple(method for method in verdict.ranks.by_method if method not in setting.methods)
-            unranked.setdefault(lacking, []).append(board.joint.settings[name].label)
-    for duplicate, earlier in board.duplicates.items():
+            missing_methods = tuple(method for method in verdict.ranks.by_method if method not in setting.methods)
+            unranked.setdefault(missing_methods, []).append(board.joint.settings[name].label)
+    for duplicate, kept_setting in board.duplicates.items():
         name, _, setting_name = duplicate.partition("/")
         label = board.studies[name].settings[setting_name].label
-        repeated.setdefault((name, earlier.partition("/")[0]), []).append(label)
-    changed = dict[str, object]()
+        repeated.setdefault((name, kept_setting.partition("/")[0]), []).append(label)
+    changed_counts = dict[str, object]()
     for name, study in board.studies.items():
-        changed |= page_data.find_changed(study, board.results_of[name])
+        changed_counts |= page_data.find_changed(study, board.results_of[name])
     return {
         "without_runs": Counter(study for setting, study in board.groups.items() if setting not in verdict.settings),
         "unranked": unranked,
         "repeated": repeated,
-        "changed": changed,
-        "unplaced": unplaced,
+        "changed": changed_counts,
+        "unplaced": unranked_methods,
     }

@@ -34,10 +34,10 @@ def summarise(run: Evaluations, options: Options, target: Target | None = None, 
         target: of the setting; None for none.
         goal: value of the target; NaN if it is not known.
     """
-    trained = run.values[run.steps > 0]
+    trained_values = run.values[run.steps > 0]
     columns = {
         "late": measure_run(run, options.result, options.horizon),
-        "last": float((trained if len(trained) else run.values)[-1]) if len(run.values) else math.nan,
+        "last": float((trained_values if len(trained_values) else run.values)[-1]) if len(run.values) else math.nan,
         "best": float(run.values.max()) if len(run.values) else math.nan,
         "target": goal,
     }
@@ -58,7 +58,7 @@ def measure(folder: Path, metric: str) -> tuple[Row, Evaluations]:
         raise OptionError(f"metric must be one of {', '.join(history.measured)}, got {metric!r}")
     curve = Evaluations.from_rows(read_curve(history, "", [metric]), metric, CURVE_COSTS)
     start: Mapping[str, Any] = provenance.read_starts(folder)[-1]
-    facts = {
+    run_facts = {
         "commit": start["commit"],
         "dirty": bool(start["dirty"]),
         "sources": start["sources"],
@@ -71,7 +71,7 @@ def measure(folder: Path, metric: str) -> tuple[Row, Evaluations]:
         "attack_share": float(history.metrics[ATTACK_SHARE].mean()) if ATTACK_SHARE in history.metrics else math.nan,
         **{cost: sum(history.final.get(name, 0.0) for name in names) for cost, names in COSTS.items()},
     }
-    return facts, curve
+    return run_facts, curve
 
 
 def mean_correlations(history: History) -> dict[str, float]:

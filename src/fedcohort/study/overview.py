@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fedcohort.errors import OptionError
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.render import render
-from fedcohort.report.table import EMPTY
+from fedcohort.report.table import EMPTY_CELL
 from fedcohort.results.verdict import adjust
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import leaderboard
@@ -35,27 +35,27 @@ COLUMNS = (  # of overview.csv
 )
 
 
-def overview_csv(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds, show: Format) -> str:
+def overview_csv(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds, value_format: Format) -> str:
     """Return the lines of a study's settings as CSV."""
     import pandas as pd
 
     federations = list_federations(study, results)
     lines = []
     for name, setting in verdict.settings.items():
-        better, gain = setting.better(), setting.headroom.difference
-        largest = better[0].difference.mean if better else gain.mean if gain else math.nan
+        better_methods, gain = setting.better(), setting.headroom.difference
+        largest_gain = better_methods[0].difference.mean if better_methods else gain.mean if gain else math.nan
         seeds = [method.difference.n for method in setting.methods.values() if method.role == METHOD]
         line = {
             "cell": name,
             "kind": kind_of(study, setting),
-            "largest": repr(largest * show.factor),
+            "largest": repr(largest_gain * value_format.factor),
             "setting": study.settings[name].label,
             "metric": study.metric,
             "seeds": str(mode(seeds)) if seeds else "",
-            "headroom": write_headroom(setting, show),
-            "better": _name(better, show, study.rules.alpha),
-            "worse": _name(setting.worse(), show, study.rules.alpha),
-            "faster": name_faster(study, name, speed_ups) or EMPTY,
+            "headroom": write_headroom(setting, value_format),
+            "better": _name(better_methods, value_format, study.rules.alpha),
+            "worse": _name(setting.worse(), value_format, study.rules.alpha),
+            "faster": name_faster(study, name, speed_ups) or EMPTY_CELL,
             "pays": "yes" if setting.headroom.is_positive else "no",
             "federation": federations.get(name, f"{study.name} {name}"),
         }
@@ -63,13 +63,13 @@ def overview_csv(study: Study, results: Results, verdict: Verdict, speed_ups: Sp
     return pd.DataFrame(lines, columns=list(COLUMNS)).to_csv(index=False, lineterminator="\n")
 
 
-def _name(methods: list[MethodVerdict], show: Format, alpha: float) -> str:
+def _name(methods: list[MethodVerdict], value_format: Format, alpha: float) -> str:
     """Format methods with differences: `**oort +2.4**, powd +1.1 and 3 more`; bold after Holm over the study."""
     texts = []
     for method in methods:
         bold = "**" * (method.p_values.over_all < alpha)
-        texts.append(f"{bold}{method.method} {show.signed(method.difference.mean)}{bold}")
-    return join_first(texts, MAX_NAMED) or EMPTY
+        texts.append(f"{bold}{method.method} {value_format.signed(method.difference.mean)}{bold}")
+    return join_first(texts, MAX_NAMED) or EMPTY_CELL
 
 
 def write(studies: Path) -> Path:
@@ -109,7 +109,7 @@ def render_page(studies: Path) -> str:
 
 
 def _read(path: Path) -> "pd.DataFrame":
-    """Return the lines of a study as texts; none without a file, or of one that an earlier version wrote."""
+    """Return the rows of a study's overview table as texts; none if the file is missing or of an earlier version."""
     import pandas as pd
 
     lines = pd.read_csv(path, dtype=str, keep_default_na=False) if path.exists() else pd.DataFrame()
@@ -145,7 +145,7 @@ def _count(lines: "pd.DataFrame") -> dict[str, int]:
     distinct_federations = ordered.drop_duplicates("federation")
     kinds_by_federation = lines.groupby("federation")["kind"].agg(["size", "nunique"])
     return {
-        **{kind: int((distinct_federations["kind"] == kind).sum()) for kind in KINDS},
+        **{outcome_kind: int((distinct_federations["kind"] == outcome_kind).sum()) for outcome_kind in KINDS},
         "different": len(distinct_federations),
         "repeated": int((kinds_by_federation["size"] > 1).sum()),
         "disagree": int((kinds_by_federation["nunique"] > 1).sum()),

@@ -1,4 +1,4 @@
-"""The data of a study's templates: the outcome of its settings, notes on its runs, and what is missing."""
+"""The data of a study's templates: the outcome of its settings, notes on its runs, and missing runs."""
 
 import math
 import re
@@ -40,11 +40,11 @@ def summarise(study: Study, results: Results, verdict: Verdict, speed_ups: Speed
             a target.
     """
     settings = [(kind_of(study, setting), setting) for setting in verdict.settings.values()]
-    kinds = Counter(kind for kind, _ in settings)
+    kind_counts = Counter(kind for kind, _ in settings)
     budgets = dict.fromkeys(row["budget"] for (_, method, _), row in results.done_runs() if method == study.baseline)
     return {
         "settings": sorted(settings, key=lambda pair: (WON, UNUSED, OPEN, NOTHING).index(pair[0])),
-        "counts": {kind: kinds[kind] for kind in KINDS},
+        "counts": {kind: kind_counts[kind] for kind in KINDS},
         "tests": verdict.tests,
         "won_over_all": sum(setting.has_winner(study.rules.alpha) for setting in verdict.settings.values()),
         "horizons": list(dict.fromkeys(_write_horizon(budget) for budget in budgets if budget)),
@@ -55,25 +55,25 @@ def summarise(study: Study, results: Results, verdict: Verdict, speed_ups: Speed
 
 
 def kind_of(study: Study, setting: SettingVerdict) -> str:
-    """Return the kind of a setting."""
+    """Return whether a method is better in the setting, headroom is unused, or neither is shown."""
     if setting.better():
         return WON
     if setting.headroom.is_positive:
         return UNUSED
     differences = [setting.methods[name].difference for name in setting.headroom.oracles]
     # an oracle that equals the baseline on every seed has no interval
-    ends = [oracle.high if math.isfinite(oracle.half) else oracle.mean for oracle in differences]
-    return NOTHING if ends and all(end <= study.rules.worth for end in ends) else OPEN
+    upper_bounds = [oracle.high if math.isfinite(oracle.half) else oracle.mean for oracle in differences]
+    return NOTHING if upper_bounds and all(upper_bound <= study.rules.worth for upper_bound in upper_bounds) else OPEN
 
 
 def _write_horizon(budget: str) -> str:
     """Return `60 rounds`, or `5 h or 300 rounds`, of a budget."""
     limits = dict(re.findall(r"(\w+)=([\d.e+]+)", budget))
-    parts = [f"{units.seconds(float(limits['virtual_s']))} of virtual time"] if "virtual_s" in limits else []
-    parts += [units.bytes_(float(limits["bytes"]))] if "bytes" in limits else []
-    parts += [f"{units.flops(float(limits['client_flops']))} of the clients"] if "client_flops" in limits else []
-    parts += [f"{limits['rounds']} rounds"] if "rounds" in limits else []
-    return " or ".join(parts) or budget
+    limit_texts = [f"{units.seconds(float(limits['virtual_s']))} of virtual time"] if "virtual_s" in limits else []
+    limit_texts += [units.bytes_(float(limits["bytes"]))] if "bytes" in limits else []
+    limit_texts += [f"{units.flops(float(limits['client_flops']))} of the clients"] if "client_flops" in limits else []
+    limit_texts += [f"{limits['rounds']} rounds"] if "rounds" in limits else []
+    return " or ".join(limit_texts) or budget
 
 
 def _count_faster(study: Study, speed_ups_by_axis: Speeds) -> dict[str, int] | None:
@@ -83,8 +83,8 @@ def _count_faster(study: Study, speed_ups_by_axis: Speeds) -> dict[str, int] | N
     counts = {"settings": len({setting for by_pair in speed_ups_by_axis.values() for setting, _ in by_pair})}
     for axis, by_pair in speed_ups_by_axis.items():
         speed_ups = {pair: speed.speed_up for pair, speed in by_pair.items() if study.role_of(pair[1]) == METHOD}
-        ps = adjust_families({pair: up.p for pair, up in speed_ups.items()}, lambda _: "")
-        faster = {pair for pair, up in speed_ups.items() if judge_speed(up, ps[pair], study.rules) == FASTER}
+        p_values = adjust_families({pair: gain.p for pair, gain in speed_ups.items()}, lambda _: "")
+        faster = {pair for pair, gain in speed_ups.items() if judge_speed(gain, p_values[pair], study.rules) == FASTER}
         counts[axis] = len({setting for setting, _ in faster})
     return counts
 

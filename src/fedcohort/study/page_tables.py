@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from fedcohort import units
 from fedcohort.report.comparison.tables import show_p
-from fedcohort.report.table import EMPTY, Table
+from fedcohort.report.table import EMPTY_CELL, Table
 from fedcohort.results.verdict import judge_difference, sign_of
 from fedcohort.round.score_correlation import CLIENT_FACTS
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, ORACLE, Study
@@ -43,45 +43,45 @@ def split_settings(study: Study, settings: Sequence[str]) -> list[tuple[str, lis
 
 def label_method(study: Study, method: str) -> str:
     """Return the name of a method in a table: an oracle has a mark, and a bound reads `bound: iid`."""
-    mark = f" {ORACLE_MARK}" if study.role_of(method) == ORACLE else ""
-    return method.replace(BOUND_PREFIX, "bound: ") + mark
+    oracle_mark = f" {ORACLE_MARK}" if study.role_of(method) == ORACLE else ""
+    return method.replace(BOUND_PREFIX, "bound: ") + oracle_mark
 
 
-def settings_table(study: Study, verdict: Verdict, show: Format) -> Table:
+def settings_table(study: Study, verdict: Verdict, fmt: Format) -> Table:
     """Return the table of settings: headroom, better methods, and the difference that the seeds detect."""
     lines = []
     for name, setting in verdict.settings.items():
-        base = setting.methods.get(study.baseline)
+        baseline = setting.methods.get(study.baseline)
         bounds = [
-            f"{show.difference(method.difference)} ({method.method.removeprefix(BOUND_PREFIX)})"
+            f"{fmt.difference(method.difference)} ({method.method.removeprefix(BOUND_PREFIX)})"
             for method in setting.methods.values()
             if method.role == BOUND
         ]
-        power, better = setting.power, setting.better()
-        gains = [f"{method.method} {show.signed(method.difference.mean)}" for method in better]
+        power, better_methods = setting.power, setting.better()
+        gain_texts = [f"{method.method} {fmt.signed(method.difference.mean)}" for method in better_methods]
         lines.append(
             {
                 "setting": study.settings[name].label,
-                study.baseline: show.mean(base.value) if base else "",
-                "headroom (oracle)": write_headroom(setting, show) if setting.headroom.difference else "",
+                study.baseline: fmt.mean(baseline.value) if baseline else "",
+                "headroom (oracle)": write_headroom(setting, fmt) if setting.headroom.difference else "",
                 "bound": "; ".join(bounds),
-                "better, Holm within the setting": join_first(gains, MAX_NAMED),
-                "of these better, Holm over all": sum(m.p_values.over_all < study.rules.alpha for m in better),
-                f"seeds for {show.size(study.rules.worth)}": power.seeds_needed,
-                "these seeds show": f"{power.detectable * show.factor:.1f}" if math.isfinite(power.detectable) else "",
+                "better, Holm within the setting": join_first(gain_texts, MAX_NAMED),
+                "of these better, Holm over all": sum(m.p_values.over_all < study.rules.alpha for m in better_methods),
+                f"seeds for {fmt.size(study.rules.worth)}": power.seeds_needed,
+                "these seeds show": f"{power.detectable * fmt.factor:.1f}" if math.isfinite(power.detectable) else "",
             }
         )
-    caption = f"Headroom and better methods in each setting, differences to {study.baseline} in {show.unit}"
+    caption = f"Headroom and better methods in each setting, differences to {study.baseline} in {fmt.unit}"
     return make_table(lines, caption)
 
 
-def write_headroom(setting: SettingVerdict, show: Format) -> str:
+def write_headroom(setting: SettingVerdict, value_format: Format) -> str:
     """Format the headroom with its oracle: `+7.0 [6.8, 7.2] (oracle_clean)`; "–" without an oracle."""
     difference = setting.headroom.difference
-    return f"{show.difference(difference)} ({setting.headroom.oracle})" if difference else EMPTY
+    return f"{value_format.difference(difference)} ({setting.headroom.oracle})" if difference else EMPTY_CELL
 
 
-def difference_tables(study: Study, verdict: Verdict, show: Format) -> list[tuple[str, Table]]:
+def difference_tables(study: Study, verdict: Verdict, value_format: Format) -> list[tuple[str, Table]]:
     """Return the mean differences, methods as lines and settings as columns, each table with its title."""
     methods = dict.fromkeys(method.method for method in verdict.methods if method.role != BOUND)
     tables = []
@@ -90,33 +90,33 @@ def difference_tables(study: Study, verdict: Verdict, show: Format) -> list[tupl
         for method in methods:
             if method != study.baseline:
                 line = {
-                    study.settings[name].label: _short_difference(study, verdict.settings[name], method, show)
+                    study.settings[name].label: _short_difference(study, verdict.settings[name], method, value_format)
                     for name in settings
                 }
                 lines.append({"method": label_method(study, method), **line})
-        caption = f"Mean difference to {study.baseline} in {show.unit}{f': {title}' if title else ''}"
+        caption = f"Mean difference to {study.baseline} in {value_format.unit}{f': {title}' if title else ''}"
         tables.append((title, make_table(lines, caption)))
     return tables
 
 
-def _short_difference(study: Study, setting: SettingVerdict, name: str, show: Format) -> str:
+def _short_difference(study: Study, setting: SettingVerdict, name: str, value_format: Format) -> str:
     """Format the difference of a method: `+1.2▲`, or `+1.2 (n=3)` if it has fewer seeds than the baseline."""
     method = setting.methods.get(name)
     if method is None or not method.is_compared:
-        return EMPTY
+        return EMPTY_CELL
     if not math.isfinite(method.difference.mean):
-        return "diverged" if method.diverged else EMPTY
+        return "diverged" if method.diverged else EMPTY_CELL
     marks = SIGNS[method.sign] + OTHER_CODE * (method.other_code > 0)
     few_seeds = write_few_seeds(method.difference.n, setting.methods[study.baseline])
-    return f"{show.signed(method.difference.mean)}{marks}{few_seeds}"
+    return f"{value_format.signed(method.difference.mean)}{marks}{few_seeds}"
 
 
-def write_few_seeds(n: int, base: MethodVerdict) -> str:
+def write_few_seeds(n: int, baseline: MethodVerdict) -> str:
     """Return the number of seeds, ` (n=3)`, if it is lower than that of the baseline; else ""."""
-    return f" (n={n})" if n < base.value.n else ""
+    return f" (n={n})" if n < baseline.value.n else ""
 
 
-def overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, show: Format) -> dict[str, object]:
+def overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, value_format: Format) -> dict[str, object]:
     """Return the cells of a method in the table over all settings: mean difference, worst tenth, counts and rank."""
     overall = ranks.overall.get(name)
     columns = ("over these settings", "p", "over settings like these", "p (families)")
@@ -125,20 +125,20 @@ def overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, show: 
     if overall is not None:
         methods = [verdict.settings[setting].methods[name] for setting in ranks.by_setting]
         # "better in some settings" is a claim on the method, whose family is its settings
-        signs = [
+        sign_texts = [
             sign_of(judge_difference(method.difference, method.p_values.within_method, study.rules))
             for method in methods
         ]
-        worst = study.settings[overall.worst_setting].label if overall.worst_setting else EMPTY
+        worst_label = study.settings[overall.worst_setting].label if overall.worst_setting else EMPTY_CELL
         general = overall.families
         line |= {
-            "over these settings": show.difference(overall.seeds) + SIGNS[overall.sign(study.rules)],
+            "over these settings": value_format.difference(overall.seeds) + SIGNS[overall.sign(study.rules)],
             "p": show_p(overall.seeds.p),
-            "over settings like these": show.difference(general) if general else "",
+            "over settings like these": value_format.difference(general) if general else "",
             "p (families)": show_p(general.p) if general else "",
-            "worst tenth (worst setting)": f"{show.signed(overall.worst_decile)} ({worst})",
-            "better in": signs.count(1),
-            "worse in": signs.count(-1),
+            "worst tenth (worst setting)": f"{value_format.signed(overall.worst_decile)} ({worst_label})",
+            "better in": sign_texts.count(1),
+            "worse in": sign_texts.count(-1),
         }
     rank = ranks.by_method[name]
     interval = f" [{write_rank(rank.low)}, {write_rank(rank.high)}]" if math.isfinite(rank.low) else ""
@@ -148,19 +148,19 @@ def overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, show: 
     }
 
 
-def overall_table(study: Study, verdict: Verdict, show: Format) -> dict[str, Table]:
+def overall_table(study: Study, verdict: Verdict, fmt: Format) -> dict[str, Table]:
     """Return the table `overall` of methods over all settings, best mean rank first; none if nothing can be ranked."""
     ranks = verdict.ranks
     if ranks is None:
         return {}
-    caption = f"Methods over {len(ranks.by_setting)} settings, mean differences to {study.baseline} in {show.unit}"
-    lines = [overall_line(study, ranks, name, verdict, show) for name in ranks.mean]
+    caption = f"Methods over {len(ranks.by_setting)} settings, mean differences to {study.baseline} in {fmt.unit}"
+    lines = [overall_line(study, ranks, name, verdict, fmt) for name in ranks.mean]
     return {"overall": make_table(lines, caption)}
 
 
-def setting_table(study: Study, setting: SettingVerdict, show: Format) -> Table:
+def setting_table(study: Study, setting: SettingVerdict, fmt: Format) -> Table:
     """Return the table of all methods of a setting: results, differences, ranks and costs."""
-    base, definition = setting.methods.get(study.baseline), study.settings[setting.setting]
+    baseline, definition = setting.methods.get(study.baseline), study.settings[setting.setting]
     lines = []
     for name, method in setting.methods.items():
         diverged_text = f", {method.diverged} diverged" if method.diverged else ""
@@ -168,30 +168,30 @@ def setting_table(study: Study, setting: SettingVerdict, show: Format) -> Table:
         n_early = method.ended_by_rounds
         by_rounds = f", rounds ended {n_early} of {method.value.n}" if n_early else ""
         diverged = method.is_compared and method.diverged
-        times = {cost: _times(method, base, cost) for cost in ("virtual_s", "bytes", "client_flops")}
+        cost_ratios = {cost: _times(method, baseline, cost) for cost in ("virtual_s", "bytes", "client_flops")}
         lines.append(
             {
                 "method": f"{label_method(study, name)} {SIGNS[method.sign]}".strip(),
-                "result": f"{show.mean(method.value)} (n={method.value.n}{diverged_text}{code_text})",
-                "difference": f"diverged on {method.diverged}" if diverged else show.difference(method.difference),
+                "result": f"{fmt.mean(method.value)} (n={method.value.n}{diverged_text}{code_text})",
+                "difference": f"diverged on {method.diverged}" if diverged else fmt.difference(method.difference),
                 "p": show_p(method.p_values.within_setting),
                 "verdict": method.verdict,
                 "headroom closed": write_share(method.share_closed),
                 "rank": write_rank(method.rank),
-                "virtual time": units.seconds(method.costs["virtual_s"]) + times["virtual_s"] + by_rounds,
-                "bytes": units.bytes_(method.costs["bytes"]) + times["bytes"],
-                "client FLOPs (ratio)": times["client_flops"].strip(" ()"),
+                "virtual time": units.seconds(method.costs["virtual_s"]) + cost_ratios["virtual_s"] + by_rounds,
+                "bytes": units.bytes_(method.costs["bytes"]) + cost_ratios["bytes"],
+                "client FLOPs (ratio)": cost_ratios["client_flops"].strip(" ()"),
                 "to target": write_target(method) if definition.target is not None else "",
             }
         )
-    return make_table(lines, f"{definition.label}: results and differences to {study.baseline} in {show.unit}")
+    return make_table(lines, f"{definition.label}: results and differences to {study.baseline} in {fmt.unit}")
 
 
-def _times(method: MethodVerdict, base: MethodVerdict | None, cost: str) -> str:
+def _times(method: MethodVerdict, baseline: MethodVerdict | None, cost: str) -> str:
     """Format a cost as a multiple of the baseline's: ` (×3.07)`."""
-    if base is None or method.method == base.method or not base.costs[cost] > 0:
+    if baseline is None or method.method == baseline.method or not baseline.costs[cost] > 0:
         return ""
-    return f" (×{method.costs[cost] / base.costs[cost]:.2f})"
+    return f" (×{method.costs[cost] / baseline.costs[cost]:.2f})"
 
 
 def write_target(method: MethodVerdict, axes: Sequence[str] = tuple(TARGET_FORMATS)) -> str:
@@ -214,7 +214,7 @@ def correlation_table(study: Study, results: Results) -> dict[str, Table]:
         if runs := [run for run in runs if any(name.startswith("reward_") for name in run)]:
             means[pair] = pd.DataFrame(runs).mean()
     names = {
-        f"{part}_{fact}": f"{SCORE_NAMES[part]}: {FACT_NAMES[fact]}" for part in SCORE_NAMES for fact in CLIENT_FACTS
+        f"{term}_{trait}": f"{SCORE_NAMES[term]}: {FACT_NAMES[trait]}" for term in SCORE_NAMES for trait in CLIENT_FACTS
     }
     frame = pd.DataFrame(means).reindex([*names]).dropna(how="all").rename(index=names)
     texts = frame.map(lambda rho: f"{rho:+.2f}" if math.isfinite(rho) else "").to_dict()
@@ -225,12 +225,12 @@ def correlation_table(study: Study, results: Results) -> dict[str, Table]:
 
 def attack_table(study: Study, results: Results) -> dict[str, Table]:
     """Return the table `attackers`: their share of arrivals in %, by method and setting; none without attackers."""
-    shares: dict[str, dict[str, str]] = {}
+    share_texts: dict[str, dict[str, str]] = {}
     for (setting, method), rows in group_runs(study, results).items():
         values = [row["attack_share"] for row in rows.values() if math.isfinite(row.get("attack_share", math.nan))]
         if values:
-            shares.setdefault(method, {})[study.settings[setting].label] = f"{100 * sum(values) / len(values):.1f}"
-    lines = [{"method": label_method(study, method), **columns} for method, columns in shares.items()]
+            share_texts.setdefault(method, {})[study.settings[setting].label] = f"{100 * sum(values) / len(values):.1f}"
+    lines = [{"method": label_method(study, method), **columns} for method, columns in share_texts.items()]
     return {"attackers": make_table(lines, "Share of attackers among the clients that arrived, in %")} if lines else {}
 
 

@@ -82,7 +82,7 @@ class Ranks:
     def positions(self) -> dict[str, int]:
         """Return the position of each method by mean rank; methods with equal means share the smallest one."""
         means = list(self.mean.values())
-        return {method: 1 + sum(better < mean for better in means) for method, mean in self.mean.items()}
+        return {method: 1 + sum(other_mean < mean for other_mean in means) for method, mean in self.mean.items()}
 
 
 def group_runs(study: Study, results: Results) -> dict[Pair, dict[int, Row]]:
@@ -116,7 +116,7 @@ def ranked_results(study: Study, results: Results) -> Values:
 
 
 def split_methods(study: Study, values: Values) -> tuple[list[str], list[str]]:
-    """Return the methods that are ranked together, and the others."""
+    """Return the methods that are ranked together, and the methods that lack settings or seeds."""
     methods = dict.fromkeys(method for results_by_method in values.values() for method in results_by_method)
     settings = {
         method: frozenset(
@@ -149,14 +149,14 @@ def _largest_table(settings: Mapping[str, frozenset[str]], baseline: str) -> lis
 
 def _fits(study: Study, values: Values, methods: Sequence[str], method: str) -> bool:
     """Return whether a user's method has enough seeds in all settings that `methods` share, and removes no setting."""
-    shared = find_shared_settings(values, methods)
+    shared_settings = find_shared_settings(values, methods)
     has_enough = all(
         len(values[name].get(method, {}).keys() & values[name][study.baseline].keys())
         >= half_of_seeds(study, values[name])
-        for name in shared
+        for name in shared_settings
         if study.baseline in values[name]
     )
-    return has_enough and set(shared) == set(find_shared_settings(values, [*methods, method]))
+    return has_enough and set(shared_settings) == set(find_shared_settings(values, [*methods, method]))
 
 
 def half_of_seeds(study: Study, runs: Mapping[str, Sized]) -> float:
@@ -188,8 +188,8 @@ def rank_and_compare(
     Returns:
         The ranks; None for fewer than two methods, or without a shared setting.
     """
-    shared = find_shared_settings(values, methods)
-    if len(methods) < 2 or not shared:
+    shared_settings = find_shared_settings(values, methods)
+    if len(methods) < 2 or not shared_settings:
         return None
     settings = {
         name: SettingResults(
@@ -198,28 +198,28 @@ def rank_and_compare(
             study.settings[name].family,
             groups[name] if groups else study.name,
         )
-        for name, seeds in shared.items()
+        for name, seeds in shared_settings.items()
     }
     by_method, by_setting = rank_methods(methods, settings, study.name)
     compared = [method for method in by_method if method != study.baseline] if study.baseline in methods else []
-    return Ranks(by_method, by_setting, shared, _compare(study, values, compared, shared))
+    return Ranks(by_method, by_setting, shared_settings, _compare(study, values, compared, shared_settings))
 
 
-def _compare(study: Study, values: Values, methods: Sequence[str], shared: Shared) -> dict[str, OverallResult]:
+def _compare(study: Study, values: Values, methods: Sequence[str], shared_settings: Shared) -> dict[str, OverallResult]:
     """Compare each method with the baseline over the shared settings; each p is corrected over the methods."""
-    family_of = {name: study.settings[name].family for name in shared}
+    family_of = {name: study.settings[name].family for name in shared_settings}
     overall = {}
     for method in methods:
         gaps = {
             name: {seed: values[name][method][seed] - values[name][study.baseline][seed] for seed in seeds}
-            for name, seeds in shared.items()
+            for name, seeds in shared_settings.items()
         }
         means = {name: float(np.mean(list(by_seed.values()))) for name, by_seed in gaps.items()}
         by_families = over_families(gaps, family_of)
         overall[method] = OverallResult(over_seeds(gaps, family_of), by_families, *worst_decile(means))
-    ps = adjust([result.seeds.p for result in overall.values()])
+    p_values = adjust([result.seeds.p for result in overall.values()])
     ps_families = adjust([result.families.p if result.families else math.nan for result in overall.values()])
-    for (method, result), p, p_families in zip(overall.items(), ps, ps_families, strict=True):
+    for (method, result), p, p_families in zip(overall.items(), p_values, ps_families, strict=True):
         families = result.families and replace(result.families, p=p_families)
         overall[method] = replace(result, seeds=replace(result.seeds, p=p), families=families)
     return dict(sorted(overall.items(), key=lambda item: np.nan_to_num(-item[1].seeds.mean, nan=math.inf)))

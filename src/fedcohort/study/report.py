@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAP, RANKS, TABLES = "map.png", "ranks.png", "tables"
 PAGES = ("report.html", "README.md")
 TABLE_PREFIXES = ("setting", "differences", "speed", "overall", "others", "correlations")  # beginnings of tables' names
-FILTERS = {"p": show_p, "share": write_share, "power": power_of, "costs": relative_costs, "span": number_range}
+TEMPLATE_FILTERS = {"p": show_p, "share": write_share, "power": power_of, "costs": relative_costs, "span": number_range}
 
 
 def write(study: Study, results: Results) -> list[Path]:
@@ -40,18 +40,18 @@ def write(study: Study, results: Results) -> list[Path]:
     """
     disk.check_outputs(study.folder, (*PAGES, MAP, RANKS), "README.md", "\n## How to read it\n")
     study = mark_oracles(study, results)
-    verdict, show, speeds = judge(study, results), format_of(study, study.metric), measure_speeds(study, results)
-    differences, faster = page_tables.difference_tables(study, verdict, show), speed_tables(study, verdict, speeds)
-    tables = {"settings": page_tables.settings_table(study, verdict, show)}
+    verdict, fmt, speeds = judge(study, results), format_of(study, study.metric), measure_speeds(study, results)
+    differences, faster = page_tables.difference_tables(study, verdict, fmt), speed_tables(study, verdict, speeds)
+    tables = {"settings": page_tables.settings_table(study, verdict, fmt)}
     tables |= number_names("differences", [table for _, table in differences])
-    tables |= page_tables.overall_table(study, verdict, show)
+    tables |= page_tables.overall_table(study, verdict, fmt)
     for axis in AXES:
         tables |= number_names(f"speed_{axis}", [table for table_axis, _, table in faster if table_axis == axis])
     tables |= page_tables.correlation_table(study, results) | page_tables.attack_table(study, results)
     setting_tables = {
-        name: page_tables.setting_table(study, setting, show) for name, setting in verdict.settings.items()
+        name: page_tables.setting_table(study, setting, fmt) for name, setting in verdict.settings.items()
     }
-    data = shared_data(study, results, verdict, show) | {
+    data = shared_data(study, results, verdict, fmt) | {
         "summary": page_data.summarise(study, results, verdict, speeds),
         "tables": tables,
         "differences": differences,
@@ -67,16 +67,16 @@ def write(study: Study, results: Results) -> list[Path]:
     tables = tables | {f"setting_{name}": table for name, table in setting_tables.items()}
     csv = {
         "numbers": numbers_frame(study, verdict).to_csv(index=False, lineterminator="\n"),
-        "overview": overview.overview_csv(study, results, verdict, speeds, show),
+        "overview": overview.overview_csv(study, results, verdict, speeds, fmt),
     }
     return save(study, "study.md.j2", data, tables, csv)
 
 
-def shared_data(study: Study, results: Results, verdict: Verdict, show: Format) -> dict[str, object]:
+def shared_data(study: Study, results: Results, verdict: Verdict, value_format: Format) -> dict[str, object]:
     """Draw the figures, and return the data that the templates of studies and of leaderboards have in common."""
-    notes, figures = page_data.find_notes(study, results, verdict), draw(study, verdict, show)
-    shared = {"study": study, "base": study.baseline, "verdict": verdict, "show": show}
-    return {**shared, "notes": notes, "figures": figures, **FILTERS}
+    notes, figures = page_data.find_notes(study, results, verdict), draw(study, verdict, value_format)
+    page_variables = {"study": study, "base": study.baseline, "verdict": verdict, "show": value_format}
+    return {**page_variables, "notes": notes, "figures": figures, **TEMPLATE_FILTERS}
 
 
 def number_names(name: str, tables: Sequence[Table]) -> dict[str, Table]:
@@ -113,14 +113,14 @@ def save(
     return [folder / name for name in dict.fromkeys((*PAGES, *figures, *files))]
 
 
-def draw(study: Study, verdict: Verdict, show: Format) -> list[tuple[str, str]]:
+def draw(study: Study, verdict: Verdict, value_format: Format) -> list[tuple[str, str]]:
     """Draw the figures that have data, remove those of an earlier report, and return names with captions."""
     captions = {}
     for name in (MAP, RANKS):
         (study.folder / name).unlink(missing_ok=True)
     if names := list(dict.fromkeys(m.method for m in verdict.methods if m.role in (METHOD, ORACLE, REFERENCE))):
-        _draw_map(study, verdict, names, show)
-        captions[MAP] = f"Mean difference to {study.baseline} of each method in each setting, in {show.unit}"
+        _draw_map(study, verdict, names, value_format)
+        captions[MAP] = f"Mean difference to {study.baseline} of each method in each setting, in {value_format.unit}"
     if verdict.ranks is not None:
         note = f"{study.title}; {len(verdict.ranks.by_setting)} settings; a rank does not say how far apart results are"
         by_method = verdict.ranks.by_method

@@ -24,10 +24,10 @@ Row = dict[str, Any]  # of `results.parquet`, by column
 RESULTS, CURVES = "results.parquet", "curves.parquet"
 DONE, REFUSED, FAILED = "done", "refused", "failed"
 COLUMNS: dict[str, str] = read_yaml(Path(__file__).with_name("result_columns.yaml"))
-KEY = {"cell": "string", "selector": "string", "seed": "int64"}
+KEY_COLUMNS = {"cell": "string", "selector": "string", "seed": "int64"}
 AXES = {"step": "int32", "value": "float64", "virtual_s": "float64", "bytes": "float64"}
 SINGLE_PRECISION = dict.fromkeys(("value", "virtual_s", "bytes"), "float")  # older versions, in pyarrow's name
-REQUIRED = (*KEY, "status", "metric", "words")
+REQUIRED = (*KEY_COLUMNS, "status", "metric", "words")
 REMEDY = f"git restore brings back {RESULTS}, {CURVES} and {manifest.NAME} together; to run the study again remove them"
 
 
@@ -56,7 +56,7 @@ def read_rows(folder: Path) -> list[Row]:
     """Read `results.parquet`; columns that an older version did not write are absent. Raises `DataError`."""
     path = folder / RESULTS
     rows: list[Row] = _read(path, REQUIRED, COLUMNS).to_pylist()
-    if repeated := _find_repeated(" ".join(str(row[name]) for name in KEY) for row in rows):
+    if repeated := _find_repeated(" ".join(str(row[name]) for name in KEY_COLUMNS) for row in rows):
         raise _damaged(path, f"it has two rows of {repeated}")  # conflicting copies: neither is known to be right
     for row in rows:
         if row["status"] not in (DONE, REFUSED, FAILED):
@@ -67,10 +67,10 @@ def read_rows(folder: Path) -> list[Row]:
 def read_curves(folder: Path) -> Any:  # noqa: ANN401
     """Read `curves.parquet` as a data frame with the rounds of each run in order. Raises `DataError`."""
     path = folder / CURVES
-    frame = _read(path, (*KEY, *AXES), {**KEY, **AXES}).to_pandas()
-    is_continued = (frame[list(KEY)] == frame[list(KEY)].shift()).all(axis=1)
+    frame = _read(path, (*KEY_COLUMNS, *AXES), {**KEY_COLUMNS, **AXES}).to_pandas()
+    is_continued = (frame[list(KEY_COLUMNS)] == frame[list(KEY_COLUMNS)].shift()).all(axis=1)
     is_unordered = (is_continued & (frame["step"].diff() <= 0)) | (frame["step"] < 0)
-    if is_unordered.any() or frame[~is_continued].duplicated([*KEY]).any():
+    if is_unordered.any() or frame[~is_continued].duplicated([*KEY_COLUMNS]).any():
         raise _damaged(path, "the rounds of a run are not in order, each once")
     return frame
 
@@ -107,7 +107,7 @@ def _read(path: Path, required: Sequence[str], types: Mapping[str, str]) -> Any:
 
 
 def _find_repeated(texts: Iterable[str]) -> str | None:
-    return next((text for text, count in Counter(texts).items() if count > 1), None)
+    return next((text for text, n_rows in Counter(texts).items() if n_rows > 1), None)
 
 
 def _damaged(path: Path, reason: str) -> DataError:

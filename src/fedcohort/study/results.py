@@ -21,7 +21,7 @@ from fedcohort.results.run import Evaluations
 from fedcohort.study import result_files
 from fedcohort.study.definition import METHOD, ORACLE, STUDY_FILE, Key, Study
 from fedcohort.study.measure import CURVE_COSTS, summarise
-from fedcohort.study.result_files import AXES, COLUMNS, CURVES, DONE, KEY, RESULTS, Row
+from fedcohort.study.result_files import AXES, COLUMNS, CURVES, DONE, KEY_COLUMNS, RESULTS, Row
 
 log = logging.getLogger("fedcohort")
 # columns that identify a run, which may be the result of several rows
@@ -64,24 +64,24 @@ class Results:
         """Yield the runs that are done and not marked as changed."""
         yield from ((key, row) for key, row in self.rows.items() if row["status"] == DONE and key not in self.changed)
 
-    def measure(self, study: Study, setting: str, new: Key | None = None) -> None:
+    def measure(self, study: Study, setting: str, new_key: Key | None = None) -> None:
         """Compute the columns that follow from the curves of a setting, by the study's rules.
 
         Args:
             study: with the rules.
             setting: name of the setting.
-            new: the only run that has changed, which may change the target of the others; None for all.
+            new_key: the only run that has changed, which may change the target of the others; None for all.
         """
         options, definition = study.options, study.settings.get(setting)
         target, goal = definition.target if definition else None, math.nan
         keys = [key for key in self.curves if key[0] == setting and key in self.rows]
-        if new is not None and (target is None or target.value is not None):
-            keys = [key for key in keys if key == new]
-        clocks = {key: clock_of_budget(self.rows[key]["budget"]) for key in keys}
-        runs = {key: self.curves[key].up_to(options.horizon, clocks[key]) for key in keys}
+        if new_key is not None and (target is None or target.value is not None):
+            keys = [key for key in keys if key == new_key]
+        clock_by_key = {key: clock_of_budget(self.rows[key]["budget"]) for key in keys}
+        runs = {key: self.curves[key].up_to(options.horizon, clock_by_key[key]) for key in keys}
         if target is not None:
-            base = [run for key, run in runs.items() if key[1] == study.baseline and key not in self.changed]
-            goal = target_value(base, options, target)
+            baseline_runs = [run for key, run in runs.items() if key[1] == study.baseline and key not in self.changed]
+            goal = target_value(baseline_runs, options, target)
         for key, run in runs.items():
             self.rows[key] |= summarise(run, options, target, goal)
 
@@ -97,15 +97,15 @@ class Results:
         import pyarrow as pa
 
         def schema_of(kinds: Mapping[str, str]) -> Any:  # noqa: ANN401 - pyarrow has no types
-            return pa.schema([pa.field(name, pa.type_for_alias(kind)) for name, kind in kinds.items()])
+            return pa.schema([pa.field(name, pa.type_for_alias(column_type)) for name, column_type in kinds.items()])
 
         curves = {key: self.curves[key] for key in keys if key in self.curves}
         n_rounds = [len(curve.steps) for curve in curves.values()]
-        frame = pd.DataFrame([*curves], columns=[*KEY]).iloc[np.repeat(np.arange(len(curves)), n_rounds)]
+        frame = pd.DataFrame([*curves], columns=[*KEY_COLUMNS]).iloc[np.repeat(np.arange(len(curves)), n_rounds)]
         for name in AXES:
             parts = [{"step": curve.steps, "value": curve.values, **curve.spent}[name] for curve in curves.values()]
             frame = frame.assign(**{name: np.concatenate([np.empty(0), *parts])})
-        table = pa.Table.from_pandas(frame, schema_of({**KEY, **AXES}), preserve_index=False)
+        table = pa.Table.from_pandas(frame, schema_of({**KEY_COLUMNS, **AXES}), preserve_index=False)
         rows = pa.Table.from_pylist([self.rows[key] for key in keys], schema=schema_of(COLUMNS))
         folder.mkdir(parents=True, exist_ok=True)
         result_files.write(folder, rows, table.replace_schema_metadata())
@@ -138,13 +138,13 @@ def _read(study: Study, folder: Path, results: Results) -> None:
     if not result_files.exist(folder):
         return
     frame = result_files.read_curves(folder)
-    keys, axes = frame[[*KEY]], {name: frame[name].to_numpy(dtype=float) for name in AXES}
+    keys, axes = frame[[*KEY_COLUMNS]], {name: frame[name].to_numpy(dtype=float) for name in AXES}
     starts = np.flatnonzero((keys != keys.shift()).any(axis=1))  # none in a table without rows
     runs = zip(keys.iloc[starts].itertuples(index=False), starts, [*starts[1:], len(keys)], strict=False)
-    for (cell, selector, seed), start, end in runs:
-        step, value, *costs = (axis[start:end] for axis in axes.values())
+    for (setting, selector, seed), start, last_row in runs:
+        step, value, *costs = (axis[start:last_row] for axis in axes.values())
         curve = Evaluations(step, value, dict(zip(CURVE_COSTS, costs, strict=True)))
-        results.curves[str(cell), str(selector), int(seed)] = curve
+        results.curves[str(setting), str(selector), int(seed)] = curve
     for row in result_files.read_rows(folder):
         key = (row["cell"], row["selector"], row["seed"])
         if row["metric"] != study.metric:
@@ -173,6 +173,6 @@ def list_federations(study: Study, results: Results) -> dict[str, str]:
 
 
 def mark_oracles(study: Study, results: Results) -> Study:
-    """Return the study with the role ORACLE for each method whose runs read what no server can know."""
+    """Return the study with the role ORACLE for each method whose runs read values that no server can know."""
     oracles = {key[1] for key, row in results.done_runs() if row["yardstick"] and study.role_of(key[1]) == METHOD}
     return replace(study, roles={**study.roles, **dict.fromkeys(oracles, ORACLE)})

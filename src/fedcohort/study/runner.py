@@ -145,9 +145,9 @@ class StudyRunner:
         for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.PLAN_FILE}")):
             sweep = plan_file.parent
             for record in sweep_folder.read(sweep).values():
-                words = [word for word in record.words if option_name(word) not in ("resume", "paths.logs")]
+                overrides = [word for word in record.words if option_name(word) not in ("resume", "paths.logs")]
                 is_new = record.folder is not None and record.folder.exists() and record.how in ("done", "skipped")
-                if is_new and (run := runs.get(" ".join(words))) is not None:
+                if is_new and (run := runs.get(" ".join(overrides))) is not None:
                     outcome = tasks.read_outcome(record, self.task(*run))
                     self.print_line(_describe(self._store(*run, outcome), None))
                     tasks.discard_folder(outcome, self.task(*run))
@@ -166,18 +166,18 @@ class StudyRunner:
         return Task(condition.overrides, seed, self.configs, self.logs, metric, self.keep_folders, resume)
 
     def _identity(self, condition: Condition) -> dict[str, str]:
-        """Return what distinguishes the runs of the condition from others; "rejected" for a rejected one."""
+        """Return the identity of the condition's runs, which equal conditions share; "rejected" if it is rejected."""
         try:
             return tasks.identity_of(condition.overrides, self.configs)
         except FedcohortError:
             return {"config_hash": "rejected"}
 
-    def _update_digests(self, current: progress.Progress) -> None:
+    def _update_digests(self, progress_now: progress.Progress) -> None:
         """Store the present config digests of runs that are done, so that the next command need not compose them."""
         is_updated = False
-        for condition, seed in current.runs:
+        for condition, seed in progress_now.runs:
             row, digest = self.results.rows.get(condition.key(seed), {}), self.digests.digest_of(condition.overrides)
-            if current.states[condition.key(seed)] == DONE and row["stamp"] != digest:
+            if progress_now.states[condition.key(seed)] == DONE and row["stamp"] != digest:
                 row |= {"stamp": digest, "words": _spell(condition.overrides, seed)}
                 is_updated = True
         if is_updated:
@@ -193,9 +193,9 @@ class StudyRunner:
         """Yield the outcome of each run, those known without training first. Equal runs are one job."""
         jobs = dict[tuple[object, ...], list[Run]]()
         for condition, seed in runs:
-            refusal = tasks.find_refusal(condition.overrides, self.configs)
-            if refusal is not None and refusal.kind in tasks.REFUSAL_ERRORS:
-                yield (condition, seed), Outcome(REFUSED, refusal.reason)
+            refusal_text = tasks.find_refusal(condition.overrides, self.configs)
+            if refusal_text is not None and refusal_text.kind in tasks.REFUSAL_ERRORS:
+                yield (condition, seed), Outcome(REFUSED, refusal_text.reason)
             elif (outcome := self._find_equal(condition, seed)) is not None:
                 yield (condition, seed), outcome
             else:
@@ -203,8 +203,8 @@ class StudyRunner:
                 jobs.setdefault((*identity.values(), seed), []).append((condition, seed))
         groups = list(jobs.values())
         with closing(run_tasks([self.task(*group[0]) for group in groups], self.launch)) as outcomes:
-            for number, outcome in outcomes:
-                for condition, seed in groups[number]:  # a bound of one setting can equal the baseline of another
+            for run_number, outcome in outcomes:
+                for condition, seed in groups[run_number]:  # a bound of one setting can equal the baseline of another
                     yield (condition, seed), self._find_equal(condition, seed) or outcome
 
     def _find_equal(self, condition: Condition, seed: int) -> Outcome | None:

@@ -138,35 +138,35 @@ def read_search_space(value: object, settings: Collection[str], seeds: Collectio
     check_option_names("tune", node, (*REQUIRED, "metric"), REQUIRED)
     ranges.integer("tune.trials", node["trials"], "[1, inf)")
     tuning_seeds, metric = read_seeds("tune.seeds", node["seeds"]), node.get("metric", METRIC)
-    if common := sorted(set(tuning_seeds) & set(seeds)):
-        raise ranges.range_error("tune.seeds", f"seeds without those of the study, such as {common[0]}", node["seeds"])
+    if overlap := sorted(set(tuning_seeds) & set(seeds)):
+        raise ranges.range_error("tune.seeds", f"seeds without those of the study, such as {overlap[0]}", node["seeds"])
     ranges.words("tune.cells", node["cells"], *settings)
     ranges.choice("tune.metric", metric, METRIC)
     methods = dict[str, dict[str, Range]]()
     for method, options in read_mapping("tune.space", node["space"]).items():
-        where = f"tune.space.{method}"
-        if not (options := read_mapping(where, options)):
-            raise ranges.range_error(where, "one option or more", {})
-        methods[method] = {name: _read_range(f"{where}.{name}", value) for name, value in options.items()}
+        yaml_path = f"tune.space.{method}"
+        if not (options := read_mapping(yaml_path, options)):
+            raise ranges.range_error(yaml_path, "one option or more", {})
+        methods[method] = {name: _read_range(f"{yaml_path}.{name}", value) for name, value in options.items()}
     return SearchSpace(node["trials"], tuning_seeds, tuple(node["cells"]), metric, methods)
 
 
-def _read_range(where: str, value: Any) -> Range:  # noqa: ANN401 - any value of a yaml
+def _read_range(yaml_path: str, value: Any) -> Range:  # noqa: ANN401 - any value of a yaml
     if isinstance(value, Mapping):
-        check_option_names(where, value, ("low", "high", "log"), ("low", "high"))
+        check_option_names(yaml_path, value, ("low", "high", "log"), ("low", "high"))
         low, high, log = value["low"], value["high"], value.get("log", False)
-        ranges.number(f"{where}.low", low, "(-inf, inf)")
-        ranges.number(f"{where}.high", high, "(-inf, inf)")
-        ranges.flag(f"{where}.log", log)
+        ranges.number(f"{yaml_path}.low", low, "(-inf, inf)")
+        ranges.number(f"{yaml_path}.high", high, "(-inf, inf)")
+        ranges.flag(f"{yaml_path}.log", log)
         if not low < high or (log and low <= 0):
-            raise ranges.range_error(where, f"an interval with low < high{', low > 0' if log else ''}", dict(value))
+            raise ranges.range_error(yaml_path, f"an interval with low < high{', low > 0' if log else ''}", dict(value))
         return Interval(low, high, log)
     is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
     is_plain = is_list and all(item is None or isinstance(item, str | int | float) for item in value)
     if is_plain and len(set(map(spell_value, value))) == len(value):
         return Choice(tuple(value))
     raise ranges.range_error(
-        where, "a list of two values or more, none twice, or {low: 0.1, high: 10, log: true}", value
+        yaml_path, "a list of two values or more, none twice, or {low: 0.1, high: 10, log: true}", value
     )
 
 
@@ -175,11 +175,11 @@ def load_tuned(folder: Path) -> dict[str, Tuned]:
     return {
         f"{method}{SUFFIX}": Tuned(
             method,
-            commits=Counter(trial["commit"] for trial in facts["tried"]),
-            **{name: facts[name] for name in RESULT_FIELDS},
+            commits=Counter(trial_result["commit"] for trial_result in search_facts["tried"]),
+            **{name: search_facts[name] for name in RESULT_FIELDS},
         )
-        for method, facts in load_searches(folder).items()
-        if facts["words"] and len(facts["tried"]) >= facts["trials"]
+        for method, search_facts in load_searches(folder).items()
+        if search_facts["words"] and len(search_facts["tried"]) >= search_facts["trials"]
     }
 
 
@@ -194,6 +194,6 @@ def load_searches(folder: Path) -> dict[str, dict[str, Any]]:
         }
         for method, facts in tuned.items():
             check_option_names(method, facts, (*RESULT_FIELDS, *SEARCH_FIELDS), (*RESULT_FIELDS, *SEARCH_FIELDS))
-            for trial in (*facts["tried"], *facts["spare"]):
-                check_option_names(f"{method}: a trial", trial, (*TRIAL_FIELDS, "reason"), TRIAL_FIELDS)
+            for trial_result in (*facts["tried"], *facts["spare"]):
+                check_option_names(f"{method}: a trial", trial_result, (*TRIAL_FIELDS, "reason"), TRIAL_FIELDS)
         return tuned

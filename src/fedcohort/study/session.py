@@ -27,19 +27,19 @@ def lock_study(logs: Path, print_line: Callable[[str], None]) -> Iterator[None]:
         try:
             yield
         except (KeyboardInterrupt, SystemExit):
-            print_line("stopped; the same command continues")
+            print_line("stopped; run the same command to continue")
             raise SystemExit(interrupts.exit_code or 1) from None
 
 
 @contextmanager
 def print_warnings_once() -> Iterator[None]:
     """Print each warning once, since hundreds of runs have the same warnings, and no other message."""
-    terminal, printed = messages.log_to_terminal(), set[str]()
+    terminal, printed_warnings = messages.log_to_terminal(), set[str]()
 
     def is_new_warning(record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        is_new = record.levelno >= logging.WARNING and text not in printed
-        printed.add(text)
+        is_new = record.levelno >= logging.WARNING and text not in printed_warnings
+        printed_warnings.add(text)
         return is_new
 
     terminal.addFilter(is_new_warning)

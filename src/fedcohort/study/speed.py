@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fedcohort.report.table import EMPTY, Table
+from fedcohort.report.table import EMPTY_CELL, Table
 from fedcohort.results.compare_cost import compare_along, relative_cost
 from fedcohort.results.target import RESTRICTED, SpeedUp
 from fedcohort.results.verdict import UNREACHED, sign_of
@@ -63,10 +63,10 @@ def measure_speeds(study: Study, results: Results) -> Speeds:
         costs = {pair: {seed: cost_of(row, axis) for seed, row in rows.items()} for pair, rows in runs.items()}
         speeds[axis] = {}
         for pair, entry in compare_along(costs, untested, study.options).items():
-            if (up := entry.speed_up) is not None and up.unmet < up.n and math.isfinite(up.ratio):
+            if (gain := entry.speed_up) is not None and gain.unmet < gain.n and math.isfinite(gain.ratio):
                 base = pair[0], study.baseline
                 ratios = {cost: relative_cost(by_pair[pair], by_pair[base]) for cost, by_pair in totals.items()}
-                speeds[axis][pair] = Speed(up, entry.p, entry.verdict, ratios)
+                speeds[axis][pair] = Speed(gain, entry.p, entry.verdict, ratios)
     return speeds
 
 
@@ -76,18 +76,18 @@ def speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list[tupl
     for axis, by_pair in speed_ups.items():
         reached_settings = [setting for setting in verdict.settings if any(pair[0] == setting for pair in by_pair)]
         for title, settings in split_settings(study, reached_settings):
-            base = {name: verdict.settings[name].methods[study.baseline] for name in settings}
+            baselines = {name: verdict.settings[name].methods[study.baseline] for name in settings}
             labels = {name: study.settings[name].label for name in settings}
-            line = {labels[name]: write_target(base[name], (axis,)) for name in settings}
+            line = {labels[name]: write_target(baselines[name], (axis,)) for name in settings}
             lines = [{"method": f"{study.baseline} (cost)", **line}]
             for method in dict.fromkeys(method for name in settings for method in verdict.settings[name].methods):
                 line = {}
                 for name in settings:
                     if speed := by_pair.get((name, method)):
-                        few_seeds = write_few_seeds(speed.speed_up.n, base[name])
+                        few_seeds = write_few_seeds(speed.speed_up.n, baselines[name])
                         line[labels[name]] = f"{write_speed(speed)} {write_costs(speed)}{few_seeds}"
                 if line:
-                    empty = dict.fromkeys(labels.values(), EMPTY)
+                    empty = dict.fromkeys(labels.values(), EMPTY_CELL)
                     lines.append({"method": label_method(study, method), **empty, **line})
             caption = f"Speed-up to the target over {study.baseline}, by {AXES[axis]}{f': {title}' if title else ''}"
             tables.append((axis, title, make_table(lines, caption)))
@@ -104,12 +104,12 @@ def write_speed(speed: Speed) -> str:
 
 def write_costs(speed: Speed) -> str:
     """Format client FLOPs and bytes of whole runs as multiples of the baseline's: `(7.6, 2.8)`."""
-    return f"({', '.join(f'{cost:.1f}' if math.isfinite(cost) else EMPTY for cost in speed.costs.values())})"
+    return f"({', '.join(f'{cost:.1f}' if math.isfinite(cost) else EMPTY_CELL for cost in speed.costs.values())})"
 
 
 def name_faster(study: Study, setting: str, speed_ups: Speeds) -> str:
     """Describe the faster methods of a setting: `virtual time: fedcbs 1.86 (1.0, 1.2); bytes: ...`; "" without any."""
-    parts = []
+    axis_texts = []
     for axis, by_pair in speed_ups.items():
         faster = {
             method: speed
@@ -120,5 +120,5 @@ def name_faster(study: Study, setting: str, speed_ups: Speeds) -> str:
             f"{method} {write_speed(speed).replace(SIGNS[1], '')} {write_costs(speed)}"
             for method, speed in sorted(faster.items(), key=lambda item: -item[1].speed_up.ratio)
         ]
-        parts += [f"{AXES[axis]}: {join_first(texts, MAX_NAMED)}"] if texts else []
-    return "; ".join(parts)
+        axis_texts += [f"{AXES[axis]}: {join_first(texts, MAX_NAMED)}"] if texts else []
+    return "; ".join(axis_texts)

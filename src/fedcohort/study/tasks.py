@@ -93,7 +93,7 @@ def compose(overrides: Overrides, configs: Path) -> Composed:
 
 @cache
 def identity_of(overrides: Overrides, configs: Path) -> dict[str, str]:
-    """Return what distinguishes runs from others with their seeds: hash of the configuration, and budget.
+    """Return the identity of a condition's runs, which equal conditions share: configuration hash and budget.
 
     The override of an option that the environment decides (`dataset.path=${oc.env:DATA,null}`) counts, and not its
     value: another machine has the same data in another folder. Raises `FedcohortError`.
@@ -150,13 +150,13 @@ def read_outcome(record: JobRecord | None, task: Task) -> Outcome:
         return Outcome(FAILED, "its job never began")
     if record.how in ("done", "skipped") and record.folder is not None:
         try:
-            facts, curve = measure(record.folder, task.metric)
+            run_facts, curve = measure(record.folder, task.metric)
         except FedcohortError as error:
             return Outcome(REFUSED if type(error).__name__ in REFUSAL_ERRORS else FAILED, str(error))
-        began, ended = record.began or 0.0, record.ended or 0.0
-        seconds = seconds_before(record.folder, int(1000 * began)) + ended - began
-        ended_text = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(ended))
-        return Outcome(DONE, "", {**facts, "wall_s": seconds, "when": ended_text}, curve, folder=record.folder)
+        began_s, ended_s = record.began or 0.0, record.ended or 0.0
+        seconds = seconds_before(record.folder, int(1000 * began_s)) + ended_s - began_s
+        ended_text = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(ended_s))
+        return Outcome(DONE, "", {**run_facts, "wall_s": seconds, "when": ended_text}, curve, folder=record.folder)
     reason, separator, log = record.reason.partition("; log: ")
     if record.how == "failed" and record.kind in REFUSAL_ERRORS:
         return Outcome(REFUSED, reason)
@@ -197,14 +197,14 @@ def check_conditions(study: Study, conditions: Sequence[Condition], configs: Pat
         is_needed = study.role_of(method) in (BASELINE, BOUND)
         if method in accepted and not is_needed and not has_schedule:
             continue
-        if (refusal := find_refusal(condition.overrides, configs)) is None:
+        if (refusal_text := find_refusal(condition.overrides, configs)) is None:
             with name_file_in_errors(path, ()):
                 check_evaluations(study, condition, compose(condition.overrides, configs).config)
             accepted.add(method)
         elif is_needed:
-            raise OptionError(f"{path}: {condition.setting}, {method}: {refusal.reason}")
+            raise OptionError(f"{path}: {condition.setting}, {method}: {refusal_text.reason}")
         else:
-            reasons.setdefault(method, refusal.reason)
+            reasons.setdefault(method, refusal_text.reason)
     for method, reason in reasons.items():
         if method not in accepted:
             raise OptionError(f"{path}: {method}: {reason}")
@@ -218,9 +218,9 @@ def check_evaluations(study: Study, condition: Condition, config: Mapping[str, A
     rounds, every = config["rounds"], config["eval"][option.partition(".")[2]] if option else 1
     evaluated = rounds // every if every else 0
     schedule = f"rounds={rounds}" + (f" {option}={every}" if option else "")
-    where = f"{condition.setting}, {condition.method}"
+    condition_name = f"{condition.setting}, {condition.method}"
     if not evaluated:
-        raise OptionError(f"{where}: {schedule} measures {study.metric} in no round")
+        raise OptionError(f"{condition_name}: {schedule} measures {study.metric} in no round")
     if study.horizon is not None and not every <= study.horizon <= rounds:
-        allowed = f"an integer in [{every}, {rounds}], the evaluated rounds of {where} ({schedule}), or null"
+        allowed = f"an integer in [{every}, {rounds}], the evaluated rounds of {condition_name} ({schedule}), or null"
         raise ranges.range_error("horizon", allowed, study.horizon)

@@ -25,7 +25,7 @@ from fedcohort.errors import OptionError
 from fedcohort.jobs.launch import Launch
 from fedcohort.record import provenance
 from fedcohort.record.folder import write_atomically
-from fedcohort.results.run import SHARE, measure_run
+from fedcohort.results.run import LATE_SHARE, measure_run
 from fedcohort.roles import flatten_config
 from fedcohort.startup.options import spell_value, unknown_option_error
 from fedcohort.study.checks import name_file_in_errors
@@ -66,36 +66,36 @@ class Tuning:
 
     def _search(self, method: str, defaults: Mapping[str, Any]) -> None:
         optuna = import_optuna()
-        options, stamp = self.space.methods[method], self._stamp(method)
+        options, digest = self.space.methods[method], self._stamp(method)
         stored = load_searches(self.study.folder).get(method, {})
-        stored_trials: list[Trial] = [*stored["tried"], *stored["spare"]] if stored.get("stamp") == stamp else []
-        trials = {tuple(trial["words"]): trial for trial in stored_trials}
+        stored_trials: list[Trial] = [*stored["tried"], *stored["spare"]] if stored.get("stamp") == digest else []
+        stored_by_overrides = {tuple(trial["words"]): trial for trial in stored_trials}
         sampler = optuna.samplers.TPESampler(seed=rng.philox_key(0, f"tune/{method}") % 2**32)
         search = optuna.create_study(direction="maximize", sampler=sampler)
         search.enqueue_trial(defaults)
-        tried: dict[Overrides, Trial] = {}
+        results: dict[Overrides, Trial] = {}
         n_trials = self.space.trials_of(method)
-        while len(tried) < n_trials:
+        while len(results) < n_trials:
             suggestion = search.ask()
             overrides = _spell_overrides({name: _suggest(suggestion, name, option) for name, option in options.items()})
-            is_new, is_repeated = overrides not in trials, overrides in tried
+            is_new, is_repeated = overrides not in stored_by_overrides, overrides in results
             if is_new:
-                trials[overrides] = self._try(method, overrides)
-            trial = trials[overrides]
+                stored_by_overrides[overrides] = self._try(method, overrides)
+            trial = stored_by_overrides[overrides]
             state = optuna.trial.TrialState
             search.tell(suggestion, trial["value"], state.FAIL if trial["value"] is None else state.COMPLETE)
             if is_repeated:  # no trial is done twice; where options have few combinations, try the next one
-                if (combination := _find_combination(options, tried)) is not None:
+                if (combination := _find_combination(options, results)) is not None:
                     search.enqueue_trial(combination)
                 continue
-            tried[overrides] = trial
+            results[overrides] = trial
             if is_new:  # the file stays unchanged while stored trials are replayed
-                self._write(method, stamp, tried, trials)
-            self.print_line(f"{method} [{len(tried)}/{n_trials}] {' '.join(overrides)}: {_spell_value(trial)}")
-        self._write(method, stamp, tried, trials)
-        if n_failed := sum(trial["value"] is None for trial in tried.values()):
+                self._write(method, digest, results, stored_by_overrides)
+            self.print_line(f"{method} [{len(results)}/{n_trials}] {' '.join(overrides)}: {_spell_value(trial)}")
+        self._write(method, digest, results, stored_by_overrides)
+        if n_failed := sum(trial["value"] is None for trial in results.values()):
             self.print_line(
-                f"{method}: {n_failed} of {len(tried)} trials have no value and are not repeated; "
+                f"{method}: {n_failed} of {len(results)} trials have no value and are not repeated; "
                 f"to repeat them, remove them from {self.study.folder / TUNED_FILE}"
             )
 
@@ -115,7 +115,7 @@ class Tuning:
         return {name: options[name] for name in self.space.methods[method]}
 
     def _tasks(self, method: str, overrides: Overrides) -> list[Task]:
-        """Return the runs of a trial."""
+        """Return the runs of a trial, one for each setting and seed of the search."""
         study, metric = self.study, self.space.metric
         of_method = study.overrides.get(method, (f"selector={method}",))
         return [
@@ -125,7 +125,7 @@ class Tuning:
         ]
 
     def _try(self, method: str, overrides: Overrides) -> Trial:
-        """Run a trial. Its value is the mean of its runs, and None if one of them was refused or has failed."""
+        """Run a trial. Its value is the mean result of its runs, or None if a run was rejected or failed."""
         runs = self._tasks(method, overrides)
         outcomes = list(dict(sorted(run_tasks(runs, self.launch))).values())
         commit, dirty = provenance.current_commit()
@@ -144,30 +144,30 @@ class Tuning:
         """Return a digest of the search, without its number of trials: trials of another search are not used."""
         runs = self._tasks(method, ())
         options = {name: asdict(option) for name, option in self.space.methods[method].items()}
-        share = [SHARE] if any(clock_limit(run.overrides) for run in runs) else []
+        share_rule = [LATE_SHARE] if any(clock_limit(run.overrides) for run in runs) else []
         measure = {"result": self.study.result, "horizon": self.study.horizon}
         changed = [measure] if measure != {"result": "late", "horizon": None} else []
-        facts = [[[run.overrides, run.seed] for run in runs], options, self.space.metric, None, *share, *changed]
+        facts = [[[run.overrides, run.seed] for run in runs], options, self.space.metric, None, *share_rule, *changed]
         text = json.dumps(facts)
         return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
-    def _write(self, method: str, stamp: str, tried: Trials, trials: Trials) -> None:
-        with_value = [trial for trial in tried.values() if trial["value"] is not None]
-        best: Trial = max(with_value, key=lambda trial: trial["value"], default={"words": [], "value": math.nan})
-        default = next(iter(tried.values()))["value"]
-        facts = {
+    def _write(self, method: str, search_digest: str, done_trials: Trials, all_trials: Trials) -> None:
+        with_value = [trial for trial in done_trials.values() if trial["value"] is not None]
+        best_trial: Trial = max(with_value, key=lambda trial: trial["value"], default={"words": [], "value": math.nan})
+        default = next(iter(done_trials.values()))["value"]
+        search_facts = {
             "trials": self.space.trials_of(method),
             "seeds": list(self.space.seeds),
             "cells": list(self.space.settings),
             "metric": self.space.metric,
-            "words": list(best["words"]),
-            "value": best["value"],
+            "words": list(best_trial["words"]),
+            "value": best_trial["value"],
             "default": math.nan if default is None else default,
-            "stamp": stamp,
-            "tried": list(tried.values()),
-            "spare": [trial for overrides, trial in trials.items() if overrides not in tried],
+            "stamp": search_digest,
+            "tried": list(done_trials.values()),
+            "spare": [trial for overrides, trial in all_trials.items() if overrides not in done_trials],
         }
-        content = load_searches(self.study.folder) | {method: facts}
+        content = load_searches(self.study.folder) | {method: search_facts}
         header = "# Written by fedcohort study tune; the methods <name>_tuned of the study have these options.\n"
         text = yaml.safe_dump(content, sort_keys=False, width=110, default_flow_style=None)
         write_atomically(self.study.folder / TUNED_FILE, header + text)
@@ -188,13 +188,13 @@ def _spell_overrides(options: Mapping[str, object]) -> Overrides:
     return tuple(f"{name}={spell_value(value)}" for name, value in options.items())
 
 
-def _find_combination(options: Mapping[str, Range], tried: Collection[Overrides]) -> dict[str, object] | None:
+def _find_combination(options: Mapping[str, Range], tried_options: Collection[Overrides]) -> dict[str, object] | None:
     """Return the first combination that was not tried; None if an option is a real number."""
     ranges = [option.values for option in options.values() if option.values is not None]
     if len(ranges) < len(options):
         return None
     combinations = (dict(zip(options, combination, strict=True)) for combination in product(*ranges))
-    return next((choice for choice in combinations if _spell_overrides(choice) not in tried), None)
+    return next((choice for choice in combinations if _spell_overrides(choice) not in tried_options), None)
 
 
 def _suggest(trial: Any, name: str, options: Range) -> object:  # noqa: ANN401 - Optuna's

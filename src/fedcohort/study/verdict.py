@@ -119,8 +119,8 @@ class SettingVerdict:
 
     def better(self) -> list[MethodVerdict]:
         """Return the methods that are significantly better than the baseline, the best first."""
-        better = [method for method in self.methods.values() if method.sign > 0 and method.role == METHOD]
-        return sorted(better, key=lambda method: -method.difference.mean)
+        better_methods = [method for method in self.methods.values() if method.sign > 0 and method.role == METHOD]
+        return sorted(better_methods, key=lambda method: -method.difference.mean)
 
     def worse(self) -> list[MethodVerdict]:
         """Return the methods that are significantly worse than the baseline, the worst first."""
@@ -156,7 +156,7 @@ class Verdict:
 
     @property
     def methods(self) -> list[MethodVerdict]:
-        """All methods in all settings."""
+        """The verdicts of all methods in all settings, by setting and method."""
         return [method for setting in self.settings.values() for method in setting.methods.values()]
 
     @property

@@ -33,10 +33,10 @@ from fedcohort.tracking import identity, server
 from fedcohort.tracking.upload import RunUpload, open_upload
 
 log = logging.getLogger("fedcohort")
-SHARE = 0.05  # largest share of the time that is spent on sending to a slow server
+MAX_SEND_SHARE = 0.05  # largest share of the time that is spent on sending to a slow server
 LONGEST_PAUSE_S = 600.0
-POLL_S = (0.1, 1.0)  # shortest and longest time between two checks of the journal and the lock
-NICE = 5  # training has priority
+POLL_RANGE_S = (0.1, 1.0)  # shortest and longest time between two checks of the journal and the lock
+NICE_LEVEL = 5  # training has priority
 EXIT_DELAY_S = 20.0  # seconds that a follower may run after the process that started it has ended
 Wait = Callable[[float], str | None]  # wait at most these seconds, and return the run's status if it has ended
 
@@ -75,7 +75,7 @@ class Sender:
     def finish(self, status: str) -> None:
         """Send the rest and the files, and end the MLflow run; delete it if the run folder is removed (`dropped`)."""
 
-        def close() -> None:
+        def close_feed() -> None:
             self._send().close(self.info, status)
             identity.mark_complete(self.info.folder, self.place)
 
@@ -84,14 +84,14 @@ class Sender:
                 self._feed.client.set_terminated(self._feed.run_id, "KILLED")
                 self._feed.client.delete_run(self._feed.run_id)
 
-        self._attempt(delete if status == "dropped" else close)
+        self._attempt(delete if status == "dropped" else close_feed)
 
     def _send(self) -> RunUpload:
         if self._feed is None:
             self._feed = open_upload(self.info, self.place)
-        count = self._feed.send()
+        n_sent = self._feed.send()
         if self._failures:
-            log.info("MLflow at %s is reachable again: %d rounds sent", self.place.uri, count)
+            log.info("MLflow at %s is reachable again: %d rounds sent", self.place.uri, n_sent)
         return self._feed
 
     def _attempt(self, action: Callable[[], object]) -> None:
@@ -113,13 +113,13 @@ class Sender:
     def _pause(self, took_s: float) -> float:
         """Return the seconds until the next send: more if sending is slow, and twice as many after each failure."""
         if not self._failures:
-            return max(self.every_s, took_s / SHARE) if self.every_s else 0.0
-        doubled = max(self.every_s, took_s / SHARE, 1.0) * 2.0 ** min(self._failures, 10)
-        return min(doubled, max(LONGEST_PAUSE_S, took_s / SHARE))
+            return max(self.every_s, took_s / MAX_SEND_SHARE) if self.every_s else 0.0
+        backoff_s = max(self.every_s, took_s / MAX_SEND_SHARE, 1.0) * 2.0 ** min(self._failures, 10)
+        return min(backoff_s, max(LONGEST_PAUSE_S, took_s / MAX_SEND_SHARE))
 
 
 def command_to_send(folder: Path) -> str:
-    """Return the command that sends what MLflow lacks of the run in `folder`."""
+    """Return the command that sends the rounds and files of the run in `folder` that MLflow lacks."""
     return f"{fedcohort_command('sync')} {shlex.quote(str(folder))}"
 
 
@@ -148,8 +148,8 @@ def follow(folder: Path, every_s: float, wait_s: float, wait: Wait) -> None:
     sender.start()
     status = None
     while status is None:
-        shortest, longest = POLL_S
-        status = wait(min(max(sender.due - time.monotonic(), shortest), longest))
+        shortest_s, longest_s = POLL_RANGE_S
+        status = wait(min(max(sender.due - time.monotonic(), shortest_s), longest_s))
         if status is None and not is_locked(folder / "run.lock"):
             status = wait(0) or status_at_end(folder)
         if status is None:
@@ -177,7 +177,7 @@ def serve(reader: Connection, writer: Connection) -> None:
         try:
             status: str | None = reader.recv()["status"] if reader.poll(seconds) else None
         except (EOFError, OSError):  # the run's process has ended; its lock is free once its children have ended, too
-            time.sleep(min(seconds, POLL_S[0]))
+            time.sleep(min(seconds, POLL_RANGE_S[0]))
             return None
         return status
 
@@ -204,18 +204,18 @@ def serve(reader: Connection, writer: Connection) -> None:
 
 def _exit_after_parent(source: int) -> None:
     """End this process EXIT_DELAY_S seconds after the last process that could write to `source` has ended."""
-    hangup = select.poll()
-    hangup.register(source, 0)
-    hangup.poll()
+    hangup_poll = select.poll()
+    hangup_poll.register(source, 0)
+    hangup_poll.poll()
     time.sleep(EXIT_DELAY_S)
     os._exit(1)
 
 
 def main() -> None:
     """Send the journals of runs to MLflow, as a child of the process that trains them."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(number, signal.SIG_IGN)  # the run decides when it ends
-    os.nice(NICE)
+    for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(signal_number, signal.SIG_IGN)  # the run decides when it ends
+    os.nice(NICE_LEVEL)
     connection: Any = Connection(0)
     log.addHandler(_Relay(connection))
     log.setLevel(logging.INFO)

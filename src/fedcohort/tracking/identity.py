@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
-NAME = "mlflow.json"
+FILE_NAME = "mlflow.json"
 LOCK = ".mlflow.lock"
 KEY_TAG = "fedcohort.startup.run"
 
@@ -52,7 +52,7 @@ class TrackedRun:
 
     @property
     def place(self) -> Place:
-        """Where the run is tracked."""
+        """The tracking server and the experiment of the run."""
         return Place(self.tracking_uri, self.experiment, self.artifacts)
 
 
@@ -62,38 +62,38 @@ def load(folder: "Path") -> TrackedRun | None:
     return entries[0] if entries else None
 
 
-def register(folder: "Path", where: Place) -> None:
+def register(folder: "Path", place: Place) -> None:
     """Record where the run is tracked, so that it can be sent later even if the server does not answer."""
     with exclusive_lock(folder / LOCK):
-        _find_or_add_entry(folder, where)
+        _find_or_add_entry(folder, place)
 
 
-def mark_complete(folder: "Path", where: Place) -> None:
+def mark_complete(folder: "Path", place: Place) -> None:
     """Record that the server has all rounds and files of the run in `folder`."""
     with exclusive_lock(folder / LOCK):
-        _write(folder, replace(_find_or_add_entry(folder, where), complete=True))
+        _write(folder, replace(_find_or_add_entry(folder, place), complete=True))
 
 
-def is_complete(folder: "Path", where: Place) -> bool:
+def is_complete(folder: "Path", place: Place) -> bool:
     """Return whether the server has all rounds and files of the run in `folder`."""
-    return any(entry.complete for entry in _read_places(folder) if entry.place == where)
+    return any(entry.complete for entry in _read_places(folder) if entry.place == place)
 
 
-def _find_or_add_entry(folder: "Path", where: Place) -> TrackedRun:
+def _find_or_add_entry(folder: "Path", place: Place) -> TrackedRun:
     """Return the entry of this server, which is created if necessary. Each server has another MLflow run."""
     for entry in _read_places(folder):
-        if entry.place == where:
+        if entry.place == place:
             return entry
-    entry = TrackedRun(where.uri, where.experiment, where.artifacts, uuid.uuid4().hex)
+    entry = TrackedRun(place.uri, place.experiment, place.artifacts, uuid.uuid4().hex)
     _write(folder, entry)
     return entry
 
 
-def find_or_create_run(client: "MlflowClient", info: RunInfo, where: Place) -> str:
+def find_or_create_run(client: "MlflowClient", info: RunInfo, place: Place) -> str:
     """Return the id of the folder's MLflow run: the recorded one, one that a killed process created, or a new one."""
     with exclusive_lock(info.folder / LOCK):
-        experiment = experiment_id(client, where)  # first: a server that is down leaves mlflow.json unchanged
-        identity = _find_or_add_entry(info.folder, where)
+        experiment = experiment_id(client, place)  # first: a server that is down leaves mlflow.json unchanged
+        identity = _find_or_add_entry(info.folder, place)
         run = _find_recorded(client, identity)
         if run is None:
             runs_with_key = client.search_runs([experiment], f"tags.`{KEY_TAG}` = '{identity.key}'", max_results=1)
@@ -113,8 +113,8 @@ def describe(client: "MlflowClient", info: RunInfo, run: "Run") -> None:
     missing = [Param(key, value) for key, value in params.items() if key not in run.data.params]
     changed = {f"changed.{key}": value for key, value in params.items() if run.data.params.get(key, value) != value}
     tags = {**record.tags(info, "running"), **changed}
-    new = [RunTag(key, value) for key, value in tags.items() if run.data.tags.get(key) != value]
-    client.log_batch(run.info.run_id, params=missing, tags=new)
+    new_tags = [RunTag(key, value) for key, value in tags.items() if run.data.tags.get(key) != value]
+    client.log_batch(run.info.run_id, params=missing, tags=new_tags)
     if run.inputs is None or not run.inputs.dataset_inputs:
         client.log_inputs(run.info.run_id, [record.dataset(info)])
 
@@ -142,13 +142,13 @@ def _create(client: "MlflowClient", info: RunInfo, identity: TrackedRun, experim
 
 def _read_places(folder: "Path") -> list[TrackedRun]:
     """Return the entries of `mlflow.json`, that of the latest server first."""
-    path = folder / NAME
+    path = folder / FILE_NAME
     if not path.exists():
         return []
     try:
-        latest = json.loads(path.read_text())
-        earlier = latest.pop("earlier", [])
-        return [TrackedRun(**fields) for fields in (latest, *earlier)]
+        latest_entry = json.loads(path.read_text())
+        earlier_entries = latest_entry.pop("earlier", [])
+        return [TrackedRun(**fields) for fields in (latest_entry, *earlier_entries)]
     except (ValueError, TypeError, AttributeError) as error:
         raise TrackingError(
             f"{path} is damaged. To keep the run from being in MLflow twice, delete it there, then remove the file"
@@ -157,4 +157,4 @@ def _read_places(folder: "Path") -> list[TrackedRun]:
 
 def _write(folder: "Path", latest: TrackedRun) -> None:
     earlier = [asdict(entry) for entry in _read_places(folder) if entry.place != latest.place]
-    write_atomically(folder / NAME, json.dumps({**asdict(latest), "earlier": earlier}, indent=1) + "\n")
+    write_atomically(folder / FILE_NAME, json.dumps({**asdict(latest), "earlier": earlier}, indent=1) + "\n")

@@ -21,7 +21,7 @@ LONGEST_KEY = 250
 NOT_SENT = {"tracking"}  # only for the start-up table
 PACKAGE = "fedcohort."  # prefix of the classes of this package
 NAME = "name"  # tag: the name that a user gave the run
-ALIKE = "alike"  # tag: equal for runs that differ only in their seeds
+ALIKE_TAG = "alike"  # tag: equal for runs that differ only in their seeds
 REPORT = "report"  # tag of a comparison that is stored as a run: the compared runs
 SORTED_FIRST = "acc"  # the main metric again, under a name that sorts first: MLflow's compare page opens with it
 
@@ -31,20 +31,20 @@ def tags(info: RunInfo, status: str) -> dict[str, str]:
 
     The budget and the completed rounds are those of the newest start, because tags can change and parameters cannot.
     """
-    ends = {name: text(value) for name, value in zip(BUDGET, info.budget.limits, strict=True)}
+    limit_tags = {name: text(value) for name, value in zip(BUDGET, info.budget.limits, strict=True)}
     # The hash does not cover budgets, because a larger budget extends a run; a mean over runs of 2 and of 200 rounds is
     # meaningless.
-    budgets = [f"{name}={value}" for name, value in ends.items() if value != text(None)]
+    budgets = [f"{name}={value}" for name, value in limit_tags.items() if value != text(None)]
     values = {
         **_choices(info),
         **{key: str(value) for key, value in info.tags.items() if key not in NOT_SENT},
         **({NAME: str(name)} if (name := info.config.get(NAME)) else {}),
         "seed": str(info.seed),
         "status": status,
-        **ends,
+        **limit_tags,
         DONE: str(info.start),
         "config_hash": info.config_hash,
-        ALIKE: " ".join([info.name.partition(f"-{info.config_hash}")[0], info.config_hash, *budgets]),
+        ALIKE_TAG: " ".join([info.name.partition(f"-{info.config_hash}")[0], info.config_hash, *budgets]),
         "commit": info.commit,
         "dirty": str(info.dirty).lower(),
         **_starts(info),
@@ -65,17 +65,17 @@ def params(info: RunInfo) -> dict[str, str]:
         for key, value in flatten_config(info.config)
         if role_of(key).tracked and not isinstance(value, Mapping) and not str(value).startswith(PACKAGE)
     }
-    facts = {**options, **_choices(info), "n_params": info.n_params, "n_clients": len(info.n_train)}
-    return {key[:LONGEST_KEY]: text(value)[:LONGEST_PARAM] for key, value in facts.items()}
+    parameter_values = {**options, **_choices(info), "n_params": info.n_params, "n_clients": len(info.n_train)}
+    return {key[:LONGEST_KEY]: text(value)[:LONGEST_PARAM] for key, value in parameter_values.items()}
 
 
 def dataset(info: RunInfo) -> "DatasetInput":
     """Return the data as distributed to the clients: equal digests mean equal partition and noise."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
-    parts = [info.n_train, info.class_counts, info.noise_rate]
-    parts += [] if info.feature_noise is None else [info.feature_noise]
-    digest = hashlib.blake2b(b"".join(part.tobytes() for part in parts), digest_size=4).hexdigest()
+    client_arrays = [info.n_train, info.class_counts, info.noise_rate]
+    client_arrays += [] if info.feature_noise is None else [info.feature_noise]
+    digest = hashlib.blake2b(b"".join(array.tobytes() for array in client_arrays), digest_size=4).hexdigest()
     samples = int(info.class_counts.sum())
     profile = {"clients": len(info.n_train), "samples": samples, "classes": int(info.class_counts.shape[1])}
     source = json.dumps(info.config.get("dataset", {}), default=str)
@@ -87,12 +87,12 @@ def dataset(info: RunInfo) -> "DatasetInput":
 
 def note(summary: Mapping[str, Any]) -> str:
     """Return the description on the run's page: how it ended, its accuracy and its folder."""
-    parts = [f"**{summary.get('status')}** after {summary.get('rounds')} rounds"]
-    parts += [reason] if (reason := summary.get("end")) else []
-    accuracy, best = summary.get("final", {}).get("test/acc"), summary.get("best", {}).get("test/acc")
-    parts += [f"test accuracy {accuracy:.2%}"] if accuracy is not None else []
-    parts += [f"best {best['value']:.2%} at round {best['round']}"] if best else []
-    return ", ".join(parts) + f"\n\n`{summary.get('folder', '')}`"
+    sentences = [f"**{summary.get('status')}** after {summary.get('rounds')} rounds"]
+    sentences += [reason] if (reason := summary.get("end")) else []
+    accuracy, best_accuracy = summary.get("final", {}).get("test/acc"), summary.get("best", {}).get("test/acc")
+    sentences += [f"test accuracy {accuracy:.2%}"] if accuracy is not None else []
+    sentences += [f"best {best_accuracy['value']:.2%} at round {best_accuracy['round']}"] if best_accuracy else []
+    return ", ".join(sentences) + f"\n\n`{summary.get('folder', '')}`"
 
 
 def _choices(info: RunInfo) -> dict[str, str]:
@@ -101,7 +101,7 @@ def _choices(info: RunInfo) -> dict[str, str]:
 
 
 def _starts(info: RunInfo) -> dict[str, str]:
-    """Return the number of starts, their commits, and what `resume=force` accepted."""
+    """Return the tags of the run's starts: their number, commits, and differences that `resume=force` accepted."""
     if not info.starts:
         return {}
     facts = {"starts": str(len(info.starts)), COMMITS: SEPARATOR.join(provenance.list_commits(info.starts))}

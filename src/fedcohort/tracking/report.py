@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def publish(
-    where: Place, *, name: str, sweep: str | None, about: str, verdict: str, note: str, files: Sequence[Path]
+    place: Place, *, name: str, sweep: str | None, about: str, verdict: str, note: str, files: Sequence[Path]
 ) -> str:
     """Create the run of a report instead of an earlier one, and the sweep's view, and return the run's id.
 
     Raises the exceptions of `server.expected_errors`.
 
     Args:
-        where: the server or database.
+        place: the server or database.
         name: name of the run.
         sweep: sweep whose runs are compared, None for runs of several sweeps.
         about: value of the tag: the sweep, or the condition on the runs.
@@ -41,8 +41,8 @@ def publish(
     """
 
     def attempt() -> str:
-        client = connect(where)
-        experiment = server.experiment_id(client, where)
+        client = connect(place)
+        experiment = server.experiment_id(client, place)
         runs = _list_runs_of_sweep(client, experiment, sweep or "")
         earlier = [run for run in _list_reports(client, experiment) if run.data.tags[REPORT] == about]
         id = str(client.create_run(experiment, int(time.time() * 1000), {REPORT: about}, run_name=name).info.run_id)
@@ -93,5 +93,5 @@ def _list_swept(params: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
     names = dict.fromkeys(name for run in params for name in run)
     values = {name: list(dict.fromkeys(run[name] for run in params if name in run)) for name in names}
     roles = {name: role_of(name) for name in names if len(values[name]) > 1 and name != "n_params"}
-    swept = [name for name, role in roles.items() if role.tracked and role.identity is not RunIdentity.SEED]
-    return {name: values[name] for name in swept if "." not in name or name.split(".")[0] not in swept}
+    tracked_names = [name for name, role in roles.items() if role.tracked and role.identity is not RunIdentity.SEED]
+    return {name: values[name] for name in tracked_names if "." not in name or name.split(".")[0] not in tracked_names}

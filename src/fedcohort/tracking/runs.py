@@ -56,10 +56,10 @@ class Query:
 
 def connect(query: Query) -> "MlflowClient":
     """Return a client. Raises `OptionError` for a database that does not exist, which MLflow would create."""
-    where = server.place(query.tracking_uri, query.experiment, Path("logs"))
-    if where.database is not None and not where.database.exists():
+    place = server.place(query.tracking_uri, query.experiment, Path("logs"))
+    if place.database is not None and not place.database.exists():
         raise range_error("tracking_uri", "a database that exists, or the address of a server", query.tracking_uri)
-    return server.connect(where)
+    return server.connect(place)
 
 
 def resolve(client: "MlflowClient", query: Query) -> Query:
@@ -70,10 +70,10 @@ def resolve(client: "MlflowClient", query: Query) -> Query:
     if query.sweep != LAST:
         return query
     tracked = server.search_runs(client, find_experiment(client, query), f"tags.{SWEEPS} LIKE '%'")
-    newest = name_newest([_read(run) for run in tracked if record.REPORT not in run.data.tags])
-    if newest is None:
+    newest_sweep = name_newest([_read(run) for run in tracked if record.REPORT not in run.data.tags])
+    if newest_sweep is None:
         raise range_error("sweep", f"null: experiment {query.experiment!r} has none", query.sweep)
-    return replace(query, sweep=newest)
+    return replace(query, sweep=newest_sweep)
 
 
 def read_runs(client: "MlflowClient", query: Query) -> list[Run]:
@@ -101,7 +101,7 @@ def read_runs(client: "MlflowClient", query: Query) -> list[Run]:
 
 
 def find_experiment(client: "MlflowClient", query: Query) -> str:
-    """Return the id of the experiment."""
+    """Return the id of the query's experiment. Raises `OptionError` if MLflow has none of this name."""
     experiment = client.get_experiment_by_name(query.experiment)
     if experiment is None:
         names = sorted(experiment.name for experiment in client.search_experiments())
@@ -146,21 +146,21 @@ def read_curves(client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[s
     names = [*dict.fromkeys([*metrics, *costs])]
     keys = [(run.id, name) for run in runs for name in names if name in run.metrics]
 
-    def read(key: tuple[str, str]) -> list[tuple[str, str, int, int, float]]:
+    def read_metric(key: tuple[str, str]) -> list[tuple[str, str, int, int, float]]:
         history = server.retry_after_conflicts(lambda: client.get_metric_history(*key))
         return [(*key, metric.step, metric.timestamp, compat.read_value(metric.value)) for metric in history]
 
     with ThreadPoolExecutor(REQUESTS) as pool:
-        readings = [reading for history in pool.map(read, keys) for reading in history]
+        readings = [reading for history in pool.map(read_metric, keys) for reading in history]
     rows = pd.DataFrame(readings, columns=["run", "name", "round", "time", "value"]).sort_values("time", kind="stable")
     rows["value"] = rows["value"].fillna(math.inf)
-    wide = rows.drop_duplicates(["run", "name", "round"], keep="last").pivot(
+    values_by_metric = rows.drop_duplicates(["run", "name", "round"], keep="last").pivot(
         index=["run", "round"], columns="name", values="value"
     )
-    wide = wide.reindex(columns=names).sort_index()
-    measured = wide[list(metrics)].notna().any(axis=1)
-    spent = {axis: sum(wide[name] for name in COSTS[axis]) for axis in AXES}
-    return wide[list(metrics)].assign(**spent)[measured].reset_index()[["run", "round", *AXES, *metrics]]
+    values_by_metric = values_by_metric.reindex(columns=names).sort_index()
+    measured = values_by_metric[list(metrics)].notna().any(axis=1)
+    spent = {axis: sum(values_by_metric[name] for name in COSTS[axis]) for axis in AXES}
+    return values_by_metric[list(metrics)].assign(**spent)[measured].reset_index()[["run", "round", *AXES, *metrics]]
 
 
 def read_folders(folders: Iterable[Path]) -> list[Run]:
@@ -173,14 +173,14 @@ def read_folders(folders: Iterable[Path]) -> list[Run]:
 
 def _read_folder(path: Path) -> Run:
     info, journal, status = metadata.load_info(path), history.read(path), folder.status_of(path)
-    how = str(status.get("status", "running"))
-    ends = {DONE: str(journal.steps[-1] if journal.steps else 0), ENDED_BY: ", ".join(status.get("ended_by", []))}
+    run_status = str(status.get("status", "running"))
+    end_tags = {DONE: str(journal.steps[-1] if journal.steps else 0), ENDED_BY: ", ".join(status.get("ended_by", []))}
     return Run(
         id=path.name,
         name=info.name,
-        status=how,
+        status=run_status,
         started_ms=metadata.read_start_times(path)[0],
         params={**record.params(info), "rounds": str(info.rounds)},
-        tags={**record.tags(info, how), **ends},
+        tags={**record.tags(info, run_status), **end_tags},
         metrics=journal.final,
     )

@@ -100,8 +100,8 @@ def expected_errors() -> tuple[type[Exception], ...]:
 
 def root_cause(error: BaseException) -> str:
     """Return the message of the original exception in one line; MLflow wraps it in several others."""
-    while below := error.__cause__ or error.__context__:
-        error = below
+    while inner_error := error.__cause__ or error.__context__:
+        error = inner_error
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
@@ -187,18 +187,18 @@ def _try_to_open(database: Path) -> None:
         with closing(sqlite3.connect(database)) as connection:
             connection.execute("PRAGMA schema_version")
     except sqlite3.Error as error:
-        what = "a folder" if database.is_dir() else "no database that can be opened"
-        raise OSError(str(error) if is_conflict(error) else f"{database} is {what} ({error})") from error
+        problem_text = "a folder" if database.is_dir() else "no database that can be opened"
+        raise OSError(str(error) if is_conflict(error) else f"{database} is {problem_text} ({error})") from error
 
 
 def _make_tables(database: Path) -> None:
     """Create the tables in a temporary file and rename it, so that a kill leaves no incomplete database."""
     from mlflow import MlflowClient
 
-    draft = database.with_name(f".{database.name}.draft")
-    draft.unlink(missing_ok=True)
-    MlflowClient(tracking_uri=f"{SQLITE}{draft}")  # its connections stay open and write no more
-    os.replace(draft, database)
+    draft_path = database.with_name(f".{database.name}.draft")
+    draft_path.unlink(missing_ok=True)
+    MlflowClient(tracking_uri=f"{SQLITE}{draft_path}")  # its connections stay open and write no more
+    os.replace(draft_path, database)
 
 
 def search_runs(client: "MlflowClient", experiment: str, condition: str) -> "Iterator[Run]":

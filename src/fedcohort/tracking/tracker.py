@@ -125,7 +125,7 @@ class MlflowTracker(Observer):
             log.warning("%s; `%s` sends what is missing", self._problem, command)
 
     def catch_up(self, folder: Path) -> None:
-        """Send what MLflow lacks of a run that finished before."""
+        """Send the missing rounds and files of a run that finished before."""
         if (folder / metadata.INFO_FILE).exists() and not is_complete(folder, self._place):
             self.start(metadata.load_info(folder))
             self.finish("finished")
@@ -139,12 +139,12 @@ class MlflowTracker(Observer):
         """Send the status of the run to the follower; return whether it was done by the deadline."""
         if not self._write(status=status):
             return False
-        done = self._read(min(deadline - time.monotonic(), QUIET_S))
-        if not done and MlflowTracker._follower is not None and time.monotonic() < deadline:
+        reply = self._read(min(deadline - time.monotonic(), QUIET_S))
+        if not reply and MlflowTracker._follower is not None and time.monotonic() < deadline:
             text = "waiting for MLflow at %s, at most %g s (logger.wait_s); `%s` sends the rest later"
             log.info(text, self._place.uri, self._wait_s, command)
-            done = self._read(deadline - time.monotonic())
-        return done
+            reply = self._read(deadline - time.monotonic())
+        return reply
 
     def _write(self, **message: object) -> bool:
         """Return whether the message could be sent to the follower."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Metric
 
-MARKER = "time/virtual_s"  # the metric that is sent last of a step
-BATCH = 1000  # metrics per request, MLflow's limit
+LAST_METRIC = "time/virtual_s"  # the metric that is sent last of a step
+MAX_BATCH = 1000  # metrics per request, MLflow's limit
 NOT_SENT = {"round", "step"}  # metrics that MLflow would make the default axis of every chart
 STATUS = {"running": "RUNNING", "finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
 FILES = ("report.html", "config.yaml", "starts.jsonl", "summary.json", "clients.parquet", "run.log")
@@ -36,22 +36,22 @@ class RunUpload:
         self._journal = folder / history.JOURNAL_FILE
         self._offset, self._digest = 0, ""
         self._waiting: list[Line] = []
-        self._present = {metric.step for metric in client.get_metric_history(run_id, MARKER)}
+        self._present = {metric.step for metric in client.get_metric_history(run_id, LAST_METRIC)}
 
     def send(self) -> int:
         """Send the committed steps that are missing, and return their number."""
         lines, self._offset = history.read_lines(self._journal, self._offset, self._digest)
         self._digest = lines[-1].digest if lines else self._digest
         self._waiting += [line for line in lines if line.step not in self._present]
-        count = 0
+        n_sent = 0
         while self._waiting:
             most_metrics = max(len(line.metrics) for line in self._waiting)
-            batch = self._waiting[: max(1, BATCH // most_metrics)]  # MLflow has all metrics of a step or none
+            batch = self._waiting[: max(1, MAX_BATCH // most_metrics)]  # MLflow has all metrics of a step or none
             log_batch(self.client, self.run_id, batch)
             self._present |= {line.step for line in batch}
             del self._waiting[: len(batch)]
-            count += len(batch)
-        return count
+            n_sent += len(batch)
+        return n_sent
 
     def close(self, info: RunInfo, status: str) -> int:
         """Upload the files of the run and end it, at the time of its last round; return the number of files."""
@@ -68,22 +68,22 @@ class RunUpload:
 
         tags = {"status": status, DONE: str(max(self._present, default=0))}
         if status == "finished":
-            spent = history.count_spent(history.read_lines(self._journal)[0])
-            tags[ENDED_BY] = ", ".join(info.budget.list_reached(spent))
+            budget_use = history.count_spent(history.read_lines(self._journal)[0])
+            tags[ENDED_BY] = ", ".join(info.budget.list_reached(budget_use))
         if summary := read_summary(info.folder):
             tags["mlflow.note.content"] = record.note(summary)
         self.client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in tags.items()])
 
 
-def open_upload(info: RunInfo, where: Place, *, running: bool = True) -> RunUpload:
+def open_upload(info: RunInfo, place: Place, *, running: bool = True) -> RunUpload:
     """Connect, find or create the folder's run, and read the steps that it has; running: whether to show it as running.
 
     This may be repeated.
     """
 
     def attempt() -> RunUpload:
-        client = connect(where)
-        run_id = identity.find_or_create_run(client, info, where)
+        client = connect(place)
+        run_id = identity.find_or_create_run(client, info, place)
         if running:
             client.update_run(run_id, STATUS["running"])
         return RunUpload(client, run_id, info.folder)
@@ -112,7 +112,7 @@ def _metrics(line: Line) -> "Iterator[Metric]":
 
     if MAIN_METRIC in line.metrics:
         yield Metric(record.SORTED_FIRST, line.metrics[MAIN_METRIC], line.time_ms, line.step)
-    names = sorted(line.metrics, key=lambda name: (name == MARKER, name))
+    names = sorted(line.metrics, key=lambda name: (name == LAST_METRIC, name))
     for name in names:
         if name not in NOT_SENT:
             yield Metric(name, line.metrics[name], line.time_ms, line.step)

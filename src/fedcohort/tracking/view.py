@@ -49,8 +49,8 @@ def artifact_page(experiment_id: str, run_id: str, file: str) -> str:
 
 def list_sweeps(tags: Mapping[str, str]) -> list[str]:
     """Return the sweeps with a view, the newest last; tags: tags of the experiment."""
-    views = {key: json.loads(text) for key, text in tags.items() if key.startswith(f"{VIEW_TAG}{SWEEP_KEY}")}
-    oldest_first = sorted(views, key=lambda key: views[key]["createdAt"])
+    view_by_key = {key: json.loads(text) for key, text in tags.items() if key.startswith(f"{VIEW_TAG}{SWEEP_KEY}")}
+    oldest_first = sorted(view_by_key, key=lambda key: view_by_key[key]["createdAt"])
     return [key.removeprefix(f"{VIEW_TAG}{SWEEP_KEY}") for key in oldest_first]
 
 
@@ -80,12 +80,12 @@ def show_reports(client: "MlflowClient", experiment_id: str, reports: "Sequence[
     """Put reports, the newest first, at the start of the experiment's note. Other text in it stays."""
     paragraphs = [_paragraph(experiment_id, run.info.run_id, run.data.tags) for run in reports[:MAX_REPORTS]]
     tags = client.get_experiment(experiment_id).tags
-    before = tags.get(NOTE_TAG, experiment_note(experiment_id)).split("\n\n")
-    other_text = "\n\n".join(text for text in before if not text.startswith((ANSWER, ANSWER.strip("*")))).strip("\n")
-    while paragraphs and len(note := "\n\n".join([*paragraphs, other_text])) > MAX_NOTE:
+    previous = tags.get(NOTE_TAG, experiment_note(experiment_id)).split("\n\n")
+    other_text = "\n\n".join(text for text in previous if not text.startswith((ANSWER, ANSWER.strip("*")))).strip("\n")
+    while paragraphs and len(note_text := "\n\n".join([*paragraphs, other_text])) > MAX_NOTE:
         paragraphs.pop()
     if paragraphs:
-        client.set_experiment_tag(experiment_id, NOTE_TAG, note)
+        client.set_experiment_tag(experiment_id, NOTE_TAG, note_text)
 
 
 def _paragraph(experiment_id: str, report: str, tags: Mapping[str, str]) -> str:
@@ -97,13 +97,13 @@ def _paragraph(experiment_id: str, report: str, tags: Mapping[str, str]) -> str:
         tags: of this run.
     """
     page, verdict, sweep, options, date = (tags.get(tag, "") for tag in (PAGE_TAG, VERDICT_TAG, SWEEP, OPTIONS, DATE))
-    answer = f"{ANSWER}{artifact_page(experiment_id, report, page)})**: {verdict}"
+    answer_text = f"{ANSWER}{artifact_page(experiment_id, report, page)})**: {verdict}"
     runs = f"[sweep {sweep}]({page_of_runs(experiment_id, sweep)})" if sweep else ""
-    facts = [text for text in (runs, date, f"`{options}`" if options else "") if text]
-    return f"{answer} ({', '.join(facts)})" if facts else answer
+    fact_texts = [text for text in (runs, date, f"`{options}`" if options else "") if text]
+    return f"{answer_text} ({', '.join(fact_texts)})" if fact_texts else answer_text
 
 
 def _view(name: str, changes: Mapping[str, Any]) -> str:
     """Return a view in MLflow's form, which adds further charts; changes: differences to the view of all runs."""
-    now, state = time.time_ns() // 1_000_000, json.loads(ALL_RUNS.read_text()) | changes
-    return json.dumps({"name": name, "createdAt": now, "updatedAt": now, "state": json.dumps(state)})
+    now_ms, state = time.time_ns() // 1_000_000, json.loads(ALL_RUNS.read_text()) | changes
+    return json.dumps({"name": name, "createdAt": now_ms, "updatedAt": now_ms, "state": json.dumps(state)})

@@ -54,7 +54,7 @@ def test_a_user_of_two_files_is_rejected(tmp_path: Path) -> None:
     for name in ("a.json", "b.json"):
         raw_leaf(tmp_path / "raw", name, mac=(["abc"], ["d"]))
     with pytest.raises(DataError, match=r"train.parquet: client 'mac' has samples in two files of the source"):
-        prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made", leaf.UNIQUE)
+        prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made", leaf.UNIQUE_COLUMN)
 
 
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
         (good.replace('"num_samples": [1]', '"num_samples": [2]'), r"user 'mac' has 1 x and 1 y, num_samples says 2"),
         (good.replace('"users": ["mac"]', '"users": ["lear", "mac"]'), r"fails for 'lear'"),
         (good.replace('"users": ["mac"]', '"users": ["mac", "mac"]'), r"once, by name, which fails for 'mac'"),
-        (good.replace('"x": ["abc"]', '"x": ["abc"], "x": ["xyz"]'), r"the key 'x' is there twice"),
+        (good.replace('"x": ["abc"]', '"x": ["abc"], "x": ["xyz"]'), r"the key 'x' occurs twice"),
         (
             good.replace('["abc"]', "[[1, NaN]]"),
             r"'mac', sample 0: x must hold texts, or lists of numbers that float32 can hold, and holds nan",

@@ -141,7 +141,7 @@ def test_a_damaged_piece_is_named(tmp_path: Path) -> None:
 def test_other_data_are_never_mixed_in(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write(Source().pieces(broken=1), tmp_path / "a", quiet)
-    with pytest.raises(DataError, match=r"unfinished-.* is of another source, or of other options: remove it"):
+    with pytest.raises(DataError, match=r"unfinished-.* is from another source or has other options: remove it"):
         write(Source().pieces(key="other"), tmp_path / "a", quiet)
     write(Source().pieces(), tmp_path / "b", quiet)
     with pytest.raises(

@@ -52,7 +52,7 @@ def test_a_large_population_has_rows_of_those_ever_selected(
     assert 0 < len(ever) < 40
     all_fates = selection.outcomes(history, np.arange(40))
     np.testing.assert_array_equal(selection.outcomes(history, ever), all_fates[ever])
-    monkeypatch.setattr(selection, "CELLS", 40 * 6 - 1)
+    monkeypatch.setattr(selection, "MAX_MAP_CELLS", 40 * 6 - 1)
     drawn["selection.png"] = known(selection.draw(facts, history))
     assert f"client, of the {len(ever)} ever selected" in words(drawn["selection.png"])
 

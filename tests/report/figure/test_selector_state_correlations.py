@@ -32,4 +32,4 @@ def test_a_run_without_correlations_has_no_such_figure(tmp_path: Path) -> None:
     writer.start(facts)
     writer.observe(report(0))
     assert selector_state.draw_correlations(facts, read(facts.folder)) is None
-    assert set(selector_state.FACTS) == set(score_correlation.CLIENT_FACTS), "the names that a run logs"
+    assert set(selector_state.STYLE_BY_FACT) == set(score_correlation.CLIENT_FACTS), "the names that a run logs"

@@ -14,7 +14,7 @@ from fedcohort.record.history import read
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import curves, timeline
-from fedcohort.report.figure.style import COUNTABLE
+from fedcohort.report.figure.style import MAX_MARKED_POINTS
 from fedcohort.report.figure.timeline import LOOKS, count_arrivals, list_timed_rounds, load_timed_round, round_lengths
 from fedcohort.report.run_figures import draw
 from fedcohort.round.client_facts import ClientFacts
@@ -142,7 +142,7 @@ def test_at_every_size(tmp_path: Path, clients: int) -> None:
 
 
 def test_a_long_run_is_a_line_without_dots(tmp_path: Path) -> None:
-    facts = written(tmp_path / "run", rounds=COUNTABLE + 1)
+    facts = written(tmp_path / "run", rounds=MAX_MARKED_POINTS + 1)
     with warnings.catch_warnings():  # the user's terminal would show matplotlib's warnings
         warnings.simplefilter("error")
         figure = curves.draw_pace(facts, read(facts.folder))
@@ -150,7 +150,7 @@ def test_a_long_run_is_a_line_without_dots(tmp_path: Path) -> None:
         figure.draw_without_rendering()
     closed = figure.axes[0].get_lines()[0]
     assert (closed.get_linestyle(), closed.get_marker()) == ("-", "")
-    assert len(np.asarray(closed.get_xdata())) == COUNTABLE + 1
+    assert len(np.asarray(closed.get_xdata())) == MAX_MARKED_POINTS + 1
 
 
 def test_a_run_without_a_clock_has_none(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811

@@ -13,7 +13,7 @@ from fedcohort.dataset.raw.pieces import Piece
 from fedcohort.dataset.raw.source import check_file, find_first, log_left_out
 from fedcohort.errors import DataError
 
-PARTS = {"0": "train", "1": "valid", "2": "test"}
+PART_BY_CODE = {"0": "train", "1": "valid", "2": "test"}
 
 
 def plan(source: Path, size: int | None) -> list[Piece]:
@@ -25,27 +25,27 @@ def plan(source: Path, size: int | None) -> list[Piece]:
     file = find_first(source, "list_attr_celeba.txt", "Anno/list_attr_celeba.txt")
     headers, attributes = _read_list(file, n_headers=2)
     _, identities = _read_list(find_first(source, "identity_CelebA.txt", "Anno/identity_CelebA.txt"))
-    _, parts = _read_list(find_first(source, "list_eval_partition.txt", "Eval/list_eval_partition.txt"))
+    _, part_by_image = _read_list(find_first(source, "list_eval_partition.txt", "Eval/list_eval_partition.txt"))
     if not attributes:
         raise DataError(f"{file} names no image")
-    count, names = headers
+    n_rows, names = headers
     if repeated := [name for name in names if names.count(name) > 1 or name in ("image", "celeb_id")]:
         raise DataError(f"{file}: the attribute {repeated[0]!r} is there twice, or has the name of another column")
     rows = []
     for image, (line, values) in attributes.items():
-        where = f"{file}, line {line}"
+        line_text = f"{file}, line {line}"
         if len(values) != len(names) or set(values) - {"-1", "1"}:
-            raise DataError(f"{where}: expected {len(names)} values of 1 or -1, one for each attribute")
-        if image not in identities or image not in parts:
-            raise DataError(f"{where}: {image} is in no list of {'parts' if image in identities else 'identities'}")
-        part, identity = (" ".join(pairs[image][1]) for pairs in (parts, identities))
-        if part not in PARTS or not (identity.isascii() and identity.isdecimal() and len(identity) < 19):
-            raise DataError(f"{image}: part must be 0, 1 or 2, got {part!r}; identity a number, got {identity!r}")
+            raise DataError(f"{line_text}: expected {len(names)} values of 1 or -1, one for each attribute")
+        if image not in identities or image not in part_by_image:
+            raise DataError(f"{line_text}: {image} is in no list of {'parts' if image in identities else 'identities'}")
+        part_code, identity = (" ".join(pairs[image][1]) for pairs in (part_by_image, identities))
+        if part_code not in PART_BY_CODE or not (identity.isascii() and identity.isdecimal() and len(identity) < 19):
+            raise DataError(f"{image}: part must be 0, 1 or 2, got {part_code!r}; identity a number, got {identity!r}")
         path = check_file(source, images.relative_to(source) / image)
-        rows.append(EncodedImage(PARTS[part], path, (int(identity), *(value == "1" for value in values))))
-    if count != [str(len(rows))]:
-        raise DataError(f"{file}: the first line says {' '.join(count)!r}, and {len(rows)} images follow: correct it")
-    log_left_out(images, sorted((identities.keys() | parts.keys()) - attributes.keys()))
+        rows.append(EncodedImage(PART_BY_CODE[part_code], path, (int(identity), *(value == "1" for value in values))))
+    if n_rows != [str(len(rows))]:
+        raise DataError(f"{file}: the first line says {' '.join(n_rows)!r}, and {len(rows)} images follow: correct it")
+    log_left_out(images, sorted((identities.keys() | part_by_image.keys()) - attributes.keys()))
     return plan_pieces(rows, ("celeb_id", *names), source, size)
 
 
@@ -61,8 +61,8 @@ def _read_list(file: Path, n_headers: int = 0) -> tuple[list[list[str]], dict[st
     check_encoding(file.open("rb"), str(file))
     lines = [(line, text.split()) for line, text in enumerate(file.read_text("utf-8").split("\n"), 1) if text.strip()]
     values: dict[str, tuple[int, list[str]]] = {}
-    for line, (image, *cells) in lines[n_headers:]:
+    for line, (image, *line_cells) in lines[n_headers:]:
         if image in values:
             raise DataError(f"{file}, line {line}: line {values[image][0]} names {image}, too")
-        values[image] = line, cells
-    return [words for _, words in lines[:n_headers]], values
+        values[image] = line, line_cells
+    return [header_words for _, header_words in lines[:n_headers]], values

@@ -12,7 +12,7 @@ from fedcohort.dataset.images import BadImage, ImageFormat, decode
 from fedcohort.dataset.raw.pieces import Piece, file_stamp
 from fedcohort.errors import DataError
 
-ROWS = 1000  # rows of a piece
+ROWS_PER_PIECE = 1000  # rows of a piece
 
 
 @dataclass(frozen=True)
@@ -39,21 +39,21 @@ def plan_pieces(images: Sequence[EncodedImage], names: Sequence[str], source: Pa
         source: the folder that contains the files.
         size: width and height in pixels to which images are resized; None to keep the bytes of their files.
     """
-    pieces = []
-    for part in ("train", "valid", "test"):
-        of_part = [image for image in images if image.part == part]
-        for start in range(0, len(of_part), ROWS):
-            rows = of_part[start : start + ROWS]
+    table_pieces = []
+    for part_name in ("train", "valid", "test"):
+        of_part = [image for image in images if image.part == part_name]
+        for start in range(0, len(of_part), ROWS_PER_PIECE):
+            rows = of_part[start : start + ROWS_PER_PIECE]
             digest = hashlib.blake2b(f"{size} {names}".encode(), digest_size=16)
             for row in rows:
                 digest.update(f"{row.file.relative_to(source)} {file_stamp(row.file)} {row.values}".encode())
-            make = partial(make_table, rows, tuple(names), source, partial(_read_valid, size=size))
-            pieces.append(Piece(part, digest.hexdigest(), make))
-    return pieces
+            make_rows = partial(make_table, rows, tuple(names), source, partial(_read_valid, size=size))
+            table_pieces.append(Piece(part_name, digest.hexdigest(), make_rows))
+    return table_pieces
 
 
 def make_table(
-    rows: Sequence[EncodedImage], names: Sequence[str], source: Path, read: Callable[[EncodedImage], bytes]
+    rows: Sequence[EncodedImage], names: Sequence[str], source: Path, read_bytes: Callable[[EncodedImage], bytes]
 ) -> Any:  # noqa: ANN401  pyarrow has no types
     """Return a `pa.Table` with the column `image` of bytes and paths in `source`, and further columns.
 
@@ -61,14 +61,14 @@ def make_table(
         rows: the images.
         names: names of the other columns.
         source: the folder that contains the files.
-        read: returns the bytes of an image.
+        read_bytes: returns the bytes of an image.
     """
     import pyarrow as pa
 
-    images = [{"bytes": read(row), "path": str(row.file.relative_to(source))} for row in rows]
+    images = [{"bytes": read_bytes(row), "path": str(row.file.relative_to(source))} for row in rows]
     columns = {name: [row.values[i] for row in rows] for i, name in enumerate(names)}
-    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    return pa.table({"image": pa.array(images, kind), **columns})
+    image_type = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    return pa.table({"image": pa.array(images, image_type), **columns})
 
 
 def _read_valid(image: EncodedImage, size: int | None) -> bytes:
@@ -82,6 +82,6 @@ def _read_valid(image: EncodedImage, size: int | None) -> bytes:
         raise DataError(f"{image.file} {error!s}") from error
     if size is None:
         return data
-    stream = io.BytesIO()
-    Image.fromarray(pixels.transpose(1, 2, 0)).save(stream, "PNG")
-    return stream.getvalue()
+    png_stream = io.BytesIO()
+    Image.fromarray(pixels.transpose(1, 2, 0)).save(png_stream, "PNG")
+    return png_stream.getvalue()

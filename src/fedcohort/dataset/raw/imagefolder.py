@@ -12,19 +12,19 @@ from fedcohort.dataset.raw.pieces import Piece
 from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, folders_in, images_in, log_left_out
 from fedcohort.errors import DataError
 
-PARTS = {"train": "train", "test": "test", "valid": "valid", "val": "valid", "validation": "valid"}
+PART_BY_FOLDER = {"train": "train", "test": "test", "valid": "valid", "val": "valid", "validation": "valid"}
 
 
 def plan(source: Path, size: int | None) -> list[Piece]:
     """Plan the tables. Raises `DataError` if there are no classes with images."""
-    images = [image for part in list_images(source).values() for image in part]
+    images = [image for part_images in list_images(source).values() for image in part_images]
     return plan_pieces(images, ("label",), source, size)
 
 
 def holds_classes(folder: Path) -> bool:
     """Return whether one of the folder's folders, or of its folder `train`, holds an image."""
-    root = folder / "train" if (folder / "train").is_dir() else folder
-    classes = [entry for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
+    class_root = folder / "train" if (folder / "train").is_dir() else folder
+    classes = [entry for entry in class_root.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
     return any(file.suffix.lower() in IMAGE_SUFFIXES for entry in classes for file in entry.iterdir())
 
 
@@ -33,15 +33,15 @@ def list_images(source: Path) -> dict[str, list[EncodedImage]]:
     folders = folders_in(source, source)
     roots = [("train", source)]
     if (source / "train").is_dir():
-        roots = [(PARTS[folder.name], folder) for folder in folders if folder.name in PARTS]
-        log_left_out(source, [folder.name for folder in folders if folder.name not in PARTS])
+        roots = [(PART_BY_FOLDER[folder.name], folder) for folder in folders if folder.name in PART_BY_FOLDER]
+        log_left_out(source, [folder.name for folder in folders if folder.name not in PART_BY_FOLDER])
     if len(dict(roots)) < len(roots):
         raise DataError(f"{source} has several folders of validation data, such as {roots[-1][1].name}: keep one")
     images: dict[str, list[EncodedImage]] = {}
-    for part, root in roots:
-        images[part] = []
+    for part_name, root in roots:
+        images[part_name] = []
         for folder in folders_in(source, root):
-            images[part] += [EncodedImage(part, file, (folder.name,)) for file in images_in(source, folder)]
-        if not images[part]:
+            images[part_name] += [EncodedImage(part_name, file, (folder.name,)) for file in images_in(source, folder)]
+        if not images[part_name]:
             raise DataError(f"{root} has no folders of images: <class>/*.png (.jpg, .jpeg, .webp, .bmp) is expected")
     return images

@@ -32,9 +32,9 @@ from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, check_file, folders_in,
 from fedcohort.errors import DataError
 from fedcohort.host import disk, parquet
 
-LARGEST = float(np.finfo(np.float32).max)
-UNIQUE = "client"  # all samples of a user in a part must be in one file
-KEYS = ("user_data", "users", "num_samples")
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
+UNIQUE_COLUMN = "client"  # all samples of a user in a part must be in one file
+REQUIRED_KEYS = ("user_data", "users", "num_samples")
 NOT_COUNTED = ("<PAD>", "<UNK>")  # tokens that fill sequences up, and that replace rare tokens
 
 
@@ -45,11 +45,11 @@ def plan(source: Path, size: int | None) -> list[Piece]:
     files = [("train", file) for file in _list_files(source, source)]
     if (source / "train").is_dir():
         log_left_out(source, [file.name for _, file in files])
-        parts = [folder for folder in folders_in(source, source) if folder.name in ("train", "test")]
-        files = [(folder.name, file) for folder in reversed(parts) for file in _list_files(source, folder)]
+        part_folders = [folder for folder in folders_in(source, source) if folder.name in ("train", "test")]
+        files = [(folder.name, file) for folder in reversed(part_folders) for file in _list_files(source, folder)]
     if not files:
         raise DataError(f"{source} has no train/*.json, test/*.json, and no *.json either")
-    return [Piece(part, f"{file.name} {file_stamp(file)}", partial(_make_table, file)) for part, file in files]
+    return [Piece(split, f"{file.name} {file_stamp(file)}", partial(_make_table, file)) for split, file in files]
 
 
 def _list_files(source: Path, folder: Path) -> list[Path]:
@@ -70,9 +70,9 @@ def _make_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
     clients, x, y = zip(*rows, strict=True)
     has_sequences = isinstance(y[0], list)
     try:
-        kind = pa.string() if isinstance(x[0], str) else pa.list_(pa.string() if has_sequences else pa.float32())
+        input_type = pa.string() if isinstance(x[0], str) else pa.list_(pa.string() if has_sequences else pa.float32())
         label = pa.list_(pa.string()) if has_sequences else pa.string() if isinstance(y[0], str) else pa.int64()
-        return pa.table({"client": clients, "x": pa.array(x, kind), "y": pa.array(y, label)})
+        return pa.table({"client": clients, "x": pa.array(x, input_type), "y": pa.array(y, label)})
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{file}: x and y are not of one kind each: {str(error).splitlines()[0]}") from error
 
@@ -81,7 +81,7 @@ def _check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object. Raises `ValueError` for a repeated key, of which Python would keep only the last value."""
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is there twice")
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} occurs twice")
     return dict(pairs)
 
 
@@ -91,17 +91,17 @@ def _read_rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
         content = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_check_keys)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{file} is not valid JSON, or was truncated: {error}") from error
-    data, users, counts = (content.get(key) if isinstance(content, dict) else None for key in KEYS)
+    data, users, counts = (content.get(key) if isinstance(content, dict) else None for key in REQUIRED_KEYS)
     if not isinstance(data, dict) or not isinstance(users, list):
         raise DataError(f"{file} is not LEAF's: it needs users, num_samples and user_data")
-    listed = Counter(user if isinstance(user, str) else repr(user) for user in users)
-    listed.subtract(data.keys())
-    if wrong := [user for user, n in listed.items() if n or not user.strip()]:
-        raise DataError(f"{file}: users must list each user of user_data once, by name, which fails for {wrong[0]!r}")
+    n_listed_by_user = Counter(user if isinstance(user, str) else repr(user) for user in users)
+    n_listed_by_user.subtract(data.keys())
+    if invalid := [user for user, n in n_listed_by_user.items() if n or not user.strip()]:
+        raise DataError(f"{file}: users must list each user of user_data once, by name, which fails for {invalid[0]!r}")
     if counts is not None and (not isinstance(counts, list) or len(counts) != len(users)):
         raise DataError(f"{file}: num_samples must be a list of {len(users)} numbers, one for each of users")
     length = None
-    for number, user in enumerate(users):
+    for user_number, user in enumerate(users):
         user_data = data.get(user)
         samples = user_data if isinstance(user_data, dict) else {}
         x, y = samples.get("x"), samples.get("y")
@@ -110,20 +110,20 @@ def _read_rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
         if y and isinstance(y[0], dict):
             counts = None
             x, y = _split_comments(f"{file}: user {user!r}", x, y)
-        count = len(y) if counts is None else counts[number]
-        if not len(x) == len(y) == count:
-            raise DataError(f"{file}: user {user!r} has {len(x)} x and {len(y)} y, num_samples says {count}")
+        n_samples = len(y) if counts is None else counts[user_number]
+        if not len(x) == len(y) == n_samples:
+            raise DataError(f"{file}: user {user!r} has {len(x)} x and {len(y)} y, num_samples says {n_samples}")
         if x and isinstance(x[0], str) and Path(x[0]).suffix in IMAGE_SUFFIXES:
             raise DataError(f"{file}: x are names of images, {x[0]!r}: fedcohort prepare celeba reads images")
         length = _check_samples(f"{file}: user {user!r}", x, y, length)
         yield from zip([user] * len(x), x, y, strict=True)
 
 
-def _check_samples(where: str, x: Sequence[Any], y: Sequence[Any], length: int | None) -> int | None:
+def _check_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], length: int | None) -> int | None:
     """Check a user's samples, and return how many numbers each input holds; None for texts and tokens.
 
     Args:
-        where: the file and the user, for messages.
+        user_text: the file and the user, for messages.
         x: inputs: lists of numbers, texts, or lists of tokens.
         y: labels: whole numbers, texts, or lists of tokens.
         length: the required number of numbers, from the users before; None for the first user.
@@ -135,42 +135,42 @@ def _check_samples(where: str, x: Sequence[Any], y: Sequence[Any], length: int |
         is_number = type(label) is int or (isinstance(label, float) and label.is_integer())
         is_list = isinstance(label, list) and all(isinstance(token, str) for token in label)
         if not (is_number or is_list or isinstance(label, str)):
-            raise DataError(f"{where} has label {label!r:.40}; labels are whole numbers, texts, or lists of texts")
+            raise DataError(f"{user_text} has label {label!r:.40}; labels are whole numbers, texts, or lists of texts")
         if isinstance(sample, str) or (isinstance(sample, list) and set(map(type, sample)) == {str}):
             continue
-        numbers = sample if isinstance(sample, list) else [sample]
-        odd = [value for value in numbers if type(value) not in (int, float) or not abs(value) <= LARGEST]
+        sample_values = sample if isinstance(sample, list) else [sample]
+        odd = [value for value in sample_values if type(value) not in (int, float) or not abs(value) <= MAX_FLOAT32]
         if odd or not isinstance(sample, list):
             allowed = "texts, or lists of numbers that float32 can hold"
-            raise DataError(f"{where}, sample {row}: x must hold {allowed}, and holds {[*odd, sample][0]!r:.40}")
+            raise DataError(f"{user_text}, sample {row}: x must hold {allowed}, and holds {[*odd, sample][0]!r:.40}")
         length = len(sample) if length is None else length
         if len(sample) != length or not sample:
-            raise DataError(f"{where}, sample {row}: x has {len(sample)} numbers, and the first sample {length}")
+            raise DataError(f"{user_text}, sample {row}: x has {len(sample)} numbers, and the first sample {length}")
     return length
 
 
-def _split_comments(where: str, comments: list[Any], notes: list[Any]) -> tuple[list[Any], list[Any]]:
+def _split_comments(user_text: str, comments: list[Any], comment_infos: list[Any]) -> tuple[list[Any], list[Any]]:
     """Return the sequences of tokens of all comments, and the sequences of their targets.
 
     Args:
-        where: the file and the user, for messages.
+        user_text: the file and the user, for messages.
         comments: the sequences of each comment.
-        notes: the object of each comment, with its targets.
+        comment_infos: the object of each comment, with its targets.
 
     Raises:
         DataError: the message names the comment.
     """
-    if len(comments) != len(notes):
-        raise DataError(f"{where} has {len(comments)} x and {len(notes)} y")
+    if len(comments) != len(comment_infos):
+        raise DataError(f"{user_text} has {len(comments)} x and {len(comment_infos)} y")
     x, y = list[Any](), list[Any]()
-    for number, (tokens, note) in enumerate(zip(comments, notes, strict=True)):
-        targets = note.get("target_tokens") if isinstance(note, dict) else None
+    for comment_number, (tokens, comment_info) in enumerate(zip(comments, comment_infos, strict=True)):
+        targets = comment_info.get("target_tokens") if isinstance(comment_info, dict) else None
         if not isinstance(tokens, list) or not isinstance(targets, list):
-            raise DataError(f"{where}, comment {number} has no lists x and y.target_tokens")
+            raise DataError(f"{user_text}, comment {comment_number} has no lists x and y.target_tokens")
         lengths = [[len(entry) if isinstance(entry, list) else -1 for entry in lists] for lists in (tokens, targets)]
         if lengths[0] != lengths[1]:
-            what = f"has words in lists of {lengths[0]} and targets in lists of {lengths[1]}"
-            raise DataError(f"{where}, comment {number} {what}")
+            problem_text = f"has words in lists of {lengths[0]} and targets in lists of {lengths[1]}"
+            raise DataError(f"{user_text}, comment {comment_number} {problem_text}")
         x += tokens
         y += targets
     return x, y
@@ -195,5 +195,5 @@ def finish(destination: Path) -> None:
     ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     rows = [{"word": word, "count": n} for word, n in ranked]
     schema = pa.schema({"word": pa.string(), "count": pa.int64()})
-    with disk.replace_atomically(vocabulary) as draft:
-        parquet.write_table(pa.Table.from_pylist(rows, schema), draft)
+    with disk.replace_atomically(vocabulary) as draft_path:
+        parquet.write_table(pa.Table.from_pylist(rows, schema), draft_path)

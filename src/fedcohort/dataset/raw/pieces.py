@@ -21,8 +21,8 @@ from typing import Any
 from fedcohort.errors import DataError
 from fedcohort.host import disk, parquet
 
-UNFINISHED, DONE = "unfinished-", "prepared.json"
-ROWS = 10_000  # of a row group
+UNFINISHED, DONE_FILE = "unfinished-", "prepared.json"
+ROWS_PER_GROUP = 10_000  # of a row group
 
 
 @dataclass(frozen=True)
@@ -55,24 +55,24 @@ def write(
     """
     digest = hashlib.blake2b("\n".join(f"{p.part} {p.key}" for p in pieces).encode(), digest_size=16).hexdigest()
     folder = destination / f"{UNFINISHED}{digest}"
-    done = _read_done(destination, digest)
+    rows_by_piece = _read_done(destination, digest)
     absent = [part for part in dict.fromkeys(p.part for p in pieces) if not (destination / f"{part}.parquet").is_file()]
-    if done is not None and not absent:
-        return done
-    _check_free(destination, absent if done is not None else ["train", "valid", "test", "vocabulary"], folder)
+    if rows_by_piece is not None and not absent:
+        return rows_by_piece
+    _check_free(destination, absent if rows_by_piece is not None else ["train", "valid", "test", "vocabulary"], folder)
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, list[Path]] = {}
-    for number, piece in enumerate(pieces):
-        file = folder / f"{piece.part}-{number:06}.parquet"
+    for piece_number, piece in enumerate(pieces):
+        file = folder / f"{piece.part}-{piece_number:06}.parquet"
         if not file.exists():
             _save(piece.make(), file)
         files.setdefault(piece.part, []).append(file)
-        report(piece.part, number + 1, len(pieces))
+        report(piece.part, piece_number + 1, len(pieces))
     rows = {part: _join(part_files, folder / f"{part}.parquet", unique) for part, part_files in files.items()}
     for part in absent:
         os.replace(folder / f"{part}.parquet", destination / f"{part}.parquet")
-    with disk.replace_atomically(destination / DONE) as draft:
-        draft.write_text(json.dumps({"plan": digest, "rows": rows}) + "\n")
+    with disk.replace_atomically(destination / DONE_FILE) as draft_path:
+        draft_path.write_text(json.dumps({"plan": digest, "rows": rows}) + "\n")
     shutil.rmtree(folder)
     return rows
 
@@ -88,13 +88,13 @@ def _read_done(destination: Path, digest: str) -> dict[str, int] | None:
 
     Raises `DataError` for data of another plan, and for a file that this command did not write.
     """
-    file = destination / DONE
+    file = destination / DONE_FILE
     if not os.path.lexists(file):
         return None
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        notes: Any = json.loads(file.read_text()) if disk.is_file_or_folder(file) else None
-        if notes["plan"] == digest:
-            return {str(part): int(count) for part, count in notes["rows"].items()}
+        done_record: Any = json.loads(file.read_text()) if disk.is_file_or_folder(file) else None
+        if done_record["plan"] == digest:
+            return {str(part_name): int(n_rows) for part_name, n_rows in done_record["rows"].items()}
     what = "holds data that were prepared from another source or with other options: name another folder"
     raise DataError(f"{destination} {what}")
 
@@ -106,16 +106,16 @@ def _check_free(destination: Path, names: Sequence[str], folder: Path) -> None:
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise DataError(f"{folder} is not a folder that this command made: remove it, or name another folder")
     for name in names:
-        if taken := next(destination.glob(f"{name}.*"), None):
-            raise DataError(f"{destination} holds {taken.name}, which was not prepared here: name another folder")
+        if existing := next(destination.glob(f"{name}.*"), None):
+            raise DataError(f"{destination} holds {existing.name}, which was not prepared here: name another folder")
     unfinished = destination.glob(UNFINISHED + 32 * "[0-9a-f]")
     if stale := next((path for path in unfinished if path != folder), None):
-        raise DataError(f"{stale} is of another source, or of other options: remove it, or name another folder")
+        raise DataError(f"{stale} is from another source or has other options: remove it, or name another folder")
 
 
 def _save(table: Any, file: Path) -> None:  # noqa: ANN401  pyarrow has no types
-    with disk.replace_atomically(file) as draft:
-        parquet.write_table(table, draft, row_group_size=ROWS, compression="zstd")
+    with disk.replace_atomically(file) as draft_path:
+        parquet.write_table(table, draft_path, row_group_size=ROWS_PER_GROUP, compression="zstd")
 
 
 def _join(files: Sequence[Path], target: Path, unique: str) -> int:
@@ -125,23 +125,23 @@ def _join(files: Sequence[Path], target: Path, unique: str) -> int:
     """
     import pyarrow as pa
 
-    file, rows, first = files[0], 0, dict[str, Path]()
+    file, rows, first_file_of_client = files[0], 0, dict[str, Path]()
     try:
         schema = parquet.open_file(files[0]).schema_arrow
         with disk.replace_atomically(target) as draft, parquet.open_writer(draft, schema, compression="zstd") as writer:
             for file in files:
-                stored = parquet.open_file(file, pre_buffer=False)
-                if not stored.schema_arrow.equals(schema):
+                stored_table = parquet.open_file(file, pre_buffer=False)
+                if not stored_table.schema_arrow.equals(schema):
                     problem = f"{target.name}: all parts must have the columns {schema.names} with the same types"
-                    raise DataError(f"{problem}, and one has {stored.schema_arrow}")
-                for group in range(stored.num_row_groups):
-                    table = stored.read_row_group(group)
+                    raise DataError(f"{problem}, and one has {stored_table.schema_arrow}")
+                for group in range(stored_table.num_row_groups):
+                    table = stored_table.read_row_group(group)
                     for value in table.column(unique).unique().to_pylist() if unique else ():
-                        if first.setdefault(value, file) != file:
+                        if first_file_of_client.setdefault(value, file) != file:
                             raise DataError(f"{target.name}: {unique} {value!r} has samples in two files of the source")
                     writer.write_table(table)
                     rows += table.num_rows
     except (pa.ArrowException, EOFError) as error:
-        what = f"{file} is damaged ({str(error).splitlines()[0]})"
-        raise DataError(f"{what}: remove it and type the command again") from error
+        problem_text = f"{file} is damaged ({str(error).splitlines()[0]})"
+        raise DataError(f"{problem_text}: remove it and type the command again") from error
     return rows

@@ -20,16 +20,16 @@ def check_inside(source: Path, name: str | Path) -> Path:
     """
     try:
         path = source / name
-        target, exists = path.resolve(), path.exists()
+        target, is_existing = path.resolve(), path.exists()
         str(path).encode()
     except UnicodeEncodeError as error:
         raise DataError(f"{source}: the name {str(name)!r} is no UTF-8 text: rename it") from error
     except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, a link to itself, a zero byte
-        why = getattr(error, "strerror", None) or error
-        raise DataError(f"{source}: {str(name)[:200]!r} can't be read: {why}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{source}: {str(name)[:200]!r} can't be read: {reason}") from error
     if not target.is_relative_to(source.resolve()):
         raise DataError(f"{source}: {name} leads out of the folder, to {target}: it is not read")
-    if not exists:
+    if not is_existing:
         raise DataError(f"{source} has no {name}")
     if not disk.is_file_or_folder(path):
         raise DataError(f"{source}: {name} is neither a file nor a folder: it is not read")
@@ -46,10 +46,10 @@ def check_file(source: Path, name: str | Path) -> Path:
 
 def find_first(source: Path, *names: str) -> Path:
     """Return the first of these names that the source has. Raises `DataError` if it has none."""
-    first = next((name for name in names if (source / name).exists()), None)
-    if first is None:
+    first_name = next((name for name in names if (source / name).exists()), None)
+    if first_name is None:
         raise DataError(f"{source} has no {names[0]}; it has {list_folder(source)}")
-    return check_inside(source, first)
+    return check_inside(source, first_name)
 
 
 def folders_in(source: Path, folder: Path) -> list[Path]:
@@ -65,16 +65,16 @@ def images_in(source: Path, folder: Path) -> list[Path]:
     paths = list(_visible(folder))
     images = [path for path in paths if path.suffix.lower() in IMAGE_SUFFIXES]
     if paths and not images:
-        kinds = ", ".join(sorted(IMAGE_SUFFIXES))
-        raise DataError(f"{folder} holds no images ({kinds}), but {paths[0].name}: convert or move its files")
+        suffix_list = ", ".join(sorted(IMAGE_SUFFIXES))
+        raise DataError(f"{folder} holds no images ({suffix_list}), but {paths[0].name}: convert or move its files")
     log_left_out(folder, [path.name for path in paths if path.suffix.lower() not in IMAGE_SUFFIXES])
     return [check_file(source, path.relative_to(source)) for path in images]
 
 
-def log_left_out(where: Path, names: Sequence[str]) -> None:
-    """Log how many files or folders of `where` are left out, with the first of their names."""
+def log_left_out(folder: Path, names: Sequence[str]) -> None:
+    """Log how many files or folders of `folder` are left out, with the first of their names."""
     if names:
-        log.warning("%s: %d left out, the first is %r", where, len(names), names[0])
+        log.warning("%s: %d left out, the first is %r", folder, len(names), names[0])
 
 
 def _visible(folder: Path) -> Iterator[Path]:

@@ -12,21 +12,21 @@ from fedcohort.dataset.raw.source import folders_in, images_in, log_left_out
 from fedcohort.dataset.spawrious import BREEDS, PLACES
 from fedcohort.errors import DataError
 
-HALVES = ("0", "1")
+HALF_FOLDERS = ("0", "1")
 
 
 def plan(source: Path, size: int | None) -> list[Piece]:
     """Plan the table. Raises `DataError` for folders of other names, and where there are no images."""
     root = source / "spawrious224" if (source / "spawrious224").is_dir() else source
     images, folders = list[EncodedImage](), folders_in(source, root)
-    log_left_out(root, [folder.name for folder in folders if folder.name not in HALVES])
-    for half in (folder for folder in folders if folder.name in HALVES):
-        for place in _folders_named(source, half, PLACES):
-            for breed in _folders_named(source, place, BREEDS):
-                values = (breed.name, place.name, int(half.name))
+    log_left_out(root, [folder.name for folder in folders if folder.name not in HALF_FOLDERS])
+    for half_folder in (folder for folder in folders if folder.name in HALF_FOLDERS):
+        for place_folder in _folders_named(source, half_folder, PLACES):
+            for breed in _folders_named(source, place_folder, BREEDS):
+                values = (breed.name, place_folder.name, int(half_folder.name))
                 images += [EncodedImage("train", file, values) for file in images_in(source, breed)]
     if not images:
-        raise DataError(f"{root} has no images: {HALVES[0]}/{PLACES[0]}/{BREEDS[0]}/*.png and so on are expected")
+        raise DataError(f"{root} has no images: {HALF_FOLDERS[0]}/{PLACES[0]}/{BREEDS[0]}/*.png and so on are expected")
     return plan_pieces(images, ("label", "place", "half"), source, size)
 
 

@@ -38,16 +38,16 @@ TEXT_NUMBERS = (  # what a text column holds, how its cells look, and what to do
 
 def kind_of(frame: Frame, name: str) -> str:
     """Return what a column holds: number, boolean, text, date, lists, images, row number, empty or other."""
-    kind = frame.type_of(name)
+    data_type = frame.type_of(name)
     if arrow_columns.is_row_number(frame.table, name):
         return "row number"
-    if pa.types.is_boolean(kind):
+    if pa.types.is_boolean(data_type):
         return "boolean"
     if frame.is_number(name):
         return "number"
     checks = {"images": images.holds_images, "empty": pa.types.is_null, "lists": arrow_columns.is_list}
     checks |= {"date": arrow_columns.is_date, "text": arrow_columns.is_text}
-    return next((description for description, check in checks.items() if check(kind)), "other")
+    return next((description for description, check in checks.items() if check(data_type)), "other")
 
 
 def count_levels(frame: Frame, name: str) -> int:
@@ -63,10 +63,10 @@ def recognise_text_numbers(frame: Frame, name: str) -> list[tuple[str, str]]:
     """Return what a text column's cells look like, with an example, and what to do; empty if they are just texts."""
     column = frame.column(name).slice(0, MAX_CELLS)
     values = [text for value in pc.unique(column).to_pylist() if value is not None and (text := str(value).strip())]
-    for what, pattern, remedy in TEXT_NUMBERS:
+    for description, pattern, advice_text in TEXT_NUMBERS:
         matching = [value for value in values if re.fullmatch(pattern, value)]
         if values and len(matching) >= MIN_SHARE * len(values):
-            return [(f"{what} as text ({matching[0][:EXAMPLE_LENGTH]!r})", remedy)]
+            return [(f"{description} as text ({matching[0][:EXAMPLE_LENGTH]!r})", advice_text)]
     return []
 
 
@@ -79,17 +79,17 @@ def column_notices(train: Frame, inputs: Sequence[str], excluded: Sequence[str],
         excluded: the columns of labels, clients and series, and those that the user leaves out.
         has_lists: whether the inputs are columns of lists or images.
     """
-    kinds = {name: kind_of(train, name) for name in train.names if name not in {*inputs, *excluded}}
-    dropped = [name for name, kind in kinds.items() if kind != "row number"]
-    texts = [name for name, kind in kinds.items() if kind == "text"]
+    kind_by_column = {name: kind_of(train, name) for name in train.names if name not in {*inputs, *excluded}}
+    dropped = [name for name, column_kind in kind_by_column.items() if column_kind != "row number"]
+    texts = [name for name, column_kind in kind_by_column.items() if column_kind == "text"]
     for name in texts:
-        for what, remedy in recognise_text_numbers(train, name):
-            yield f"{train.where}: column {name!r} holds {what} and is left out: {remedy}"
+        for description, advice_text in recognise_text_numbers(train, name):
+            yield f"{train.where}: column {name!r} holds {description} and is left out: {advice_text}"
     if len(dropped) > len(inputs) and not has_lists:
         remedies = []
         if any(2 <= count_levels(train, name) <= MAX_AUTO_LEVELS for name in texts):
             remedies.append("dataset.categories=auto encodes texts of few values")
-        if "date" in kinds.values():
+        if "date" in kind_by_column.values():
             remedies.append("dataset.dates=auto encodes dates as days")
         ending = f": {' and '.join(remedies)}" if remedies else ""
         left_out = f"{len(dropped)} columns are left out ({list_names(dropped)})"
@@ -100,9 +100,9 @@ def series_notices(train: Frame, label: str, excluded: Sequence[str]) -> Iterato
     """Yield a notice where a table looks like one row per time step."""
     if (columns := find_series(train, label)) is not None:
         series, time = columns
-        leave_out = "" if time in excluded else f" dataset.leave_out=[{time}]"
+        leave_out_option = "" if time in excluded else f" dataset.leave_out=[{time}]"
         what = f"{train.where} looks like a long table, one row per time step {time!r} of each {series!r}"
-        yield f"{what}: dataset.series={series} dataset.window=50{leave_out} makes samples of 50 rows"
+        yield f"{what}: dataset.series={series} dataset.window=50{leave_out_option} makes samples of 50 rows"
 
 
 def scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedcohort.dataset.files import check_folder, find_part, list_folder, read
-from fedcohort.dataset.images import SMALLER
+from fedcohort.dataset.images import RESIZE_ADVICE
 from fedcohort.dataset.messages import Problems
 from fedcohort.dataset.parquet import list_files
 from fedcohort.dataset.raw import imagefolder
@@ -29,7 +29,7 @@ def find_files(path: str) -> dict[str, Path]:
     if os.path.isfile(file := expand_home(path)):
         return {"train": file}
     folder = check_folder(path)
-    files = {part: table for part in PARTS if (table := find_part(path, part)) is not None}
+    files = {part_name: table for part_name in PARTS if (table := find_part(path, part_name)) is not None}
     if "train" in files:
         return files
     if files.get("test") != folder / "test.parquet" and _is_one_table(folder):
@@ -40,12 +40,12 @@ def find_files(path: str) -> dict[str, Path]:
         return {"train": candidates[0], **files}
     if not candidates and imagefolder.holds_classes(folder):
         return {"images": folder}
-    hint = ""
+    advice = ""
     if candidates:
-        hint = f"; name one of its tables, as dataset.path={candidates[0]}, or join parts of one table to train.csv"
+        advice = f"; name one of its tables, as dataset.path={candidates[0]}, or join parts of one table to train.csv"
     elif any(entry.suffix.lower() in IMAGE_SUFFIXES for entry in folder.iterdir()):
-        hint = "; put the images into one folder for each class, as <class>/*.png"
-    raise DataError(f"dataset.path={path} needs train.parquet or train.csv; it holds {list_folder(folder)}{hint}")
+        advice = "; put the images into one folder for each class, as <class>/*.png"
+    raise DataError(f"dataset.path={path} needs train.parquet or train.csv; it holds {list_folder(folder)}{advice}")
 
 
 def _is_one_table(folder: Path) -> bool:
@@ -55,12 +55,12 @@ def _is_one_table(folder: Path) -> bool:
     return bool(files) and all(file.name.startswith("part") or file.stem.isdecimal() for file in inside)
 
 
-def load_tables(path: str, cut: bool, with_valid: bool, decimal: str, problems: Problems) -> list[Frame]:
+def load_tables(path: str, has_cut_part: bool, with_valid: bool, decimal: str, problems: Problems) -> list[Frame]:
     """Read the tables: train, test (not where it is to be cut of train) and possibly valid.
 
     Args:
         path: the option `dataset.path`.
-        cut: whether `dataset.test_share` cuts a test part.
+        has_cut_part: whether `dataset.test_share` cuts a test part.
         with_valid: whether the validation table is read.
         decimal: the decimal mark of CSV files.
         problems: receives what is wrong; the tables that can be read are returned all the same.
@@ -73,36 +73,36 @@ def load_tables(path: str, cut: bool, with_valid: bool, decimal: str, problems: 
     if images and "train" not in images:
         raise DataError(f"dataset.path={path} has no training images: they belong in train/<class>/*.png")
     has_test = "test" in (images or files)
-    if has_test and cut:
+    if has_test and has_cut_part:
         test = files.get("test", Path(path) / "test")
         problems.add(DataError(f"dataset.test_share must be null where there is a test part ({test})"))
-    elif not has_test and not cut:
+    elif not has_test and not has_cut_part:
         train = f"{images['train'].table.num_rows:,} images" if images else files["train"].name
         valid = files.get("valid")
-        also = f"; rename {valid.name} to test{valid.suffix} if it is the test part" if valid else ""
-        remedy = f"dataset.test_share=0.2 cuts a fifth of {train}, or write test.parquet or test.csv next to it{also}"
+        hint = f"; rename {valid.name} to test{valid.suffix} if it is the test part" if valid else ""
+        remedy = f"dataset.test_share=0.2 cuts a fifth of {train}, or write test.parquet or test.csv next to it{hint}"
         problems.add(DataError(f"dataset.path={path} has no test table: {remedy}"))
     frames: list[Frame] = []
-    for part in PARTS:
-        if part in (images or files) and not (part == "test" and cut) and (part != "valid" or with_valid):
+    for split in PARTS:
+        if split in (images or files) and not (split == "test" and has_cut_part) and (split != "valid" or with_valid):
             with problems.collect():
-                frames.append(images[part] if images else read(files[part], decimal))
+                frames.append(images[split] if images else read(files[split], decimal))
     if frames and not images:
-        train_file, notes = files["train"], list(frames[0].notes)
+        train_file, train_notes = files["train"], list(frames[0].notes)
         if train_file.stem != "train" and train_file.is_file():
-            notes.insert(0, f"{train_file.name} is the training table")
+            train_notes.insert(0, f"{train_file.name} is the training table")
         if "valid" in files and not with_valid:
-            notes.append(f"{files['valid'].name} isn't read")
-        frames[0] = replace(frames[0], notes=tuple(notes))
+            train_notes.append(f"{files['valid'].name} isn't read")
+        frames[0] = replace(frames[0], notes=tuple(train_notes))
     return frames
 
 
 def read_image_frames(folder: Path) -> dict[str, Frame]:
     """Return a folder of images as tables by part (train, test, valid), with the columns `image` and `label`."""
     frames = {}
-    for part, images in imagefolder.list_images(folder).items():
+    for part_name, images in imagefolder.list_images(folder).items():
         total = sum(image.file.stat().st_size for image in images)
-        memory.require_memory(total, f"dataset.path: {folder} with {len(images):,} images", SMALLER)
+        memory.require_memory(total, f"dataset.path: {folder} with {len(images):,} images", RESIZE_ADVICE)
         table = make_table(images, ("label",), folder, lambda image: image.file.read_bytes())
-        frames[part] = Frame(str(folder / part), table)
+        frames[part_name] = Frame(str(folder / part_name), table)
     return frames

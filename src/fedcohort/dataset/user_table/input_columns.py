@@ -45,7 +45,7 @@ class Inputs:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them."""
+        """Names of all input columns, numbers first."""
         return (*self.numbers, *self.categories, *self.dates, *self.lists)
 
 
@@ -63,14 +63,14 @@ def choose_inputs(
     Raises:
         DataError: if no column is an input, or a named column is none of its kind.
     """
-    kinds = {name: kind_of(frame, name) for name in frame.names if name not in set(excluded)}
+    kind_by_column = {name: kind_of(frame, name) for name in frame.names if name not in set(excluded)}
     if dates == AUTO:
-        dates = [name for name, kind in kinds.items() if kind == "date"]
+        dates = [name for name, dtype in kind_by_column.items() if dtype == "date"]
     if categories == AUTO:
-        texts = [name for name, kind in kinds.items() if kind == "text"]
+        texts = [name for name, dtype in kind_by_column.items() if dtype == "text"]
         categories = [name for name in texts if 2 <= count_levels(frame, name) <= MAX_AUTO_LEVELS]
     encoded = {*categories, *dates}
-    numbers = [name for name, kind in kinds.items() if kind in ("number", "boolean") and name not in encoded]
+    numeric = [name for name, dtype in kind_by_column.items() if dtype in ("number", "boolean") and name not in encoded]
     for name in dates:
         column = frame.column(name)
         if not arrow_columns.is_date(column.type):
@@ -78,28 +78,28 @@ def choose_inputs(
             example = f" (as {str(values[0])[:EXAMPLE_LENGTH]!r})" if values else ""
             what = f"dataset.dates: {frame.where}"
             raise DataError(f"{what}: column {name!r} must hold dates as 2024-12-31, it holds {column.type}{example}")
-    inputs = Inputs(tuple(numbers), tuple(categories), tuple(dates))
+    inputs = Inputs(tuple(numeric), tuple(categories), tuple(dates))
     if not inputs.names:
-        raise _no_inputs(frame, kinds)
+        raise _no_inputs(frame, kind_by_column)
     return inputs
 
 
-def _no_inputs(frame: Frame, kinds: Mapping[str, str]) -> DataError:
+def _no_inputs(frame: Frame, kind_by_column: Mapping[str, str]) -> DataError:
     """Return the error for a table without columns of numbers, with what can be done about its other columns."""
-    lists = [name for name, kind in kinds.items() if kind in ("lists", "images")]
-    texts = [name for name, kind in kinds.items() if kind == "text"]
-    advice = [
-        f"{name!r} holds {what}: {remedy}" for name in texts for what, remedy in recognise_text_numbers(frame, name)
+    list_columns = [name for name, dtype in kind_by_column.items() if dtype in ("lists", "images")]
+    texts = [name for name, dtype in kind_by_column.items() if dtype == "text"]
+    advice_texts = [
+        f"{name!r} holds {text}: {advice}" for name in texts for text, advice in recognise_text_numbers(frame, name)
     ]
-    if lists:
-        advice.append(f"dataset.features=[{','.join(lists)}] takes the columns of lists or images")
+    if list_columns:
+        advice_texts.append(f"dataset.features=[{','.join(list_columns)}] takes the columns of lists or images")
     if any(2 <= count_levels(frame, name) <= MAX_AUTO_LEVELS for name in texts):
-        advice.append("dataset.categories=auto encodes texts of few values")
-    if not advice:
-        advice.append("turn texts into numbers, or columns of lists of numbers, and write them as Parquet")
-    columns = ", ".join(f"{name} ({kind})" for name, kind in list(kinds.items())[:MAX_LISTED_COLUMNS])
-    what = f"dataset.features: {frame.where} has no column of numbers besides the label"
-    return DataError(f"{what}. Its other columns: {columns or 'none'}; {'; '.join(advice)}")
+        advice_texts.append("dataset.categories=auto encodes texts of few values")
+    if not advice_texts:
+        advice_texts.append("turn texts into numbers, or columns of lists of numbers, and write them as Parquet")
+    columns = ", ".join(f"{name} ({dtype})" for name, dtype in list(kind_by_column.items())[:MAX_LISTED_COLUMNS])
+    text = f"dataset.features: {frame.where} has no column of numbers besides the label"
+    return DataError(f"{text}. Its other columns: {columns or 'none'}; {'; '.join(advice_texts)}")
 
 
 def find_levels(train: Frame, inputs: Inputs) -> dict[str, list[str]]:
@@ -143,9 +143,9 @@ def encode(
                 for level in levels[name]:
                     derived[f"{name}={level}"] = pc.equal(values, level).cast(pa.float32())
                 is_known = pc.is_in(values, value_set=pa.array(levels[name]))
-                if unknown := int(np.count_nonzero(~np.asarray(is_known)) - values.null_count):
-                    where = Path(frame.where).name
-                    notes.append(f"{unknown:,} cells of {name} in {where} have values that no training row has")
+                if n_unknown := int(np.count_nonzero(~np.asarray(is_known)) - values.null_count):
+                    file_name = Path(frame.where).name
+                    notes.append(f"{n_unknown:,} cells of {name} in {file_name} have values that no training row has")
         encoded.append(replace(frame, derived=derived))
     problems.raise_all()
     columns = [f"{name}={level}" for name in inputs.categories for level in levels[name]]
@@ -156,8 +156,8 @@ def _read_category(frame: Frame, name: str) -> pa.ChunkedArray:
     """Return the column's values as texts without spaces around them; null for empty cells."""
     column = frame.column(name)
     if not (arrow_columns.is_text(column.type) or arrow_columns.is_number(column.type)):
-        what = f": column {name!r} must hold texts or numbers as a category, it holds {column.type}"
-        raise frame.column_error(name, what)
+        problem_text = f": column {name!r} must hold texts or numbers as a category, it holds {column.type}"
+        raise frame.column_error(name, problem_text)
     values = pc.utf8_trim_whitespace(column.cast(pa.string()))
     empty = pa.chunked_array([pa.array(arrow_columns.empty_cells(column))])
     return pc.if_else(empty, pa.scalar(None, pa.string()), values)

@@ -20,7 +20,7 @@ CLIENTS = (  # alone or before "id", as in user_id, userId or "User ID"
     *("client", "user", "subject", "site", "hospital", "owner", "device", "person", "writer", "patient", "participant"),
     *("customer", "clinic", "centre", "center", "station", "sensor"),
 )
-SCALARS = ("number", "boolean", "text", "date")  # kinds of columns with one value in each row
+SCALAR_KINDS = ("number", "boolean", "text", "date")  # kinds of columns with one value in each row
 MAX_CLASSES = 100  # of a column that is proposed for the labels
 ROWS_PER_CLIENT = 20  # of clients that are made
 MIN_SAMPLES = 10  # of a client, below which small clients are proposed to be left out or pooled
@@ -65,22 +65,22 @@ class Inspection:
         """Find the kind and the number of different values of each column."""
         self.train = self.frames[0]
         self.kinds = {name: column_kinds.kind_of(self.train, name) for name in self.train.names}
-        scalars = [name for name, kind in self.kinds.items() if kind in SCALARS]
+        scalars = [name for name, kind in self.kinds.items() if kind in SCALAR_KINDS]
         self.levels = {name: column_kinds.count_levels(self.train, name) for name in scalars}
 
     def describe(self, name: str) -> tuple[str, str, str]:
         """Return a column's name, kind and details."""
-        column, kind = self.train.column(name), self.kinds[name]
+        column, column_kind = self.train.column(name), self.kinds[name]
         details = [self.roles[name]] if name in self.roles else []
         if empty := int(arrow_columns.empty_cells(column).sum()):
             details.append(f"{empty:,} cells empty")
-        if kind == "text":
+        if column_kind == "text":
             values = [value[:20] for value in pc.unique(column).to_pylist() if value and value.strip()]
-            details += [what for what, _ in column_kinds.recognise_text_numbers(self.train, name)]
+            details += [description for description, _ in column_kinds.recognise_text_numbers(self.train, name)]
             details.append(f"{self.levels[name]:,} values, as {', '.join(map(repr, values[:MAX_NAMES]))}")
-        elif kind == "number" and arrow_columns.is_text(column.type):
+        elif column_kind == "number" and arrow_columns.is_text(column.type):
             details.append(f"{int(np.isnan(arrow_columns.numbers(column)).sum()) - empty:,} cells hold no number")
-        return name, kind, "; ".join(details)
+        return name, column_kind, "; ".join(details)
 
     def decide_roles(self) -> Iterator[Decision]:
         """Yield the decisions on the roles of columns, in the order in which they depend on each other."""
@@ -90,8 +90,8 @@ class Inspection:
         yield from self._client()
         if self.is_cut:
             is_long = "series" in self.roles.values()
-            part = "windows is cut, of the series that training windows are of" if is_long else "rows is cut"
-            yield Decision("test", {"dataset.test_share": 0.2}, f"there is no test table: a fifth of the {part}")
+            cut_text = "windows is cut, of the series that training windows are of" if is_long else "rows is cut"
+            yield Decision("test", {"dataset.test_share": 0.2}, f"there is no test table: a fifth of the {cut_text}")
 
     def _label(self) -> Decision:
         label = self.typed.get("dataset.label")
@@ -102,18 +102,18 @@ class Inspection:
         counts: Counter[str] = Counter()
         for entry in pc.value_counts(self.train.column(label)).to_pylist():
             counts[str(entry["values"]).strip()] += entry["counts"]
-        largest = ", ".join(f"{value} ({n:,})" for value, n in counts.most_common(MAX_NAMES))
+        frequent_values = ", ".join(f"{value} ({n:,})" for value, n in counts.most_common(MAX_NAMES))
         also = f"; also possible: {', '.join(alternatives[:MAX_NAMES])}" if alternatives else ""
-        return Decision("label", self._label_options(label), f"{self.levels[label]} classes: {largest}{also}")
+        return Decision("label", self._label_options(label), f"{self.levels[label]} classes: {frequent_values}{also}")
 
     def _rank_labels(self) -> list[str]:
         """Return the columns that may hold labels, the most likely one first. Raises `DataError` for none."""
         max_classes = min(MAX_CLASSES, max(2, self.train.table.num_rows // 5))
         candidates = [name for name, n in self.levels.items() if 2 <= n <= max_classes and self._may_be_label(name)]
-        named = [name for label in LABELS for name in candidates if name.casefold() == label]
-        named += [name for name in candidates if set(_split_name(name)) & (set(LABELS) - {"y"})]
-        unnamed = [name for name in reversed(candidates) if not (_is_client(name) or _is_id(name))]
-        if not (ranked := list(dict.fromkeys([*named, *unnamed]))):
+        label_names = [name for label in LABELS for name in candidates if name.casefold() == label]
+        label_names += [name for name in candidates if set(_split_name(name)) & (set(LABELS) - {"y"})]
+        other_names = [name for name in reversed(candidates) if not (_is_client(name) or _is_id(name))]
+        if not (ranked := list(dict.fromkeys([*label_names, *other_names]))):
             raise DataError(
                 f"{self.train.where}: no column can hold labels (texts or whole numbers with 2 to {max_classes} "
                 f"values): name one with dataset.label=NAME; the columns are {list_names(self.train.names)}. "
@@ -133,9 +133,9 @@ class Inspection:
         options: dict[str, object] = {} if label == "label" else {"dataset.label": label}
         column = self.train.column(label)
         if self.kinds[label] == "number" and self._may_be_label(label):
-            low, high = pc.min(column).as_py(), int(pc.max(column).as_py())
-            if low >= 0 and high + 1 != self.levels[label]:
-                options["dataset.n_classes"] = high + 1
+            smallest, largest = pc.min(column).as_py(), int(pc.max(column).as_py())
+            if smallest >= 0 and largest + 1 != self.levels[label]:
+                options["dataset.n_classes"] = largest + 1
         return options
 
     def _series(self) -> Iterator[Decision]:
@@ -208,16 +208,16 @@ def _split_name(name: str) -> list[str]:
 
 
 def _is_client(name: str) -> bool:
-    parts = _split_name(name)
-    return bool(parts) and parts[0] in CLIENTS and parts[1:] in ([], ["id"])
+    name_parts = _split_name(name)
+    return bool(name_parts) and name_parts[0] in CLIENTS and name_parts[1:] in ([], ["id"])
 
 
 def _is_id(name: str) -> bool:
-    return bool(parts := _split_name(name)) and parts[-1] in ("id", "nr", "no", "index", "row")
+    return bool(name_parts := _split_name(name)) and name_parts[-1] in ("id", "nr", "no", "index", "row")
 
 
-def _span(low: int, high: int) -> str:
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+def _span(smallest: int, largest: int) -> str:
+    return f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
 
 
 def _cohort(n_clients: int) -> int:

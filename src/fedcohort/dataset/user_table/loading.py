@@ -45,7 +45,7 @@ class Loader:
         owners, frames = self._select_clients(frames)
         with self.problems.collect():
             labels = read_labels(frames, options.label, options.n_classes)
-            y = [part[:: self.window] for part in labels.parts]
+            y = [part_labels[:: self.window] for part_labels in labels.parts]
             if options.test_share is not None:
                 frames, owners, y = self._cut_test(frames, owners, y)
         with self.problems.collect():
@@ -59,7 +59,7 @@ class Loader:
         keeps_bytes = x[0].dtype == np.uint8
         self.notes += ["kept as bytes"] * keeps_bytes
         self.notes += ["only the server holds test rows: no metrics clients/acc_*"] * (options.test == "server")
-        self.notes += [f"{len(part):,} validation rows are the server's" for part in y[2:]]
+        self.notes += [f"{len(part_labels):,} validation rows are the server's" for part_labels in y[2:]]
         return Raw(
             "folder",
             *(x[0], y[0], x[1], y[1], labels.n_classes, owners.train, owners.test),
@@ -78,13 +78,13 @@ class Loader:
         )
 
     def _scale_inputs(
-        self, train: Frame, names: Sequence[str], chosen: Inputs, x: list[np.ndarray]
+        self, train: Frame, names: Sequence[str], chosen_inputs: Inputs, x: list[np.ndarray]
     ) -> tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray] | None]:
         """Return inputs without gaps, and the mean and deviation by which they were standardised, None without."""
         options, standard = self.options, None
         if options.missing == "mean" and x[0].dtype != np.uint8:
-            x, note = inputs.fill_gaps(train, names or chosen.lists, x)
-            self.notes.append(note)
+            x, fill_note = inputs.fill_gaps(train, names or chosen_inputs.lists, x)
+            self.notes.append(fill_note)
         if options.standardises:
             standard = inputs.standardise(x)
             self.notes.append(f"standardised by mean and deviation of the {len(x[0])} training rows")
@@ -102,15 +102,15 @@ class Loader:
         columns = {options.label: "label", options.client: "client", options.series: "series"}
         columns |= dict.fromkeys(options.lists, "features")
         named = {name: f"dataset.{option}" for name, option in columns.items() if name is not None}
-        self.notes += dict.fromkeys(note for frame in frames for note in frame.notes)
+        self.notes += dict.fromkeys(file_note for frame in frames for file_note in frame.notes)
         return [replace(frame, column_options=named, remedy=REMEDY, number_remedy=NUMBER_REMEDY) for frame in frames]
 
     def _choose_inputs(self, frames: Sequence[Frame]) -> Inputs:
         """Choose the columns that are inputs, and check that all tables have the columns that are named."""
         options, train = self.options, frames[0]
         for option in ("leave_out", "categories", "dates"):
-            named = getattr(options, option)
-            for name in named if not isinstance(named, str) else ():
+            named_columns = getattr(options, option)
+            for name in named_columns if not isinstance(named_columns, str) else ():
                 with self.problems.collect():
                     replace(train, column_options={name: f"dataset.{option}"}).check_name(name)
         for frame in frames:
@@ -119,16 +119,16 @@ class Loader:
                 if frame is train or name in train.names:  # otherwise the training table's problem says so
                     with self.problems.collect():
                         frame.check_name(name)
-        chosen = Inputs()
+        chosen_inputs = Inputs()
         with self.problems.collect():
             excluded = [name for name in (options.label, options.client, options.series, *options.leave_out) if name]
             is_image_folder = train.names == ["image", "label"] and column_kinds.kind_of(train, "image") == "images"
-            lists = ("image",) if options.features is None and is_image_folder else options.lists
-            if lists:
-                chosen = Inputs(lists=tuple(lists))
+            list_columns = ("image",) if options.features is None and is_image_folder else options.lists
+            if list_columns:
+                chosen_inputs = Inputs(lists=tuple(list_columns))
             else:
-                chosen = input_columns.choose_inputs(train, excluded, options.categories, options.dates)
-            self._warn(column_kinds.column_notices(train, chosen.names, excluded, bool(lists)))
+                chosen_inputs = input_columns.choose_inputs(train, excluded, options.categories, options.dates)
+            self._warn(column_kinds.column_notices(train, chosen_inputs.names, excluded, bool(list_columns)))
             if self.window == 1:
                 self._warn(column_kinds.series_notices(train, options.label, excluded))
         if self.problems.errors:  # the message lists the problems of labels, clients and cells, too
@@ -139,9 +139,9 @@ class Loader:
                 read_owners(frames[:2], options.client)
             for frame in frames if options.missing == "error" else ():
                 with self.problems.collect():
-                    frame.numbers(chosen.numbers)
+                    frame.numbers(chosen_inputs.numbers)
         self.problems.raise_all()
-        return chosen
+        return chosen_inputs
 
     def _select_rows(self, frames: list[Frame], chosen: Inputs) -> list[Frame]:
         """Return the tables without rows outside of windows and without incomplete samples."""
@@ -156,7 +156,7 @@ class Loader:
         for step in steps:
             results = [step(frame) for frame in frames]
             frames = [frame for frame, _ in results]
-            self.notes += [note for _, note in results]
+            self.notes += [row_note for _, row_note in results]
         return frames
 
     def _select_clients(self, frames: list[Frame]) -> tuple[Owners, list[Frame]]:
@@ -173,15 +173,15 @@ class Loader:
         owners = replace(owners, train=train, test=None if owners.test is None else owners.test[:: self.window])
         if options.min_client_samples is None:
             return owners, frames
-        least = math.ceil(options.min_client_samples / (1 - (options.test_share or 0)))
+        min_samples = math.ceil(options.min_client_samples / (1 - (options.test_share or 0)))
         if options.pool_small:
-            owners, note = rows.pool_small(owners, train, least)
+            owners, pool_note = rows.pool_small(owners, train, min_samples)
         else:
-            remaining, note = rows.leave_out_small(owners, train, least)
-            frames = [frames[0].take(self._rows(remaining)), *frames[1:]] if note else frames
-            owners = rows.renumber(replace(owners, train=train[remaining]))
+            kept_rows, pool_note = rows.leave_out_small(owners, train, min_samples)
+            frames = [frames[0].take(self._rows(kept_rows)), *frames[1:]] if pool_note else frames
+            owners = rows.renumber(replace(owners, train=train[kept_rows]))
         after = f" ({options.min_client_samples} remain after the test part is cut)" if options.test_share else ""
-        self.notes += [note + after] if note else []
+        self.notes += [pool_note + after] if pool_note else []
         return owners, frames
 
     def _cut_test(self, frames: list[Frame], owners: Owners, y: list[Ids]) -> tuple[list[Frame], Owners, list[Ids]]:
@@ -196,23 +196,23 @@ class Loader:
         return frames, owners, [y[0][training], y[0][test], *y[1:]]
 
     def _rows(self, samples: Ids) -> Ids:
-        """Return the rows of samples."""
+        """Return the rows of the table at which the samples begin."""
         return (samples[:, None] * self.window + np.arange(self.window)).ravel()
 
-    def _scale(self, chosen: Inputs) -> float:
+    def _scale(self, chosen_inputs: Inputs) -> float:
         """Return the divisor of the inputs: 255 for a folder of images, unless `scale` says otherwise."""
         options = self.options
-        if chosen.lists and not options.lists and options.scale == 1 and not options.standardises:
+        if chosen_inputs.lists and not options.lists and options.scale == 1 and not options.standardises:
             self.notes.append("pixels divided by 255")
             return 255.0
         return options.scale
 
-    def _describe(self, train: Frame, chosen: Inputs, shape: Sequence[int]) -> str:
+    def _describe(self, train: Frame, chosen_inputs: Inputs, shape: Sequence[int]) -> str:
         """Return `8: x0 ... x7 (left out: comment, site); 120 rows cut for the test part`."""
-        unused = [name for name in train.names if name not in {*chosen.names, self.options.label}]
+        unused_columns = [name for name in train.names if name not in {*chosen_inputs.names, self.options.label}]
         size = " x ".join(str(length) for length in shape)
-        left_out = f" (left out: {list_names(unused)})" if unused else ""
-        return "; ".join([f"{size}: {list_names(chosen.names)}{left_out}", *filter(None, self.notes)])
+        left_out = f" (left out: {list_names(unused_columns)})" if unused_columns else ""
+        return "; ".join([f"{size}: {list_names(chosen_inputs.names)}{left_out}", *filter(None, self.notes)])
 
     def _warn(self, notices: Iterable[str]) -> None:
         for notice in notices:

@@ -77,7 +77,7 @@ class TableOptions:
         if not isinstance(self.standardise, bool):
             ranges.choice("standardise", self.standardise, "none", "train")
         if self.standardises and self.scale != 1:
-            raise ranges.range_error("scale", "1 where standardise=train undoes it", self.scale)
+            raise ranges.range_error("scale", "1 with standardise=train, which cancels a scale", self.scale)
         ranges.choice("missing", self.missing, "error", "drop", "mean")
         ranges.number("test_share", self.test_share, "(0, 0.5]", allow_null=True)
         ranges.choice("test", self.test, "clients", "server")

@@ -9,9 +9,9 @@ from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.messages import Problems, list_names
 from fedcohort.dataset.user_table.column_kinds import MAX_AUTO_LEVELS, scale_notices
 from fedcohort.dataset.user_table.find import find_files, load_tables
-from fedcohort.dataset.user_table.inspection import MAX_NAMES, SCALARS, Decision, Inspection
+from fedcohort.dataset.user_table.inspection import MAX_NAMES, SCALAR_KINDS, Decision, Inspection
 
-KEYS = ("label", "client")  # roles of columns whose empty cells can't be filled
+KEY_ROLES = ("label", "client")  # roles of columns whose empty cells can't be filled
 
 
 @dataclass(frozen=True)
@@ -30,28 +30,28 @@ class Proposal:
 
     @property
     def options(self) -> dict[str, object]:
-        """All proposed values, by option."""
+        """The proposed values of all options, by option name."""
         return {name: value for decision in self.decisions for name, value in decision.options.items()}
 
 
-def propose(path: str, typed: Mapping[str, str]) -> Proposal:
+def propose(path: str, options: Mapping[str, str]) -> Proposal:
     """Inspect the files of `path`.
 
     Args:
         path: a folder or a table, as `dataset.path`.
-        typed: the values of options that the user has typed, by option; nothing is proposed for these.
+        options: the values of options that the user has typed, by option; nothing is proposed for these.
 
     Raises:
         DataError: if no table can be read, and where no column can hold the labels.
     """
     files, problems = find_files(path), Problems()
     is_cut = "test" not in files and not ("images" in files and (files["images"] / "test").is_dir())
-    frames = load_tables(path, is_cut, True, typed.get("dataset.decimal", "auto"), problems)
+    frames = load_tables(path, is_cut, True, options.get("dataset.decimal", "auto"), problems)
     problems.raise_all()
-    inspection = Inspection(frames, typed, is_cut)
+    inspection = Inspection(frames, options, is_cut)
     lines = [", ".join([f"{frame.where}: {frame.table.num_rows:,} rows", *frame.notes]) for frame in frames]
     decisions = [
-        replace(decision, options={name: value for name, value in decision.options.items() if name not in typed})
+        replace(decision, options={name: value for name, value in decision.options.items() if name not in options})
         for decision in (*inspection.decide_roles(), *decide_inputs(inspection), *decide_missing(inspection))
     ]
     return Proposal(lines, [inspection.describe(name) for name in frames[0].names], decisions)
@@ -61,24 +61,24 @@ def decide_inputs(inspection: Inspection) -> Iterator[Decision]:
     """Propose the columns that are inputs, how they are encoded, and whether they are standardised."""
     levels = inspection.levels
     columns: dict[str, list[str]] = {}
-    for name, kind in inspection.kinds.items():
+    for name, column_kind in inspection.kinds.items():
         if name not in inspection.roles:
-            columns.setdefault("number" if kind == "boolean" else kind, []).append(name)
-    numbers, images, lists = (columns.get(kind, []) for kind in ("number", "images", "lists"))
-    if images or (lists and not numbers):
-        features = images[:1] or lists
+            columns.setdefault("number" if column_kind == "boolean" else column_kind, []).append(name)
+    number_columns, images, arrays = (columns.get(column_kind, []) for column_kind in ("number", "images", "lists"))
+    if images or (arrays and not number_columns):
+        features = images[:1] or arrays
         is_folder = bool(images) and inspection.train.names == ["image", "label"]
         options: dict[str, object] = {} if is_folder else {"dataset.features": features}
         options |= {"dataset.scale": 255, "model": "cnn"} if images else {}
         yield Decision("inputs", options, f"columns of {'images' if images else 'lists'}: {list_names(features)}")
         return
     if categories := [name for name in columns.get("text", []) if 2 <= levels[name] <= MAX_AUTO_LEVELS]:
-        named = ", ".join(f"{name} ({levels[name]} values)" for name in categories[:MAX_NAMES])
-        yield Decision("categories", {"dataset.categories": categories}, f"{named}: one number for each value")
+        category_text = ", ".join(f"{name} ({levels[name]} values)" for name in categories[:MAX_NAMES])
+        yield Decision("categories", {"dataset.categories": categories}, f"{category_text}: one number for each value")
     if dates := columns.get("date", []):
         yield Decision("dates", {"dataset.dates": dates}, "as days since 1970")
-    x = np.nan_to_num(inspection.train.numbers(numbers, gaps=True))
-    notice = next(scale_notices(x, numbers), "") if numbers else ""
+    x = np.nan_to_num(inspection.train.numbers(number_columns, gaps=True))
+    notice = next(scale_notices(x, number_columns), "") if number_columns else ""
     if notice or dates:
         reason = notice.partition(", which")[0] or "dates are far from unit scale"
         yield Decision("scale", {"dataset.standardise": True}, reason)
@@ -87,21 +87,21 @@ def decide_inputs(inspection: Inspection) -> Iterator[Decision]:
 def decide_missing(inspection: Inspection) -> Iterator[Decision]:
     """Propose what becomes of missing cells."""
     roles, counts = inspection.roles, dict[str, int]()
-    for name, kind in inspection.kinds.items():
-        is_encoded = kind != "text" or name in roles or 2 <= inspection.levels[name] <= MAX_AUTO_LEVELS
-        if kind not in SCALARS or roles.get(name, "label") not in KEYS or not is_encoded:
+    for name, column_kind in inspection.kinds.items():
+        is_encoded = column_kind != "text" or name in roles or 2 <= inspection.levels[name] <= MAX_AUTO_LEVELS
+        if column_kind not in SCALAR_KINDS or roles.get(name, "label") not in KEY_ROLES or not is_encoded:
             continue
         for frame in (frame for frame in inspection.frames if name in frame.names):
             column = frame.column(name)
-            is_feature = kind == "number" and name not in roles and arrow_columns.may_be_numbers(column)
+            is_feature = column_kind == "number" and name not in roles and arrow_columns.may_be_numbers(column)
             missing = np.isnan(arrow_columns.numbers(column)) if is_feature else arrow_columns.empty_cells(column)
             counts[name] = counts.get(name, 0) + int(missing.sum())
     counts = {name: n for name, n in counts.items() if n}
     if not counts:
         return
-    named = ", ".join(f"{name} ({n:,})" for name, n in list(counts.items())[:MAX_NAMES])
-    if any(roles.get(name) in KEYS for name in counts):
-        yield Decision("missing", {"dataset.missing": "drop"}, f"cells hold no value: {named}; drops these rows")
+    column_text = ", ".join(f"{name} ({n:,})" for name, n in list(counts.items())[:MAX_NAMES])
+    if any(roles.get(name) in KEY_ROLES for name in counts):
+        yield Decision("missing", {"dataset.missing": "drop"}, f"cells hold no value: {column_text}; drops these rows")
     else:
-        reason = f"cells hold no number or value: {named}; takes the mean (drop leaves the rows out)"
+        reason = f"cells hold no number or value: {column_text}; takes the mean (drop leaves the rows out)"
         yield Decision("missing", {"dataset.missing": "mean"}, reason)

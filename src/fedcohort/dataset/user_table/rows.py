@@ -17,7 +17,7 @@ from fedcohort.types import Ids
 MIN_TRAINING_ROWS = 4  # of every client: three for itself, one to spare for the server
 
 
-def draw_test_rows(labels: Ids, owner: Ids | None, share: float, rng: np.random.Generator) -> Ids:
+def draw_test_rows(labels: Ids, owners: Ids | None, share: float, rng: np.random.Generator) -> Ids:
     """Draw a test part: `share` of each class of each client, rounded up or down.
 
     Fewer rows are drawn where clients can't spare as many, and no other client's rows replace them. The last row of
@@ -25,7 +25,7 @@ def draw_test_rows(labels: Ids, owner: Ids | None, share: float, rng: np.random.
 
     Args:
         labels: int64 [N].
-        owner: the client of each row, int64 [N]; None if rows have none.
+        owners: the client of each row, int64 [N]; None if rows have none.
         share: share of the rows that are cut, in (0, 1).
         rng: for the order of the rows.
 
@@ -35,19 +35,19 @@ def draw_test_rows(labels: Ids, owner: Ids | None, share: float, rng: np.random.
     Raises:
         DataError: if no row can be cut.
     """
-    groups = labels if owner is None else np.unique(np.stack([owner, labels]), axis=1, return_inverse=True)[1].ravel()
+    groups = labels if owners is None else np.unique(np.stack([owners, labels]), axis=1, return_inverse=True)[1].ravel()
     order, sizes = rng.permutation(len(labels)), np.bincount(groups)
     key = (rank_within_group(groups, order) + rng.random(len(sizes))[groups]) / sizes[groups]
     key[rank_within_group(labels, order[::-1]) == 0] = np.inf
-    if owner is not None:
-        key[rank_within_group(owner, order[::-1]) < MIN_TRAINING_ROWS] = np.inf
+    if owners is not None:
+        key[rank_within_group(owners, order[::-1]) < MIN_TRAINING_ROWS] = np.inf
     rows = np.argsort(key, kind="stable")[: max(1, round(share * len(labels)))]
     rows = keep_first(rows, groups, np.floor(share * sizes).astype(np.int64) + 1)
     rows = np.sort(rows[np.isfinite(key[rows])])
     if not len(rows):
         what = f"there are too few rows of each class and client to cut any of {len(labels)}"
-        remedy = "dataset.min_client_samples=10 dataset.pool_small=true pools small clients"
-        raise DataError(f"dataset.test_share={share}: {what}{'' if owner is None else f'; {remedy}'}")
+        advice_text = "dataset.min_client_samples=10 dataset.pool_small=true pools small clients"
+        raise DataError(f"dataset.test_share={share}: {what}{'' if owners is None else f'; {advice_text}'}")
     return rows
 
 
@@ -77,8 +77,8 @@ def drop_incomplete(frame: Frame, columns: Sequence[str], inputs: Inputs, window
         raise DataError(f"dataset.missing=drop: {frame.where} has no row without a missing cell")
     if not missing.any():
         return frame, ""
-    note = f"{missing.sum()} of {len(missing)} rows of {Path(frame.where).name} dropped, cells are missing"
-    return frame.take(np.flatnonzero(~missing)), note
+    drop_note = f"{missing.sum()} of {len(missing)} rows of {Path(frame.where).name} dropped, cells are missing"
+    return frame.take(np.flatnonzero(~missing)), drop_note
 
 
 def cut_windows(frame: Frame, window: int, constant: Sequence[str]) -> tuple[Frame, str]:
@@ -110,27 +110,27 @@ def cut_windows(frame: Frame, window: int, constant: Sequence[str]) -> tuple[Fra
     return frame.take(rows), note
 
 
-def leave_out_small(owners: Owners, train: Ids, least: int) -> tuple[Ids, str]:
+def leave_out_small(owners: Owners, train: Ids, min_samples: int) -> tuple[Ids, str]:
     """Return the training samples of clients with enough of them, and a note on the other clients.
 
     Args:
         owners: names of the clients, by number.
         train: the client of each training sample, int64 [N].
-        least: samples of the smallest client that stays.
+        min_samples: samples of the smallest client that stays.
 
     Raises:
         DataError: if no client has enough.
     """
     sizes = np.bincount(train, minlength=len(owners.names))
-    small = (sizes > 0) & (sizes < least)
-    rows = np.flatnonzero(~small[train])
+    is_small = (sizes > 0) & (sizes < min_samples)
+    rows = np.flatnonzero(~is_small[train])
     if not len(rows):
-        what = f"dataset.min_client_samples: no client has {least} samples, the largest has {sizes.max()}"
-        raise DataError(f"{what}; dataset.pool_small=true makes one client of several small ones")
-    return rows, f"{small.sum():,} clients with fewer than {least} samples left out" if small.any() else ""
+        what = f"dataset.min_client_samples: no client has {min_samples} samples, the largest has {sizes.max()}"
+        raise DataError(f"{what}; dataset.pool_small=true pools small clients")
+    return rows, f"{is_small.sum():,} clients with fewer than {min_samples} samples left out" if is_small.any() else ""
 
 
-def pool_small(owners: Owners, train: Ids, least: int) -> tuple[Owners, str]:
+def pool_small(owners: Owners, train: Ids, min_samples: int) -> tuple[Owners, str]:
     """Pool clients with few training samples, in the order of their names, until each pool has enough.
 
     The last pool takes the clients that fill none. Test rows go with their client.
@@ -138,40 +138,40 @@ def pool_small(owners: Owners, train: Ids, least: int) -> tuple[Owners, str]:
     Args:
         owners: clients of the training and test rows.
         train: the client of each training sample, int64 [N], as in `owners`.
-        least: samples of the smallest client, or pool, afterwards.
+        min_samples: samples of the smallest client, or pool, afterwards.
 
     Raises:
         DataError: if all small clients together don't have enough.
     """
     sizes = np.bincount(train, minlength=len(owners.names))
-    small = np.flatnonzero((sizes > 0) & (sizes < least))
+    small = np.flatnonzero((sizes > 0) & (sizes < min_samples))
     if not len(small):
         return owners, ""
-    if sizes[small].sum() < least:
+    if sizes[small].sum() < min_samples:
         raise DataError(
-            f"dataset.pool_small=true: the {len(small)} clients with fewer than {least} training samples have "
+            f"dataset.pool_small=true: the {len(small)} clients with fewer than {min_samples} training samples have "
             f"{sizes[small].sum()} together: choose a lower dataset.min_client_samples, or dataset.pool_small=false"
         )
     pools: list[list[int]] = [[]]
     for k in small.tolist():
-        if sizes[pools[-1]].sum() >= least:
+        if sizes[pools[-1]].sum() >= min_samples:
             pools.append([])
         pools[-1].append(k)
-    if sizes[pools[-1]].sum() < least:
+    if sizes[pools[-1]].sum() < min_samples:
         pools[-2:] = [pools[-2] + pools[-1]]
-    numbers, names = np.arange(len(owners.names)), list(owners.names)
+    new_numbers, names = np.arange(len(owners.names)), list(owners.names)
     for members in pools:
-        numbers[members] = members[0]
+        new_numbers[members] = members[0]
         names[members[0]] += f" + {len(members) - 1} more" if len(members) > 1 else ""
-    note = f"{len(small):,} clients with fewer than {least} samples pooled to {len(pools):,}"
-    test = None if owners.test is None else numbers[owners.test]
-    return renumber(Owners(numbers[train], test, tuple(names))), note
+    pool_note = f"{len(small):,} clients with fewer than {min_samples} samples pooled to {len(pools):,}"
+    test = None if owners.test is None else new_numbers[owners.test]
+    return renumber(Owners(new_numbers[train], test, tuple(names))), pool_note
 
 
 def renumber(owners: Owners) -> Owners:
     """Return the clients that have rows, with numbers without gaps in the same order."""
-    parts = [ids for ids in (owners.train, owners.test) if ids is not None]
-    present, numbers = np.unique(np.concatenate(parts), return_inverse=True)
-    train, test = np.split(numbers.astype(np.int64), [len(parts[0])])
+    id_arrays = [ids for ids in (owners.train, owners.test) if ids is not None]
+    present, new_ids = np.unique(np.concatenate(id_arrays), return_inverse=True)
+    train, test = np.split(new_ids.astype(np.int64), [len(id_arrays[0])])
     names = tuple(owners.names[k] for k in present)
     return Owners(train, test if owners.test is not None else None, names)

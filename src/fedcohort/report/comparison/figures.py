@@ -10,7 +10,7 @@ import numpy as np
 from fedcohort.report.comparison.mean_curves import ROUNDS, MeanCurve, mean_curve, mean_difference
 from fedcohort.report.comparison.tables import ordered_cells
 from fedcohort.report.figure import style
-from fedcohort.report.figure.methods import LOOKS, Row, draw_intervals
+from fedcohort.report.figure.methods import STYLE_BY_SIGN, Row, draw_intervals
 from fedcohort.results.compare import Cell, Entry, Runs, runs_by_cell
 from fedcohort.results.difference import Mean
 from fedcohort.results.matching.question import Answer
@@ -26,127 +26,127 @@ COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.VERMILLION, style.PURPLE
 MAX_LINES = len(COLOURS)  # lines that colours can distinguish
 
 
-def draw(answer: Answer, out: Path, *, curves: bool = True) -> list[Path]:
+def draw(result: Answer, folder: Path, *, curves: bool = True) -> list[Path]:
     """Draw the figures in all formats and return the files; curves: whether to draw figures by round."""
-    drawn = _draw_intervals(answer, out)
+    paths = _draw_intervals(result, folder)
     if not curves:
-        return drawn
-    runs = runs_by_cell(answer.frames, answer.headline.options)
+        return paths
+    runs = runs_by_cell(result.frames, result.headline.options)
     evaluated = {cell: {seed: run for seed, run in by_seed.items() if len(run.steps)} for cell, by_seed in runs.items()}
     by_cell = {cell: by_seed for cell, by_seed in evaluated.items() if by_seed}
-    return [*drawn, *_draw_differences(answer, by_cell, out), *_draw_curves(answer, by_cell, out)]
+    return [*paths, *_draw_differences(result, by_cell, folder), *_draw_curves(result, by_cell, folder)]
 
 
-def _note(answer: Answer) -> str:
+def _note(result: Answer) -> str:
     """Return the second line of a figure, such as `digits, 12 runs, 3 seeds per condition`."""
-    data = sorted({run.params["dataset"] for run in answer.matched.runs if "dataset" in run.params})
-    counts = sorted({entry.mean.n for entry in answer.headline.entries.values()})
+    data = sorted({run.params["dataset"] for run in result.matched.runs if "dataset" in run.params})
+    counts = sorted({entry.mean.n for entry in result.headline.entries.values()})
     seeds = " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1]))))
-    return ", ".join([*data, f"{len(answer.frames.runs)} runs", f"{seeds} seeds per condition"])
+    return ", ".join([*data, f"{len(result.frames.runs)} runs", f"{seeds} seeds per condition"])
 
 
-def _name(answer: Answer, condition: str | None) -> str:
+def _name(result: Answer, condition: str | None) -> str:
     """Return the published name of a method; other conditions, such as values of client.lr, are as typed."""
-    return name_method(str(condition)) if answer.matched.condition in FOLDERS else str(condition)
+    return name_method(str(condition)) if result.matched.condition in FOLDERS else str(condition)
 
 
-def _draw_intervals(answer: Answer, out: Path) -> list[Path]:
+def _draw_intervals(result: Answer, folder: Path) -> list[Path]:
     """Draw one point for each cell: its difference to the baseline, or its mean without a baseline."""
-    table, unit = answer.headline, unit_of(answer.headline.options.metric)
-    compared = [cell for cell in _sort(answer) if _has_difference(table.entries[cell])]
-    name, points = ("forest", compared) if compared else ("means", _sort(answer))
-    baseline, metric = _name(answer, answer.question.baseline), label_metric(table.options.metric)
-    groups = {cell: _group(answer, cell) for cell in points}
-    has_parts = [len(table.settings) > 1, answer.matched.condition in FOLDERS and len(set(groups.values())) > 1]
+    table, unit = result.headline, unit_of(result.headline.options.metric)
+    compared = [cell for cell in _sort(result) if _has_difference(table.entries[cell])]
+    name, points = ("forest", compared) if compared else ("means", _sort(result))
+    baseline, metric = _name(result, result.question.baseline), label_metric(table.options.metric)
+    groups = {cell: _group(result, cell) for cell in points}
+    has_parts = [len(table.settings) > 1, result.matched.condition in FOLDERS and len(set(groups.values())) > 1]
     rows = []
     for cell in points:
         entry = table.entries[cell]
         value: Mean = entry.difference if compared and entry.difference is not None else entry.mean
-        low, high = value.low * unit.factor, value.high * unit.factor
+        lower, high = value.low * unit.factor, value.high * unit.factor
         group = ", ".join(text for text, is_shown in zip((cell[0], groups[cell]), has_parts, strict=True) if is_shown)
-        sign, is_unlike = sign_of(entry.verdict), bool(answer.unlike.get(cell))
+        sign, is_unlike = sign_of(entry.verdict), bool(result.unlike.get(cell))
         # hollow: no significant difference, or runs that differ in more than what is compared
-        look = (sign, _legend(entry, baseline, unlike=is_unlike), bool(sign) and not is_unlike) if compared else ()
-        rows.append(Row(f"{_name(answer, cell[1])} (n={value.n})", group, value.mean * unit.factor, low, high, *look))
+        look = (sign, _legend(entry, baseline, is_unlike=is_unlike), bool(sign) and not is_unlike) if compared else ()
+        rows.append(Row(f"{_name(result, cell[1])} (n={value.n})", group, value.mean * unit.factor, lower, high, *look))
     title = f"{metric}: paired difference to {baseline}" if compared else f"{metric}: mean and 95 % interval"
     label = f"better than {baseline}, {unit.difference}" if compared else f"{metric}, {unit.name}"
-    canvas = draw_intervals(rows, title, _note(answer), label.rstrip(", "), 0.0 if compared else None)
-    return style.save(canvas, out / f"{name}.png", style.FORMATS)
+    canvas = draw_intervals(rows, title, _note(result), label.rstrip(", "), 0.0 if compared else None)
+    return style.save(canvas, folder / f"{name}.png", style.FORMATS)
 
 
-def _group(answer: Answer, cell: Cell) -> str:
-    return ORACLES if answer.headline.entries[cell].untested else describe_method(cell[1])[1]
+def _group(result: Answer, cell: Cell) -> str:
+    return ORACLES if result.headline.entries[cell].untested else describe_method(cell[1])[1]
 
 
-def _sort(answer: Answer) -> list[Cell]:
+def _sort(result: Answer) -> list[Cell]:
     """Return the cells by setting and group of method, in each group the best first."""
-    settings = list(answer.headline.settings)
-    return sorted(ordered_cells(answer), key=lambda c: (settings.index(c[0]), GROUPS.index(_group(answer, c))))
+    settings = list(result.headline.settings)
+    return sorted(ordered_cells(result), key=lambda c: (settings.index(c[0]), GROUPS.index(_group(result, c))))
 
 
 def _has_difference(entry: Entry) -> bool:
     return entry.difference is not None and math.isfinite(entry.difference.mean)
 
 
-def _legend(entry: Entry, baseline: str, *, unlike: bool) -> str:
+def _legend(entry: Entry, baseline: str, *, is_unlike: bool) -> str:
     sign = sign_of(entry.verdict)
     verdict = {1: f"better than {baseline}", -1: f"worse than {baseline}"}.get(sign, "no significant difference")
-    return f"{verdict}, but other options differ" if unlike else verdict
+    return f"{verdict}, but other options differ" if is_unlike else verdict
 
 
-def _draw_differences(answer: Answer, curves: Runs, out: Path) -> list[Path]:
+def _draw_differences(result: Answer, curves: Runs, folder: Path) -> list[Path]:
     """Draw one panel for each method: its curve minus the baseline's, by round."""
-    table, baseline = answer.headline, answer.question.baseline
+    table, baseline = result.headline, result.question.baseline
     unit = unit_of(table.options.metric)
-    cells = [cell for cell in _sort(answer) if _has_difference(table.entries[cell]) and cell in curves]
+    drawn_cells = [cell for cell in _sort(result) if _has_difference(table.entries[cell]) and cell in curves]
     mean_curves = {}
-    for cell in cells:
-        base = curves.get((cell[0], str(baseline)), {})
-        if len((curve := mean_difference(curves[cell], base, ROUNDS, table.options)).x):
+    for cell in drawn_cells:
+        baseline_runs = curves.get((cell[0], str(baseline)), {})
+        if len((curve := mean_difference(curves[cell], baseline_runs, ROUNDS, table.options)).x):
             mean_curves[cell] = curve
     if not mean_curves:
         return []
-    name = _name(answer, baseline)
+    name = _name(result, baseline)
     title = f"{label_metric(table.options.metric)}: paired difference to {name} by round, mean and 95 % interval"
     titles = [
-        f"{setting}: {_name(answer, condition)}" if len(table.settings) > 1 else _name(answer, condition)
+        f"{setting}: {_name(result, condition)}" if len(table.settings) > 1 else _name(result, condition)
         for setting, condition in mean_curves
     ]
-    figure, panels = style.panels(titles, title, _note(answer), across=2 if len(mean_curves) <= 4 else 4, height=1.0)
+    figure, panels = style.panels(titles, title, _note(result), columns=2 if len(mean_curves) <= 4 else 4, height=1.0)
     for axes, (cell, curve) in zip(panels, mean_curves.items(), strict=True):
-        colour, marker = LOOKS[sign_of(table.entries[cell].verdict)]
-        look = {"color": colour, "marker": marker, "label": _legend(table.entries[cell], name, unlike=False)}
+        colour, marker = STYLE_BY_SIGN[sign_of(table.entries[cell].verdict)]
+        look = {"color": colour, "marker": marker, "label": _legend(table.entries[cell], name, is_unlike=False)}
         _line(axes, curve, 1.0, unit.factor, look)
         axes.axhline(0.0, color=style.BLACK, linewidth=0.8)
     figure.supylabel(f"better by, {unit.difference}".rstrip(", "), fontsize=style.TEXT)
     style.legend(figure)
-    return style.save(figure, out / "differences.png", style.FORMATS)
+    return style.save(figure, folder / "differences.png", style.FORMATS)
 
 
-def _draw_curves(answer: Answer, curves: Runs, out: Path) -> list[Path]:
+def _draw_curves(result: Answer, curves: Runs, folder: Path) -> list[Path]:
     """Draw a row of panels for each setting: the metric by round, and by each cost that all runs logged."""
-    table = answer.headline
+    table = result.headline
     unit, metric = unit_of(table.options.metric), label_metric(table.options.metric)
     columns = _columns(curves)
     if not curves or not columns:
         return []
     settings = list(table.settings)
     conditions = list(dict.fromkeys(condition for _, condition in table.entries))
-    coloured = _choose(answer, conditions)
+    styles = _choose(result, conditions)
     width = style.COLUMN if len(columns) == 1 else style.PAGE
-    height = 0.5 + 1.7 * len(settings) + style.LINE * len(coloured) / len(columns)
-    canvas = style.new_figure(f"{metric}: mean and 95 % interval over seeds", _note(answer), width, height)
+    height = 0.5 + 1.7 * len(settings) + style.LINE_HEIGHT * len(styles) / len(columns)
+    canvas = style.new_figure(f"{metric}: mean and 95 % interval over seeds", _note(result), width, height)
     grid = canvas.subplots(len(settings), len(columns), sharey="row", sharex="col", squeeze=False)
     for i, setting in enumerate(settings):
         for axes, (axis, (factor, axis_label)) in zip(grid[i], columns.items(), strict=True):
-            for condition in [*(name for name in conditions if name not in coloured), *coloured]:
+            for condition in [*(name for name in conditions if name not in styles), *styles]:
                 curve = mean_curve(curves.get((setting, condition), {}), axis)
-                if condition in coloured:
-                    _line(axes, curve, factor, unit.factor, coloured[condition])
+                if condition in styles:
+                    _line(axes, curve, factor, unit.factor, styles[condition])
                 elif len(curve.x):
-                    label = f"{len(conditions) - len(coloured)} others"
+                    label = f"{len(conditions) - len(styles)} others"
                     axes.plot(curve.x * factor, curve.mean * unit.factor, color="#D5D5D5", linewidth=0.8, label=label)
-            _mark_target(axes, answer, setting, unit)
+            _mark_target(axes, result, setting, unit)
             style.format_axes(axes)
             if axis == ROUNDS:
                 style.use_integer_ticks(axes.xaxis)
@@ -155,14 +155,14 @@ def _draw_curves(answer: Answer, curves: Runs, out: Path) -> list[Path]:
         label = f"{setting + ': ' if len(settings) > 1 else ''}{metric}, {unit.name}".rstrip(", ")
         grid[i, 0].set_ylabel(style.wrap(label, 1.5))
     style.legend(canvas)
-    return style.save(canvas, out / "curves.png", style.FORMATS)
+    return style.save(canvas, folder / "curves.png", style.FORMATS)
 
 
-def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -> None:
+def _mark_target(axes: "Axes", result: Answer, setting: str, unit: MetricUnit) -> None:
     """Draw the target as a line if it is one number, and say if the mean of no method meets it."""
-    targets = set(answer.times.targets[setting].values()) if answer.times is not None else set()
+    targets = set(result.times.targets[setting].values()) if result.times is not None else set()
     if len(targets) == 1:
-        target, sign = targets.pop() * unit.factor, answer.headline.options.sign
+        target, sign = targets.pop() * unit.factor, result.headline.options.sign
         values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines] or [np.empty(0)])
         is_met = np.any(sign * values >= sign * target)
         label = f"target {target:.4g} {unit.name}{'' if is_met else ', met by no mean curve'}"
@@ -172,7 +172,7 @@ def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -
 def _columns(curves: Runs) -> dict[str, tuple[float, str]]:
     """Return factor and label of each axis that all runs logged."""
     runs = [run.spent for by_seed in curves.values() for run in by_seed.values()]
-    seconds, n_bytes = ([float(spent[axis][-1]) for spent in runs] for axis in ("virtual_s", "bytes"))
+    seconds, n_bytes = ([float(costs[axis][-1]) for costs in runs] for axis in ("virtual_s", "bytes"))
     columns = {ROUNDS: (1.0, "communication round")} if curves else {}
     if min(seconds, default=0.0) > 0:
         size, name = style.virtual_unit(seconds)
@@ -183,27 +183,27 @@ def _columns(curves: Runs) -> dict[str, tuple[float, str]]:
     return columns
 
 
-def _choose(answer: Answer, conditions: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _choose(result: Answer, conditions: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the options of the lines with a colour: the baseline, and the best conditions on average over settings."""
 
     def mean(condition: str) -> float:
-        values = [entry.mean.mean for cell, entry in answer.headline.entries.items() if cell[1] == condition]
-        value = answer.headline.options.sign * float(np.mean(values))
+        values = [entry.mean.mean for cell, entry in result.headline.entries.items() if cell[1] == condition]
+        value = result.headline.options.sign * float(np.mean(values))
         return value if math.isfinite(value) else -math.inf
 
-    best = sorted(conditions, key=lambda name: (name != answer.question.baseline, -mean(name)))[:MAX_LINES]
-    names = list(dict.fromkeys(condition for _, condition in _sort(answer) if condition in best))
-    looks = zip(COLOURS, style.DASHES, style.MARKERS, strict=True)
+    best_conditions = sorted(conditions, key=lambda name: (name != result.question.baseline, -mean(name)))[:MAX_LINES]
+    names = list(dict.fromkeys(condition for _, condition in _sort(result) if condition in best_conditions))
+    line_styles = zip(COLOURS, style.DASHES, style.MARKERS, strict=True)
     return {
-        name: {"color": colour, "linestyle": dash, "marker": marker, "label": _name(answer, name)}
-        for name, (colour, dash, marker) in zip(names, looks, strict=False)
+        name: {"color": colour, "linestyle": dashes, "marker": marker, "label": _name(result, name)}
+        for name, (colour, dashes, marker) in zip(names, line_styles, strict=False)
     }
 
 
-def _line(axes: "Axes", curve: MeanCurve, across: float, factor: float, look: Mapping[str, Any]) -> None:
+def _line(axes: "Axes", curve: MeanCurve, x_factor: float, factor: float, look: Mapping[str, Any]) -> None:
     if not len(curve.x):
         return
-    x, mean, half = curve.x * across, curve.mean * factor, curve.half * factor
+    x, mean, half_width = curve.x * x_factor, curve.mean * factor, curve.half * factor
     axes.plot(x, mean, linewidth=1.2, markersize=3, markevery=max(1, len(x) // 6), **look)
-    if np.isfinite(half).any():
-        axes.fill_between(x, mean - half, mean + half, color=look["color"], alpha=0.16, linewidth=0)
+    if np.isfinite(half_width).any():
+        axes.fill_between(x, mean - half_width, mean + half_width, color=look["color"], alpha=0.16, linewidth=0)

@@ -15,7 +15,7 @@ from fedcohort.results.difference import t_test
 from fedcohort.results.run import Evaluations
 
 ROUNDS = "round"  # column of the curves
-POINTS = 200  # points at which runs with different costs are compared
+N_POINTS = 200  # points at which runs with different costs are compared
 Points = Float64[np.ndarray, "_n"]
 BySeed = Mapping[int, Evaluations]
 
@@ -29,7 +29,7 @@ class MeanCurve:
     half: Points
 
 
-EMPTY = MeanCurve(np.empty(0), np.empty(0), np.empty(0))
+EMPTY_CURVE = MeanCurve(np.empty(0), np.empty(0), np.empty(0))
 
 
 def mean_curve(curves: BySeed, axis: str) -> MeanCurve:
@@ -51,9 +51,9 @@ def _points(runs: Sequence[Evaluations], axis: str) -> Points:
         return np.empty(0)
     if axis == ROUNDS:
         return np.array(sorted(set.intersection(*(set(run.steps.tolist()) for run in runs))))
-    spent = [run.spent[axis] for run in runs]
-    low, high = max(float(costs[0]) for costs in spent), min(float(costs[-1]) for costs in spent)
-    return np.linspace(low, high, POINTS) if high > low else np.empty(0)
+    costs_by_run = [run.spent[axis] for run in runs]
+    lowest_end, high = max(float(costs[0]) for costs in costs_by_run), min(float(costs[-1]) for costs in costs_by_run)
+    return np.linspace(lowest_end, high, N_POINTS) if high > lowest_end else np.empty(0)
 
 
 def _values_at(run: Evaluations, axis: str, x: Points) -> Points:
@@ -63,10 +63,10 @@ def _values_at(run: Evaluations, axis: str, x: Points) -> Points:
 
 def _summarise(x: Points, values: Sequence[Points]) -> MeanCurve:
     if not len(x) or not values:
-        return EMPTY
+        return EMPTY_CURVE
     table = np.stack(values, axis=1)  # [points, seeds]
-    half = np.full(len(x), np.nan)
+    half_width = np.full(len(x), np.nan)
     if table.shape[1] > 1:
         with np.errstate(divide="ignore", invalid="ignore"):  # equal values have no spread
-            half = t_test(table)[0]
-    return MeanCurve(x, table.mean(axis=1), half)
+            half_width = t_test(table)[0]
+    return MeanCurve(x, table.mean(axis=1), half_width)

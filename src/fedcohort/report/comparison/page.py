@@ -17,59 +17,59 @@ from fedcohort.results.metric import MetricUnit, unit_of
 from fedcohort.results.power import POWER
 from fedcohort.results.verdict import sign_of
 
-PAGE, MARK = "report.html", "<h2>How to read it</h2>"
+PAGE, NOTES_HEADING = "report.html", "<h2>How to read it</h2>"
 RESULTS, TARGET = ("table.md", "table.tex", "table.csv"), ("target.md", "target.tex", "target.csv")
 IMPROVING_SLOPE = 0.005 / 20  # slope of an accuracy per round above which the baseline is still improving
 EQUAL_COST = 0.005  # relative difference up to which costs count as equal
 FIGURES = tuple(f"{name}.{suffix}" for name in figures.FIGURES for suffix in style.FORMATS)
 
 
-def write(answer: Answer, out: Path, curves: bool = True) -> tuple[str, list[Path]]:
-    """Write all files into the folder `out`; return the tables in Markdown, and the files, the page first.
+def write(comparison: Answer, folder: Path, curves: bool = True) -> tuple[str, list[Path]]:
+    """Write all files into the folder `folder`; return the tables in Markdown, and the files, the page first.
 
     Files of an earlier comparison that this one does not have are removed.
     """
-    disk.check_outputs(out, (PAGE, *RESULTS, *TARGET, *FIGURES), PAGE, MARK)
-    out.mkdir(parents=True, exist_ok=True)
-    if not (out / PAGE).exists():
-        write_atomically(out / PAGE, MARK)  # first: it marks the folder as one that may be overwritten
-    drawn = figures.draw(answer, out, curves=curves)
-    pictures = {path.stem: path for path in drawn if path.suffix == ".png"}
-    texts = {PAGE: render("comparison.html.j2", pictures=pictures, picture=Picture, **_data(answer))}
-    for names, table in ((RESULTS, result_table(answer)), (TARGET, target_table(answer))):
+    disk.check_outputs(folder, (PAGE, *RESULTS, *TARGET, *FIGURES), PAGE, NOTES_HEADING)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / PAGE).exists():
+        write_atomically(folder / PAGE, NOTES_HEADING)  # first: it marks the folder as one that may be overwritten
+    figure_paths = figures.draw(comparison, folder, curves=curves)
+    pictures = {path.stem: path for path in figure_paths if path.suffix == ".png"}
+    texts = {PAGE: render("comparison.html.j2", pictures=pictures, picture=Picture, **_data(comparison))}
+    for names, table in ((RESULTS, result_table(comparison)), (TARGET, target_table(comparison))):
         if table is not None:
             texts |= dict(zip(names, (table.markdown() + "\n", table.latex(), table.csv()), strict=True))
-    text = to_markdown(answer)
+    text = to_markdown(comparison)
     texts["table.md"] = text
     for name, content in texts.items():
-        write_atomically(out / name, content)
-    for name in {*TARGET, *FIGURES} - {*texts, *(path.name for path in drawn)}:
-        (out / name).unlink(missing_ok=True)
-    return text, [*(out / name for name in texts), *drawn]
+        write_atomically(folder / name, content)
+    for name in {*TARGET, *FIGURES} - {*texts, *(path.name for path in figure_paths)}:
+        (folder / name).unlink(missing_ok=True)
+    return text, [*(folder / name for name in texts), *figure_paths]
 
 
-def to_markdown(answer: Answer) -> str:
+def to_markdown(comparison: Answer) -> str:
     """Return the verdict, the tables and the notes in Markdown."""
-    return render("comparison.md.j2", **_data(answer))
+    return render("comparison.md.j2", **_data(comparison))
 
 
-def show_in_notebook(answer: Answer) -> str:
+def show_in_notebook(comparison: Answer) -> str:
     """Return the verdict and the tables as HTML for a notebook."""
-    return render("comparison_notebook.html.j2", **_data(answer))
+    return render("comparison_notebook.html.j2", **_data(comparison))
 
 
-def title(answer: Answer) -> str:
+def title(comparison: Answer) -> str:
     """Return the title, such as `test/acc by selector and agg, against random`."""
-    q = answer.question
+    q = comparison.question
     text = f"{q.metrics[0]} by {' and '.join(filter(None, (q.rows, q.cols)))}"
     return f"{text}, against {q.baseline}" if q.baseline is not None else text
 
 
-def list_verdicts(answer: Answer) -> list[str]:
+def list_verdicts(comparison: Answer) -> list[str]:
     """Return the verdicts as sentences; none without a baseline."""
-    if answer.question.baseline is None:
+    if comparison.question.baseline is None:
         return []
-    table = answer.headline
+    table = comparison.headline
     unit, places = unit_of(table.options.metric), difference_decimals(table)
     methods_by_setting = {}
 
@@ -82,22 +82,22 @@ def list_verdicts(answer: Answer) -> list[str]:
     for name in table.settings:
         entries = {condition: entry for condition, entry in table.in_setting(name).items() if entry.difference}
         if entries:
-            methods_by_setting[name] = [_describe(answer, (name, c), e, unit, places) for c, e in entries.items()]
+            methods_by_setting[name] = [_describe(comparison, (name, c), e, unit, places) for c, e in entries.items()]
     text = render(
         "verdict.md.j2",
         methods_by_setting=methods_by_setting,
         settings=table.settings,
-        baseline=answer.question.baseline,
+        baseline=comparison.question.baseline,
         rules=table.options.rules,
         quantity=quantity,
         improving_slope=IMPROVING_SLOPE if unit.name == "%" else math.inf,
         power=f"{100 * POWER:g}",
-        newest=answer.newest,
+        newest=comparison.newest,
     )
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def _describe(answer: Answer, cell: Cell, entry: Entry, unit: MetricUnit, places: int) -> dict[str, Any]:
+def _describe(comparison: Answer, cell: Cell, entry: Entry, unit: MetricUnit, places: int) -> dict[str, Any]:
     """Return the values that the template needs for one method, with numbers as text.
 
     `interval` is that of the absolute difference `size`, or of the signed one without a significant difference. `costs`
@@ -106,7 +106,7 @@ def _describe(answer: Answer, cell: Cell, entry: Entry, unit: MetricUnit, places
     gap = entry.difference or NO_DIFFERENCE
     mean, low, high = (value * unit.factor for value in (gap.mean, gap.low, gap.high))
     ends = sorted((abs(low), abs(high))) if sign_of(entry.verdict) else (low, high)
-    times = {COST_NAMES[cost]: by_cell[cell].times for cost, by_cell in answer.costs.items()}
+    times = {COST_NAMES[cost]: by_cell[cell].times for cost, by_cell in comparison.costs.items()}
     unit_name = f" {unit.difference}" if unit.difference else ""
     return {
         "name": cell[1],
@@ -118,32 +118,32 @@ def _describe(answer: Answer, cell: Cell, entry: Entry, unit: MetricUnit, places
         "p": show_p(entry.p),
         "costs": [(f"{x:.2f}", name) for name, x in times.items() if math.isfinite(x) and abs(x - 1) > EQUAL_COST],
         "knows_costs": any(map(math.isfinite, times.values())),
-        "unlike": answer.unlike.get(cell, ()),
+        "unlike": comparison.unlike.get(cell, ()),
     }
 
 
-def _data(answer: Answer) -> dict[str, Any]:
+def _data(comparison: Answer) -> dict[str, Any]:
     """Return the values that both templates show."""
     return {
-        "title": title(answer),
-        "answer": answer,
-        "question": answer.question,
-        "options": answer.headline.options,
-        "window": answer.headline.window,
-        "verdicts": list_verdicts(answer),
-        "results": result_table(answer),
-        "times": target_table(answer),
-        "target": describe_target(answer),
+        "title": title(comparison),
+        "answer": comparison,
+        "question": comparison.question,
+        "options": comparison.headline.options,
+        "window": comparison.headline.window,
+        "verdicts": list_verdicts(comparison),
+        "results": result_table(comparison),
+        "times": target_table(comparison),
+        "target": describe_target(comparison),
     }
 
 
-def describe_target(answer: Answer) -> str:
-    """Return the target as text: `84 %`, `81.2 to 84 %` if settings or seeds have different ones, or "" without one."""
-    if answer.times is None:
+def describe_target(comparison: Answer) -> str:
+    """Return the target as text: `84 %`, `81.2 to 84 %` if it differs by setting or seed, "" without a target."""
+    if comparison.times is None:
         return ""
-    unit = unit_of(answer.headline.options.metric)
-    targets = [value for by_seed in answer.times.targets.values() for value in by_seed.values()]
+    unit = unit_of(comparison.headline.options.metric)
+    targets = [value for by_seed in comparison.times.targets.values() for value in by_seed.values()]
     if not (values := sorted(unit.factor * value for value in targets)):
         return "not known"
-    ends = f"{values[0]:.4g}" if values[0] == values[-1] else f"{values[0]:.4g} to {values[-1]:.4g}"
-    return f"{ends} {unit.name}".strip()
+    value_text = f"{values[0]:.4g}" if values[0] == values[-1] else f"{values[0]:.4g} to {values[-1]:.4g}"
+    return f"{value_text} {unit.name}".strip()

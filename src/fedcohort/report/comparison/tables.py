@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedcohort import units
-from fedcohort.report.table import EMPTY, Table
+from fedcohort.report.table import EMPTY_CELL, Table
 from fedcohort.results.compare import Cell, Comparison
 from fedcohort.results.compare_cost import ROUNDS, CostComparison, CostEntry
 from fedcohort.results.difference import Mean
@@ -35,57 +35,57 @@ def decimals(half_widths: Sequence[float]) -> int:
 def difference_decimals(table: Comparison) -> int:
     """Return the number of decimals of differences."""
     factor = unit_of(table.options.metric).factor
-    gaps = [entry.difference for entry in table.entries.values() if entry.difference is not None]
-    return decimals([factor * gap.half for gap in gaps if gap.half > 1e-9 * abs(gap.mean)])
+    differences = [entry.difference for entry in table.entries.values() if entry.difference is not None]
+    return decimals([factor * effect.half for effect in differences if effect.half > 1e-9 * abs(effect.mean)])
 
 
-def show_interval(value: Mean | None, factor: float, form: str) -> str:
+def show_interval(value: Mean | None, factor: float, number_format: str) -> str:
     """Return text such as `12.3 [11.0, 13.6]`, or only the mean without an interval; form: format of a number."""
     if value is None or not value.n:
-        return EMPTY
+        return EMPTY_CELL
     if not math.isfinite(value.mean):
         return "diverged"
-    middle = f"{value.mean * factor:{form}}"
+    mean_text = f"{value.mean * factor:{number_format}}"
     if not math.isfinite(value.half):
-        return middle
-    return f"{middle} [{value.low * factor:{form}}, {value.high * factor:{form}}]"
+        return mean_text
+    return f"{mean_text} [{value.low * factor:{number_format}}, {value.high * factor:{number_format}}]"
 
 
 def show_p(p: float) -> str:
     """Return text such as `0.012`, or `< 0.001` if three decimals would be zeros; a dash without a test."""
-    return EMPTY if not math.isfinite(p) else "< 0.001" if p < 0.0005 else f"{p:.3f}"
+    return EMPTY_CELL if not math.isfinite(p) else "< 0.001" if p < 0.0005 else f"{p:.3f}"
 
 
-def ordered_cells(answer: Answer) -> list[Cell]:
+def ordered_cells(result: Answer) -> list[Cell]:
     """Return the cells by setting, in each setting the best of the first metric first."""
-    table = answer.headline
+    table = result.headline
     return [(setting, condition) for setting in table.settings for condition in table.in_setting(setting)]
 
 
-def result_table(answer: Answer) -> Table:
+def result_table(result: Answer) -> Table:
     """Return one row per cell: results, differences, verdict, required seeds, other metrics and costs."""
     import pandas as pd
 
-    baseline, table, cells = answer.question.baseline, answer.headline, ordered_cells(answer)
-    columns = _name_columns(answer, cells)
+    baseline, table, cells = result.question.baseline, result.headline, ordered_cells(result)
+    columns = _name_columns(result, cells)
     columns["seeds"] = [str(table.entries[cell].mean.n) for cell in cells]
-    for comparison in answer.tables:
+    for comparison in result.tables:
         metric, entries = comparison.options.metric, [comparison.entries[cell] for cell in cells]
         unit = unit_of(metric, max((abs(entry.mean.mean) for entry in entries), default=0.0))
-        form = f".{decimals([unit.factor * entry.mean.half for entry in entries])}f"
-        columns[f"{metric}, {unit.name}".rstrip(", ")] = [show_interval(e.mean, unit.factor, form) for e in entries]
+        pattern = f".{decimals([unit.factor * entry.mean.half for entry in entries])}f"
+        columns[f"{metric}, {unit.name}".rstrip(", ")] = [show_interval(e.mean, unit.factor, pattern) for e in entries]
         if baseline is None:
             continue
-        form = f"+.{difference_decimals(comparison)}f"
+        pattern = f"+.{difference_decimals(comparison)}f"
         heading = f"{'' if comparison is table else f'{metric}: '}better than {baseline}, {unit.difference}"
-        columns[heading.rstrip(", ")] = [show_interval(e.difference, unit.factor, form) for e in entries]
+        columns[heading.rstrip(", ")] = [show_interval(e.difference, unit.factor, pattern) for e in entries]
         if comparison is table:
             columns["p"] = [show_p(entry.p) for entry in entries]
-            columns["verdict"] = [entry.verdict or EMPTY for entry in entries]
-            if worth := table.options.rules.worth:
-                heading = f"seeds for {unit.factor * worth:g} {unit.difference.removesuffix('s')}"
-                columns[heading] = [str(entry.seeds_needed or EMPTY) for entry in entries]
-    for cost, by_cell in answer.costs.items():
+            columns["verdict"] = [entry.verdict or EMPTY_CELL for entry in entries]
+            if min_effect := table.options.rules.worth:
+                heading = f"seeds for {unit.factor * min_effect:g} {unit.difference.removesuffix('s')}"
+                columns[heading] = [str(entry.seeds_needed or EMPTY_CELL) for entry in entries]
+    for cost, by_cell in result.costs.items():
         columns[COST_NAMES[cost]] = [
             COST_FORMATS[cost](by_cell[c].mean) + (f" ({by_cell[c].times:.2f} ×)" if by_cell[c].times > 0 else "")
             for c in cells
@@ -96,110 +96,110 @@ def result_table(answer: Answer) -> Table:
             f"; paired difference to {baseline} [95 % interval], positive is better; p of the paired t-test after "
             "Holm's correction over the methods of a setting"
         )
-        caption += f"; cost by the end (times that of {baseline})" if answer.costs else ""
-    return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=result_values(answer))
+        caption += f"; cost by the end (times that of {baseline})" if result.costs else ""
+    return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=result_values(result))
 
 
-def _name_columns(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]:
+def _name_columns(result: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]:
     """Return the columns that name a cell; marks follow the name of a condition."""
-    oracles = {cell for cell in cells if answer.headline.entries[cell].untested}
-    marks = {c: f"{' ' + ODD if c in answer.matched.odd else ''}{' ' + ORACLE if c in oracles else ''}" for c in cells}
-    settings = {answer.matched.setting: [cell[0] for cell in cells]} if answer.matched.setting else {}
-    return {**settings, answer.matched.condition: [cell[1] + marks[cell] for cell in cells]}
+    oracles = {cell for cell in cells if result.headline.entries[cell].untested}
+    marks = {c: f"{' ' + ODD if c in result.matched.odd else ''}{' ' + ORACLE if c in oracles else ''}" for c in cells}
+    settings = {result.matched.setting: [cell[0] for cell in cells]} if result.matched.setting else {}
+    return {**settings, result.matched.condition: [cell[1] + marks[cell] for cell in cells]}
 
 
-def _key_columns(answer: Answer, cell: Cell) -> dict[str, Any]:
+def _key_columns(result: Answer, cell: Cell) -> dict[str, Any]:
     """Return the first columns of a CSV file."""
-    return {answer.matched.condition: cell[1], answer.matched.setting or "column": cell[0]}
+    return {result.matched.condition: cell[1], result.matched.setting or "column": cell[0]}
 
 
-def result_values(answer: Answer) -> "pd.DataFrame":
+def result_values(result: Answer) -> "pd.DataFrame":
     """Return the content of the CSV file: one row per cell and metric, in the unit of the metric."""
     import pandas as pd
 
     rows = []
-    for table in answer.tables:
-        for cell in ordered_cells(answer):
-            entry, mean, gap = table.entries[cell], table.entries[cell].mean, table.entries[cell].difference
-            row = _key_columns(answer, cell) | {"metric": table.options.metric}
+    for table in result.tables:
+        for cell in ordered_cells(result):
+            entry, mean, diff = table.entries[cell], table.entries[cell].mean, table.entries[cell].difference
+            row = _key_columns(result, cell) | {"metric": table.options.metric}
             row |= {name: getattr(mean, name) for name in ("mean", "std", "n", "low", "high")}
-            row |= {"seeds": " ".join(map(str, entry.results)), "odd": cell in answer.matched.odd}
-            row |= {"oracle": entry.untested, "baseline": answer.question.baseline if gap is not None else None}
-            if gap is not None:
-                row["difference"] = gap.mean
-                row |= {f"difference_{name}": getattr(gap, name) for name in GAP_COLUMNS}
-                row |= {"p_raw": gap.p, "p": entry.p, "verdict": entry.verdict, "seeds_needed": entry.seeds_needed}
-                row["unlike"] = " ".join(answer.unlike.get(cell, ()))
-            for cost, by_cell in answer.costs.items():
-                row |= {cost: by_cell[cell].mean, f"{cost}_times": by_cell[cell].times}
+            row |= {"seeds": " ".join(map(str, entry.results)), "odd": cell in result.matched.odd}
+            row |= {"oracle": entry.untested, "baseline": result.question.baseline if diff is not None else None}
+            if diff is not None:
+                row["difference"] = diff.mean
+                row |= {f"difference_{name}": getattr(diff, name) for name in GAP_COLUMNS}
+                row |= {"p_raw": diff.p, "p": entry.p, "verdict": entry.verdict, "seeds_needed": entry.seeds_needed}
+                row["unlike"] = " ".join(result.unlike.get(cell, ()))
+            for cost, cost_by_cell in result.costs.items():
+                row |= {cost: cost_by_cell[cell].mean, f"{cost}_times": cost_by_cell[cell].times}
             rows.append(row)
     return pd.DataFrame(rows)
 
 
-def target_table(answer: Answer) -> Table | None:
+def target_table(result: Answer) -> Table | None:
     """Return one row per cell: seeds that met the target, costs along each axis, speed-ups; None without a target."""
     import pandas as pd
 
-    if (times := answer.times) is None:
+    if (target_costs := result.times) is None:
         return None
-    baseline, cells = answer.question.baseline, ordered_cells(answer)
-    columns = _name_columns(answer, cells)
-    medians = [times.entries[times.axis][cell].median for cell in cells]
+    baseline, cells = result.question.baseline, ordered_cells(result)
+    columns = _name_columns(result, cells)
+    medians = [target_costs.entries[target_costs.axis][cell].median for cell in cells]
     columns["met the target"] = [f"{median.met} of {median.n} seeds" for median in medians]
-    for axis in dict.fromkeys((times.axis, *times.entries)):
-        entries = [times.entries[axis][cell] for cell in cells]
+    for axis in dict.fromkeys((target_costs.axis, *target_costs.entries)):
+        entries = [target_costs.entries[axis][cell] for cell in cells]
         columns[COST_NAMES[axis]] = [show_median(entry, axis) for entry in entries]
         if baseline is not None:
             columns[f"{COST_NAMES[axis]}: times as fast"] = [show_speed_up(entry) for entry in entries]
-        if axis == times.axis and baseline is not None:
+        if axis == target_costs.axis and baseline is not None:
             columns["p"] = [show_p(entry.p) for entry in entries]
-            columns["verdict"] = [entry.verdict or EMPTY for entry in entries]
+            columns["verdict"] = [entry.verdict or EMPTY_CELL for entry in entries]
     caption = "Median cost to the target over seeds"
     if baseline is not None:
         caption += (
             f"; times as fast as {baseline} [95 % interval], paired restricted cost on a log scale; p of the paired "
             "t-test after Holm's correction over the methods of a setting"
         )
-    return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=_target_values(answer, times))
+    return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=_target_values(result, target_costs))
 
 
 def show_median(entry: CostEntry, axis: str) -> str:
     """Return text such as `12 min 3 s`, or `> 30 min` if at most half of the seeds met the target."""
-    median, show = entry.median, COST_FORMATS[axis]
+    median, cost_format = entry.median, COST_FORMATS[axis]
     if not median.n:
-        return EMPTY
+        return EMPTY_CELL
     if math.isfinite(median.value):
-        return show(median.value)
+        return cost_format(median.value)
     lower = median.lower if math.isfinite(median.lower) else max(cost.value for cost in entry.costs.values())
-    return f"> {show(lower)}"
+    return f"> {cost_format(lower)}"
 
 
 def show_speed_up(entry: CostEntry) -> str:
     """Return text such as `1.18 [0.94, 1.47]`, with a bound in front if runs never met the target."""
-    up = entry.speed_up
-    if up is None or not math.isfinite(up.ratio):
-        return EMPTY
-    if not up.reached:
+    speed_up = entry.speed_up
+    if speed_up is None or not math.isfinite(speed_up.ratio):
+        return EMPTY_CELL
+    if not speed_up.reached:
         return "target not reached"
-    interval = f" [{up.low:.2f}, {up.high:.2f}]" if math.isfinite(up.low) else ""
-    return f"{up.bound + ' ' if up.bound else ''}{up.ratio:.2f}{interval}"
+    interval = f" [{speed_up.low:.2f}, {speed_up.high:.2f}]" if math.isfinite(speed_up.low) else ""
+    return f"{speed_up.bound + ' ' if speed_up.bound else ''}{speed_up.ratio:.2f}{interval}"
 
 
-def _target_values(answer: Answer, times: CostComparison) -> "pd.DataFrame":
+def _target_values(result: Answer, target_costs: CostComparison) -> "pd.DataFrame":
     """Return the content of the CSV file: one row per cell, axis and seed, and one per cell with an empty seed."""
     import pandas as pd
 
     rows = []
-    for axis, entries in times.entries.items():
-        for cell in ordered_cells(answer):
+    for axis, entries in target_costs.entries.items():
+        for cell in ordered_cells(result):
             entry, up = entries[cell], entries[cell].speed_up
-            key = {**_key_columns(answer, cell), "metric": answer.headline.options.metric, "axis": axis}
+            key = {**_key_columns(result, cell), "metric": result.headline.options.metric, "axis": axis}
             for seed, cost in entry.costs.items():
-                target = times.targets[cell[0]][seed]
+                target = target_costs.targets[cell[0]][seed]
                 rows.append({**key, "seed": seed, "target": target, "met": int(cost.met), "n": 1, "cost": cost.value})
             row = {**key, "seed": None, "met": entry.median.met, "n": entry.median.n, "cost": entry.median.value}
             if up is not None:
-                row |= {"baseline": answer.question.baseline, "speed_up": up.ratio, "low": up.low, "high": up.high}
+                row |= {"baseline": result.question.baseline, "speed_up": up.ratio, "low": up.low, "high": up.high}
                 row |= {"bound": up.bound, "p": entry.p, "pairs": up.n, "unmet_pairs": up.unmet, "median": up.median}
                 row["verdict"] = entry.verdict
             rows.append(row)

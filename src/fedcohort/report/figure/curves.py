@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
 MAX_RAW_POINTS = 300  # points above which a moving mean is drawn
 MAX_DISTANCE = 0.05  # share of an axis up to which two curves look equal
-THICK, THIN = 1.4, 0.9
+THICK_LINE, THIN_LINE = 1.4, 0.9
 LINES = {  # panel -> (metric, label, colour, line style, width)
     "accuracy": (
-        ("test/acc", "server's test set", style.BLUE, "-", THICK),
-        ("clients/acc_mean", "clients' test sets, mean", style.ORANGE, "--", THICK),
-        ("server_val/acc", "server's validation set", style.GREEN, ":", THIN),
+        ("test/acc", "server's test set", style.BLUE, "-", THICK_LINE),
+        ("clients/acc_mean", "clients' test sets, mean", style.ORANGE, "--", THICK_LINE),
+        ("server_val/acc", "server's validation set", style.GREEN, ":", THIN_LINE),
     ),
     "loss": (
-        ("test/loss", "server's test set", style.BLUE, "-", THICK),
-        ("server_val/loss", "server's validation set", style.GREEN, ":", THIN),
+        ("test/loss", "server's test set", style.BLUE, "-", THICK_LINE),
+        ("server_val/loss", "server's validation set", style.GREEN, ":", THIN_LINE),
     ),
 }
-BAND = ("clients/acc_worst5", "clients/acc_best5", "clients, worst 5 % to best 5 %")
-COUNTS = (  # column of `arrivals`, colour, hatch and label, from below
+BAND_METRICS = ("clients/acc_worst5", "clients/acc_best5", "clients, worst 5 % to best 5 %")
+ARRIVAL_COUNTS = (  # column of `arrivals`, colour, hatch and label, from below
     ("complete", style.BLUE, "", "arrived"),
-    ("partial", style.ORANGE, style.HATCH, "arrived with part of the work"),
+    ("partial", style.ORANGE, style.HATCH_PATTERN, "arrived with part of the work"),
     ("late", style.VERMILLION, "xxx", "too late or lost"),
 )
-VISIBLE = 0.01  # share of a round from which time before its broadcast is drawn
+MIN_VISIBLE_SHARE = 0.01  # share of a round from which time before its broadcast is drawn
 
 
 def draw(info: RunInfo, history: History) -> "Figure | None":
-    """Return the figure; None if nothing was evaluated."""
+    """Draw accuracy and loss by round and by virtual time; return None if no round was evaluated."""
     metrics = history.metrics
     if not any(name in metrics for lines in LINES.values() for name, *_ in lines):
         return None
@@ -82,23 +82,23 @@ def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[floa
     for axes, lines in zip(column, LINES.values(), strict=True):
         for name, label, colour, line_style, width in lines:
             values = measured(metrics, name)
-            if window > 1 and width == THICK:
+            if window > 1 and width == THICK_LINE:
                 axes.plot(x[values.index], values, color=colour, linewidth=0.6, alpha=0.35)
             if len(values):
-                look = {"label": label, "color": colour, "linestyle": line_style}
-                style.line(axes, x[values.index], smooth(values, window), width, **look)
+                line_style_ = {"label": label, "color": colour, "linestyle": line_style}
+                style.line(axes, x[values.index], smooth(values, window), width, **line_style_)
         style.format_axes(axes)
-    low, high = (measured(metrics, name) for name in BAND[:2])
+    low, high = (measured(metrics, name) for name in BAND_METRICS[:2])
     rounds = low.index.intersection(high.index)
     if len(rounds):
         low, high = (smooth(values[rounds], window) for values in (low, high))
-        column[0].fill_between(x[rounds], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=BAND[2])
+        column[0].fill_between(x[rounds], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=BAND_METRICS[2])
     accuracy = measured(metrics, "test/acc")
     if len(accuracy):
-        best = int(accuracy.index.to_numpy()[accuracy.to_numpy().argmax()])  # the first round with the highest
-        label = f"best so far: {accuracy[best]:.1f} % at round {best}"
-        star: dict[str, Any] = {"markersize": 9, "color": style.VERMILLION, "markeredgecolor": "white", "zorder": 5}
-        column[0].plot(x[best], accuracy[best], "*", linestyle="none", label=label, **star)
+        best_round = int(accuracy.index.to_numpy()[accuracy.to_numpy().argmax()])  # the first round with the highest
+        label = f"best so far: {accuracy[best_round]:.1f} % at round {best_round}"
+        marker: dict[str, Any] = {"markersize": 9, "color": style.VERMILLION, "markeredgecolor": "white", "zorder": 5}
+        column[0].plot(x[best_round], accuracy[best_round], "*", linestyle="none", label=label, **marker)
 
 
 def measured(metrics: "pd.DataFrame", name: str) -> "pd.Series[float]":
@@ -127,18 +127,18 @@ def smooth(values: "pd.Series[float]", window: int) -> "pd.Series[float]":
 
 
 def draw_pace(info: RunInfo, history: History) -> "Figure | None":
-    """Return the figure; None if no time passed in any round."""
+    """Draw the virtual length of each round and its arrivals; return None if no virtual time passed."""
     if not list_timed_rounds(history):
         return None
     figure = style.new_run_figure(info, "Length of each round, and clients that arrived by its end", style.COLUMN, 3.3)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
-    closed = history.metrics["round/closed_s"].dropna()
-    total = round_lengths(history).reindex(closed.index)
-    deadlines = history.metrics.get("round/announced_s", closed.iloc[:0]).dropna()
-    size, unit = style.virtual_unit([*total.dropna().tolist(), *closed.tolist(), *deadlines.tolist()])
-    if (total > (1 + VISIBLE) * closed).any():
+    round_ends = history.metrics["round/closed_s"].dropna()
+    total = round_lengths(history).reindex(round_ends.index)
+    deadlines = history.metrics.get("round/announced_s", round_ends.iloc[:0]).dropna()
+    size, unit = style.virtual_unit([*total.dropna().tolist(), *round_ends.tolist(), *deadlines.tolist()])
+    if (total > (1 + MIN_VISIBLE_SHARE) * round_ends).any():
         style.line(upper, total.index, total / size, 1.0, color=style.GREY, label="with queries and waits", marker="")
-    style.line(upper, closed.index, closed / size, color=style.BLUE, label="round closed")
+    style.line(upper, round_ends.index, round_ends / size, color=style.BLUE, label="round closed")
     if len(deadlines):
         dashes: dict[str, Any] = {"color": style.VERMILLION, "linestyle": "--", "label": "announced deadline"}
         style.line(upper, deadlines.index, deadlines / size, marker="", **dashes)
@@ -147,13 +147,13 @@ def draw_pace(info: RunInfo, history: History) -> "Figure | None":
     style.format_axes(upper)
     counts = count_arrivals(history)
     edges = np.append(counts.index.to_numpy() - 0.5, counts.index[-1] + 0.5)
-    below = np.zeros(len(counts))
-    for name, colour, hatch, label in COUNTS:
-        above = below + counts[name].to_numpy()
-        if (above > below).any():
-            bars: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
-            lower.stairs(above, edges, baseline=below, fill=True, label=label, **bars)
-        below = above
+    lower_edge = np.zeros(len(counts))
+    for name, colour, hatch, label in ARRIVAL_COUNTS:
+        upper_edge = lower_edge + counts[name].to_numpy()
+        if (upper_edge > lower_edge).any():
+            bar_style: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
+            lower.stairs(upper_edge, edges, baseline=lower_edge, fill=True, label=label, **bar_style)
+        lower_edge = upper_edge
     lower.set_ylabel("clients")
     lower.set_ylim(bottom=0)
     style.format_axes(lower)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
-LOOKS = {1: (style.BLUE, "o"), 0: (style.GREY, "D"), -1: (style.VERMILLION, "s")}  # by the sign of a verdict
+STYLE_BY_SIGN = {1: (style.BLUE, "o"), 0: (style.GREY, "D"), -1: (style.VERMILLION, "s")}  # by the sign of a verdict
 ROW_HEIGHT = 0.165  # inches
 MAX_COLUMN_LETTERS = 28  # letters of a name that leave room for a panel in a column of a paper
-DARK = 0.55  # of the colour scale: numbers on darker squares are white
+DARK_FROM = 0.55  # of the colour scale: numbers on darker squares are white
 NUMBER_SIZE = 7.0  # points: size of the numbers in the squares
 CELL_WIDTH, CELL_HEIGHT = 0.34, 0.15  # inches: smallest width of a square, which holds "-5.9*", and its height
 MAX_LABEL_LINES = 3  # of the label of a setting
@@ -70,11 +70,11 @@ def draw_intervals(rows: Sequence[Row], title: str, note: str, label: str, refer
     canvas = style.new_figure(title, note, width, 1.0 + ROW_HEIGHT * (len(rows) + len(set(groups))))
     axes = canvas.subplots()
     for row, y in zip(rows, name_rows_by_group(axes, names, groups), strict=True):
-        colour, marker = LOOKS[row.sign]
+        colour, marker = STYLE_BY_SIGN[row.sign]
         look: dict[str, Any] = {"color": colour, "fmt": marker, "capsize": 2, "markersize": 3.5, "linewidth": 1.0}
-        ends = [[row.value - row.low], [row.high - row.value]] if np.isfinite(row.high) else None
-        fill = "full" if row.is_filled else "none"
-        axes.errorbar([row.value], [y], xerr=ends, fillstyle=fill, label=row.verdict or "_", **look)
+        error_bars = [[row.value - row.low], [row.high - row.value]] if np.isfinite(row.high) else None
+        fill_style = "full" if row.is_filled else "none"
+        axes.errorbar([row.value], [y], xerr=error_bars, fillstyle=fill_style, label=row.verdict or "_", **look)
     if reference is not None:
         axes.axvline(reference, color=style.BLACK, linewidth=0.9)
     axes.set_xlabel(label)
@@ -126,25 +126,25 @@ def draw_map(
 
     values, n_settings = difference.to_numpy(dtype=float), len(difference)
     names = [name_method(str(method)) for method in difference]
-    margin = 0.15 + max(map(len, (*names, *groups))) * style.LETTER * style.TEXT / 72
-    n_blocks = -(-n_settings // int((style.PAGE - margin) / CELL_WIDTH))
-    width = style.COLUMN if margin + CELL_WIDTH * n_settings <= style.COLUMN else style.PAGE
+    margin_in = 0.15 + max(map(len, (*names, *groups))) * style.LETTER_RATIO * style.TEXT / 72
+    n_blocks = -(-n_settings // int((style.PAGE - margin_in) / CELL_WIDTH))
+    width = style.COLUMN if margin_in + CELL_WIDTH * n_settings <= style.COLUMN else style.PAGE
     labels = [_wrap_label(label) for label in difference.index]
-    longest = max(len(line) for label in labels for line in label.split("\n")) * style.LETTER * NUMBER_SIZE / 72
+    label_in = max(len(line) for label in labels for line in label.split("\n")) * style.LETTER_RATIO * NUMBER_SIZE / 72
     means = difference.mean().fillna(0.0).to_numpy(dtype=float)
     order = np.lexsort((-means, np.array([GROUPS.index(group) for group in groups])))
     blocks = np.array_split(np.arange(n_settings), n_blocks)
     has_result = [np.isfinite(values[block][:, order]).any(0) for block in blocks]
     rows = [order[flags] if flags.any() else order for flags in has_result]
-    heights = [CELL_HEIGHT * (len(block) + len({groups[i] for i in block})) + longest + 0.1 for block in rows]
+    heights = [CELL_HEIGHT * (len(block) + len({groups[i] for i in block})) + label_in + 0.1 for block in rows]
     canvas = style.new_figure(title, note, width, sum(heights))
-    largest = max(float(np.nanmax(np.abs(values), initial=0.0)), 1.0)
-    norm = SymLogNorm(linthresh=1.0, vmin=-largest, vmax=largest)
+    largest_difference = max(float(np.nanmax(np.abs(values), initial=0.0)), 1.0)
+    norm = SymLogNorm(linthresh=1.0, vmin=-largest_difference, vmax=largest_difference)
     grid = canvas.subplots(n_blocks, squeeze=False, height_ratios=heights)[:, 0]
     for axes, block, methods in zip(grid, blocks, rows, strict=True):
-        cells = np.ix_(block, methods)
-        places = name_rows_by_group(axes, [names[i] for i in methods], [groups[i] for i in methods])
-        _draw_squares(axes, values[cells].T, is_clear[cells].T, places, norm)
+        block_cells = np.ix_(block, methods)
+        row_positions = name_rows_by_group(axes, [names[i] for i in methods], [groups[i] for i in methods])
+        _draw_squares(axes, values[block_cells].T, is_clear[block_cells].T, row_positions, norm)
         axes.set_xticks(range(len(block)), [labels[i] for i in block], rotation=90, linespacing=1.0)
         axes.spines[:].set_visible(False)
         axes.tick_params(axis="x", length=0, labelsize=NUMBER_SIZE)
@@ -153,25 +153,23 @@ def draw_map(
 
 def _wrap_label(label: str) -> str:
     """Return the label of a setting in `MAX_LABEL_LINES` lines at most, of 14 letters or more."""
-    lines = (
-        textwrap.wrap(label, letters) for letters in range(max(14, len(label) // MAX_LABEL_LINES), len(label) + 15)
-    )
-    return "\n".join(next(folded for folded in lines if len(folded) <= MAX_LABEL_LINES))
+    lines = (textwrap.wrap(label, width) for width in range(max(14, len(label) // MAX_LABEL_LINES), len(label) + 15))
+    return "\n".join(next(lines_of_label for lines_of_label in lines if len(lines_of_label) <= MAX_LABEL_LINES))
 
 
 def _draw_squares(
-    axes: "Axes", difference: np.ndarray, is_clear: np.ndarray, places: np.ndarray, norm: "Normalize"
+    axes: "Axes", difference: np.ndarray, is_clear: np.ndarray, row_positions: np.ndarray, norm: "Normalize"
 ) -> None:
-    values = np.full((places[-1] + 1, difference.shape[1]), np.nan)
-    values[places] = difference
+    values = np.full((row_positions[-1] + 1, difference.shape[1]), np.nan)
+    values[row_positions] = difference
     style.draw_heat_map(axes, np.ma.masked_invalid(values), None, cmap="RdBu", norm=norm)
     for i, j in np.ndindex(*difference.shape):
         value = difference[i, j]
-        number = f"{value:+.1f}" if abs(value) < 9.95 else f"{value:+.0f}" if np.isfinite(value) else "–"
-        colour = "white" if np.isfinite(value) and abs(float(norm(value)) - 0.5) > DARK / 2 else style.BLACK
+        number_text = f"{value:+.1f}" if abs(value) < 9.95 else f"{value:+.0f}" if np.isfinite(value) else "–"
+        colour = "white" if np.isfinite(value) and abs(float(norm(value)) - 0.5) > DARK_FROM / 2 else style.BLACK
         look: dict[str, Any] = {"color": colour, "fontweight": "bold" if is_clear[i, j] else "normal"}
-        number = number.replace("-", "−") + "*" * int(is_clear[i, j])
-        text = axes.text(j, int(places[i]), number, fontsize=NUMBER_SIZE, ha="center", va="center", **look)
+        number_text = number_text.replace("-", "−") + "*" * int(is_clear[i, j])
+        text = axes.text(j, int(row_positions[i]), number_text, fontsize=NUMBER_SIZE, ha="center", va="center", **look)
         text.set_in_layout(False)  # hundreds of texts would take the layout seconds
 
 

@@ -26,7 +26,7 @@ IDLE, AWAY, TOO_LATE, ARRIVED = range(4)
 Outcomes = Int[np.ndarray, "_n"]
 N_BEST, MAX_ROWS = 30, 60  # rows: up to `MAX_ROWS` all clients, otherwise the best by score and the selected ones
 PANELS = 5  # components that are drawn next to a score
-LOOKS = {  # outcome -> (colour, marker, label)
+STYLE_BY_OUTCOME = {  # outcome -> (colour, marker, label)
     ARRIVED: (style.BLUE, "o", "selected, arrived"),
     TOO_LATE: (style.VERMILLION, "X", "selected, too late or lost"),
     IDLE: ("#ABABAB", ".", "available, not selected"),
@@ -161,12 +161,12 @@ def _list_panels(round: ScoredRound) -> list[tuple[str, Values]]:
 
 def _draw_bars(axes: "Axes", round: ScoredRound, rows: Ids, values: Values) -> None:
     """Draw the values of the rows in the colours of the outcomes, and a text for values that are not finite."""
-    colours = [LOOKS[int(outcome)][0] for outcome in round.outcome[rows]]
+    colours = [STYLE_BY_OUTCOME[int(outcome)][0] for outcome in round.outcome[rows]]
     axes.barh(np.arange(len(rows)), np.where(np.isfinite(values), values, 0.0), height=0.78, color=colours, linewidth=0)
-    look: dict[str, Any] = {"va": "center", "fontsize": style.row_size(axes, len(rows)), "color": "#555555"}
+    text_style: dict[str, Any] = {"va": "center", "fontsize": style.row_size(axes, len(rows)), "color": "#555555"}
     for i in np.flatnonzero(~np.isfinite(values)):
         text = "none" if np.isnan(values[i]) else ("\u221e" if values[i] > 0 else "\u2212\u221e")
-        axes.text(0.01, float(i), text, transform=axes.get_yaxis_transform(), **look)
+        axes.text(0.01, float(i), text, transform=axes.get_yaxis_transform(), **text_style)
     axes.axvline(0, color=style.GREY, linewidth=0.6)
     axes.use_sticky_edges = False  # bars end inside the frame
     style.format_axes(axes, "x")
@@ -181,9 +181,9 @@ def _name_rows(axes: "Axes", info: RunInfo, round: ScoredRound, rows: Ids) -> No
     axes.tick_params(axis="y", labelsize=style.row_size(axes, len(rows)), pad=11)
     for code in np.unique(round.outcome[rows]):  # an empty line without clipping would break the layout
         y = np.flatnonzero(round.outcome[rows] == code)
-        colour, marker, _ = LOOKS[int(code)]
-        look: dict[str, Any] = {"color": colour, "markersize": 3.5, "linestyle": "none", "clip_on": False}
-        axes.plot(np.full(len(y), -0.035), y, marker=marker, transform=axes.get_yaxis_transform(), **look)
+        colour, marker, _ = STYLE_BY_OUTCOME[int(code)]
+        marker_style: dict[str, Any] = {"color": colour, "markersize": 3.5, "linestyle": "none", "clip_on": False}
+        axes.plot(np.full(len(y), -0.035), y, marker=marker, transform=axes.get_yaxis_transform(), **marker_style)
     hidden = int(round.selected.sum() - round.selected[rows].sum())
     cut = f"; {hidden:,} more were selected" if hidden else ""
     axes.set_ylabel(f"client, label noise, most frequent class\n(best first, {len(rows)} of {len(round.key):,}{cut})")
@@ -193,8 +193,8 @@ def _list_handles(round: ScoredRound) -> "list[Artist]":
     """Return the legend's entries: the outcomes that occur."""
     from matplotlib.lines import Line2D
 
-    looks = [look for code, look in LOOKS.items() if (round.outcome == code).any()]
-    return [Line2D([], [], color=colour, marker=m, linestyle="none", label=label) for colour, m, label in looks]
+    styles = [style_of_outcome for code, style_of_outcome in STYLE_BY_OUTCOME.items() if (round.outcome == code).any()]
+    return [Line2D([], [], color=colour, marker=m, linestyle="none", label=label) for colour, m, label in styles]
 
 
 def list_steps(steps: Sequence[int]) -> str:

@@ -20,34 +20,34 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 IN_MAP = "class imbalance"  # visible in the map of classes
-SPREAD = 20.0  # ratio of the largest to the median value from which a strip is logarithmic
+MIN_LOG_RATIO = 20.0  # ratio of the largest to the median value from which a strip is logarithmic
 
 
 def draw(info: RunInfo) -> "Figure":
     """Return the figure. A population of more than 400 clients is shown in groups of neighbours."""
-    count = len(info.class_counts)
-    facts = population.list_traits(info)
+    n = len(info.class_counts)
+    traits = population.list_traits(info)
     order, sorted_by = sort_clients(info)
-    edges = style.group_starts(count)
-    strips = [fact for fact in facts if fact.varies and fact.word != IN_MAP]
-    height = float(np.clip(1.8 + 0.08 * count, 3.0, 6.5))
-    *first, last = ["classes", *(fact.word for fact in strips)]
-    title = f"Partition: {', '.join(first)}{' and ' if first else ''}{last} of each client"
-    figure = style.new_run_figure(info, title, style.COLUMN if len(strips) <= 1 else style.PAGE, height)
-    if common := "; ".join(fact.common for fact in facts if fact.common and not fact.varies):
-        text = style.wrap(f"equal for all clients: {common}", figure.get_figwidth() - 0.1)
+    edges = style.group_starts(n)
+    strip_traits = [trait for trait in traits if trait.varies and trait.word != IN_MAP]
+    height = float(np.clip(1.8 + 0.08 * n, 3.0, 6.5))
+    *other_panels, last_panel = ["classes", *(trait.word for trait in strip_traits)]
+    title = f"Partition: {', '.join(other_panels)}{' and ' if other_panels else ''}{last_panel} of each client"
+    figure = style.new_run_figure(info, title, style.COLUMN if len(strip_traits) <= 1 else style.PAGE, height)
+    if common_text := "; ".join(trait.common for trait in traits if trait.common and not trait.varies):
+        text = style.wrap(f"equal for all clients: {common_text}", figure.get_figwidth() - 0.1)
         figure.supxlabel(text, x=0.01, ha="left", fontsize=style.TEXT, color="#555555")
-    widths = [2.6] + [1.4] * len(strips)
+    widths = [2.6] + [1.4] * len(strip_traits)
     grid = figure.subplots(1, len(widths), sharey=True, squeeze=False, width_ratios=widths)[0]
     label = f", sorted by {sorted_by}" if sorted_by else ""
-    label = f"client{label}" if len(edges) == count else f"clients{label} (about {count / len(edges):.0f} in each row)"
+    label = f"client{label}" if len(edges) == n else f"clients{label} (about {n / len(edges):.0f} in each row)"
     image = _heat_map(grid[0], population.class_shares(info.class_counts)[order], edges, label)
     style.name_rows(grid[0], order, sorted_by_id=not sorted_by)
-    bar = figure.colorbar(image, ax=grid[0], location="top", aspect=30, ticks=[0, 5, 10, 25, 50, 100])
-    bar.set_label("share of the client's samples, %", fontsize=style.TEXT)
-    bar.ax.tick_params(labelsize=style.TEXT, length=2)
-    for axes, fact in zip(grid[1:], strips, strict=True):
-        draw_strip(axes, fact.values[order], edges, fact.label)
+    colour_bar = figure.colorbar(image, ax=grid[0], location="top", aspect=30, ticks=[0, 5, 10, 25, 50, 100])
+    colour_bar.set_label("share of the client's samples, %", fontsize=style.TEXT)
+    colour_bar.ax.tick_params(labelsize=style.TEXT, length=2)
+    for axes, trait in zip(grid[1:], strip_traits, strict=True):
+        draw_strip(axes, trait.values[order], edges, trait.label)
     return figure
 
 
@@ -57,17 +57,17 @@ def sort_clients(info: RunInfo) -> tuple[Ids, str]:
     Clients without differences are in the order of their ids, or by class if they are too many for separate rows. The
     name is "" for ids.
     """
-    fact = population.find_main_trait(info)
-    if fact is not None:
-        return np.argsort(-fact.values, kind="stable").astype(np.int64), fact.word
-    count = len(info.class_counts)
-    return (by_class(info.class_counts), "most frequent class") if count > style.MAX_ROWS else (np.arange(count), "")
+    trait = population.find_main_trait(info)
+    if trait is not None:
+        return np.argsort(-trait.values, kind="stable").astype(np.int64), trait.word
+    n = len(info.class_counts)
+    return (by_class(info.class_counts), "most frequent class") if n > style.MAX_ROWS else (np.arange(n), "")
 
 
 def by_class(class_counts: np.ndarray) -> Ids:
     """Return the clients ordered by their most frequent class, those with its largest shares first."""
-    shares = population.class_shares(class_counts)
-    return np.lexsort((-shares.max(axis=1), shares.argmax(axis=1))).astype(np.int64)
+    class_shares = population.class_shares(class_counts)
+    return np.lexsort((-class_shares.max(axis=1), class_shares.argmax(axis=1))).astype(np.int64)
 
 
 def group_means(rows: np.ndarray, edges: Ids) -> Float64[np.ndarray, "..."]:
@@ -78,13 +78,13 @@ def group_means(rows: np.ndarray, edges: Ids) -> Float64[np.ndarray, "..."]:
     return means
 
 
-def _heat_map(axes: "Axes", shares: np.ndarray, edges: Ids, label: str) -> "AxesImage":
+def _heat_map(axes: "Axes", class_shares: np.ndarray, edges: Ids, label: str) -> "AxesImage":
     from matplotlib.colors import PowerNorm
 
-    count, n_classes = shares.shape
-    extent = (-0.5, n_classes - 0.5, count - 0.5, -0.5)
+    n_clients, n_classes = class_shares.shape
+    axes_extent = (-0.5, n_classes - 0.5, n_clients - 0.5, -0.5)
     norm = PowerNorm(0.5, 0, 100)  # a tenth of the samples differs visibly from none and from all
-    image = style.draw_heat_map(axes, 100 * group_means(shares, edges), extent, cmap="Blues", norm=norm)
+    image = style.draw_heat_map(axes, 100 * group_means(class_shares, edges), axes_extent, cmap="Blues", norm=norm)
     axes.set_xlabel("class")
     axes.set_ylabel(label)
     style.use_integer_ticks(axes.xaxis, 10)
@@ -93,17 +93,17 @@ def _heat_map(axes: "Axes", shares: np.ndarray, edges: Ids, label: str) -> "Axes
 
 def draw_strip(axes: "Axes", values: np.ndarray, edges: Ids, label: str) -> None:
     """Draw one bar for each row of clients, next to a panel that names the rows."""
-    count = len(values)
-    sizes = np.diff(np.append(edges, count))
+    n_clients = len(values)
+    sizes = np.diff(np.append(edges, n_clients))
     means = group_means(np.nan_to_num(values, nan=0.0, posinf=0.0), edges)
     axes.barh(
-        edges + sizes / 2 - 0.5, means, height=sizes * (0.8 if count <= 120 else 1), color=style.GREY, linewidth=0
+        edges + sizes / 2 - 0.5, means, height=sizes * (0.8 if n_clients <= 120 else 1), color=style.GREY, linewidth=0
     )
     axes.set_xlabel(style.wrap(label, 0.95))
-    median, largest = float(np.median(means)), float(means.max())
-    if means.min() > 0 and largest > SPREAD * median and largest > 1:  # shares stay linear
+    median, largest_mean = float(np.median(means)), float(means.max())
+    if means.min() > 0 and largest_mean > MIN_LOG_RATIO * median and largest_mean > 1:  # shares stay linear
         axes.set_xscale("log")
     else:
-        axes.set_xlim(0, largest * 1.05 if largest > 0 else 1)
+        axes.set_xlim(0, largest_mean * 1.05 if largest_mean > 0 else 1)
     style.format_axes(axes)
     axes.tick_params(labelleft=False, left=False)

@@ -20,48 +20,48 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = (style.PALE, "#C9C9C9", style.ORANGE, style.BLUE)  # by outcome, in print from light to dark
+COLOURS = (style.PALE_GREY, "#C9C9C9", style.ORANGE, style.BLUE)  # by outcome, in print from light to dark
 LABELS = ("available, not selected", "unavailable", "selected, too late or lost", "selected, arrived")
 COLUMNS = 700  # rounds that the map shows separately
-CELLS = 2**25  # clients x rounds up to which every client has a row; otherwise only selected clients have one
+MAX_MAP_CELLS = 2**25  # clients x rounds up to which every client has a row; otherwise only selected clients have one
 
 Outcomes = Int[np.ndarray, "clients rounds"]
 
 
 def draw(info: RunInfo, history: History) -> "Figure | None":
-    """Return the figure; None if no round is complete."""
+    """Draw the selected clients of each round; return None if no round is complete."""
     from matplotlib.patches import Patch
 
     n_clients, rounds = len(info.n_train), sum(step > 0 for step in history.steps)
     if not rounds:
         return None
     order, sorted_by = partition.sort_clients(info)
-    is_small = n_clients * rounds <= CELLS
+    is_small = n_clients * rounds <= MAX_MAP_CELLS
     clients = order if is_small else order[np.isin(order, ever_selected(history))]
     if not len(clients):
         return None
     ids = np.sort(clients)
     outcome = outcomes(history, ids)[np.searchsorted(ids, clients)]
-    fact = population.find_main_trait(info)
+    trait = population.find_main_trait(info)
     height = float(np.clip(1.6 + 0.08 * len(clients), 2.4, 6.5))
     low, high = np.unique((outcome >= TOO_LATE).sum(axis=0))[[0, -1]]
     title = f"Selection: clients by round, {low}{f' to {high}' if low < high else ''} per round"
     figure = style.new_run_figure(info, title, style.PAGE, height)
-    widths = [6, 1.2, *([1.2] if fact else [])]
+    widths = [6, 1.2, *([1.2] if trait else [])]
     grid = figure.subplots(1, len(widths), width_ratios=widths, sharey="row", squeeze=False)[0]
     label = "client" if is_small else f"client, of the {len(clients):,} ever selected"
     _map(grid[0], outcome, f"{label}, sorted by {sorted_by}" if sorted_by else label)
     style.name_rows(grid[0], clients, sorted_by_id=not sorted_by)
     _per_client(grid[1], outcome)
-    if fact is not None:
-        values = fact.values[clients]
-        partition.draw_strip(grid[2], values, style.group_starts(len(clients)), fact.label)
+    if trait is not None:
+        values = trait.values[clients]
+        partition.draw_strip(grid[2], values, style.group_starts(len(clients)), trait.label)
         if np.isfinite(rho := rank_correlation((outcome >= TOO_LATE).sum(axis=1).astype(float), values)):
-            grid[1].set_xlabel(f"{grid[1].get_xlabel()}\n(rank correlation\nwith {fact.word}\n{rho:+.2f})")
+            grid[1].set_xlabel(f"{grid[1].get_xlabel()}\n(rank correlation\nwith {trait.word}\n{rho:+.2f})")
     grid[0].set_xlim(0.5, rounds + 0.5)
     grid[0].set_ylim(len(clients) - 0.5, -0.5)
-    occurring = [code for code in (ARRIVED, TOO_LATE, AWAY, IDLE) if (outcome == code).any()]
-    style.legend(figure, [Patch(**_look(code), label=LABELS[code]) for code in occurring])
+    outcome_codes = [code for code in (ARRIVED, TOO_LATE, AWAY, IDLE) if (outcome == code).any()]
+    style.legend(figure, [Patch(**_look(code), label=LABELS[code]) for code in outcome_codes])
     return figure
 
 
@@ -98,21 +98,21 @@ def coarse(outcome: Outcomes, rows: Ids, columns: Ids) -> Int64[np.ndarray, "row
     It is ARRIVED if any client arrived, else TOO_LATE if any was late, else the outcome of the majority.
     """
     highest = np.maximum.reduceat(np.maximum.reduceat(outcome, rows, axis=0), columns, axis=1)
-    away = partition.group_means(partition.group_means(outcome == AWAY, rows).T, columns).T
-    return np.where(highest >= TOO_LATE, highest, np.where(away >= 0.5, AWAY, IDLE)).astype(np.int64)
+    is_away = partition.group_means(partition.group_means(outcome == AWAY, rows).T, columns).T
+    return np.where(highest >= TOO_LATE, highest, np.where(is_away >= 0.5, AWAY, IDLE)).astype(np.int64)
 
 
 def _map(axes: "Axes", outcome: Outcomes, label: str) -> None:
     from matplotlib.colors import ListedColormap
 
-    count, rounds = outcome.shape
-    rows, columns = style.group_starts(count), style.group_starts(rounds, COLUMNS)
-    extent, look = (0.5, rounds + 0.5, count - 0.5, -0.5), {"vmin": -0.5, "vmax": len(COLOURS) - 0.5}
-    style.draw_heat_map(axes, coarse(outcome, rows, columns), extent, cmap=ListedColormap(COLOURS), **look)
-    if max(len(rows), len(columns)) <= style.COUNTABLE:
+    n_clients, rounds = outcome.shape
+    rows, columns = style.group_starts(n_clients), style.group_starts(rounds, COLUMNS)
+    axes_extent, image_style = (0.5, rounds + 0.5, n_clients - 0.5, -0.5), {"vmin": -0.5, "vmax": len(COLOURS) - 0.5}
+    style.draw_heat_map(axes, coarse(outcome, rows, columns), axes_extent, cmap=ListedColormap(COLOURS), **image_style)
+    if max(len(rows), len(columns)) <= style.MAX_MARKED_POINTS:
         row, column = np.nonzero(outcome == TOO_LATE)
         axes.plot(column + 1, row, "x", color=style.BLACK, markersize=2, markeredgewidth=0.6)
-    grouping = "" if len(rows) == count else f" (each row: about {count / len(rows):.0f} clients)"
+    grouping = "" if len(rows) == n_clients else f" (each row: about {n_clients / len(rows):.0f} clients)"
     axes.set_ylabel(f"{label}{grouping}")
     style.label_rounds_axis(axes)
 
@@ -120,7 +120,7 @@ def _map(axes: "Axes", outcome: Outcomes, label: str) -> None:
 def _per_client(axes: "Axes", outcome: Outcomes) -> None:
     rows = style.group_starts(len(outcome))
     sizes = np.diff(np.append(rows, len(outcome)))
-    height = sizes * (0.85 if len(rows) <= style.COUNTABLE else 1.0)
+    height = sizes * (0.85 if len(rows) <= style.MAX_MARKED_POINTS else 1.0)
     start = np.zeros(len(rows))
     for code in (ARRIVED, TOO_LATE):
         width = partition.group_means((outcome == code).sum(axis=1), rows)
@@ -134,5 +134,5 @@ def _per_client(axes: "Axes", outcome: Outcomes) -> None:
 
 
 def _look(code: int) -> dict[str, Any]:
-    hatch = style.HATCH if code == TOO_LATE else ""
+    hatch = style.HATCH_PATTERN if code == TOO_LATE else ""
     return {"facecolor": COLOURS[code], "hatch": hatch, "edgecolor": "#777777", "linewidth": 0.2}

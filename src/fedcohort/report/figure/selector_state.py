@@ -1,4 +1,4 @@
-"""The selector by round: belief.png has its state, following.png what its scores and rewards correlate with.
+"""The selector by round: belief.png shows its state, following.png correlations of its scores and rewards.
 
 belief.png is of the state, such as the posterior of FLASH's reward model. following.png is the rank correlation with
 label noise, skew, speed and size. A component of a score or of a state without a label is shown under its name in
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WIDTH = 1.96  # standard deviations: 95 % of a normal distribution
 MAX_PANELS = 24
-FACTS = {  # names of `round/score_correlation.py`: colour, label, and name in `population.list_facts`
+STYLE_BY_FACT = {  # names of `round/score_correlation.py`: colour, label, and name in `population.list_facts`
     "noise": (style.VERMILLION, "label noise", "label noise"),
     "skew": (style.PURPLE, "class imbalance", "class imbalance"),
     "seconds": (style.BLUE, "expected seconds", "speed"),
@@ -34,42 +34,42 @@ NAMES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())  # label
 
 
 def draw(info: RunInfo, history: History) -> "Figure | None":
-    """Return the figure; None if the selector traces no quantity."""
+    """Draw the quantities of the selector's state by round; return None if it traces none."""
     names = list(dict.fromkeys(name for trace in history.trace for name in trace))
     if not names:
         return None
-    cut = "" if len(names) <= MAX_PANELS else f" (first {MAX_PANELS} of {len(names)})"
-    title = f"State of the selector: mean and 95 % interval{cut}"
+    cut_text = "" if len(names) <= MAX_PANELS else f" (first {MAX_PANELS} of {len(names)})"
+    title = f"State of the selector: mean and 95 % interval{cut_text}"
     titles = [label_of(name) for name in names[:MAX_PANELS]]
-    across = 2 if len(titles) <= 4 else 4
-    figure, panels = style.panels(titles, title, style.describe_run(info), across=across, height=0.95, sharey=False)
+    n_columns = 2 if len(titles) <= 4 else 4
+    figure, panels = style.panels(titles, title, style.describe_run(info), columns=n_columns, height=0.95, sharey=False)
     for axes, name in zip(panels, names, strict=False):
         traces = zip(history.steps, history.trace, strict=True)
         points = [(step, *trace[name]) for step, trace in traces if name in trace]
-        steps, mean, sd = (np.asarray(values, dtype=float) for values in zip(*points, strict=True))
+        steps, mean, std = (np.asarray(values, dtype=float) for values in zip(*points, strict=True))
         axes.axhline(0, color=style.GREY, linewidth=0.8)
-        axes.fill_between(steps, mean - WIDTH * sd, mean + WIDTH * sd, color=style.BLUE, alpha=0.2, linewidth=0)
+        axes.fill_between(steps, mean - WIDTH * std, mean + WIDTH * std, color=style.BLUE, alpha=0.2, linewidth=0)
         style.line(axes, steps, mean, color=style.BLUE)
     figure.supylabel("value of the state", fontsize=style.TEXT)
     return figure
 
 
 def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
-    """Return the figure; None if the run has no correlations."""
+    """Draw rank correlations of scores and rewards by round; return None if the run has none."""
     pairs = [pair for metric in history.metrics if (pair := split_metric_name(str(metric))) is not None]
-    parts = list(dict.fromkeys(part for part, _ in pairs))[:MAX_SCORES]
+    score_parts = list(dict.fromkeys(term for term, _ in pairs))[:MAX_SCORES]
     facts = list_facts(info)
-    if not parts or not facts:
+    if not score_parts or not facts:
         return None
     title, note = "Rank correlation of scores and rewards with properties of the clients", style.describe_run(info)
-    figure, panels = style.panels([label_of(part) for part in parts], title, note, across=1, height=0.85)
-    for axes, part in zip(panels, parts, strict=True):
+    figure, panels = style.panels([label_of(term) for term in score_parts], title, note, columns=1, height=0.85)
+    for axes, term in zip(panels, score_parts, strict=True):
         axes.axhline(0, color=style.GREY, linewidth=0.8)
-        for i, (fact, (colour, label, _)) in enumerate(FACTS.items()):
-            values = history.metrics.get(f"{PREFIX}{part}_{fact}") if fact in facts else None
+        for i, (fact_name, (colour, label, _)) in enumerate(STYLE_BY_FACT.items()):
+            values = history.metrics.get(f"{PREFIX}{term}_{fact_name}") if fact_name in facts else None
             if values is not None and len(measured := values.dropna()):
-                look = {"color": colour, "label": label, "linestyle": style.DASHES[i], "marker": style.MARKERS[i]}
-                style.line(axes, measured.index, measured, 1.0, **look)
+                line_style = {"color": colour, "label": label, "linestyle": style.DASHES[i], "marker": style.MARKERS[i]}
+                style.line(axes, measured.index, measured, 1.0, **line_style)
         axes.set_ylim(-1.05, 1.05)
     figure.supylabel("rank correlation", fontsize=style.TEXT)
     style.legend(figure)
@@ -78,8 +78,8 @@ def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
 
 def list_facts(info: RunInfo) -> list[str]:
     """Return the properties in which clients differ visibly; a correlation with others is noise."""
-    varying = {fact.word for fact in population.list_traits(info) if fact.varies}
-    return [fact for fact, (_, _, word) in FACTS.items() if word in varying]
+    varying = {trait.word for trait in population.list_traits(info) if trait.varies}
+    return [trait for trait, (_, _, trait_name) in STYLE_BY_FACT.items() if trait_name in varying]
 
 
 def label_of(name: str) -> str:

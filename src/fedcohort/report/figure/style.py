@@ -35,26 +35,26 @@ PURPLE = "#CC79A7"
 SKY = "#56B4E9"
 BLACK = "#222222"
 GREY = "#8A8A8A"
-PALE = "#F1F1F1"
+PALE_GREY = "#F1F1F1"
 DPI = 200
 TEXT = 8.0  # points
 MIN_FONT_SIZE = 5.0  # points: smallest text, for the ids of many rows
 COLUMN, PAGE = 85 / 25.4, 180 / 25.4  # inches: width of a column and of a page of a paper
-LETTER = 0.56  # mean width of a letter divided by its font size
+LETTER_RATIO = 0.56  # mean width of a letter divided by its font size
 BOLD_RATIO = 1.15  # width of a bold letter divided by that of another
-LINE = 1.35 * TEXT / 72  # inches: height of a line of text
+LINE_HEIGHT = 1.35 * TEXT / 72  # inches: height of a line of text
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
-HATCH = "//////"
-COUNTABLE = 100  # points that have markers, and rows of a heat map that are separated by lines
+HATCH_PATTERN = "//////"
+MAX_MARKED_POINTS = 100  # points that have markers, and rows of a heat map that are separated by lines
 MAX_ROWS = 400  # rows or columns that a heat map shows separately
 MAX_NAMED_ROWS = 60  # rows, sorted by a property, that have the ids of their clients
 FORMATS = ("png", "pdf", "svg")
 
 
-def new_run_figure(info: RunInfo, what: str, width: float, height: float) -> "Figure":
+def new_run_figure(info: RunInfo, title: str, width: float, height: float) -> "Figure":
     """Return a figure of a run, titled with a text and the run; width and height of its panels are in inches."""
-    return new_figure(what, describe_run(info), width, height)
+    return new_figure(title, describe_run(info), width, height)
 
 
 def new_figure(title: str, note: str, width: float, height: float) -> "Figure":
@@ -69,21 +69,21 @@ def new_figure(title: str, note: str, width: float, height: float) -> "Figure":
     from matplotlib.figure import Figure
 
     bold = wrap(title, width / BOLD_RATIO - 0.1)
-    head = LINE * (bold.count("\n") + 1) + 0.08
+    title_height = LINE_HEIGHT * (bold.count("\n") + 1) + 0.08
     text = wrap(note, width - 0.1)
-    total = height + head + LINE * (text.count("\n") + 1) + 0.05
+    total = height + title_height + LINE_HEIGHT * (text.count("\n") + 1) + 0.05
     canvas = Figure(figsize=(width, total))
     canvas.set_layout_engine("constrained", rect=(0, 0, 1, height / total), w_pad=0.03, h_pad=0.03)
-    look: dict[str, Any] = {"ha": "left", "va": "top", "fontsize": TEXT, "linespacing": 1.15}
-    canvas.text(0.05 / width, 1 - 0.05 / total, bold, color=BLACK, fontweight="bold", **look)
-    canvas.text(0.05 / width, 1 - head / total, text, color="#555555", **look)
+    text_style: dict[str, Any] = {"ha": "left", "va": "top", "fontsize": TEXT, "linespacing": 1.15}
+    canvas.text(0.05 / width, 1 - 0.05 / total, bold, color=BLACK, fontweight="bold", **text_style)
+    canvas.text(0.05 / width, 1 - title_height / total, text, color="#555555", **text_style)
     return canvas
 
 
 def wrap(text: str, inches: float) -> str:
     """Return the text in lines that are at most so many inches wide; a number stays with the word after it."""
     text = re.sub(r"(?<=\d) (?=\w|%)", "\u00a0", text)
-    return "\n".join(textwrap.wrap(text, max(int(72 * inches / (LETTER * TEXT)), 8), break_long_words=False))
+    return "\n".join(textwrap.wrap(text, max(int(72 * inches / (LETTER_RATIO * TEXT)), 8), break_long_words=False))
 
 
 def describe_run(info: RunInfo) -> str:
@@ -120,10 +120,10 @@ def label_rounds_axis(axes: "Axes") -> None:
     use_integer_ticks(axes.xaxis)
 
 
-def line(axes: "Axes", x: "ArrayLike", y: "ArrayLike", width: float = 1.3, **look: Any) -> None:  # noqa: ANN401
+def line(axes: "Axes", x: "ArrayLike", y: "ArrayLike", width: float = 1.3, **line_style: Any) -> None:  # noqa: ANN401
     """Draw a line, with markers if its points can be counted; look: options of `Axes.plot`."""
-    marker = "o" if len(np.asarray(x)) <= COUNTABLE else ""
-    axes.plot(x, y, **{"linewidth": width, "marker": marker, "markersize": 2.2 * width, **look})
+    marker = "o" if len(np.asarray(x)) <= MAX_MARKED_POINTS else ""
+    axes.plot(x, y, **{"linewidth": width, "marker": marker, "markersize": 2.2 * width, **line_style})
 
 
 def legend(canvas: "Figure", handles: "Sequence[Artist] | None" = None) -> None:
@@ -138,10 +138,10 @@ def legend(canvas: "Figure", handles: "Sequence[Artist] | None" = None) -> None:
         by_label = {label: handle for pair in pairs for handle, label in zip(*pair, strict=True)}
         handles = list(by_label.values())
     if handles:
-        widest = max(len(str(handle.get_label())) for handle in handles)
-        columns = int(canvas.get_figwidth() / (0.42 + widest * LETTER * TEXT / 72))
-        look: dict[str, Any] = {"frameon": False, "fontsize": TEXT, "handlelength": 1.8, "columnspacing": 1.0}
-        canvas.legend(handles=handles, loc="outside lower left", ncols=min(max(columns, 1), len(handles)), **look)
+        label_length = max(len(str(handle.get_label())) for handle in handles)
+        columns = int(canvas.get_figwidth() / (0.42 + label_length * LETTER_RATIO * TEXT / 72))
+        options: dict[str, Any] = {"frameon": False, "fontsize": TEXT, "handlelength": 1.8, "columnspacing": 1.0}
+        canvas.legend(handles=handles, loc="outside lower left", ncols=min(max(columns, 1), len(handles)), **options)
 
 
 def draw_heat_map(
@@ -160,7 +160,7 @@ def draw_heat_map(
     """
     rows, columns = values.shape
     image = axes.imshow(values, aspect="auto", interpolation="nearest", extent=extent, **look)
-    if rows <= COUNTABLE and columns <= COUNTABLE:
+    if rows <= MAX_MARKED_POINTS and columns <= MAX_MARKED_POINTS:
         x_min, x_max, lower, upper = image.get_extent()
         axes.hlines(np.linspace(lower, upper, rows + 1)[1:-1], x_min, x_max, color="white", linewidth=0.6)
         axes.vlines(np.linspace(x_min, x_max, columns + 1)[1:-1], lower, upper, color="white", linewidth=0.6)
@@ -184,7 +184,7 @@ def row_size(axes: "Axes", rows: int) -> float:
 
 
 def panels(
-    titles: Sequence[str], title: str, note: str, *, across: int, height: float, sharey: bool = True
+    titles: Sequence[str], title: str, note: str, *, columns: int, height: float, sharey: bool = True
 ) -> "tuple[Figure, list[Axes]]":
     """Return a figure of small multiples and its panels, row by row; it is as wide as a column for up to two across.
 
@@ -192,23 +192,23 @@ def panels(
         titles: of the panels.
         title: what the figure shows.
         note: text such as the number of runs.
-        across: largest number of panels side by side.
+        columns: largest number of panels side by side.
         height: of a panel in inches.
         sharey: whether the panels have the same vertical axis.
     """
-    count, across = len(titles), min(len(titles), across)
-    down, width = -(-count // across), COLUMN if across <= 2 else PAGE
-    canvas = new_figure(title, note, width, 0.75 + down * (height + LINE))
-    grid = list(canvas.subplots(down, across, sharex=True, sharey=sharey, squeeze=False).flat)
-    for axes in grid[count:]:
+    n_panels, columns = len(titles), min(len(titles), columns)
+    n_rows, width = -(-n_panels // columns), COLUMN if columns <= 2 else PAGE
+    canvas = new_figure(title, note, width, 0.75 + n_rows * (height + LINE_HEIGHT))
+    grid = list(canvas.subplots(n_rows, columns, sharex=True, sharey=sharey, squeeze=False).flat)
+    for axes in grid[n_panels:]:
         axes.remove()
     for i, (axes, name) in enumerate(zip(grid, titles, strict=False)):
-        axes.set_title(wrap(name, width / across - 0.25), fontsize=TEXT, loc="left", color=BLACK, pad=3)
+        axes.set_title(wrap(name, width / columns - 0.25), fontsize=TEXT, loc="left", color=BLACK, pad=3)
         format_axes(axes)
-        if i + across >= count:  # the lowest panel of its column
+        if i + columns >= n_panels:  # the lowest panel of its column
             axes.tick_params(labelbottom=True)
             label_rounds_axis(axes)
-    return canvas, grid[:count]
+    return canvas, grid[:n_panels]
 
 
 def save(canvas: "Figure", path: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
@@ -220,26 +220,26 @@ def save(canvas: "Figure", path: Path, formats: Sequence[str] = ("png",)) -> lis
 
     files = [path.with_suffix(f".{name}") for name in formats]
     for file in files:
-        with disk.replace_atomically(file) as draft:
+        with disk.replace_atomically(file) as draft_path:
             if file.suffix == ".png":  # the same pixels as `savefig`, which draws twice, first for the layout
                 canvas.set_dpi(DPI)
                 agg: Any = FigureCanvasAgg(canvas)  # its methods have no types
-                agg.print_png(draft)
+                agg.print_png(draft_path)
             else:
-                canvas.savefig(draft, dpi=DPI, format=file.suffix[1:])
+                canvas.savefig(draft_path, dpi=DPI, format=file.suffix[1:])
     return files
 
 
-def group_starts(count: int, limit: int = MAX_ROWS) -> Int64[np.ndarray, "_edges"]:
+def group_starts(n_rows: int, limit: int = MAX_ROWS) -> Int64[np.ndarray, "_edges"]:
     """Return the start of each group, for at most `limit` groups of about equal size; [0, 1, 2, ...] if all fit."""
-    groups = max(1, min(count, limit))
-    return (np.arange(groups, dtype=np.int64) * count) // groups
+    groups = max(1, min(n_rows, limit))
+    return (np.arange(groups, dtype=np.int64) * n_rows) // groups
 
 
 def virtual_unit(seconds: Sequence[float]) -> tuple[float, str]:
     """Return the length in seconds and the name of the unit that suits a span of virtual time."""
-    longest = max((value for value in seconds if np.isfinite(value)), default=0.0)
+    longest_s = max((value for value in seconds if np.isfinite(value)), default=0.0)
     for size, name in ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
-        if longest >= 5 * size:
+        if longest_s >= 5 * size:
             return size, name
     return 1.0, "seconds"

@@ -27,10 +27,10 @@ LOOKS = {  # phase -> (colour, label)
     "up_s": (style.GREEN, "upload"),
 }
 MAX_ROWS = 60  # clients that can be distinguished
-ROOM = 1.8  # multiple of the round's length to which the axis extends for slower clients
-VISIBLE = 0.002  # share of a round: a phase that is shorter for all clients is not in the legend
-PALE = 0.28  # opacity of phases after the end of the round
-BOX = {"facecolor": "white", "alpha": 0.85, "linewidth": 0, "pad": 0.6}  # of text over lines
+AXIS_MULTIPLE = 1.8  # multiple of the round's length to which the axis extends for slower clients
+MIN_VISIBLE_SHARE = 0.002  # share of a round: a phase that is shorter for all clients is not in the legend
+PALE_ALPHA = 0.28  # opacity of phases after the end of the round
+TEXT_BOX = {"facecolor": "white", "alpha": 0.85, "linewidth": 0, "pad": 0.6}  # of text over lines
 DEADLINE: dict[str, Any] = {"color": style.VERMILLION, "linewidth": 1.4, "linestyle": (0, (4, 2))}
 
 
@@ -65,8 +65,8 @@ class TimedRound:
 
 def list_timed_rounds(history: History) -> list[int]:
     """Return the rounds with selected clients in which time passed; [] for runs that did not log their jobs."""
-    closed = history.metrics.get("round/closed_s")
-    return [] if closed is None else [int(step) for step in closed.index[closed > 0]]
+    close_times = history.metrics.get("round/closed_s")
+    return [] if close_times is None else [int(step) for step in close_times.index[close_times > 0]]
 
 
 def load_timed_round(history: History, step: int) -> TimedRound:
@@ -108,8 +108,8 @@ def count_arrivals(history: History) -> "pd.DataFrame":
     columns = ["selected", "arrived", "units", "units_asked"]
     has_late_updates = "round/in_flight" in history.metrics
     table = history.clients([*columns, *(["in_flight"] if has_late_updates else [])], first=1)
-    goes_on = table["in_flight"] == 1 if has_late_updates else np.zeros(len(table), dtype=bool)
-    rows = table[(table["selected"] & ~goes_on) | table["arrived"]]
+    is_carried = table["in_flight"] == 1 if has_late_updates else np.zeros(len(table), dtype=bool)
+    rows = table[(table["selected"] & ~is_carried) | table["arrived"]]
     partial = rows["arrived"] & (rows["units"] < rows["units_asked"])
     counts = rows[["step"]].assign(complete=rows["arrived"] & ~partial, partial=partial, late=~rows["arrived"])
     return counts.groupby("step").sum().reindex([step for step in history.steps if step], fill_value=0)
@@ -126,15 +126,15 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
         np.linspace(0, n_jobs - 1, min(n_jobs, MAX_ROWS)).round().astype(np.int64)
     )  # at equal distances
     jobs = round.jobs.iloc[positions]
-    size, unit = style.virtual_unit([float(min(round.jobs["finish"].max(), ROOM * round.end))])
+    size, unit = style.virtual_unit([float(min(round.jobs["finish"].max(), AXIS_MULTIPLE * round.end))])
     height = float(np.clip(0.13 * len(jobs), 1.0, 6.0)) + 1.3
     figure = style.new_run_figure(info, describe_round(round), style.COLUMN, height)
     axes = figure.subplots()
-    right = _draw_bars(axes, round, jobs, size)
+    right_edge = _draw_bars(axes, round, jobs, size)
     axes.axvline(round.closed / size, color=style.BLACK, linewidth=1.4)
     if np.isfinite(round.announced):
         axes.axvline(round.announced / size, **DEADLINE)
-    axes.set_xlim(max(float(round.jobs["start"].min()) / size, -right), right)
+    axes.set_xlim(max(float(round.jobs["start"].min()) / size, -right_edge), right_edge)
     axes.set_ylim(len(jobs) - 0.4, -0.6)
     is_lost = ~(jobs["arrived"] | jobs["goes_on"])
     marks = np.where(is_lost, "× ", ""), np.where(jobs["goes_on"], " →", "")
@@ -154,40 +154,40 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
 def describe_round(round: TimedRound) -> str:
     """Return text such as `Round 12: 7 of 10 arrived, 2 with part of their work; closed after 49 s`."""
     counts = round.jobs[["arrived", "partial", "goes_on"]].sum()
-    work = f", {counts['partial']} with part of their work" if counts["partial"] else ""
+    work_text = f", {counts['partial']} with part of their work" if counts["partial"] else ""
     in_flight = f", {counts['goes_on']} still at work" if counts["goes_on"] else ""
-    extra = round.total - round.closed
-    waits = f" ({units.seconds(extra)} more for queries and waits)" if extra > 0.005 * round.closed else ""
-    closed = f"closed after {units.seconds(round.closed)}{waits}"
-    return f"Round {round.step}: {counts['arrived']} of {len(round.jobs)} arrived{work}{in_flight}; {closed}"
+    extra_s = round.total - round.closed
+    waits = f" ({units.seconds(extra_s)} more for queries and waits)" if extra_s > 0.005 * round.closed else ""
+    close_text = f"closed after {units.seconds(round.closed)}{waits}"
+    return f"Round {round.step}: {counts['arrived']} of {len(round.jobs)} arrived{work_text}{in_flight}; {close_text}"
 
 
 def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", size: float) -> float:
     """Draw one bar for each of `jobs`, pale after the end of the round, and return the end of the axis."""
     y = np.arange(len(jobs))
-    finish, close, end = jobs["finish"].to_numpy() / size, round.closed / size, round.end / size
-    right = max(1.03 * min(float(finish.max()), ROOM * end), 1.06 * end)
+    finish, close_time, end = jobs["finish"].to_numpy() / size, round.closed / size, round.end / size
+    right_edge = max(1.03 * min(float(finish.max()), AXIS_MULTIPLE * end), 1.06 * end)
     start, is_late = jobs["start"].to_numpy() / size, ~jobs["arrived"].to_numpy()
     for phase, (colour, _) in LOOKS.items():
-        stop = np.minimum(start + jobs[phase].to_numpy() / size, 2 * right)  # the end may be infinite
-        until = np.where(is_late, np.minimum(stop, close), stop)
-        axes.barh(y, np.maximum(until - start, 0), left=start, height=0.72, color=colour, linewidth=0)
-        since = np.maximum(start, close)
-        after = np.where(is_late, np.maximum(stop - since, 0), 0)
-        axes.barh(y, after, left=since, height=0.72, color=colour, alpha=PALE, linewidth=0)
+        stop = np.minimum(start + jobs[phase].to_numpy() / size, 2 * right_edge)  # the end may be infinite
+        end_in_round = np.where(is_late, np.minimum(stop, close_time), stop)
+        axes.barh(y, np.maximum(end_in_round - start, 0), left=start, height=0.72, color=colour, linewidth=0)
+        start_after_close = np.maximum(start, close_time)
+        after = np.where(is_late, np.maximum(stop - start_after_close, 0), 0)
+        axes.barh(y, after, left=start_after_close, height=0.72, color=colour, alpha=PALE_ALPHA, linewidth=0)
         start = stop
     font_size = style.row_size(axes, len(jobs))
     for i, job in enumerate(jobs.itertuples()):
-        notes = [f"{job.units:.0f} of {job.units_asked:.0f} units"] if job.partial else []
-        is_beyond = finish[i] > right
+        note_texts = [f"{job.units:.0f} of {job.units_asked:.0f} units"] if job.partial else []
+        is_beyond = finish[i] > right_edge
         if is_beyond and not job.goes_on:
             seconds = float(jobs["finish"].iloc[i])
-            notes.append(f"done after {units.seconds(seconds)}" if np.isfinite(seconds) else "never done")
-        if notes:
-            side = "right" if is_beyond else "left"
-            look: dict[str, Any] = {"ha": side, "va": "center", "fontsize": font_size, "bbox": BOX, "zorder": 5}
-            axes.text(min(finish[i], right), i, f" {', '.join(notes)} ", **look)
-    return right
+            note_texts.append(f"done after {units.seconds(seconds)}" if np.isfinite(seconds) else "never done")
+        if note_texts:
+            align = "right" if is_beyond else "left"
+            text: dict[str, Any] = {"ha": align, "va": "center", "fontsize": font_size, "bbox": TEXT_BOX, "zorder": 5}
+            axes.text(min(finish[i], right_edge), i, f" {', '.join(note_texts)} ", **text)
+    return right_edge
 
 
 def _list_handles(round: TimedRound) -> "list[Artist]":
@@ -195,13 +195,13 @@ def _list_handles(round: TimedRound) -> "list[Artist]":
     from matplotlib.patches import Patch
 
     jobs = round.jobs
-    shortest = VISIBLE * max(round.end, float(jobs["finish"].median()))
-    visible = [look for phase, look in LOOKS.items() if jobs[phase].max() >= shortest]
+    min_visible_s = MIN_VISIBLE_SHARE * max(round.end, float(jobs["finish"].median()))
+    visible = [phase_style for phase, phase_style in LOOKS.items() if jobs[phase].max() >= min_visible_s]
     handles: list[Artist] = [Patch(color=colour, label=label) for colour, label in visible]
     if jobs["goes_on"].any():
-        handles.append(Patch(color=style.BLUE, alpha=PALE, label="at work in the next round (→)"))
+        handles.append(Patch(color=style.BLUE, alpha=PALE_ALPHA, label="at work in the next round (→)"))
     if not (jobs["arrived"] | jobs["goes_on"]).all():
-        handles.append(Patch(color=style.BLUE, alpha=PALE, label="too late (×): pale after the end"))
+        handles.append(Patch(color=style.BLUE, alpha=PALE_ALPHA, label="too late (×): pale after the end"))
     handles.append(Line2D([], [], color=style.BLACK, linewidth=1.4, label="end of the round"))
     if np.isfinite(round.announced):
         handles.append(Line2D([], [], label="announced deadline", **DEADLINE))

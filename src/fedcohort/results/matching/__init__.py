@@ -1,1 +1,1 @@
-"""Which runs are compared with which: runs of one setting, condition and seed."""
+"""Matching of runs for comparisons: runs with the same setting, condition and seed."""

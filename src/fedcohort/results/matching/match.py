@@ -30,16 +30,16 @@ from fedcohort.results.matching.run import (
     result_options,
 )
 
-ALL = ""  # prefix of every option
+ALL_OPTIONS = ""  # prefix of every option
 IMPLIED = {  # prefixes of options that a group or option may set in addition to its own: reported, but comparable
     "heterogeneity": ("partition", "label_noise", "feature_noise"),
     "agg": ("server", "objective", "regulariser", "deadline", "client"),
-    "experiment": (ALL,),
+    "experiment": (ALL_OPTIONS,),
     "model": ("n_params",),
     "dataset": ("n_params", "n_clients", "clients"),
     "clients": ("n_clients",),
 }
-LIMITS = frozenset(BUDGET) - {ROUNDS}  # options that may end a run before its last round
+LIMIT_OPTIONS = frozenset(BUDGET) - {ROUNDS}  # options that may end a run before its last round
 # Groups and options that decide the clients and their data.
 FEDERATION = frozenset(
     ("dataset", "partition", "label_noise", "feature_noise", "split", "clients", "data_seed", "device", "availability")
@@ -97,39 +97,39 @@ class _Matcher:
     @property
     def notes(self) -> list[str]:
         """The runs that were left out, with the reason, and the options that also differ."""
-        return [f"left out: {', '.join(runs)}: {why}" for why, runs in self.left_out.items()] + self.differences
+        return [f"left out: {', '.join(runs)}: {reason}" for reason, runs in self.left_out.items()] + self.differences
 
     def assign(self, runs: Iterable[Run]) -> dict[tuple[str, str], list[Run]]:
         """Return the usable runs by the row and column of the table, and record the reason for each other run."""
-        cells: dict[tuple[str, str], list[Run]] = {}
+        runs_by_cell: dict[tuple[str, str], list[Run]] = {}
         for run in runs:
             row, column = run.fact(self.rows), "" if self.cols is None else run.fact(self.cols)
-            lacking = [str(name) for name, value in ((self.rows, row), (self.cols, column)) if value is None]
+            missing_names = [str(name) for name, value in ((self.rows, row), (self.cols, column)) if value is None]
             if run.status != "finished":
                 self.leave_out(run, f"it is {run.status}")
-            elif lacking or SEED not in run.params:
-                self.leave_out(run, f"it has no {', '.join(lacking) or SEED}")
+            elif missing_names or SEED not in run.params:
+                self.leave_out(run, f"it has no {', '.join(missing_names) or SEED}")
             elif self.metric not in run.metrics:
                 self.leave_out(run, f"it has no {self.metric}")
             elif row is not None and column is not None:
-                cells.setdefault((row, column), []).append(run)
-        return cells
+                runs_by_cell.setdefault((row, column), []).append(run)
+        return runs_by_cell
 
-    def leave_out(self, run: Run, why: str) -> None:
+    def leave_out(self, run: Run, reason: str) -> None:
         """Note that a run is left out."""
-        self.left_out.setdefault(why, []).append(label(run))
+        self.left_out.setdefault(reason, []).append(label(run))
 
     def federation(self, run: Run) -> OptionValues:
         """Return the options that decide the clients and data, without compared ones; () if a name is compared."""
         options = result_options(run)
-        if ALL in self.implied or not set(self.compared) <= dict(options).keys():
+        if ALL_OPTIONS in self.implied or not set(self.compared) <= dict(options).keys():
             return ()
         groups = FEDERATION - {*self.compared, *self.implied}
         return tuple(
             (name, value) for name, value in options if name.partition(".")[0] in groups and name not in self.compared
         )
 
-    def choose(self, cell: Cell, runs: Sequence[Run], common: Mapping[OptionValues, int]) -> dict[int, Run]:
+    def choose(self, cell: Cell, runs: Sequence[Run], federation_counts: Mapping[OptionValues, int]) -> dict[int, Run]:
         """Return one run for each seed, all with the options that most runs of the cell have; among equals the newest.
 
         A federation that more runs of all cells have comes first, so that cells can be compared. If every seed has one
@@ -138,25 +138,25 @@ class _Matcher:
         Args:
             cell: cell of the runs.
             runs: oldest first.
-            common: number of (run, seed) of each federation over all cells.
+            federation_counts: number of (run, seed) of each federation over all cells.
         """
         one_per_seed = len({run.seed for run in runs}) == len(runs)
-        ignored = LIMITS if one_per_seed else frozenset()
-        options = {run.id: tuple(pair for pair in result_options(run) if pair[0] not in ignored) for run in runs}
+        skipped = LIMIT_OPTIONS if one_per_seed else frozenset()
+        options = {run.id: tuple(pair for pair in result_options(run) if pair[0] not in skipped) for run in runs}
         counts = Counter(options.values())
-        newest = {options[run.id]: i for i, run in enumerate(runs)}
-        shared = {options[run.id]: common[self.federation(run)] for run in runs}
-        usual = max(counts, key=lambda group: (shared[group], counts[group], newest[group]))
-        chosen: dict[int, Run] = {}
+        newest_position = {options[run.id]: i for i, run in enumerate(runs)}
+        n_with_federation = {options[run.id]: federation_counts[self.federation(run)] for run in runs}
+        usual = max(counts, key=lambda group: (n_with_federation[group], counts[group], newest_position[group]))
+        chosen_runs: dict[int, Run] = {}
         for run in runs:
             if options[run.id] != usual:
                 differ = "; ".join(f"{name}={a} (others {b})" for name, a, b in differences(options[run.id], usual))
                 self.leave_out(run, f"it differs from the other runs of {format_cell(cell)}: {differ}")
                 continue
-            if run.seed in chosen:
-                self.leave_out(chosen[run.seed], "a newer run has the same settings and seed")
-            chosen[run.seed] = run
-        return dict(sorted(chosen.items()))
+            if run.seed in chosen_runs:
+                self.leave_out(chosen_runs[run.seed], "a newer run has the same settings and seed")
+            chosen_runs[run.seed] = run
+        return dict(sorted(chosen_runs.items()))
 
     def find_odd(self, cells: Cells) -> frozenset[Cell]:
         """Note options that differ from cell to cell and are not compared, and return the cells that differ from most.
@@ -167,21 +167,21 @@ class _Matcher:
         names = sorted({name for run in first_runs.values() for name, _ in result_options(run)})
         values = {name: {cell: _value(name, run) for cell, run in first_runs.items()} for name in names}
         seeds = sorted({seed for runs in cells.values() for seed in runs})
-        odd: set[Cell] = set()
+        odd_cells: set[Cell] = set()
         for name in names:
             if name in self.compared or name.startswith(self.prefixes) or follows_from_choice(name, values):
                 continue
             tables = {"": values[name]}
-            if name in LIMITS and any(len({_value(name, r) for r in x.values()}) > 1 for x in cells.values()):
+            if name in LIMIT_OPTIONS and any(len({_value(name, r) for r in x.values()}) > 1 for x in cells.values()):
                 tables = {
                     f" on seed {seed}": {cell: _value(name, runs[seed]) for cell, runs in cells.items() if seed in runs}
                     for seed in seeds
                 }
-            for where, by_cell in tables.items():
-                if len(set(by_cell.values())) > 1:
-                    self.differences.append(f"also differs: {name}{where} is {format_values(by_cell)}")
-                    odd |= set() if name.startswith(self.implied) else find_minorities(by_cell)
-        return frozenset(odd)
+            for seeds_text, options_by_cell in tables.items():
+                if len(set(options_by_cell.values())) > 1:
+                    self.differences.append(f"also differs: {name}{seeds_text} is {format_values(options_by_cell)}")
+                    odd_cells |= set() if name.startswith(self.implied) else find_minorities(options_by_cell)
+        return frozenset(odd_cells)
 
 
 def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str, baseline: str | None = None) -> Matched:
@@ -217,24 +217,24 @@ def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str, basel
     if baseline is not None and baseline not in (*row_values, *column_values):
         columns = f" or {cols} ({', '.join(column_values)})" if cols else ""
         raise range_error("baseline", f"a value of {rows} ({', '.join(row_values)}){columns}", baseline)
-    common = Counter(
+    federation_counts = Counter(
         federation
         for cell_runs in assigned.values()
         for federation, _ in {(matcher.federation(run), run.seed) for run in cell_runs}
     )
     by_column = baseline is not None and baseline not in row_values
-    cells = {}
+    runs_by_cell = {}
     for row, column in sorted(assigned, key=lambda key: (natural_sort_key(key[0]), natural_sort_key(key[1]))):
         cell = (row, column) if by_column else (column, row)
-        cells[cell] = matcher.choose(cell, assigned[row, column], common)
-    odd = matcher.find_odd(cells)
+        runs_by_cell[cell] = matcher.choose(cell, assigned[row, column], federation_counts)
+    odd_cells = matcher.find_odd(runs_by_cell)
     return Matched(
         *((str(cols), rows) if by_column else (rows, cols)),
-        cells,
-        notes=[*matcher.notes, *describe_runs(cells, metrics[0])],
-        odd=odd,
-        oracles=frozenset(find_oracles(cells)),
-        federations={cell: matcher.federation(next(iter(by_seed.values()))) for cell, by_seed in cells.items()},
+        runs_by_cell,
+        notes=[*matcher.notes, *describe_runs(runs_by_cell, metrics[0])],
+        odd=odd_cells,
+        oracles=frozenset(find_oracles(runs_by_cell)),
+        federations={cell: matcher.federation(next(iter(by_seed.values()))) for cell, by_seed in runs_by_cell.items()},
     )
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from fedcohort.record.tags import BUDGET, FOLDER
 from fedcohort.results.compare import Cell, Comparison, Options, compare
 from fedcohort.results.compare_cost import CostComparison, TotalCost, compare_cost, count_costs
-from fedcohort.results.frame import AXES, CLOCK, COSTS, Frames
-from fedcohort.results.matching.match import ALL, IMPLIED, Matched
+from fedcohort.results.frame import AXES, CLOCK_COLUMN, COSTS, Frames
+from fedcohort.results.matching.match import ALL_OPTIONS, IMPLIED, Matched
 from fedcohort.results.matching.run import differences, follows_from_choice, format_cell, name_newest, result_options
 from fedcohort.results.metric import rules_of, sign_of
 from fedcohort.results.run import Kind
@@ -103,16 +103,16 @@ def answer(question: Question, matched: Matched, curves: "pd.DataFrame") -> Answ
         sign = sign_of(metric, q.better if i == 0 else "auto")
         options = Options(metric, q.baseline, sign, q.result, q.horizon, rules_of(metric))
         tables.append(compare(frames, options, unpaired))
-    unlike, notes = {}, list(matched.notes)
+    differing_options, notes = {}, list(matched.notes)
     for cell in matched.cells if q.baseline is not None else ():
-        base = (cell[0], str(q.baseline))
-        if base not in matched.cells:
-            notes.append(f"no baseline: there are no runs of {format_cell(base)}")
-        elif base != cell and cell not in unpaired:
-            unlike[cell] = list_differing_options(cell, base, matched)
+        baseline_cell = (cell[0], str(q.baseline))
+        if baseline_cell not in matched.cells:
+            notes.append(f"no baseline: there are no runs of {format_cell(baseline_cell)}")
+        elif baseline_cell != cell and cell not in unpaired:
+            differing_options[cell] = list_differing_options(cell, baseline_cell, matched)
     if unpaired:
         names = ", ".join(format_cell(cell) for cell in matched.cells if cell in unpaired)
-        notes.append(f"not compared with {q.baseline}: {names}, with other clients or data (see what also differs)")
+        notes.append(f"not compared with {q.baseline}: {names}, as clients or data differ (see `also differs`)")
     return Answer(
         q,
         matched,
@@ -120,7 +120,7 @@ def answer(question: Question, matched: Matched, curves: "pd.DataFrame") -> Answ
         tables,
         costs=count_costs(frames, q.baseline, unpaired),
         times=compare_cost(frames, tables[0].options, q.target, q.axis, unpaired) if q.target is not None else None,
-        unlike=unlike,
+        unlike=differing_options,
         newest=find_newest_sweep(matched),
         notes=list(dict.fromkeys(notes)),
     )
@@ -137,13 +137,13 @@ def _frame_runs(matched: Matched) -> "pd.DataFrame":
             clock = run.params.get("until.virtual_s", "null")
             clock_s = math.nan if clock == "null" else float(clock)
             row = {"run": run.id, "setting": setting, "condition": condition, "seed": seed, "oracle": is_oracle}
-            row |= {"folder": run.tags.get(FOLDER, ""), CLOCK: clock_s}
+            row |= {"folder": run.tags.get(FOLDER, ""), CLOCK_COLUMN: clock_s}
             row |= {axis: sum(run.metrics.get(name, math.nan) for name in COSTS[axis]) for axis in AXES}
             rows.append(row)
     return pd.DataFrame(rows)
 
 
-def list_differing_options(cell: Cell, base: Cell, matched: Matched) -> tuple[str, ...]:
+def list_differing_options(cell: Cell, baseline_cell: Cell, matched: Matched) -> tuple[str, ...]:
     """Return the options in which runs of two cells differ on a common seed, although they are not compared.
 
     A verdict on runs of 50 rounds against runs of 500 says nothing about the selector. The options of a choice that
@@ -152,24 +152,24 @@ def list_differing_options(cell: Cell, base: Cell, matched: Matched) -> tuple[st
 
     Args:
         cell: cell of the comparison.
-        base: cell of the baseline in the same setting.
+        baseline_cell: cell of the baseline in the same setting.
         matched: the runs.
     """
     compared = matched.condition
-    runs, base_runs = matched.cells.get(cell, {}), matched.cells.get(base, {})
-    implied = IMPLIED.get(compared, ())
+    runs, base_runs = matched.cells.get(cell, {}), matched.cells.get(baseline_cell, {})
+    implied_options = IMPLIED.get(compared, ())
     unlike: set[str] = set()
     for seed in set(runs) & set(base_runs):
         options, base_options = result_options(runs[seed]), result_options(base_runs[seed])
-        values = {name: {cell: a, base: b} for name, a, b in differences(options, base_options)}
-        only_budgets = ALL in implied or compared not in {**dict(options), **dict(base_options)}
+        values = {name: {cell: a, baseline_cell: b} for name, a, b in differences(options, base_options)}
+        only_budgets = ALL_OPTIONS in implied_options or compared not in {**dict(options), **dict(base_options)}
         unlike |= {
             name
             for name in values
             if name != compared
             and not name.startswith(f"{compared}.")
             and not follows_from_choice(name, values)
-            and (name in BUDGET if only_budgets else not name.startswith(implied))
+            and (name in BUDGET if only_budgets else not name.startswith(implied_options))
         }
     names = [name for name in unlike if not any(name.startswith(f"{option}.") for option in unlike)]
     return tuple(sorted(names, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name)))

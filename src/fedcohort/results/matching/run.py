@@ -47,8 +47,8 @@ class Run:
     @property
     def ended_early(self) -> bool:
         """Whether the run has fewer rounds than its option `rounds`; False if either is not known."""
-        done, requested = self.tags.get(DONE), self.params.get(ROUNDS)
-        return done is not None and requested is not None and int(done) < int(requested)
+        rounds_done, requested = self.tags.get(DONE), self.params.get(ROUNDS)
+        return rounds_done is not None and requested is not None and int(rounds_done) < int(requested)
 
     @property
     def sweeps(self) -> list[str]:
@@ -87,8 +87,8 @@ def commit(run: Run) -> str:
     """Return the commit of the run's code; all commits if it was resumed with other code."""
     if "," in (commits := run.tags.get(COMMITS, "")):
         return commits.replace(", ", " then ")
-    changed = " with uncommitted changes" if run.tags.get("dirty") == "true" else ""
-    return (run.tags.get("commit", "")[:8] or "unknown") + changed
+    dirty_text = " with uncommitted changes" if run.tags.get("dirty") == "true" else ""
+    return (run.tags.get("commit", "")[:8] or "unknown") + dirty_text
 
 
 def name_newest(runs: Sequence[Run]) -> str | None:
@@ -121,22 +121,22 @@ def format_values(values: Mapping[Cell, str]) -> str:
 
 def _name_cells(values: Mapping[Cell, str], value: str) -> list[str]:
     """Return the settings or conditions that have the value, if these determine the value of a cell; else the cells."""
-    cells = [cell for cell in values if values[cell] == value]
+    equal_cells = [cell for cell in values if values[cell] == value]
     for position in (0, 1):
         names = {cell[position] for cell in values}
         if 1 < len(names) == len({(cell[position], text) for cell, text in values.items()}):
-            return list(dict.fromkeys(cell[position] for cell in cells))
-    return [format_cell(cell) for cell in cells]
+            return list(dict.fromkeys(cell[position] for cell in equal_cells))
+    return [format_cell(cell) for cell in equal_cells]
 
 
 def find_minorities(values: Mapping[Cell, str]) -> set[Cell]:
     """Return the cells whose value differs from the majority of their setting; all cells without a majority."""
-    odd = set()
+    minority_cells = set()
     for setting in {setting for setting, _ in values}:
         in_setting = {cell: value for cell, value in values.items() if cell[0] == setting}
-        value, count = Counter(in_setting.values()).most_common(1)[0]
-        odd |= {cell for cell in in_setting if in_setting[cell] != value or 2 * count <= len(in_setting)}
-    return odd
+        value, n_equal = Counter(in_setting.values()).most_common(1)[0]
+        minority_cells |= {cell for cell in in_setting if in_setting[cell] != value or 2 * n_equal <= len(in_setting)}
+    return minority_cells
 
 
 def follows_from_choice(name: str, values: Mapping[str, Mapping[Cell, str]]) -> bool:
@@ -146,8 +146,8 @@ def follows_from_choice(name: str, values: Mapping[str, Mapping[Cell, str]]) -> 
         name: dotted name of the option.
         values: value by option and cell; "none" in a cell without the option.
     """
-    parts = name.split(".")
-    choices = [values.get(".".join(parts[:n]), {}) for n in range(1, len(parts))]
+    name_parts = name.split(".")
+    choices = [values.get(".".join(name_parts[:n]), {}) for n in range(1, len(name_parts))]
     return "none" in values[name].values() and any(len(set(choice.values())) > 1 for choice in choices)
 
 
@@ -163,9 +163,9 @@ def describe_runs(cells: Cells, metric: str) -> list[str]:
         if not math.isfinite(run.metrics[metric]):
             notes.append(f"diverged: {label(run)} ended with {metric}={run.metrics[metric]}")
     oracles = find_oracles(cells)
-    for fact in dict.fromkeys(oracles.values()):
-        names = ", ".join(format_cell(cell) for cell in oracles if oracles[cell] == fact)
-        notes.append(f"oracles, not methods: {names} read {fact}, which no server can know")
+    for oracle_fact in dict.fromkeys(oracles.values()):
+        names = ", ".join(format_cell(cell) for cell in oracles if oracles[cell] == oracle_fact)
+        notes.append(f"oracles, not methods: {names} read {oracle_fact}, which no server can know")
     commits = Counter(map(commit, runs))
     if len(commits) == 1:
         notes.append(f"all runs are of commit {next(iter(commits))}")
@@ -185,8 +185,8 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
         by_budget.setdefault(budget, []).append(run)
     for budget, ended in by_budget.items():
         clock = sorted(run.metrics[CLOCK] for run in ended if CLOCK in run.metrics and "virtual_s" in budget)
-        ends = f"{units.seconds(clock[0])} to {units.seconds(clock[-1])}" if clock else ""
-        span = f", the last round of each after {ends}" if clock else ""
+        time_range = f"{units.seconds(clock[0])} to {units.seconds(clock[-1])}" if clock else ""
+        span = f", the last round of each after {time_range}" if clock else ""
         rounds = sorted({int(run.tags[DONE]) for run in ended})
         after = str(rounds[0]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
         lines.append(f"ended by {budget}: {len(ended)} run{'s' if len(ended) > 1 else ''}, after {after} rounds{span}")
@@ -196,4 +196,4 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
 def find_oracles(cells: Cells) -> dict[Cell, str]:
     """Return the cells of oracles with the information that they read and no server can know."""
     tags = {cell: [run.tags.get(ORACLE) for run in by_seed.values()] for cell, by_seed in cells.items()}
-    return {cell: fact for cell, values in tags.items() if (fact := next(filter(None, values), None))}
+    return {cell: oracle_fact for cell, values in tags.items() if (oracle_fact := next(filter(None, values), None))}
