@@ -186,3 +186,10 @@ def test_a_resumed_run_has_the_same_attackers(tmp_path: Path) -> None:
     resumed = go(tmp_path / "parts", *lies, "rounds=3", "resume=true")
     assert same_bits(uninterrupted, resumed)
     assert liars(resumed) <= liars(uninterrupted)
+
+
+def test_class_losses_are_those_of_inflated_samples() -> None:
+    """Two samples of class 0 with losses 1 and 3, none of class 1: with factor 2 and shift 1 they have 3 and 7."""
+    row = np.array([[2.0, 0, 4, 0, 10, 0, 5]])
+    attack = make("attack", "loss_inflation", factor=2, shift=1, signals=["class_loss"])
+    np.testing.assert_allclose(attack.falsify("class_loss", row), [[2, 0, 10, 0, 58, 0, 5]])

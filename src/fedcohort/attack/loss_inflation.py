@@ -12,12 +12,17 @@ round's aggregate, attack/share their share of the arrivals.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from fedcohort import ranges
 from fedcohort.attack.base import ReportedValues, ShareOfClients
 
 MEAN_SIGNALS = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
 SUM_POWERS = {"loss_sum": 1, "loss_squares": 2}  # of sums over samples
-LOSS_SIGNALS = (*MEAN_SIGNALS, "loss_low", "loss_high", *SUM_POWERS)
+CLASS_SIGNAL = (
+    "class_loss"  # rows of counts, sums of losses and of their squares by class, and the loss of other labels
+)
+LOSS_SIGNALS = (*MEAN_SIGNALS, "loss_low", "loss_high", *SUM_POWERS, CLASS_SIGNAL)
 
 
 @dataclass(frozen=True)
@@ -55,4 +60,8 @@ class LossInflation(ShareOfClients):
     def falsify(self, signal: str, values: ReportedValues) -> ReportedValues:
         if signal not in self.signals:
             return values
+        if signal == CLASS_SIGNAL:
+            counts, sums, squares = np.split(values[:, :-1], 3, axis=1)
+            false_squares = self.factor**2 * squares + 2 * self.factor * self.shift * sums + self.shift**2 * counts
+            return np.hstack([counts, self.factor * sums + self.shift * counts, false_squares, values[:, -1:]])
         return self.factor ** SUM_POWERS[signal] * values if signal in SUM_POWERS else self.factor * values + self.shift
