@@ -45,6 +45,7 @@ class OptionRole:
 COMPONENT_OPTION_ROLE = OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, tracked=True)
 _SETTINGS = (
     *("data_seed", "clients", "cohort", "deadline.window_s", "split", "update_limit"),
+    *("device.watts", "device.joules_per_byte"),
     *("eval.every", "eval.clients_every", "eval.clients_sample", "eval.average", "eval.average_decay"),
 )
 _EXECUTION = ("engine.slices", "checkpoint", "client_store")
@@ -83,6 +84,8 @@ NEUTRAL_VALUE_BY_LATER_OPTION: Mapping[str, object] = {
     "deadline.staleness_exponent": 0.5,
     "deadline.hinge_slope": 10.0,
     "deadline.hinge_start": 4,
+    "device.watts": None,
+    "device.joules_per_byte": 0,
     "eval.average": "none",
     "eval.average_decay": 0.9,
 }

@@ -21,6 +21,11 @@ def flops(value: float) -> str:
     return _scale(value, [f"{prefix}FLOP" for prefix in PREFIXES])
 
 
+def joules(value: float) -> str:
+    """Return an energy in joules as text in powers of 1000: 1234567 -> '1.23 MJ'."""
+    return _scale(value, [f"{prefix}J" for prefix in PREFIXES])
+
+
 def seconds(value: float) -> str:
     """Return seconds as text in two units, the smaller one rounded: 4321 -> '1 h 12 min', 239.6 -> '4 min 0 s'."""
     if not math.isfinite(value):

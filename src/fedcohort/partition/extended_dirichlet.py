@@ -87,15 +87,10 @@ class ExtendedDirichlet(Partition):
             min_of_class: smallest number of samples of a client of each of its classes.
         """
         n_classes = len(max_clients)
-        if self.classes > n_classes:
+        if not n_classes <= n_clients * self.classes <= n_clients * n_classes:
             raise OptionError(
-                f"partition.classes={self.classes} is more than the {n_classes} classes of the training samples; "
-                f"feasible: partition.classes<={n_classes}"
-            )
-        if n_clients * self.classes < n_classes:
-            raise OptionError(
-                f"clients={n_clients} with partition.classes={self.classes} leaves some of {n_classes} classes without "
-                f"a client; feasible: partition.classes>={-(-n_classes // n_clients)}"
+                f"partition.classes={self.classes} does not fit {n_classes} classes and {n_clients} clients; feasible: "
+                f"{-(-n_classes // n_clients)} <= partition.classes <= {n_classes}"
             )
         if max_clients.min() < 1 or max_clients.sum() < n_clients * self.classes:
             raise OptionError(

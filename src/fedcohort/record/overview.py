@@ -10,7 +10,7 @@ from fedcohort.record.observer import RunInfo
 
 MAIN_GROUPS = ("experiment", "selector", "agg", "dataset", "heterogeneity", "partition", "label_noise", "model")
 SET_BY_PRESET = ("partition", "label_noise")
-OWN_ROWS = ("seed", "rounds", "until.virtual_s", "until.bytes", "until.acc", "until.client_flops")
+OWN_ROWS = ("seed", "rounds", "until.virtual_s", "until.bytes", "until.acc", "until.client_flops", "until.joules")
 MAX_LABELS = 12  # class names that the table lists
 
 

@@ -13,7 +13,14 @@ LOWER_IS_BETTER = (  # endings of metrics whose smaller values are better
     *("loss", "_var", "share_max", "dropped_nonfinite", "dropped_step", "class_imbalance"),
     *("waited_s", "closed_s", "announced_s"),
 )
-COSTS = ("time/", "comm/", "comp/", "attack/")  # prefixes of others: the weight of attackers is a cost, too
+COSTS = (
+    "time/",
+    "comm/",
+    "comp/",
+    "energy/",
+    "privacy/",
+    "attack/",
+)  # prefixes of others: the weight of attackers is a cost, too
 DIRECTIONS = ("auto", "high", "low")
 NAMES = yaml.safe_load(Path(__file__).with_name("metrics.yaml").read_text())
 NO_EFFECT = Rules(least=0.0, margin=0.0, worth=0.0)  # for a metric without a known scale
@@ -43,7 +50,7 @@ def unit_of(metric: str, largest_value: float = 0.0) -> MetricUnit:
         return MetricUnit(1.0, "nats")
     if metric.startswith("time/"):
         return MetricUnit(1.0, "s")
-    for prefix, name in (("comm/", "B"), ("comp/", "FLOP")):
+    for prefix, name in (("comm/", "B"), ("comp/", "FLOP"), ("energy/", "J")):
         if metric.startswith(prefix):
             power = min(max(int(math.log10(largest_value) // 3), 0), 5) if largest_value > 0 else 0
             return MetricUnit(1000.0**-power, units.PREFIXES[power] + name)

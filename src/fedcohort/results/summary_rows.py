@@ -11,7 +11,7 @@ from fedcohort.results.summary import CLOCK_METRIC, DOWN_METRIC, UP
 WORST_METRIC = "clients/acc_worst5"
 SHORT_TABLE_SHARE = 0.9  # of the best accuracy, whose cost is in the short table
 WALL_TIME_LABEL = "wall time (this machine)"
-COSTS = ("time/", "comm/", "comp/")
+COSTS = ("time/", "comm/", "comp/", "energy/", "privacy/")
 METRIC_ROWS, MEANS = (
     [(label, name, getattr(units, show)) for name, (label, show) in NAMES[kind].items()] for kind in ("last", "mean")
 )

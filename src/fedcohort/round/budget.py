@@ -1,4 +1,4 @@
-"""The budget of a run, which are the rounds, virtual seconds, bytes, client FLOPs and accuracy at which it ends.
+"""The budget of a run: the rounds, virtual seconds, bytes, client FLOPs, joules and accuracy at which it ends.
 
 A run ends after the first round in which it reaches one of these limits (>=). A run with a larger budget repeats the
 rounds of a run with a smaller one, so that a larger budget extends a finished run, as more `rounds` do.
@@ -11,13 +11,13 @@ from typing import Any
 
 from fedcohort.errors import OptionError
 
-UNTIL_OPTIONS = ("virtual_s", "bytes", "acc", "client_flops")  # options of the node `until`
+UNTIL_OPTIONS = ("virtual_s", "bytes", "acc", "client_flops", "joules")  # options of the node `until`
 BUDGET_OPTIONS = ("rounds", *(f"until.{name}" for name in UNTIL_OPTIONS))
 
 
 @dataclass(frozen=True)
 class BudgetUse:
-    """The rounds, virtual seconds, bytes, client FLOPs and accuracy that a run has reached.
+    """The rounds, virtual seconds, bytes, client FLOPs, joules and accuracy that a run has reached.
 
     Attributes:
         rounds: number of finished rounds.
@@ -25,6 +25,7 @@ class BudgetUse:
         bytes: bytes sent down and up by all clients.
         acc: best accuracy so far on the server's test set, in [0, 1]; 0 before the first evaluation.
         client_flops: FLOPs of all clients, in training and in answers to queries.
+        joules: energy of all clients (`round/energy.py`); 0 if it is not measured.
     """
 
     rounds: int = 0
@@ -32,6 +33,7 @@ class BudgetUse:
     bytes: float = 0.0
     acc: float = 0.0
     client_flops: float = 0.0
+    joules: float = 0.0
 
     def after_round(self, step: int, metrics: Mapping[str, float]) -> "BudgetUse":
         """Return the amounts after round `step`; an amount that is not among its metrics stays the same."""
@@ -42,6 +44,7 @@ class BudgetUse:
             self.bytes if down_bytes is None or up_bytes is None else down_bytes + up_bytes,
             metrics.get("test/acc_best", self.acc),
             metrics.get("comp/client_flops", self.client_flops),
+            metrics.get("energy/joules", self.joules),
         )
 
 
@@ -72,7 +75,7 @@ class Budget:
 
     Attributes:
         rounds: largest number of rounds.
-        virtual_s, bytes, acc, client_flops: the options `until.*`.
+        virtual_s, bytes, acc, client_flops, joules: the options `until.*`.
     """
 
     rounds: int
@@ -80,13 +83,14 @@ class Budget:
     bytes: float | None = None
     acc: float | None = None
     client_flops: float | None = None
+    joules: float | None = None
 
     def __str__(self) -> str:
         """Return the limits as text, by which studies recognise equal runs; one that was added later only if it is set.
 
-        The results of earlier versions have this text without `client_flops`.
+        The results of earlier versions have this text without `client_flops` and `joules`.
         """
-        return repr(self).replace(", client_flops=None", "")
+        return repr(self).replace(", client_flops=None", "").replace(", joules=None", "")
 
     @property
     def limits(self) -> tuple[float | None, ...]:

@@ -105,7 +105,7 @@ class Components:
         return floats_by_name | ({LOSS_LIST_NAME: n_samples} if self.samples.keeps_losses else {})
 
 
-LATER_FIELDS = ("reported_numbers",)  # fields of the server's state that checkpoints of earlier versions lack
+LATER_FIELDS = ("reported_numbers", "joules")  # fields of the server's state that checkpoints of earlier versions lack
 
 
 @dataclass
@@ -121,6 +121,7 @@ class ServerState:
     reported_numbers: Ids  # that each client has reported with noise, [n_clients]; 0 without noise
     uniform: UniformReference
     spent: Charge = field(default_factory=Charge)
+    joules: float = 0.0
     best_acc: float = float("nan")
     choices: str = ""
     failures: Backoff = NO_FAILURES

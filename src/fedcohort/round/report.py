@@ -70,6 +70,7 @@ def make_report(
     metrics |= data_metrics(federation, collected, setup.dispatcher.client_reports.is_attacker)
     metrics |= {**setup.components.state_metrics(state), **progress_metrics(step, finished, collected, state)}
     metrics |= privacy_metrics(setup.components, finished, state)
+    metrics |= {"energy/joules": state.joules} if settings.measures_energy else {}
     return RoundReport(
         step,
         cohort=NO_CLIENTS if finished is None else finished.selection.clients,

@@ -12,6 +12,7 @@ from fedcohort.ranks import reduce_max, reduce_sum
 from fedcohort.round.collect import Collector
 from fedcohort.round.collected import Collected
 from fedcohort.round.components import ServerState
+from fedcohort.round.energy import round_joules
 from fedcohort.round.finish import Finished, close_round
 from fedcohort.round.in_flight import SentModels
 from fedcohort.round.refill import refill_places
@@ -75,6 +76,8 @@ class RoundRunner:
             collected = collector.finish(reduce_sum, reduce_max)
             full_update = self._measure_full_update(self.finished.round)  # before w_t changes
             collected, self.state = self.setup.server_step.close(self.finished, collected, self.state)
+            joules = round_joules(self.setup.settings, self.setup.cost_model, self.finished)
+            self.state = replace(self.state, joules=self.state.joules + joules)
             variance = math.nan if full_update is None else relative_variance(collected.mean, full_update)
             self.collected = replace(collected, relative_variance=variance)
             self.setup.average.add_round()

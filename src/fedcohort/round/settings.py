@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from fedcohort import ranges
-from fedcohort.round.budget import Budget
+from fedcohort.round.budget import UNTIL_OPTIONS, Budget
 
 OptionCheck = Callable[[str, Any], None]
 
@@ -50,6 +50,9 @@ class Settings:
     until_bytes: float | None = setting_field("until.bytes", number_check("(0, inf)", allow_null=True))
     until_acc: float | None = setting_field("until.acc", number_check("(0, 1]", allow_null=True))
     until_client_flops: float | None = setting_field("until.client_flops", number_check("(0, inf)", allow_null=True))
+    until_joules: float | None = setting_field("until.joules", number_check("(0, inf)", allow_null=True))
+    watts: float | None = setting_field("device.watts", number_check("(0, inf)", allow_null=True))
+    joules_per_byte: float = setting_field("device.joules_per_byte", number_check("[0, inf)"))
     eval_every: int = setting_field("eval.every", integer_check("[1, inf)"))
     clients_every: int = setting_field("eval.clients_every", integer_check("[0, inf)"))
     clients_sample: int | None = setting_field("eval.clients_sample", integer_check("[1, inf)", allow_null=True))
@@ -68,9 +71,15 @@ class Settings:
     precision: str = setting_field("engine.precision", choice_check("float32", "bf16"))
 
     @property
+    def measures_energy(self) -> bool:
+        """Whether the options give the energy of a client's computation or messages."""
+        return self.watts is not None or self.joules_per_byte > 0
+
+    @property
     def budget(self) -> Budget:
         """The limits at which the run ends."""
-        return Budget(self.rounds, self.until_virtual_s, self.until_bytes, self.until_acc, self.until_client_flops)
+        limits = {name: getattr(self, f"until_{name}") for name in UNTIL_OPTIONS}
+        return Budget(self.rounds, **limits)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], config_hash: str) -> "Settings":

@@ -96,6 +96,7 @@ class Setup:
         """Return the server's state before round 0, charged with the signals that clients send when they register."""
         state = ServerState.initial_state(self.components, self.dispatcher.populations, self.server.layout.n_params)
         state.spent = self.cost_model.charge_registration(self.dispatcher.populations)
+        state.joules = self.settings.joules_per_byte * state.spent.up_bytes
         return state
 
     def stored_sizes(self, plain: bool) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
     report = clip(x, low, high) + (high - low) * multiplier * Z
 
-The privacy is local, as the server is not trusted. Two data sets of a client are neighbours if they differ in any
+The server is not trusted: privacy is local. Two data sets of a client are neighbours if they differ in any
 samples. A clipped number then changes by at most high - low. Each number of a report counts as one answer. All
 answers of a client in a run compose, also adaptively. The budget is per run.
 

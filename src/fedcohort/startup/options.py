@@ -127,7 +127,7 @@ def unknown_option_error(node_name: str, option: str, names: Collection[str]) ->
 
 
 def list_node_options(node: str) -> list[str]:
-    """Return the options of a node that belong to no component: all of `engine`, and `window_s` of `deadline`."""
+    """Return the options of a node that belong to no component: all of `engine`, some of `deadline` and `device`."""
     return [option.split(".")[1] for option in OPTION_CHECKS if option.startswith(f"{node}.")]
 
 

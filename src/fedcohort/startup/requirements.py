@@ -74,12 +74,22 @@ def sort_requirements(requirements: Iterable[Requirement], choice: str) -> list[
 
 
 def check_clock(choices: Mapping[str, str], facts: Facts) -> None:
-    """Raise `IncompatibleConfig` if a budget of virtual seconds (`until.virtual_s`) can never be reached."""
+    """Raise `IncompatibleConfig` if a budget of virtual seconds or joules (`until`) can never be reached."""
     virtual_s = facts.config["until"]["virtual_s"]
     if virtual_s is not None and not facts.time_passes:
         raise IncompatibleConfig(
             f"until.virtual_s={virtual_s:.10g} would never be reached: the virtual clock does not advance with "
             f"device={choices['device']} and deadline.window_s=0. Choose another device, or until.bytes"
+        )
+    watts, joules_per_byte = (facts.config["device"][name] for name in ("watts", "joules_per_byte"))
+    if watts is not None and not facts.timed:
+        raise IncompatibleConfig(
+            f"device.watts={watts:.10g} needs seconds of computation, and device={choices['device']} takes no time: "
+            "choose another device, or device.joules_per_byte"
+        )
+    if (joules := facts.config["until"]["joules"]) is not None and watts is None and not joules_per_byte:
+        raise IncompatibleConfig(
+            f"until.joules={joules:.10g} would never be reached: set device.watts or device.joules_per_byte"
         )
 
 

@@ -72,6 +72,7 @@ def _write_horizon(budget: str) -> str:
     limit_texts = [f"{units.seconds(float(limits['virtual_s']))} of virtual time"] if "virtual_s" in limits else []
     limit_texts += [units.bytes_(float(limits["bytes"]))] if "bytes" in limits else []
     limit_texts += [f"{units.flops(float(limits['client_flops']))} of the clients"] if "client_flops" in limits else []
+    limit_texts += [f"{units.joules(float(limits['joules']))} of the clients"] if "joules" in limits else []
     limit_texts += [f"{limits['rounds']} rounds"] if "rounds" in limits else []
     return " or ".join(limit_texts) or budget
 

@@ -1,0 +1,36 @@
+"""The energy that clients spend, in joules, for computation (`device.watts`) and messages (`device.joules_per_byte`).
+
+    joules = watts * seconds of computation + joules_per_byte * bytes down and up, summed over all clients
+
+The seconds are those of the device model: training, and forward passes for queries and reports. A late client is
+charged for its full computation, in the round in which it started. Bytes are those of the ledger. All clients have the
+same power. Idle clients spend nothing, and the server's energy is not included. Not from a paper.
+"""
+
+import numpy as np
+
+from fedcohort.rng import Draws
+from fedcohort.round.cost import CostModel
+from fedcohort.round.finish import Finished
+from fedcohort.round.settings import Settings
+
+
+def round_joules(settings: Settings, cost_model: CostModel, finished: Finished) -> float:
+    """Return the joules that all clients spend in a round; 0 if the options give no energy."""
+    joules = settings.joules_per_byte * (finished.charge.down_bytes + finished.charge.up_bytes)
+    if settings.watts is None:
+        return joules
+    dispatched, closing = finished.dispatched, finished.closing
+    units_done = np.where(closing.is_in_time, closing.units_done, dispatched.jobs.assigned)
+    seconds = 0.0
+    for jobs, units in ((dispatched.jobs, units_done), (dispatched.refilled, dispatched.refilled.assigned)):
+        seconds += float((jobs.timing.infer_s + units * jobs.timing.unit_s).sum())
+    draws = Draws(settings.seed, cost_model.federation.n_clients, finished.round)
+    samples = cost_model.query_work(dispatched.queried.probes, draws).total
+    clients = np.flatnonzero(samples)
+    if len(clients):
+        work = cost_model.job_workload(
+            np.zeros_like(clients), samples[clients], cost_model.query_rates, np.zeros(len(clients))
+        )
+        seconds += float(cost_model.components.device.sample(clients, work, draws).infer_s.sum())
+    return joules + settings.watts * seconds
