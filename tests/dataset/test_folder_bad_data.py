@@ -114,7 +114,7 @@ def test_clients_with_test_rows_only_are_counted(tmp_path: Path) -> None:
 
 
 def test_more_clients_than_samples(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"clients=100000 needs 300000 training samples, 3 a client, .* feasible"):
+    with pytest.raises(OptionError, match=r"clients=100000 needs 300000 training samples, 3 per client, .* feasible"):
         make_federation(load(tmp_path, {}), Iid(), clients=100_000)
 
 
