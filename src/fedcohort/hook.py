@@ -75,7 +75,7 @@ class Correction(Protocol):
 
 
 class ClientHook(Protocol):
-    """The part of a method that runs at the clients. A class that inherits from it declares only what it needs.
+    """The part of a method that runs at the clients. A subclass declares the fields that it uses.
 
     Attributes:
         downloads: names of the vectors, [P] each, that clients receive in addition to the model.

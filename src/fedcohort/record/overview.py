@@ -67,8 +67,12 @@ def describe_labels(names: Mapping[str, str]) -> str:
 def describe_imbalance(skew: Mapping[str, float]) -> str:
     """Return the imbalance of all data and its mean over clients, such as `classes 0.012, per client 0.31`."""
     metric_names = (("ci", "classes"), ("ai", "attributes"), ("sc", "spurious correlation"))
-    known = [(label, f"global_{name}", f"client_{name}") for name, label in metric_names if f"global_{name}" in skew]
-    return "; ".join(f"{label} {skew[pooled]:.3f}, per client {skew[mean]:.3f}" for label, pooled, mean in known)
+    measured_names = [
+        (label, f"global_{name}", f"client_{name}") for name, label in metric_names if f"global_{name}" in skew
+    ]
+    return "; ".join(
+        f"{label} {skew[pooled]:.3f}, per client {skew[mean]:.3f}" for label, pooled, mean in measured_names
+    )
 
 
 def name_heterogeneity(info: RunInfo) -> str:

@@ -48,11 +48,7 @@ def make_report(
     """
     settings, federation, network = setup.settings, setup.true_federation, setup.server.network
     metrics, clients_every = dict(server_metrics), settings.clients_every
-    if finished is None or collected is None:
-        client_table = registered_columns(setup.components, setup.dispatcher.populations)
-    else:
-        client_table = client_columns(finished, collected, federation.n_clients)
-        client_table.numeric_columns |= epsilon_column(setup.components, finished, state)
+    client_table = _start_table(setup, state, finished, collected)
     if clients_every and step % clients_every == 0:
         with stopwatch.stage("evaluate"), setup.average.loaded():
             clients = choose_evaluated_clients(federation.n_clients, settings.clients_sample, settings.seed)
@@ -81,6 +77,17 @@ def make_report(
         fingerprint=f"{state.choices or '-'}:{weights_hash(setup.server)}",
         wall_s=stopwatch.lap_seconds(),
     )
+
+
+def _start_table(
+    setup: Setup, state: ServerState, finished: Finished | None, collected: Collected | None
+) -> ClientFacts:
+    """Return the columns of a round without those of an evaluation; before the first round, what clients registered."""
+    if finished is None or collected is None:
+        return registered_columns(setup.components, setup.dispatcher.populations)
+    table = client_columns(finished, collected, setup.true_federation.n_clients)
+    table.numeric_columns |= epsilon_column(setup.components, finished, state)
+    return table
 
 
 def best_accuracy(best_so_far: float, accuracy: float) -> float:

@@ -142,7 +142,7 @@ def foresee_samples(sample_selection: Samples[Any], client: int, n: int, draws: 
 
 
 def pack_losses(losses: Values) -> Mapping[str, Tensor]:
-    """Return a client's sample losses as float32 vectors by name, as the client store keeps them.
+    """Return a client's sample losses as float32 vectors by name, in the form of the client store.
 
     The NaN of a diverged model becomes inf, as a row that begins with NaN means that nothing is kept when rows are in
     files or pass between processes (`round/store.py`).

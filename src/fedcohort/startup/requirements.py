@@ -200,7 +200,7 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
             lines.append(f"signal_noise={choices['signal_noise']} has no effect: no component reads a reported number")
         elif unprotected:
             lines.append(
-                f"signal_noise={choices['signal_noise']} leaves what clients send at registration as it is: "
+                f"signal_noise={choices['signal_noise']} adds no noise to facts that clients send at registration: "
                 f"privacy/epsilon does not cover {', '.join(unprotected)}"
             )
     if components.proxy.has_inputs and PROXY_INPUTS not in components.agg.requirements:

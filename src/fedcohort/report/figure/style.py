@@ -81,7 +81,7 @@ def new_figure(title: str, note: str, width: float, height: float) -> "Figure":
 
 
 def wrap(text: str, inches: float) -> str:
-    """Return the text in lines that are at most so many inches wide; a number stays with the word after it."""
+    """Return the text in lines that are at most so many inches wide; a number and its unit stay on one line."""
     text = re.sub(r"(?<=\d) (?=\w|%)", "\u00a0", text)
     return "\n".join(textwrap.wrap(text, max(int(72 * inches / (LETTER_RATIO * TEXT)), 8), break_long_words=False))
 
