@@ -37,7 +37,8 @@ def area_under_curve(rates: np.ndarray, is_noisy: np.ndarray) -> float:
 
 def describe(diagnosis: Diagnosis) -> dict[str, object]:
     """Return the columns of one run."""
-    truth, row = diagnosis.info.noise_rate, {"case": diagnosis.noise_case, "advice": diagnosis.advice}
+    truth = diagnosis.info.noise_rate
+    row: dict[str, object] = {"case": diagnosis.noise_case, "advice": diagnosis.advice}
     row |= {f"gap_{number}": look.noise.gap for number, look in enumerate(diagnosis.looks, 1)}
     row |= {"probe_bytes": diagnosis.probe_bytes}
     if not diagnosis.valid_looks:

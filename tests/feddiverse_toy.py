@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.dataset.spawrious import BREEDS, PLACES
+from fedcohort.dataset.breeds import BREEDS, PLACES
 from pictures_toy import encode, noise, write
 
 FEDDIVERSE = {  # how many clients have mainly class imbalance, attribute imbalance and spurious correlation

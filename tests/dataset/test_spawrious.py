@@ -11,7 +11,8 @@ import pytest
 
 from fedcohort.dataset import spawrious as module
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.spawrious import BREEDS, PLACES, Spawrious
+from fedcohort.dataset.breeds import BREEDS, PLACES
+from fedcohort.dataset.spawrious import Spawrious
 from fedcohort.errors import DataError, OptionError
 from hub_toy import COMMIT, give
 from known import known

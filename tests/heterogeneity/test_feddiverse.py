@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from fedcohort.data import skew
-from fedcohort.dataset.spawrious import BREEDS
+from fedcohort.dataset.breeds import BREEDS
 from fedcohort.partition.attribute import Attribute
 from fedcohort.partition.base import SamplePool
 from fedcohort.startup import components

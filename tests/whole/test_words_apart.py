@@ -23,6 +23,7 @@ SECOND = (
     "device=instant",
     "availability=bernoulli",
     "attack=loss_inflation",
+    "signal_noise=laplace",
     "proxy=noise",
     "heterogeneity=noise_inputs",
     "dataset=synthetic",

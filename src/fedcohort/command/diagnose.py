@@ -15,10 +15,10 @@ from pathlib import Path
 
 from fedcohort import ranges
 from fedcohort.console.terminal import console
+from fedcohort.diagnosis.noise_watch import rounds_between_probes
 from fedcohort.errors import OptionError
 from fedcohort.report import diagnosis as page
 from fedcohort.results.diagnosis import diagnose
-from fedcohort.selector.auto import rounds_between_probes
 from fedcohort.startup import components, compose
 from fedcohort.startup.load import DATA_GROUPS, load_federation
 

@@ -26,6 +26,7 @@ from fedcohort import ranges
 from fedcohort.data.group_ranks import rank_within_group
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.base import Raw
+from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.image_dataset import ImageLayout, ImageTables
 from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.labels import read_classes
@@ -36,9 +37,6 @@ from fedcohort.errors import DataError
 from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
-# the folders of the archive, in the order of their numbers
-BREEDS = ("bulldog", "corgi", "dachshund", "labrador")
-PLACES = ("beach", "desert", "dirt", "jungle", "mountain", "snow")
 IMAGE, LABEL, PLACE_COLUMNS = ("image",), ("label", "breed"), ("place",)
 IMAGES_PER_PAIR = 6_336  # of the original
 PIXEL_SCALE = PixelScale((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))

@@ -6,7 +6,10 @@
 A domain is learnt under random selection, and its gap falls; that of wrong labels stays.
 """
 
+import math
 from dataclasses import dataclass, replace
+
+JOBS_BEFORE_PROBE = 1.2  # of a client on average, before the first probe
 
 
 @dataclass(frozen=True)
@@ -63,3 +66,8 @@ class NoiseWatch:
         if self.is_released:
             return "the gap fell, so that the clients left out are released"
         return "a further probe shows whether it persists" if self.is_suspected else "no clients are left out"
+
+
+def rounds_between_probes(first: int, n_clients: int, cohort: int) -> int:
+    """Return R: at least `first`, and so many rounds that clients have had 1.2 jobs on average."""
+    return max(first, math.ceil(JOBS_BEFORE_PROBE * n_clients / cohort))

@@ -14,7 +14,6 @@ from fedcohort.round.workload import are_all_available
 from fedcohort.signal.base import NO_OPTIONS, Measured, QueriedSignal, ServerMeasured, check_answers, find_signal
 from fedcohort.signal.lab import Lab
 from fedcohort.signal_noise.base import SignalNoise
-from fedcohort.signal_noise.none import NoSignalNoise
 from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
 
 
@@ -30,9 +29,10 @@ class ClientReports:
         attack: Attack,
         seed: int,
         n_clients: int,
-        signal_noise: SignalNoise = NoSignalNoise(),  # noqa: B008
+        signal_noise: SignalNoise | None = None,
     ) -> None:
-        self.attack, self.signal_noise, self.seed = attack, signal_noise, seed
+        self.attack, self.seed = attack, seed
+        self.signal_noise = signal_noise if signal_noise and signal_noise.perturbs else None
         self.is_attacker = np.zeros(n_clients, dtype=bool)
         self.is_attacker[attack.attacker_ids(n_clients, new_generator(seed, "attack"))] = True
 
@@ -56,7 +56,7 @@ class ClientReports:
         A number that a client sends twice in a round has the same noise both times.
         """
         values = self.report(signal, clients, values)
-        if not self.signal_noise.perturbs or not find_signal(signal).bytes_up:
+        if self.signal_noise is None or not find_signal(signal).bytes_up:
             return values
         noisy_values, generator = values.astype(np.float64), RekeyedGenerator()
         purpose = f"signal_noise/{signal}" + (f"/{sorted(options.items())}" if options else "")
@@ -82,7 +82,7 @@ class ClientReports:
                 return float(self.report(signal, clients, values)[0])
             return float(self.answer(signal, clients, values, round)[0])
 
-        return read_received if self.is_attacker.any() or self.signal_noise.perturbs else read
+        return read_received if self.is_attacker.any() or self.signal_noise else read
 
 
 class Queries:

@@ -36,14 +36,13 @@ from fedcohort import ranges
 from fedcohort.diagnosis.class_balance import balanced_cohort, effective_classes_of_cohorts
 from fedcohort.diagnosis.excess_loss import ClassLosses
 from fedcohort.diagnosis.label_noise import choose_pool, estimate_noise
-from fedcohort.diagnosis.noise_watch import NoiseWatch
+from fedcohort.diagnosis.noise_watch import NoiseWatch, rounds_between_probes
 from fedcohort.diagnosis.speeds import Durations, estimate_speeds, fast_clients
 from fedcohort.selector.base import Selector, draw, find_answers
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 log = logging.getLogger("fedcohort")
 
-JOBS_BEFORE_PROBE = 1.2  # of a client on average, before the first probe
 MIN_POOL_SHARE = 0.2  # of all clients
 MIN_KNOWN_SHARE = 0.5  # of the pool, whose label counts are known, for balanced cohorts
 INTEGERS = {"first": "[1, inf)", "probes": "[1, 1000]", "sample": "[2, inf)"}
@@ -243,8 +242,3 @@ class Auto(Selector[State]):
         text = "round %d: %.0f %% of the variance of speeds persists: %d of %d clients are left out for their speed"
         log.info(text, outcome.round + 1, 100 * speeds.rho, int((is_known & ~is_fast).sum()), int(is_known.sum()))
         return replace(state, is_fast=is_fast | ~is_known)
-
-
-def rounds_between_probes(first: int, n_clients: int, cohort: int) -> int:
-    """Return R: at least `first`, and so many rounds that clients have had 1.2 jobs on average."""
-    return max(first, math.ceil(JOBS_BEFORE_PROBE * n_clients / cohort))

@@ -6,10 +6,10 @@ Columns: `image`, `label` (the breed), `place`, `half` (0 or 1). The only part i
 
 from pathlib import Path
 
+from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
 from fedcohort.dataset.raw.source import folders_in, images_in, log_left_out
-from fedcohort.dataset.spawrious import BREEDS, PLACES
 from fedcohort.errors import DataError
 
 HALF_FOLDERS = ("0", "1")
