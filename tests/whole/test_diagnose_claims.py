@@ -16,12 +16,12 @@ from whole import claims
 STUDY = "auto_unseen"
 DOCS = claims.ROOT / "docs" / "diagnose.md"
 NOISY = ("noisy40", "wide_noise", "pair_flips", "dirichlet_noisy40", "two_classes_noisy40", "people_noisy40")
-UNEVEN = ("one_class", "dirichlet", "two_classes_all20")
+UNEVEN = ("one_class", "dirichlet")
 KINDS = {
     **dict.fromkeys(("noisy40", "wide_noise", "pair_flips", "people_noisy40"), "noise"),
     **dict.fromkeys(("dirichlet_noisy40", "two_classes_noisy40"), "noise_and_classes"),
     **dict.fromkeys(UNEVEN, "classes"),
-    **dict.fromkeys(("equal", "blurred30", "people"), "random"),
+    **dict.fromkeys(("equal", "two_classes_all20", "blurred30", "people"), "random"),
     "speeds": "speed",
 }
 EARLY_ROUND = 40
@@ -158,6 +158,32 @@ def diagnosis_sentences() -> list[str]:
     ]
 
 
+def test_the_marks_of_the_plan_are_met() -> None:
+    """Nowhere worse, above the fixed methods at equal bytes, an AUC of .9, and at most one in five blurred runs."""
+    adjusted = claims.adjust_by_holm([claims.t_test_p(differences(name, "auto").values()) for name in settings()])
+    means = [claims.average(differences(name, "auto").values()) for name in settings()]
+    assert not any(p < claims.ALPHA and mean < 0 for p, mean in zip(adjusted, means, strict=True))
+    best_fixed = max(claims.average(mean_over_settings(row)) for row in FIXED)
+    assert claims.average(mean_over_settings("auto", "random_same_bytes")) > best_fixed
+    table = pd.read_csv(claims.ROOT / "benchmarks" / "diagnoses.csv").set_index("setting")
+    assert table.loc[[name for name in NOISY if name != "wide_noise"], "auc"].min() >= 0.9
+    assert (table.loc["blurred30", "case"] == "persists").mean() <= 0.2
+    lost = max(
+        claims.average(differences(name, "auto").values()) - claims.average(rule_card(name).values()) for name in KINDS
+    )
+    text = " ".join(DOCS.read_text().split())
+    assert "All four marks of the plan are met" in text
+    assert f"the rule card is up to {lost:.1f} points behind `auto`" in text
+
+
+def test_the_rule_card_follows_from_most_diagnoses_of_a_setting() -> None:
+    table = pd.read_csv(claims.ROOT / "benchmarks" / "diagnoses.csv")
+    advice = table.groupby("setting")["advice"].agg(lambda values: values.mode()[0]).to_dict()
+    assert advice == {name: kind.partition("_and")[0] for name, kind in KINDS.items() if name in advice}
+    assert {name for name, value in advice.items() if value == "noise"} == set(NOISY)
+    assert {name for name, value in advice.items() if value == "classes"} == set(UNEVEN)
+
+
 def test_the_page_and_its_template_have_the_results_of_the_diagnoses() -> None:
     template = claims.ROOT / "src" / "fedcohort" / "report" / "templates" / "diagnosis.md.j2"
     text, (coverage, auc, blurred) = " ".join(DOCS.read_text().split()), diagnosis_sentences()
@@ -178,9 +204,12 @@ def test_the_page_has_the_results_of_the_study() -> None:
     text = DOCS.read_text()
     for row in table_rows():
         assert row in text
-    words = " ".join(text.split())
-    for sentence in sentences():
+    words, readme = (" ".join(page.split()) for page in (text, (claims.ROOT / "README.md").read_text()))
+    better, lowest, gain, *others = sentences()
+    for sentence in (better, lowest, gain, *others):
         assert sentence in words
+    for sentence in (better, gain, others[-1]):
+        assert sentence in readme
     definition = claims.read_study(STUDY)
     assert {"rounds=100", "client.epochs=2", "client.batch=20", "clients=50", "cohort=10"} <= set(definition["common"])
 
