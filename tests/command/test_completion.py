@@ -13,7 +13,7 @@ from yaml_words import ROOT
 @pytest.mark.parametrize(
     ("command", "before", "incomplete", "expected"),
     [
-        ("run", [], "s", ["samples=", "selector=", "server="]),
+        ("run", [], "s", ["samples=", "selector=", "server=", "signal_noise="]),
         ("run", [], "serv", ["server=adagrad", "server=adam", "server=momentum", "server=sgd", "server=yogi"]),
         ("run", ["seed=1"], "server=a", ["server=adagrad", "server=adam"]),
         ("run", ["server", "="], "a", ["adagrad", "adam"]),

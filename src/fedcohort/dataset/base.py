@@ -145,8 +145,8 @@ def _check_part(raw: Raw, part_name: str, x: Any, y: Any) -> tuple[np.ndarray, L
     if len(x) != len(y) or len(y) == 0:
         raise DataError(f"{where} has {len(x)} inputs and {len(y)} labels")
     if x.shape[1:] != raw.train_x.shape[1:] or y.shape[1:] != raw.train_y.shape[1:]:
-        here, train = ([list(array.shape[1:]) for array in arrays] for arrays in ((x, y), (raw.train_x, raw.train_y)))
-        samples = f"inputs {here[0]} and labels {here[1]}, training samples {train[0]} and {train[1]}"
+        shapes, train = ([list(array.shape[1:]) for array in arrays] for arrays in ((x, y), (raw.train_x, raw.train_y)))
+        samples = f"inputs {shapes[0]} and labels {shapes[1]}, training samples {train[0]} and {train[1]}"
         raise DataError(f"{where} samples have {samples}")
     if y.min() < (lowest_label := raw.targets.lowest) or y.max() >= raw.n_classes:
         raise DataError(f"{where} labels must be in [{lowest_label}, {raw.n_classes - 1}], got {y.min()}..{y.max()}")

@@ -99,8 +99,8 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
         config: dict[str, Any] = {str(key): _resolve(cfg[key]) for key in cfg if key != "hydra"}
     except OmegaConfBaseException as error:
         raise OptionError(str(error).split("\n")[0]) from error
-    made = {group: choice for group, choice in choices.items() if choice is not None and "/" not in group}
-    chosen_groups = {group.split("@")[-1]: str(choice) for group, choice in made.items()}
+    made_choices = {group: choice for group, choice in choices.items() if choice is not None and "/" not in group}
+    chosen_groups = {group.split("@")[-1]: str(choice) for group, choice in made_choices.items()}
     # Where the data determine the class (partition=own), the choice and its preset are called after that class
     for group, choice in list(chosen_groups.items()):
         node = cfg.get(group)
