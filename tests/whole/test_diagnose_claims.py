@@ -165,9 +165,10 @@ def test_the_marks_of_the_plan_are_met() -> None:
     assert not any(p < claims.ALPHA and mean < 0 for p, mean in zip(adjusted, means, strict=True))
     best_fixed = max(claims.average(mean_over_settings(row)) for row in FIXED)
     assert claims.average(mean_over_settings("auto", "random_same_bytes")) > best_fixed
-    table = pd.read_csv(claims.ROOT / "benchmarks" / "diagnoses.csv").set_index("setting")
-    assert table.loc[[name for name in NOISY if name != "wide_noise"], "auc"].min() >= 0.9
-    assert (table.loc["blurred30", "case"] == "persists").mean() <= 0.2
+    table = pd.read_csv(claims.ROOT / "benchmarks" / "diagnoses.csv")
+    has_groups = table["setting"].isin([name for name in NOISY if name != "wide_noise"])
+    assert table.loc[has_groups, "auc"].min() >= 0.9
+    assert table.loc[table["setting"] == "blurred30", "case"].eq("persists").mean() <= 0.2
     lost = max(
         claims.average(differences(name, "auto").values()) - claims.average(rule_card(name).values()) for name in KINDS
     )
