@@ -121,7 +121,16 @@ def sentences() -> list[str]:
             for name, row in (("`auto`", "auto"), ("Oort", "oort"), ("PyramidFL", "pyramidfl"))
         ),
         f"{len(seeds())} paired seeds",
+        describe_study_wide_correction(),
     ]
+
+
+def describe_study_wide_correction() -> str:
+    """Return in how many settings auto is significantly better with one correction over all tests of the study."""
+    table = pd.read_csv(claims.ROOT / "studies" / STUDY / "tables" / "numbers.csv")
+    tests = table[table["holm_p_all"].notna()]
+    n_better = int(((tests["selector"] == "auto") & (tests["diff"] > 0) & (tests["holm_p_all"] < claims.ALPHA)).sum())
+    return f"with Holm over all {len(tests)} tests of the study, in {n_better}"
 
 
 def mean_of_rule_card() -> list[float]:
@@ -209,7 +218,7 @@ def test_the_page_has_the_results_of_the_study() -> None:
     better, lowest, gain, *others = sentences()
     for sentence in (better, lowest, gain, *others):
         assert sentence in words
-    for sentence in (better, gain, others[-1]):
+    for sentence in (better, gain, others[-2]):
         assert sentence in readme
     definition = claims.read_study(STUDY)
     assert {"rounds=100", "client.epochs=2", "client.batch=20", "clients=50", "cohort=10"} <= set(definition["common"])
