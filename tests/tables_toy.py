@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from hydra.utils import get_class
 
 from fedcohort.dataset.image_dataset import ImageLayout
 from fedcohort.dataset.shakespeare import LENGTH
@@ -40,8 +41,8 @@ def images(word: str, **changes: Any) -> dict[str, Any]:
         pictures.image[0]: [encode(image) for image in noise(N, shape_of(pictures))],
         pictures.label[0]: [i % 2 for i in range(N)],
     }
-    if hasattr(module, "CLIENT"):
-        columns[module.CLIENT[0]] = [f"f{i // 6:02}" for i in range(N)]
+    if client_columns := getattr(get_class(node("dataset", word)["_target_"]), "client", ()):
+        columns[client_columns[0]] = [f"f{i // 6:02}" for i in range(N)]
     if hasattr(module, "PLACES"):
         columns["place"] = [i // 2 % 2 for i in range(N)]
     return {**columns, **changes}

@@ -160,11 +160,11 @@ def test_an_image_unlike_the_first_is_named_by_its_file_with_a_way_out(tmp_path:
     rows = [{**grey, "path": "cat/0.png"}, {**colours, "path": "cat/1.png"}]
     with pytest.raises(
         DataError,
-        match=r"row 1 is an image of \(3, 4, 4\) \(cat/1.png\), .*; all must be .* fedcohort prepare imagefol",
+        match=r"row 1 is an image of \(3, 4, 4\) \(cat/1.png\), .*; all images must .* fedcohort prepare imagefol",
     ):
         frame(image=rows).arrays("image")
     pa.parquet.write_table(pa.table({"image": rows}), tmp_path / "train.parquet", row_group_size=1)
-    with pytest.raises(DataError, match=r"row 1 is an image of \(3, 4, 4\).*; all must be .* fedcohort prepare im"):
+    with pytest.raises(DataError, match=r"row 1 is an image of \(3, 4, 4\).*; all images must .* fedcohort prepare im"):
         read(tmp_path / "train.parquet").arrays("image")
 
 
