@@ -53,8 +53,8 @@ def test_the_allocation_is_uniform_over_sets_of_classes() -> None:
 def test_an_equal_share_of_a_class_for_a_large_alpha() -> None:
     counts = count_classes(split(2, 1e9, 1, 50))
     for c in range(10):
-        held = counts[counts[:, c] > 0, c]
-        assert held.max() - held.min() <= 1
+        class_counts = counts[counts[:, c] > 0, c]
+        assert class_counts.max() - class_counts.min() <= 1
 
 
 def test_a_rare_class_has_few_clients_and_every_class_has_one() -> None:

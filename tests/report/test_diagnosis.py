@@ -55,6 +55,8 @@ def test_persistent_noise(diagnosis: Diagnosis) -> None:
         ((0.05, 0.04), "No group of clients has clearly more wrong labels", "`selector=random`"),
         ((0.6,), "A second probe, 12 rounds later", "Not known yet"),
         ((0.6, 0.3), "probably their data are of another kind", "`selector=random`"),
+        ((0.3, 0.23), "probably their data are of another kind", "`selector=random`"),
+        ((0.3, 0.23, 0.22), "persisted over the probes (0.30, 0.23, 0.22)", "`selector=auto`"),
         ((), "Not measured: the run's selector does not ask for `class_loss`", "Not known yet"),
         ((1.3,), "Too early", "Not known yet"),
     ],
@@ -91,6 +93,6 @@ def test_the_files_of_a_run(diagnosis: Diagnosis, tmp_path: Path) -> None:
 
 def test_simulated_rates_are_shown_but_not_used(diagnosis: Diagnosis) -> None:
     rates = np.array([0.0, 0, 0, 0.5, 0, 0.5])
-    known = replace(diagnosis, info=replace(diagnosis.info, noise_rate=rates))
-    assert "simulated rate (not used)" in describe(known)
-    assert describe(diagnosis).splitlines()[:12] == describe(known).splitlines()[:12]
+    with_truth = replace(diagnosis, info=replace(diagnosis.info, noise_rate=rates))
+    assert "simulated rate (not used)" in describe(with_truth)
+    assert describe(diagnosis).splitlines()[:12] == describe(with_truth).splitlines()[:12]

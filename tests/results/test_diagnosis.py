@@ -6,8 +6,17 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import CheckpointError
-from fedcohort.results.diagnosis import diagnose
+from fedcohort.results.diagnosis import (
+    EVEN_SHARE,
+    MIN_COVER,
+    MIN_GAP,
+    MIN_PERSISTENCE,
+    MIN_PERSISTENT_SPEED,
+    MIN_SPEED_GAIN,
+    diagnose,
+)
 from run_harness import go
+from yaml_words import node
 
 WORDS = (
     "clients=20",
@@ -77,3 +86,10 @@ def test_availability_is_the_share_of_rounds(tmp_path: Path) -> None:
 def test_another_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="not the folder of a run"):
         diagnose(tmp_path)
+
+
+def test_the_thresholds_are_those_of_the_selector() -> None:
+    options = node("selector", "auto")
+    assert (options["gap"], options["persistence"]) == (MIN_GAP, MIN_PERSISTENCE)
+    assert (options["even"], options["cover"]) == (EVEN_SHARE, MIN_COVER)
+    assert (options["speed_bound"], options["speed_gain"]) == (MIN_PERSISTENT_SPEED, MIN_SPEED_GAIN)

@@ -56,13 +56,13 @@ def test_energy_changes_no_bit_and_is_no_metric_by_default(tmp_path: Path) -> No
 
 def test_a_budget_of_joules_ends_and_extends_a_run_to_the_bit(tmp_path: Path) -> None:
     words = (*TINY, "device.watts=2", "device.joules_per_byte=0.1")
-    whole = go(tmp_path / "whole", *words)
-    assert all(before < after for before, after in pairwise(joules(whole)))
-    short = go(tmp_path, *words, f"until.joules={joules(whole)[1] + 1!r}")
+    whole_run = go(tmp_path / "whole", *words)
+    assert all(before < after for before, after in pairwise(joules(whole_run)))
+    short = go(tmp_path, *words, f"until.joules={joules(whole_run)[1] + 1!r}")
     assert [report.step for report in short.reports] == [0, 1, 2]
     longer = go(tmp_path, *words, "resume=true")
-    assert longer.last.fingerprint == whole.last.fingerprint
-    assert longer.last.metrics["energy/joules"] == joules(whole)[-1]
+    assert longer.last.fingerprint == whole_run.last.fingerprint
+    assert longer.last.metrics["energy/joules"] == joules(whole_run)[-1]
 
 
 def test_the_text_of_a_budget_names_joules_only_where_they_are_limited() -> None:

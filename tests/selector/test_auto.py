@@ -160,8 +160,8 @@ def test_probation_keeps_an_eighth_of_the_places() -> None:
 def test_a_falling_gap_releases_the_excluded_clients_for_good() -> None:
     """A domain is learnt: .6, .6, then .4 < .8 * .6; a gap of .5 keeps them out."""
     selector = auto()
-    kept = after(selector, noisy(0.6), noisy(0.6), noisy(0.5))
-    assert not kept.in_pool.all()
+    still_acting = after(selector, noisy(0.6), noisy(0.6), noisy(0.5))
+    assert not still_acting.in_pool.all()
     released = after(selector, noisy(0.6), noisy(0.6), noisy(0.4))
     assert released.in_pool.all()
     assert released.watch.is_done

@@ -111,8 +111,8 @@ def test_a_reference_has_the_cohort_the_seeds_and_the_settings_of_its_method(tmp
     )
     assert study.same_cost["same_bytes"].overrides == ("selector=random", "cohort=6")
     assert study.overrides["mine"] == ("cohort=1",)
-    found = [condition for condition in list_conditions(study) if condition.method in study.same_cost]
-    assert [(condition.setting, condition.method, condition.seeds) for condition in found] == [
+    conditions = [condition for condition in list_conditions(study) if condition.method in study.same_cost]
+    assert [(condition.setting, condition.method, condition.seeds) for condition in conditions] == [
         ("a1", "same_bytes", (0,))
     ]
     results = make_results(study, {"a1": {"random": [0.5], "wide": [0.6]}})

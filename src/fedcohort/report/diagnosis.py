@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
+from fedcohort.diagnosis.label_noise import MIN_SCALE
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.figure import style
 from fedcohort.report.render import document, render
-from fedcohort.results.diagnosis import Diagnosis
+from fedcohort.results.diagnosis import EVEN_SHARE, MIN_GAP, MIN_PERSISTENT_SPEED, Diagnosis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 PAGE, DATA, PICTURE = "diagnosis.html", "diagnosis.json", "figures/diagnosis.png"
 MAX_ROWS = 60  # clients in the page's table, those with the largest rates
 MAX_TERMINAL_ROWS = 10
+THRESHOLDS = {"scale": MIN_SCALE, "gap": MIN_GAP, "even_share": EVEN_SHARE, "persistent_speed": MIN_PERSISTENT_SPEED}
 UNKNOWN = {
     "not_measured": "Nothing was measured: see below.",
     "too_early": "The model does not tell right labels from wrong ones yet.",
@@ -35,6 +37,7 @@ def describe(diagnosis: Diagnosis, max_rows: int = MAX_ROWS) -> str:
     return render(
         "diagnosis.md.j2",
         info=diagnosis.info,
+        thresholds=THRESHOLDS,
         n_clients=len(diagnosis.info.n_train),
         rounds=diagnosis.rounds,
         advice=diagnosis.advice,

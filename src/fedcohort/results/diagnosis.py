@@ -15,6 +15,7 @@ from jaxtyping import Float64
 from fedcohort.diagnosis.class_balance import effective_classes, effective_classes_of_cohorts
 from fedcohort.diagnosis.excess_loss import ClassLosses
 from fedcohort.diagnosis.label_noise import NoiseEstimate, estimate_noise, split_in_two
+from fedcohort.diagnosis.noise_watch import NoiseWatch
 from fedcohort.diagnosis.speeds import Durations, Speeds, estimate_speeds, fast_clients
 from fedcohort.record import history, metadata
 from fedcohort.record.history import History
@@ -24,8 +25,7 @@ from fedcohort.types import Ids, Values
 if TYPE_CHECKING:
     import pandas as pd
 
-MIN_GAP = 0.2  # difference of the groups' rates of wrong labels that counts; as in configs/selector/auto.yaml
-MIN_PERSISTENCE = 0.8  # least ratio of the second gap to the first
+MIN_GAP, MIN_PERSISTENCE = 0.2, 0.8  # as in configs/selector/auto.yaml, as are the thresholds below
 EVEN_SHARE = 0.8  # random cohorts with fewer effective classes than this share of the pool's are uneven
 MIN_PERSISTENT_SPEED, MIN_SPEED_GAIN, MIN_COVER = 0.2, 1.25, 0.5
 N_DRAWS = 200  # for the interval of a gap
@@ -120,16 +120,17 @@ class Diagnosis:
     @property
     def noise_case(self) -> str:
         """What the probes show about label noise, a name that the page turns into a sentence."""
-        gaps = [look.noise.gap for look in self.valid_looks]
-        if not self.looks:
-            return "not_measured"
-        if not gaps:
-            return "too_early"
-        if gaps[-1] < MIN_GAP:
-            return "falling" if max(gaps) >= MIN_GAP else "none"
-        if len(gaps) == 1:
-            return "one_look"
-        return "persists" if gaps[1] >= MIN_PERSISTENCE * gaps[0] else "falling"
+        watch = NoiseWatch()
+        for look in self.looks:
+            noise = look.noise
+            watch = watch.after(noise.gap, MIN_GAP, MIN_PERSISTENCE) if noise.is_valid else watch.after_invalid()
+        if not watch.n_looks:
+            return "too_early" if self.looks else "not_measured"
+        if watch.is_acting:
+            return "persists"
+        if max(look.noise.gap for look in self.valid_looks) < MIN_GAP:
+            return "none"
+        return "one_look" if watch.n_looks == 1 else "falling"
 
     @property
     def group_rates(self) -> tuple[float, float]:
@@ -157,14 +158,14 @@ def diagnose(folder: Path) -> Diagnosis:
     table = run_history.clients()
     looks = [_read_look(rows, step) for step, rows in _rows_of_probes(table, "class_loss")]
     counts = _read_counts(table, looks, len(info.n_train))
-    skew = None if counts is None else _measure_skew(counts, int(info.config["cohort"]))
+    cohort = int(info.config["cohort"])
+    skew = None if counts is None else _measure_skew(counts, cohort)
     durations = _read_durations(table, len(info.n_train))
     samples = info.n_train.astype(np.float64) if counts is None else counts.sum(1)
     speeds, gain = None, 1.0
     if durations.jobs.any():
         speeds = estimate_speeds(durations, samples)
         if counts is not None and speeds.low > MIN_PERSISTENT_SPEED:
-            cohort = int(info.config["cohort"])
             _, gain = fast_clients(speeds, counts, samples > 0, cohort, MIN_COVER, MIN_SPEED_GAIN)
     return Diagnosis(
         info=info,

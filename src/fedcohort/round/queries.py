@@ -24,13 +24,7 @@ class ClientReports:
         is_attacker: which clients lie, bool [n_clients].
     """
 
-    def __init__(
-        self,
-        attack: Attack,
-        seed: int,
-        n_clients: int,
-        signal_noise: SignalNoise | None = None,
-    ) -> None:
+    def __init__(self, attack: Attack, seed: int, n_clients: int, signal_noise: SignalNoise | None = None) -> None:
         self.attack, self.seed = attack, seed
         self.signal_noise = signal_noise if signal_noise and signal_noise.perturbs else None
         self.is_attacker = np.zeros(n_clients, dtype=bool)
