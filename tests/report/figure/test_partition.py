@@ -1,8 +1,11 @@
 """Clients of a large population stand in groups, and in the order of their classes."""
 
+from pathlib import Path
+
 import numpy as np
 
 from fedcohort.report.figure import partition, style
+from record import made_up
 
 
 def test_groups_of_about_equal_size() -> None:
@@ -15,3 +18,14 @@ def test_groups_of_about_equal_size() -> None:
 def test_clients_in_the_order_of_their_classes() -> None:
     counts = np.array([[0, 4], [3, 1], [4, 0], [1, 3]])
     assert partition.by_class(counts).tolist() == [2, 1, 0, 3]
+
+
+def test_names_of_classes_are_short_and_absent_without_room(tmp_path: Path) -> None:
+    names = {"0": "walking", "1": "walking down a long staircase", "2": "standing"}
+    named = made_up.info(tmp_path, classes=3, labels=names)
+    assert partition.class_labels(named) == ["walking", "walking down a lo…", "standing"]
+    labels = [tick.get_text() for tick in partition.draw(named).axes[0].get_xticklabels()]
+    assert labels == ["walking", "walking down a lo…", "standing"]
+    assert partition.class_labels(made_up.info(tmp_path, classes=3)) == []
+    many = {str(c): f"class {c}" for c in range(13)}
+    assert partition.class_labels(made_up.info(tmp_path, classes=13, labels=many)) == []

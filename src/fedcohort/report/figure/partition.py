@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 IN_MAP = "class imbalance"  # visible in the map of classes
+MAX_NAMED_CLASSES = 12  # with more, the names of classes would overlap
+MAX_NAME_LENGTH = 18
 MIN_LOG_RATIO = 20.0  # ratio of the largest to the median value from which a strip is logarithmic
 
 
@@ -30,7 +32,9 @@ def draw(info: RunInfo) -> "Figure":
     order, sorted_by = sort_clients(info)
     edges = style.group_starts(n)
     strip_traits = [trait for trait in traits if trait.varies and trait.word != IN_MAP]
+    class_names = class_labels(info)
     height = float(np.clip(1.8 + 0.08 * n, 3.0, 6.5))
+    height += max(map(len, class_names), default=0) * style.LETTER_RATIO * style.TEXT / 72  # names are upright
     *other_panels, last_panel = ["classes", *(trait.word for trait in strip_traits)]
     title = f"Partition: {', '.join(other_panels)}{' and ' if other_panels else ''}{last_panel} of each client"
     figure = style.new_run_figure(info, title, style.COLUMN if len(strip_traits) <= 1 else style.PAGE, height)
@@ -43,12 +47,23 @@ def draw(info: RunInfo) -> "Figure":
     label = f"client{label}" if len(edges) == n else f"clients{label} (about {n / len(edges):.0f} in each row)"
     image = _heat_map(grid[0], population.class_shares(info.class_counts)[order], edges, label)
     style.name_rows(grid[0], order, sorted_by_id=not sorted_by)
+    if class_names:
+        grid[0].set_xticks(range(len(class_names)), class_names, rotation=90)
     colour_bar = figure.colorbar(image, ax=grid[0], location="top", aspect=30, ticks=[0, 5, 10, 25, 50, 100])
     colour_bar.set_label("share of the client's samples, %", fontsize=style.TEXT)
     colour_bar.ax.tick_params(labelsize=style.TEXT, length=2)
     for axes, trait in zip(grid[1:], strip_traits, strict=True):
         draw_strip(axes, trait.values[order], edges, trait.label)
     return figure
+
+
+def class_labels(info: RunInfo) -> list[str]:
+    """Return a short name for each class; [] if the classes have no names or there is no room for them."""
+    n_classes = info.class_counts.shape[1]
+    if not info.labels or n_classes > MAX_NAMED_CLASSES:
+        return []
+    names = [info.labels.get(str(c), str(c)) for c in range(n_classes)]
+    return [name if len(name) <= MAX_NAME_LENGTH else f"{name[: MAX_NAME_LENGTH - 1]}…" for name in names]
 
 
 def sort_clients(info: RunInfo) -> tuple[Ids, str]:
