@@ -251,6 +251,15 @@ def test_correlations_of_scores_and_rewards_are_reported(tmp_path: Path) -> None
     assert "| equal | powd | +0" not in text
 
 
+def test_epsilons_are_reported(tmp_path: Path) -> None:
+    study = write_study(tmp_path, **ROWS)
+    study_results = make_results(study, LATE_MEANS)
+    for seed, epsilon in enumerate((120.0, 125.0, float("nan"))):
+        study_results.rows["noisy", "flash", seed]["epsilon"] = epsilon
+    report.write(study, study_results)
+    assert "| flash | 122.5 |" in page_of(tmp_path).split("## Differential privacy of the reports")[1]
+
+
 def test_shares_of_attackers_are_reported(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     study_results = make_results(study, LATE_MEANS)

@@ -19,7 +19,7 @@ from fedcohort.round.score_correlation import split_metric_name
 from fedcohort.study.result_files import Row
 
 ROUNDS = 8  # whose behaviour is compared by `compare_code.py`
-LOSS, ATTACK_SHARE = "server_val/loss", "attack/share"
+LOSS, ATTACK_SHARE, EPSILON = "server_val/loss", "attack/share", "privacy/epsilon"
 CURVE_COSTS = ("virtual_s", "bytes")  # costs that `curves.parquet` has
 
 
@@ -69,6 +69,7 @@ def measure(folder: Path, metric: str) -> tuple[Row, Evaluations]:
         "yardstick": metadata.load_info(folder).tags.get("yardstick", ""),
         "follows": json.dumps(mean_correlations(history), sort_keys=True),
         "attack_share": float(history.metrics[ATTACK_SHARE].mean()) if ATTACK_SHARE in history.metrics else math.nan,
+        "epsilon": float(history.final.get(EPSILON, math.nan)),
         **{cost: sum(history.final.get(name, 0.0) for name in names) for cost, names in COSTS.items()},
     }
     return run_facts, curve

@@ -20,6 +20,10 @@ ORACLE_MARK, OTHER_CODE = "‡", "§"
 MAX_NAMED = 4  # methods that are named in a cell
 SCORE_NAMES = {"score": "score", "exploit": "exploitation", "reward": "reward"}
 TARGET_FORMATS = {"rounds": "{:.0f} rounds".format, "virtual_s": units.seconds, "bytes": units.bytes_}
+MEAN_TABLES = {  # by table: the column of the results, its factor and the caption
+    "attackers": ("attack_share", 100, "Share of attackers among the clients that arrived, in %"),
+    "privacy": ("epsilon", 1, "Largest epsilon of a client's reports over a run"),
+}
 FACT_NAMES = {"noise": "label noise", "skew": "class imbalance", "seconds": "seconds", "samples": "samples"}
 
 
@@ -223,15 +227,20 @@ def correlation_table(study: Study, results: Results) -> dict[str, Table]:
     return {"correlations": make_table(lines, caption)} if lines else {}
 
 
-def attack_table(study: Study, results: Results) -> dict[str, Table]:
-    """Return the table `attackers`: their share of arrivals in %, by method and setting; none without attackers."""
-    share_texts: dict[str, dict[str, str]] = {}
-    for (setting, method), rows in group_runs(study, results).items():
-        values = [row["attack_share"] for row in rows.values() if math.isfinite(row.get("attack_share", math.nan))]
-        if values:
-            share_texts.setdefault(method, {})[study.settings[setting].label] = f"{100 * sum(values) / len(values):.1f}"
-    lines = [{"method": label_method(study, method), **columns} for method, columns in share_texts.items()]
-    return {"attackers": make_table(lines, "Share of attackers among the clients that arrived, in %")} if lines else {}
+def mean_tables(study: Study, results: Results) -> dict[str, Table]:
+    """Return a table for each column of `MEAN_TABLES` that the runs have: the mean over seeds, by method and setting."""
+    tables = {}
+    for name, (column, factor, caption) in MEAN_TABLES.items():
+        texts: dict[str, dict[str, str]] = {}
+        for (setting, method), rows in group_runs(study, results).items():
+            values = [row[column] for row in rows.values() if math.isfinite(row.get(column, math.nan))]
+            if values:
+                texts.setdefault(method, {})[study.settings[setting].label] = (
+                    f"{factor * sum(values) / len(values):.1f}"
+                )
+        if lines := [{"method": label_method(study, method), **columns} for method, columns in texts.items()]:
+            tables[name] = make_table(lines, caption)
+    return tables
 
 
 def make_table(lines: Sequence[Mapping[str, object]], caption: str) -> Table:

@@ -47,7 +47,7 @@ def write(study: Study, results: Results) -> list[Path]:
     tables |= page_tables.overall_table(study, verdict, fmt)
     for axis in AXES:
         tables |= number_names(f"speed_{axis}", [table for table_axis, _, table in faster if table_axis == axis])
-    tables |= page_tables.correlation_table(study, results) | page_tables.attack_table(study, results)
+    tables |= page_tables.correlation_table(study, results) | page_tables.mean_tables(study, results)
     setting_tables = {
         name: page_tables.setting_table(study, setting, fmt) for name, setting in verdict.settings.items()
     }
