@@ -228,7 +228,7 @@ def correlation_table(study: Study, results: Results) -> dict[str, Table]:
 
 
 def mean_tables(study: Study, results: Results) -> dict[str, Table]:
-    """Return a table for each column of `MEAN_TABLES` that the runs have: the mean over seeds, by method and setting."""
+    """Return a table for each column of `MEAN_TABLES` that the runs have: means over seeds by method and setting."""
     tables = {}
     for name, (column, factor, caption) in MEAN_TABLES.items():
         texts: dict[str, dict[str, str]] = {}
