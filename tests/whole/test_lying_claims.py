@@ -41,7 +41,7 @@ def test_the_docs_have_the_shares_and_the_losses_of_the_study() -> None:
     ]
     assert -2.05 < min(small) < -1.5
     shares = [float(share(m, cell).split()[0]) for cell in ("tenth", "inverted") for m in methods]
-    assert f"the liars have {min(shares):.0f} to {max(shares):.0f} % in the other seven" in DOCS
+    assert f"give them {min(shares):.0f} to {max(shares):.0f} % of the places" in DOCS
     definition = claims.read_study(STUDY)
     assert {"clients=50", "cohort=10", "rounds=40", "attack.fraction=0.2", "partition.alpha=0.1"} <= set(
         definition["common"]
