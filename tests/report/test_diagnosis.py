@@ -19,7 +19,7 @@ NOISE = estimate_noise(LOSSES)
 
 
 def look(round: int, gap: float, noise: NoiseEstimate = NOISE) -> Look:
-    return Look(round, np.arange(6), LOSSES, replace(noise, gap=gap), gap - 0.1, gap + 0.1)
+    return Look(round, np.arange(6), LOSSES, replace(noise, gap=gap))
 
 
 @pytest.fixture

@@ -113,7 +113,9 @@ def sentences() -> list[str]:
         f"significantly better than random selection in {better} of {len(names)} settings and worse in {worse}",
         f"lowest mean difference at equal bytes is {min(same_bytes):+.1f} points",
         f"gains {spell(mean_over_settings('auto', 'random_same_bytes'))} points at equal bytes",
-        f"the rule card {spell(mean_of_rule_card())}",
+        f"`auto` has {spell(mean_over_settings('auto'))}",
+        f"It has {spell(mean_of_rule_card())} points",
+        f"`auto` is {spell(lead_over_rule_card()).removeprefix('+')} points ahead of it",
         *(f"`{row}` {text}" for row, text in fixed.items()),
         f"between {min(robust.values()):+.1f} and {max(robust.values()):+.1f} points",
         *(
@@ -131,6 +133,12 @@ def describe_study_wide_correction() -> str:
     tests = table[table["holm_p_all"].notna()]
     n_better = int(((tests["selector"] == "auto") & (tests["diff"] > 0) & (tests["holm_p_all"] < claims.ALPHA)).sum())
     return f"with Holm over all {len(tests)} tests of the study, in {n_better}"
+
+
+def lead_over_rule_card() -> list[float]:
+    """Return by seed auto's mean lead over the rule card, both at equal rounds, over the settings without a clock."""
+    pairs = zip(mean_over_settings("auto"), mean_of_rule_card(), strict=True)
+    return [auto - card for auto, card in pairs]
 
 
 def mean_of_rule_card() -> list[float]:
@@ -159,11 +167,12 @@ def diagnosis_sentences() -> list[str]:
     table = pd.read_csv(claims.ROOT / "benchmarks" / "diagnoses.csv")
     coverage = 100 * table.groupby("setting")["coverage"].mean()
     auc = table.groupby("setting")["auc"].mean().dropna()
-    blurred = table[table["setting"] == "blurred30"]
+    blurred, flipped = table[table["setting"] == "blurred30"], table[table["setting"] == "pair_flips"]
     return [
-        f"they held {coverage.min():.0f} to {coverage.max():.0f} % of the rates, {coverage.mean():.0f} % on average",
+        f"95 % intervals held {coverage.min():.0f} to {coverage.max():.0f} % of the rates",
         f"an AUC of {auc.min():.2f} or more in {len(auc)} federations",
-        f"{(blurred['case'] == 'persists').sum()} of {len(blurred)} runs",
+        f"in {(blurred['case'] == 'persists').sum()} of {len(blurred)} runs",
+        f"taken for noisy in {(flipped['case'] == 'persists').sum()} of {len(flipped)} runs",
     ]
 
 
@@ -178,12 +187,15 @@ def test_the_marks_of_the_plan_are_met() -> None:
     has_groups = table["setting"].isin([name for name in NOISY if name != "wide_noise"])
     assert table.loc[has_groups, "auc"].min() >= 0.9
     assert table.loc[table["setting"] == "blurred30", "case"].eq("persists").mean() <= 0.2
-    lost = max(
-        claims.average(differences(name, "auto").values()) - claims.average(rule_card(name).values()) for name in KINDS
-    )
+    lost = {
+        name: claims.average(differences(name, "auto").values()) - claims.average(rule_card(name).values())
+        for name in KINDS
+        if name != "speeds"
+    }
+    n_behind = sum(points > 1 for points in lost.values())
     text = " ".join(DOCS.read_text().split())
-    assert "All four marks of the plan are met" in text
-    assert f"the rule card is up to {lost:.1f} points behind `auto`" in text
+    assert "Marks 1 and 2 of the plan are met on these seeds" in text
+    assert f"in {n_behind} of twelve settings, by up to {max(lost.values()):.1f} points" in text
 
 
 def test_the_rule_card_follows_from_most_diagnoses_of_a_setting() -> None:
@@ -196,9 +208,9 @@ def test_the_rule_card_follows_from_most_diagnoses_of_a_setting() -> None:
 
 def test_the_page_and_its_template_have_the_results_of_the_diagnoses() -> None:
     template = claims.ROOT / "src" / "fedcohort" / "report" / "templates" / "diagnosis.md.j2"
-    text, (coverage, auc, blurred) = " ".join(DOCS.read_text().split()), diagnosis_sentences()
-    assert coverage in template.read_text()
-    assert all(sentence in text for sentence in (coverage, auc, blurred))
+    text, all_sentences = " ".join(DOCS.read_text().split()), diagnosis_sentences()
+    assert all_sentences[0] in template.read_text()
+    assert all(sentence in text for sentence in all_sentences)
 
 
 def test_the_default_learning_rate_was_the_best_for_random_selection_in_most_federations() -> None:

@@ -26,7 +26,6 @@ PRIOR_DEGREES = 5.0  # degrees of freedom of the common variance in a client's v
 MAX_STEPS, TOLERANCE = 60, 1e-4  # of the fixed point of tau^2
 SUM_STEPS, SUM_SPREAD_STEPS = 3, 40  # of `fit_by_sums`: exchanges with the clients, and steps of tau^2 in each
 LOW_QUANTILE = 0.1
-MISFIT = 0.3  # share of the spread in a rate's standard error: noise and skew together fit the model badly
 MIN_VARIANCE, MIN_SPREAD = 1e-6, 1e-8  # nats^2
 
 
@@ -80,11 +79,6 @@ class ExcessLoss:
     def rate(self) -> Values:
         """Excess rate of wrong labels of each client, r, [n]."""
         return np.asarray((self.excess - np.quantile(self.excess, LOW_QUANTILE)) / self.scale, np.float64)
-
-    @property
-    def rate_error(self) -> Values:
-        """Approximate standard error of each rate, [n], with a share of the spread for misfit of the model."""
-        return np.asarray(np.sqrt(self.variance + (MISFIT * self.spread) ** 2) / self.scale, np.float64)
 
 
 def fit_by_class(losses: ClassLosses) -> ExcessLoss:

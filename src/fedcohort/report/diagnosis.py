@@ -32,7 +32,6 @@ UNKNOWN = {
 def describe(diagnosis: Diagnosis, max_rows: int = MAX_ROWS) -> str:
     """Return the page in Markdown, with at most `max_rows` rows of clients."""
     valid = diagnosis.valid_looks[-1] if diagnosis.valid_looks else None
-    rate, rate_error = diagnosis.group_rates if valid and valid.noise.is_noisier.any() else (0.0, 0.0)
     rows = list_clients(diagnosis)
     return render(
         "diagnosis.md.j2",
@@ -49,8 +48,7 @@ def describe(diagnosis: Diagnosis, max_rows: int = MAX_ROWS) -> str:
         gaps=", ".join(f"{look.noise.gap:.2f}" for look in diagnosis.valid_looks),
         n_noisier=0 if valid is None else int(valid.noise.is_noisier.sum()),
         n_answered=0 if valid is None else len(valid.clients),
-        rate=rate,
-        rate_error=rate_error,
+        rate=diagnosis.rate_of_noisier,
         rows=rows[:max_rows],
         hidden=max(len(rows) - max_rows, 0),
         truth_known=bool(diagnosis.info.noise_rate.any()),
@@ -81,25 +79,21 @@ def load_gains() -> Mapping[str, list[dict[str, str]]]:
 
 
 def list_clients(diagnosis: Diagnosis) -> list[dict[str, Any]]:
-    """Return client, rate, bounds, group and simulated rate of each client at the last valid probe, by falling rate."""
+    """Return client, rate, group and simulated rate of each client at the last valid probe, by falling rate."""
     if not diagnosis.valid_looks:
         return []
     look = diagnosis.valid_looks[-1]
-    fit = look.noise.fit
     group = "more wrong labels" if diagnosis.noise_case == "persists" else "fits worse"
     rows = [
         {
             "client": int(client),
             "rate": float(rate),
-            "low": float(rate - 1.96 * error),
-            "high": float(rate + 1.96 * error),
             "group": group if is_noisier else "",
             "truth": float(truth),
         }
-        for client, rate, error, is_noisier, truth in zip(
+        for client, rate, is_noisier, truth in zip(
             look.clients,
-            fit.rate,
-            fit.rate_error,
+            look.noise.fit.rate,
             look.noise.is_noisier,
             diagnosis.info.noise_rate[look.clients],
             strict=True,
@@ -119,8 +113,6 @@ def to_json(diagnosis: Diagnosis) -> Mapping[str, Any]:
                 {
                     "round": look.round,
                     "gap": look.noise.gap,
-                    "low": look.low,
-                    "high": look.high,
                     "nats_of_a_wrong_label": look.noise.fit.scale,
                     "valid": bool(look.noise.is_valid),
                 }
@@ -147,7 +139,7 @@ def to_json(diagnosis: Diagnosis) -> Mapping[str, Any]:
 
 
 def draw(diagnosis: Diagnosis) -> "Figure":
-    """Return the figure of the excess rates with intervals; the groups have other colours and markers."""
+    """Return the figure of the excess rates; the groups have other colours and markers."""
     rows = list_clients(diagnosis)[::-1]
     figure = style.new_run_figure(diagnosis.info, "Excess rate of wrong labels of each client", style.PAGE, 2.6)
     axes = figure.subplots()
@@ -155,10 +147,8 @@ def draw(diagnosis: Diagnosis) -> "Figure":
         chosen = [(place, row) for place, row in enumerate(rows) if row["group"] == group]
         if not chosen:
             continue
-        places, values = [place for place, _ in chosen], np.array([row["rate"] for _, row in chosen])
-        bounds = np.array([[row["rate"] - row["low"], row["high"] - row["rate"]] for _, row in chosen]).T
-        look: dict[str, Any] = {"fmt": marker, "markersize": 3, "linewidth": 0.8, "color": colour}
-        axes.errorbar(places, values, bounds, label=group or "others", **look)
+        places, values = [place for place, _ in chosen], [row["rate"] for _, row in chosen]
+        axes.plot(places, values, marker, markersize=3, color=colour, label=group or "others")
     if diagnosis.info.noise_rate.any():
         truth = [row["truth"] for row in rows]
         axes.plot(range(len(rows)), truth, "x", color=style.BLACK, markersize=3, label="simulated rate (not used)")

@@ -4,6 +4,7 @@ All numbers follow from the journal and the per-client table, hence from the rep
 rates of wrong labels are shown for comparison, and not used.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from jaxtyping import Float64
 
 from fedcohort.diagnosis.class_balance import effective_classes, effective_classes_of_cohorts
 from fedcohort.diagnosis.excess_loss import ClassLosses
-from fedcohort.diagnosis.label_noise import NoiseEstimate, estimate_noise, split_in_two
+from fedcohort.diagnosis.label_noise import NoiseEstimate, estimate_noise
 from fedcohort.diagnosis.noise_watch import NoiseWatch
 from fedcohort.diagnosis.speeds import Durations, Speeds, estimate_speeds, fast_clients
 from fedcohort.record import history, metadata
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 MIN_GAP, MIN_PERSISTENCE = 0.2, 0.8  # as in configs/selector/auto.yaml, as are the thresholds below
 EVEN_SHARE = 0.8  # random cohorts with fewer effective classes than this share of the pool's are uneven
 MIN_PERSISTENT_SPEED, MIN_SPEED_GAIN, MIN_COVER = 0.2, 1.25, 0.5
-N_DRAWS = 200  # for the interval of a gap
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,12 @@ class Look:
         clients: sorted ids of the clients that answered.
         losses: their reports.
         noise: the estimate.
-        low, high: approximate 95 % interval of the gap.
     """
 
     round: int
     clients: Ids
     losses: ClassLosses
     noise: NoiseEstimate
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -133,12 +130,10 @@ class Diagnosis:
         return "one_look" if watch.n_looks == 1 else "falling"
 
     @property
-    def group_rates(self) -> tuple[float, float]:
-        """Mean and standard error of the excess rates of the clients with more noise, at the last valid probe."""
-        look = self.valid_looks[-1]
-        is_noisier, fit = look.noise.is_noisier, look.noise.fit
-        rates = fit.rate[is_noisier]
-        return float(rates.mean()), float(np.sqrt((fit.rate_error[is_noisier] ** 2).mean() / len(rates) + 0.05**2))
+    def rate_of_noisier(self) -> float:
+        """Mean excess rate of the clients with more wrong labels at the last valid probe; NaN without such clients."""
+        noise = self.valid_looks[-1].noise if self.valid_looks else None
+        return float(noise.fit.rate[noise.is_noisier].mean()) if noise and noise.is_noisier.any() else math.nan
 
     @property
     def advice(self) -> str:
@@ -192,15 +187,7 @@ def _rows_of_probes(table: "pd.DataFrame", signal: str) -> "Sequence[tuple[int, 
 
 def _read_look(rows: "pd.DataFrame", step: int) -> Look:
     losses = ClassLosses.from_rows(rows.iloc[:, 2:].to_numpy(np.float64))
-    noise = estimate_noise(losses)
-    rng = np.random.default_rng(step)
-    draws = rng.normal(noise.fit.excess, np.sqrt(noise.fit.variance), (N_DRAWS, len(losses.samples)))
-    gaps = [split_in_two(excess)[1] / noise.fit.scale for excess in draws] if noise.fit.scale > 0 else [np.nan]
-    low, middle, high = np.quantile(gaps, [0.025, 0.5, 0.975])
-    gap = noise.gap  # the smaller one of two fits, about which the draws of one fit are centred
-    return Look(
-        step, rows["client"].to_numpy(np.int64), losses, noise, float(gap + low - middle), float(gap + high - middle)
-    )
+    return Look(step, rows["client"].to_numpy(np.int64), losses, estimate_noise(losses))
 
 
 def _read_counts(table: "pd.DataFrame", looks: Sequence[Look], n_clients: int) -> Float64[np.ndarray, "_k _c"] | None:

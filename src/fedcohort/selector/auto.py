@@ -58,7 +58,7 @@ class State:
         n_classes: number of labels, C.
         interval: rounds between probes, R.
         counts: samples by client and class as last reported, [K, C]; 0 before.
-        rate, rate_error: excess rate of wrong labels of each client and its standard error, [K]; NaN if not known.
+        rate: excess rate of wrong labels of each client, [K]; NaN if not known.
         uses: number of times that each client was selected, [K].
         last_round: round in which each client was last selected, [K]; -1 before.
         in_pool: the clients that cohorts are drawn from, as far as label noise decides, [K].
@@ -75,7 +75,6 @@ class State:
     interval: int
     counts: Float64[np.ndarray, "_k _c"]
     rate: Values
-    rate_error: Values
     uses: Ids
     last_round: Ids
     in_pool: Bool[np.ndarray, "_k"]
@@ -129,7 +128,6 @@ class Auto(Selector[State]):
             interval=rounds_between_probes(self.first, K, population.cohort),
             counts=np.zeros((K, population.n_classes)),
             rate=np.full(K, np.nan),
-            rate_error=np.full(K, np.nan),
             uses=np.zeros(K, np.int64),
             last_round=np.full(K, -1),
             in_pool=np.ones(K, dtype=bool),
@@ -163,7 +161,7 @@ class Auto(Selector[State]):
             clients = np.union1d(clients, draw(np.ones(ctx.n_clients), excluded_ids, n_probation, ctx.rng))
         if not state.watch.is_acting:
             return Selection(clients), replace(state, owed=owed)
-        terms = {"excess_rate": state.rate, "rate_error": state.rate_error, "in_pool": pool.astype(float)}
+        terms = {"excess_rate": state.rate, "in_pool": pool.astype(float)}
         return Selection(clients, -state.rate, terms), replace(state, owed=owed)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
@@ -221,15 +219,15 @@ class Auto(Selector[State]):
             log.info("round %d: too early to measure label noise (D = %.2f nats)", round + 1, estimate.fit.scale)
             return replace(state, watch=state.watch.after_invalid())
         watch = state.watch.after(estimate.gap, self.gap, self.persistence)
-        rate, rate_error, in_pool = state.rate.copy(), state.rate_error.copy(), state.in_pool.copy()
-        rate[clients], rate_error[clients] = estimate.fit.rate, estimate.fit.rate_error
+        rate, in_pool = state.rate.copy(), state.in_pool.copy()
+        rate[clients] = estimate.fit.rate
         in_pool[clients] = True
         if watch.is_released:
             in_pool[:] = True
         elif watch.is_acting and estimate.gap >= self.gap:
             in_pool[clients] = choose_pool(estimate, losses.counts, MIN_POOL_SHARE, self.cover)
         log.info("round %d: gap of %.2f in the rate of wrong labels: %s", round + 1, watch.last_gap, watch.consequence)
-        return replace(state, watch=watch, rate=rate, rate_error=rate_error, in_pool=in_pool)
+        return replace(state, watch=watch, rate=rate, in_pool=in_pool)
 
     def _compare_speeds(self, state: State, outcome: RoundOutcome) -> State:
         """Return the state with the clients that are fast enough, if speeds persist."""
