@@ -197,7 +197,7 @@ def test_a_missing_database_is_not_created(tmp_path: Path) -> None:
         ("better=up", "better must be one of auto, high, low"),
         ("metric=test/acc,", "metric must be a metric, or several of them, each once"),
         ("metric=a,a", "metric must be a metric, or several of them, each once"),
-        ("axis=seconds", "axis must be one of virtual_s, bytes, client_flops, rounds, got 'seconds'"),
+        ("axis=seconds", "axis must be one of virtual_s, bytes, client_flops, joules, rounds, got 'seconds'"),
         ("target=high", "target must be a number, baseline, or best_of:"),
         ("result=mean", "result must be one of late, last, best, got 'mean'"),
         ("horizon=0", "horizon must be a number in [1, inf), got 0.0"),

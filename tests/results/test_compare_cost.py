@@ -43,6 +43,15 @@ def test_the_cost_is_computed_along_every_known_axis() -> None:
     assert entry.speed_up.ratio == pytest.approx(1.5)
 
 
+def test_energy_is_an_axis_where_all_runs_measure_it() -> None:
+    """2 J a round: .3 is met at 6 J with .1 a round; whole runs of six rounds spend 12 J."""
+    frames = rising({"a": [1.0] * 3, "b": [1.5] * 3})
+    frames.runs["joules"], frames.curves["joules"] = 12.0, 2.0 * frames.curves["round"]
+    comparison = compare_cost(frames, Options(ACC, "a"), FIRST, "joules")
+    assert comparison.entries["joules"]["", "a"].median.value == 6.0
+    assert count_costs(frames, "a")["joules"]["", "b"].mean == 12.0
+
+
 def test_a_window_averages_as_many_evaluations_as_the_result() -> None:
     """The mean of three evaluations is at least .3 in round 4: (.2 + .3 + .4) / 3."""
     comparison = compare_cost(rising({"a": [1.0]}), Options(ACC, "a"), Target(0.3), "rounds")

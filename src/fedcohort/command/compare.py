@@ -19,7 +19,7 @@ level=0.95               with target=baseline: share of the way to the baseline'
 crossing=window          when a run meets the target: the mean over as many evaluations as its result averages (window),
                          or its first evaluation that does (first).
 axis=virtual_s           cost that the verdict on the target is about: virtual_s, bytes (down and up), client_flops,
-                         rounds.
+                         joules, rounds.
 tracking_uri=sqlite:///logs/mlflow.db
 out=logs/compare         folder for report.html, tables (.md, .tex, .csv) and figures (PNG, PDF, SVG).
 report=false             true also stores the files in MLflow, in a run with the tag report. A sweep does so at its end

@@ -9,12 +9,12 @@ The frame of runs has one row per run.
     folder          run folder; "" without one.
     clock_s         virtual seconds at which the budget ends the run; NaN without such a limit.
     oracle          whether the method reads what no server can know.
-    virtual_s, bytes, client_flops   cumulative cost at the end of the run.
+    virtual_s, bytes, client_flops, joules   cumulative cost at the end of the run; NaN or 0 if it is not measured.
 
 The frame of curves has one row per evaluation (a round that measured a metric), ordered by run and round.
 
     run, round      round 0 is the untrained model.
-    virtual_s, bytes, client_flops   cumulative cost until the round; bytes are down and up, over all clients.
+    virtual_s, bytes, client_flops, joules   cumulative cost until the round; bytes are down and up, over all clients.
     <metric>        one column for each metric, named as in the journal; NaN if the round did not measure it.
 
 `matching/question.py` makes the frame of runs in folders and in MLflow, and `tracking/runs.py` reads MLflow's curves.
@@ -38,8 +38,9 @@ COSTS = {  # each cost is the sum of these metrics of the journal
     "probe_bytes": ("comm/probe_bytes",),
     "client_flops": ("comp/client_flops",),
     "server_flops": ("comp/server_flops",),
+    "joules": ("energy/joules",),
 }
-AXES = ("virtual_s", "bytes", "client_flops")  # cost columns of the curves
+AXES = ("virtual_s", "bytes", "client_flops", "joules")  # cost columns of the curves
 CLOCK_COLUMN = "clock_s"
 CLOCK_OF_BUDGET = re.compile(r"\bvirtual_s=([\d.e+-]+)")
 EVALUATIONS = ("test/", "server_val/", "clients/")  # prefixes of metrics that not every round measures

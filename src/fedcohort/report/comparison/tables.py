@@ -17,11 +17,18 @@ if TYPE_CHECKING:
 
 ODD, ORACLE = "†", "‡"
 GAP_COLUMNS = ("low", "high", "std", "median", "worst", "best", "n")  # of `Difference`, in the CSV file
-COST_NAMES = {"virtual_s": "virtual time", "bytes": "bytes", "client_flops": "client computation", ROUNDS: "rounds"}
+COST_NAMES = {
+    "virtual_s": "virtual time",
+    "bytes": "bytes",
+    "client_flops": "client computation",
+    "joules": "energy",
+    ROUNDS: "rounds",
+}
 COST_FORMATS: dict[str, Callable[[float], str]] = {
     "virtual_s": units.seconds,
     "bytes": units.bytes_,
     "client_flops": units.flops,
+    "joules": units.joules,
     ROUNDS: lambda value: f"{value:.0f}",
 }
 
