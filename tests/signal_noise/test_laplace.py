@@ -22,7 +22,7 @@ def test_noise_has_the_scale_and_epsilon_adds_up() -> None:
 
 @pytest.mark.skipif(HAS_LIBRARY, reason="dp-accounting is installed")
 def test_the_missing_library_is_named() -> None:
-    with pytest.raises(OptionError, match=r"accountant=pld needs .* pip install 'fedcohort\[privacy\]', or choose"):
+    with pytest.raises(OptionError, match=r"accountant=pld needs .* --editable \"\.\[privacy\]\", or choose"):
         Laplace([0.0, 1.0], True, 1e-5, 1.0, "pld")
 
 

@@ -38,8 +38,8 @@ class Laplace(ClippedNoise):
         ranges.choice("accountant", self.accountant, "sum", "pld")
         if self.accountant == "pld" and importlib.util.find_spec("dp_accounting") is None:
             raise OptionError(
-                "accountant=pld needs the package dp-accounting, which is not installed: type "
-                "pip install 'fedcohort[privacy]', or choose signal_noise.accountant=sum"
+                "accountant=pld needs the package dp-accounting, which is not installed: type pip install "
+                '--constraint constraints.txt --editable ".[privacy]", or choose signal_noise.accountant=sum'
             )
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Numbers:
