@@ -64,3 +64,13 @@ def test_messages_of_the_troubleshooting_page_are_those_of_the_code() -> None:
     parts = [part.strip(" ();:?") for row in rows if not row.startswith(external) for part in row.split("...")]
     assert len(rows) >= 20
     assert [part for part in parts if part not in messages] == []
+
+
+def test_each_study_and_each_package_has_a_line_in_the_docs() -> None:
+    studies, architecture = ((ROOT / "docs" / f"{name}.md").read_text() for name in ("studies", "architecture"))
+    names = [path.parent.name for path in (ROOT / "studies").glob("*/study.yaml")]
+    assert [name for name in names if not re.search(rf"^\|.*\b{name}\b", studies, re.MULTILINE)] == []
+    packages = [path.parent.name for path in (ROOT / "src" / "fedcohort").glob("*/__init__.py")]
+    layout = architecture.partition("```\nsrc/fedcohort/\n")[2].partition("```")[0]
+    assert [name for name in packages if not re.search(rf"\b{name}/", layout)] == []
+    assert min(len(names), len(packages)) > 20
