@@ -83,10 +83,10 @@ def test_a_federation_in_two_studies_counts_once(tmp_path: Path) -> None:
         report.write(study, results)
     text = overview.render_page(tmp_path)
     assert "Of 4 settings, 3 different ones" in text
-    assert "1 setting is in two studies or more. The study with the most seeds counts, of equals the " in text
+    assert "1 setting is in two studies or more. The study with the most seeds counts; among studies with " in text
     assert "**a method is significantly better than the study's baseline in 2**" in text
     assert "In 0 of these 2, " in text
-    assert "In 1 of them another study comes to a different kind" in text
+    assert "In 1 of them another study gives a different kind of result" in text
     assert "In 1, headroom is neither shown nor excluded" in text
 
 
@@ -103,7 +103,7 @@ def test_the_study_with_the_most_seeds_counts(tmp_path: Path) -> None:
             facts["config_hash"] = f"{cell}/{row}"
         report.write(study, results)
     text = overview.render_page(tmp_path)
-    assert "In 1 of them another study comes to a different kind" in text
+    assert "In 1 of them another study gives a different kind of result" in text
     assert "In 1 of these 1, no headroom is shown" in text
 
 
