@@ -1,7 +1,7 @@
-"""Let Hydra read each yaml once in a process, because most tests compose a config.
+"""Let Hydra read each yaml once in a process, because most tests compose a config and write it into a run's folder.
 
 Hydra 1.3 reads a yaml again for each composition, which takes a third of its time. Another third goes to choices that
-only an interpolation in a defaults list could read.
+only an interpolation in a defaults list could read. The yaml of a run is written by the C library of PyYAML.
 """
 
 import copy
@@ -9,11 +9,13 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+import yaml
 from hydra._internal import defaults_list
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
 from hydra.core.object_type import ObjectType
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
+from omegaconf._utils import OmegaConfDumper
 
 _load_config = ConfigRepository.load_config
 _embed_config = ConfigLoaderImpl._embed_result_config
@@ -50,16 +52,31 @@ def interpolation_map(overrides: Any, defaults: Sequence[Any], self_added: bool)
     return None
 
 
+class Dumper(yaml.CDumper):
+    """Write strings as OmegaConf does, which quotes those that it would read as numbers."""
+
+
+Dumper.add_representer(str, OmegaConfDumper.str_representer)
+
+
+def to_yaml(cfg: Any, *, resolve: bool = False, sort_keys: bool = False) -> str:
+    """Return a config as text; a dictionary must be plain data."""
+    content = cfg if type(cfg) is dict else OmegaConf.to_container(cfg, resolve=resolve, enum_to_str=True)
+    text: str = yaml.dump(content, default_flow_style=False, allow_unicode=True, sort_keys=sort_keys, Dumper=Dumper)
+    return text
+
+
 ORIGINALS: tuple[tuple[Any, str, Any], ...] = (
     (ConfigRepository, "load_config", ConfigRepository.load_config),
     (ConfigLoaderImpl, "_embed_result_config", staticmethod(ConfigLoaderImpl._embed_result_config)),
     (defaults_list, "_create_interpolation_map", defaults_list._create_interpolation_map),
+    (OmegaConf, "to_yaml", staticmethod(OmegaConf.to_yaml)),
 )
 
 
 def install() -> None:
     """Replace the functions of Hydra."""
     for (owner, name, _), replacement in zip(
-        ORIGINALS, (load_config, staticmethod(embed_config), interpolation_map), strict=True
+        ORIGINALS, (load_config, staticmethod(embed_config), interpolation_map, staticmethod(to_yaml)), strict=True
     ):
         setattr(owner, name, replacement)

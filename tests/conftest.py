@@ -1,6 +1,7 @@
 """Shapes and types are checked at run time in every test (they cost nothing outside of them)."""
 
 import functools
+import gc
 import importlib.metadata
 import os
 import signal
@@ -13,6 +14,7 @@ import omegaconf  # noqa: F401
 import pyarrow.compute  # noqa: F401
 import torch.distributed  # noqa: F401
 import typer  # noqa: F401
+from lightning.fabric.utilities import registry
 
 import cached_hydra
 import fedcohort.lightning  # noqa: F401 - and Lightning, without the compiler of torch
@@ -25,9 +27,17 @@ cached_hydra.install()
 os.fsync = lambda fd: None  # no test loses power, and a run waits for the disk ten times
 # Lightning looks through all installed packages for each Trainer; a session installs none.
 importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)  # type: ignore[assignment]
+registry.entry_points = importlib.metadata.entry_points  # type: ignore[attr-defined]
 
 # A suite in the background of a script ignores SIGINT, as do its children; tests of Ctrl-C need the normal handler.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Leave out of garbage collections what the session keeps: modules and tests, which are a million objects."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 def pytest_make_parametrize_id(config: object, val: object, argname: str) -> str | None:

@@ -6,6 +6,7 @@ An option that no row of `ROLE_BY_OPTION` names, nor its node, is one of a compo
 import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 
@@ -96,6 +97,7 @@ def matching_table_rows(option: str) -> list[str]:
     return [name for name in ROLE_BY_OPTION if option == name or option.startswith(f"{name}.")]
 
 
+@cache
 def role_of(option: str) -> OptionRole:
     """Return what another value of an option changes, and whether the run then stays the same run."""
     return next((ROLE_BY_OPTION[name] for name in matching_table_rows(option)), COMPONENT_OPTION_ROLE)

@@ -113,7 +113,7 @@ def _begin(
         raise OptionError(f"rounds must be at least {rounds_done}, as many as {home.path} has already, got {rounds}")
     loop.settings.budget.check_not_exceeded(restart.spending, home.path)
     manifest.remove_manifest(home.path)  # the files change from here on
-    folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(dict(config))))
+    folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(dict(config)))
     start = {"round": rounds_done, "resume": config["resume"], "forced": restart.forced, **origin}
     provenance.append_start(home.path, start)
     return home.path, home.is_new, restart

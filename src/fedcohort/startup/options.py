@@ -3,7 +3,7 @@
 import re
 import tempfile
 from collections.abc import Collection, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +126,7 @@ def unknown_option_error(node_name: str, option: str, names: Collection[str]) ->
     return OptionError(f"there is no option {option!r}; there are {', '.join(sorted(names))}{suggestion}")
 
 
+@cache
 def list_node_options(node: str) -> list[str]:
     """Return the options of a node that belong to no component: all of `engine`, some of `deadline` and `device`."""
     return [option.split(".")[1] for option in OPTION_CHECKS if option.startswith(f"{node}.")]
