@@ -1,11 +1,13 @@
 """Let Hydra read each yaml once in a process, because most tests compose a config and write it into a run's folder.
 
 Hydra 1.3 reads a yaml again for each composition, which takes a third of its time. Another third goes to choices that
-only an interpolation in a defaults list could read. The yaml of a run is written by the C library of PyYAML.
+only an interpolation in a defaults list could read. Most defaults lists begin with the same entries, which are merged
+once. The yaml of a run is written by the C library of PyYAML.
 """
 
 import copy
 import os
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,13 +15,19 @@ import yaml
 from hydra._internal import defaults_list
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
+from hydra.core.default_element import ResultDefault
 from hydra.core.object_type import ObjectType
+from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig, OmegaConf
 from omegaconf._utils import OmegaConfDumper
 
 _load_config = ConfigRepository.load_config
 _embed_config = ConfigLoaderImpl._embed_result_config
 _interpolation_map = defaults_list._create_interpolation_map
+_load_single_config = ConfigLoaderImpl._load_single_config
+_merge_defaults = ConfigLoaderImpl._compose_config_from_defaults_list
+PREFIXES = (20, 13, 9)  # numbers of entries; the first nine are Hydra's own
+_merged: dict[tuple[Any, ...], bytes] = {}
 _loaded: dict[tuple[Any, ...], Any] = {}
 
 
@@ -52,7 +60,39 @@ def interpolation_map(overrides: Any, defaults: Sequence[Any], self_added: bool)
     return None
 
 
-class Dumper(yaml.CDumper):
+class Prefix(ResultDefault):
+    """The first entries of a defaults list, which have been merged.
+
+    Args:
+        content: the pickled config.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(config_path="")
+        self.content = content
+
+
+def load_single_config(self: ConfigLoaderImpl, default: ResultDefault, repo: Any) -> ConfigResult:
+    """Return the config of an entry of a defaults list."""
+    if isinstance(default, Prefix):
+        return ConfigResult("", "", pickle.loads(default.content), {})
+    return _load_single_config(self, default, repo)
+
+
+def merge_defaults(self: ConfigLoaderImpl, defaults: Sequence[ResultDefault], repo: Any) -> DictConfig:
+    """Merge the configs of a defaults list; the first ones once for all lists that begin with them."""
+    n_prefix = next((n for n in PREFIXES if n < len(defaults)), 0)
+    if not n_prefix:
+        return _merge_defaults(self, list(defaults), repo)
+    prefix = defaults[:n_prefix]
+    contents = [repo.load_config(entry.config_path) for entry in prefix]  # the cache keeps them
+    key = tuple((entry.package, entry.primary, id(content)) for entry, content in zip(prefix, contents, strict=True))
+    if key not in _merged:
+        _merged[key] = pickle.dumps(merge_defaults(self, prefix, repo))
+    return _merge_defaults(self, [Prefix(_merged[key]), *defaults[n_prefix:]], repo)
+
+
+class Dumper(yaml.CDumper):  # type: ignore[misc]
     """Write strings as OmegaConf does, which quotes those that it would read as numbers."""
 
 
@@ -70,13 +110,15 @@ ORIGINALS: tuple[tuple[Any, str, Any], ...] = (
     (ConfigRepository, "load_config", ConfigRepository.load_config),
     (ConfigLoaderImpl, "_embed_result_config", staticmethod(ConfigLoaderImpl._embed_result_config)),
     (defaults_list, "_create_interpolation_map", defaults_list._create_interpolation_map),
+    (ConfigLoaderImpl, "_load_single_config", _load_single_config),
+    (ConfigLoaderImpl, "_compose_config_from_defaults_list", _merge_defaults),
     (OmegaConf, "to_yaml", staticmethod(OmegaConf.to_yaml)),
 )
 
 
 def install() -> None:
     """Replace the functions of Hydra."""
-    for (owner, name, _), replacement in zip(
-        ORIGINALS, (load_config, staticmethod(embed_config), interpolation_map, staticmethod(to_yaml)), strict=True
-    ):
+    embed, dump = staticmethod(embed_config), staticmethod(to_yaml)
+    replacements = (load_config, embed, interpolation_map, load_single_config, merge_defaults, dump)
+    for (owner, name, _), replacement in zip(ORIGINALS, replacements, strict=True):
         setattr(owner, name, replacement)

@@ -6,7 +6,7 @@ import pytest
 from omegaconf import OmegaConf
 
 import cached_hydra
-from fedcohort.startup.compose import compose_with_hydra
+from fedcohort.startup.compose import compose_config, compose_with_hydra
 from yaml_words import CONFIGS
 
 CASES = (
@@ -18,7 +18,10 @@ CASES = (
 
 
 def compose_all() -> list[str]:
-    return [OmegaConf.to_yaml(compose_with_hydra(overrides, CONFIGS, with_hydra=True)) for overrides in CASES]
+    """Return the configs with their keys in order, and the yaml of a run's config as it is written."""
+    configs = [compose_with_hydra(overrides, CONFIGS, with_hydra=True) for overrides in CASES]
+    run_configs = [compose_config(config, config.hydra.runtime.choices, ()).config for config in configs]
+    return [*(str(OmegaConf.to_container(config)) for config in configs), *map(OmegaConf.to_yaml, run_configs)]
 
 
 def test_hydra_composes_the_same_configs_without_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,9 +41,17 @@ def digest_sources(config: Mapping[str, Any], files: Mapping[str, bytes] | None 
         config: the composed config.
         files: the package's files, as `read_files` returns them; None for those of this package.
     """
-    files = _package_files() if files is None else files
     options = [(name, str(value)) for name, value in flatten_config(config) if name.split(".")[-1] == TARGET_KEY]
-    targets = {value for name, value in options if not name.startswith(OBSERVER_GROUPS)}
+    targets = frozenset(value for name, value in options if not name.startswith(OBSERVER_GROUPS))
+    return _digest_package(targets) if files is None else _digest_files(targets, files)
+
+
+@cache
+def _digest_package(targets: frozenset[str]) -> str:
+    return _digest_files(targets, _package_files())
+
+
+def _digest_files(targets: Collection[str], files: Mapping[str, bytes]) -> str:
     digest = hashlib.blake2b(digest_size=6)
     for name in sorted(files_of_targets(targets, files), key=lambda name: name.split("/")):
         for name_or_content in (name.encode(), files[name]):
