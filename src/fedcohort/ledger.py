@@ -5,7 +5,7 @@ and the training together. A query that both selector and aggregator make is ans
 """
 
 import operator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 BYTES_PER_NUMBER = 4  # bytes of one transmitted float
 METRICS = (  # of the fields of `Charge`, in their order
@@ -36,8 +36,8 @@ class Charge:
     virtual_s: float = 0.0
 
     def __add__(self, charge: "Charge") -> "Charge":
-        return Charge(*map(operator.add, astuple(self), astuple(charge)))
+        return Charge(*map(operator.add, vars(self).values(), vars(charge).values()))
 
     def metrics(self) -> dict[str, float]:
         """Return the bytes, FLOPs and virtual seconds by metric name."""
-        return dict(zip(METRICS, astuple(self), strict=True))
+        return dict(zip(METRICS, vars(self).values(), strict=True))

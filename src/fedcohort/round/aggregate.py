@@ -200,11 +200,11 @@ class ServerStep:
         outcome = outcome_for(self.components.agg, "the aggregator", finished, collected)
         server_models = self.make_models(finished.round, _require_tensor(collected.buffers))
         sums = (_require_tensor(collected.mean), collected.totals, collected.weights)
-        is_included = np.isin(finished.arrived.client, collected.clients)
+        rows = np.searchsorted(finished.arrived.client, collected.clients)  # both are sorted
         arrived = Arrived(
             *(outcome, *sums, collected.updates, collected.client_buffers, server_models),
-            discounts=finished.discounts[is_included],
-            end_s=finished.arrived.end_s[is_included],
+            discounts=finished.discounts[rows],
+            end_s=finished.arrived.end_s[rows],
             sent_offset=lambda sent_round: state.in_flight.broadcasts[sent_round].offset_from(self.server),
         )
         direction, agg_state = self.components.agg.direction(state.agg, arrived)

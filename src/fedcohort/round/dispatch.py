@@ -199,7 +199,7 @@ class Dispatcher:
 
         def job_work(n_used: Ids) -> Workload:
             work = cost_model.job_workload(n_used, forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
-            return replace(work, unit_load=np.where(has_trained, 0.0, work.unit_load))
+            return replace(work, unit_load=np.where(has_trained, 0.0, work.unit_load)) if has_trained.any() else work
 
         expected = components.device.expect(clients, job_work(n_train[clients]), draws.once())
         context = PaceContext(draws.round, clients, cost_model.units, self._expect_all(rates), expected)

@@ -54,10 +54,10 @@ def derive_signals(components: Components, lab: Lab, collected: Collected, plain
 
 def outcome_for(component: Any, reader_name: str, finished: Finished, collected: Collected) -> RoundOutcome:  # noqa: ANN401
     """Return the outcome of the round with the signals that `component` declares; reader: its name in messages."""
-    is_included = np.isin(finished.arrived.client, collected.clients)
+    rows = np.searchsorted(finished.arrived.client, collected.clients)  # both are sorted
     values: dict[str, Any] = {
         **collected.reports,
-        **{name: measured[is_included] for name, measured in finished.agg_answers.items()},
+        **{name: measured[rows] for name, measured in finished.agg_answers.items()},
         **collected.derived_signals,
     }
     needs: frozenset[str] = component.needs
@@ -72,13 +72,13 @@ def outcome_for(component: Any, reader_name: str, finished: Finished, collected:
         probes=finished.dispatched.queried.answers_to(concurrent=True) if reader_name == "the selector" else {},
         round_s=finished.charge.virtual_s,
         announced_s=finished.closing.announced_s,
-        sent_round=finished.arrived.broadcast[is_included],
+        sent_round=finished.arrived.broadcast[rows],
     )
 
 
 def list_failed(finished: Finished, collected: Collected) -> Ids:
     """Return the sorted ids of the clients whose update is lost: of the cohort, and of those that were in flight."""
     if not finished.carries:
-        return np.setdiff1d(finished.selection.clients, collected.clients)
+        return np.setdiff1d(finished.selection.clients, collected.clients, assume_unique=True)
     ids = [finished.selection.clients, finished.arrived.client, finished.dropped.client]
     return np.setdiff1d(np.concatenate(ids), np.concatenate([collected.clients, finished.in_flight.jobs.client]))

@@ -107,7 +107,7 @@ def list_answered(probes: Sequence[Probe], results: Mapping[str, ProbeResult]) -
 def find_trained(clients: Ids, answered: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
     """Return which clients have trained for a query (`signal.base.Computed.trains`) and answered it, bool [n]."""
     training_probes = [p for p in answered if getattr(find_signal(p.signal), "trains", False)]
-    return np.isin(clients, list_queried(training_probes))
+    return np.isin(clients, list_queried(training_probes)) if training_probes else np.zeros(len(clients), dtype=bool)
 
 
 def find_answering(signal: str, clients: Ids, probes: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
