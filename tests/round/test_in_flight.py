@@ -64,12 +64,47 @@ def test_the_race_of_two_clients(
 
     w = 8, 8 - 4, 4 - 2, 2 - 1, then client 1's -(8 - 4)/2 = -2, weighed by 1 or (1 + 3)^-.5, and so on. FedAvg divides
     by the weight of the only arrival. FedAsync moves .6 (1 + s)^-.5 of the way to the client's model.
+    On this schedule FLSim 7311f2d gives the second list (FedAvgWithLRFedBuffAggregator, lr=1, buffer_size=1, polynomial
+    weights, avg_staleness=0) and the fourth (FedAvgWithLRAsyncAggregator, lr=.6, fed_async_aggregation, these weights).
+    FLGo-Async 425cee6 (algorithm/fedasync.py, flag=poly) gives the fourth, too; it averages the models of clients that
+    arrive together, where agg=fedasync mixes them in one after the other.
     """
     ran = race(tmp_path, 2, *options, "rounds=8")
     np.testing.assert_allclose(models, expected, rtol=1e-6)
     assert [report.arrived.tolist() for report in ran.reports[1:]] == [[0], [0], [0], [1], [0], [0], [0], [1]]
     assert [report.metrics["staleness/max"] for report in ran.reports[1:]] == [0, 0, 0, 3, 1, 0, 0, 3]
     assert [report.metrics["time/virtual_s"] for report in ran.reports[1:]] == [1, 2, 3, 3, 4, 5, 6, 6]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("agg=fedbuff",), [3.0, 1.5428932, -0.080267, 0.374159, -0.4122982, 0.3317405, -0.3854167, 0.3594003]),
+        (
+            ("agg=fedbuff", f"server.lr={2**0.5}"),
+            [0.9289322, -0.3994949, -1.4904852, 0.1363547, -0.5392327, 0.6173262, -0.4661234, 0.5443446],
+        ),
+        (
+            ("agg=fedbuff", "deadline.staleness=constant"),
+            [3.0, 1.25, -0.8125, 0.078125, -0.7382812, 0.4267578, -0.4953613, 0.5217896],
+        ),
+    ],
+)
+def test_fedbuff_is_that_of_flsim_and_flgo(
+    options: Sequence[str], expected: Sequence[float], models: list[float], tmp_path: Path
+) -> None:
+    """Three clients work, and steps have two arrivals; the numbers are results of other programs on this schedule.
+
+    1. FLSim 7311f2d: FedAvgWithLRFedBuffAggregator, lr=1/2, buffer_size=2, PolynomialStalenessWeight exponent=.5,
+       avg_staleness=0. It adds the updates without division, so that its lr divides by the buffer. FLGo-Async 36ae6f1:
+       algorithm/fedbuff.py, eta=1, gives the same.
+    2. FLSim with its default avg_staleness=1, which multiplies all weights by 2^.5.
+    3. easyFL a8a7f05: flgo/algorithm/fedbuff.py with K=2, which has no weights of staleness.
+    """
+    ran = race(tmp_path, 3, *options, "deadline.buffer=2", "deadline.concurrency=3", "rounds=8")
+    np.testing.assert_allclose(models, expected, rtol=1e-6, atol=1e-7)
+    assert [report.arrived.tolist() for report in ran.reports[1:]] == [[0, 2], [0, 1]] * 4
+    assert [report.metrics["staleness/mean"] for report in ran.reports[1:]] == [0] + 7 * [0.5]
 
 
 def test_a_free_place_is_filled_at_once_with_a_client_that_has_not_answered(

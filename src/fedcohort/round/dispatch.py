@@ -118,24 +118,30 @@ class Dispatcher:
         is_absent = np.ones(self.federation.n_clients, dtype=bool)
         is_absent[ctx.ready] = False
         answers = {name: r.without(is_absent) for name, r in step.queried.answers_to(concurrent=False).items()}
+        is_absent[step.ready] = False
         selection, selector_state = self._select(step.selector_state, ctx, answers)
         jobs, _, _ = self._make_jobs(selection, step.queried, state, draws, now_s)
-        clients, ready_ids = np.union1d(step.selection.clients, selection.clients), np.union1d(step.ready, ctx.ready)
         return replace(
             step,
-            ready=ready_ids,
-            selection=replace(selection, clients=clients),
+            ready=np.flatnonzero(~is_absent),
+            selection=replace(selection, clients=np.union1d(step.selection.clients, selection.clients)),
             selector_state=selector_state,
             refilled=step.refilled.joined_with(jobs),
-            uniform=draw_uniform(ready_ids, len(clients), draws),
         )
+
+    def with_uniform_cohort(self, step: Dispatch) -> Dispatch:
+        """Return the decisions of a round with the uniform reference cohort of all clients that it selected."""
+        draws = Draws(self.settings.seed, self.federation.n_clients, step.round)
+        return replace(step, uniform=draw_uniform(step.ready, len(step.selection.clients), draws))
 
     def _withhold_clients(self, ctx: RoundContext, state: ServerState, busy: Jobs, now_s: float) -> RoundContext:
         """Return the context at virtual second `now_s`, without the clients that are busy or back off."""
         if len(busy):
+            is_free = np.ones(ctx.n_clients, dtype=bool)
+            is_free[busy.client] = False
             ctx = replace(
                 ctx,
-                available=np.setdiff1d(ctx.available, busy.client, assume_unique=True),
+                available=ctx.available[is_free[ctx.available]],
                 in_flight=busy.client,
                 in_flight_s=np.maximum(busy.expected_end_s - now_s, 0.0),
             )

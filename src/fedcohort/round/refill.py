@@ -25,12 +25,13 @@ def refill_places(step: Dispatch, dispatcher: Dispatcher, state: ServerState) ->
         ends_s = remaining_s[is_usable & np.isfinite(remaining_s)]
         is_next = ~np.isin(busy.client, list(has_arrived))
         if not len(ends_s) or not is_next.any():
-            return step
+            break
         next_row = int(np.argmin(np.where(is_next, remaining_s, np.inf)))
         if remaining_s[next_row] >= deadline.close(state.deadline, ends_s, step.announced_s):
-            return step
+            break
         has_arrived.add(int(busy.client[next_row]))
         n_refills += 1
         refilled_step = dispatcher.refill(step, state, busy, step.start_s + float(remaining_s[next_row]), n_refills)
         is_new = ~np.isin(refilled_step.refilled.client, step.refilled.client)
         busy, step = busy.joined_with(refilled_step.refilled.select_jobs(is_new)), refilled_step
+    return dispatcher.with_uniform_cohort(step) if len(step.refilled) else step
