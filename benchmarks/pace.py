@@ -5,7 +5,9 @@
 100,000 clients have generated devices (device=trace, with times that vary between rounds), and 1,000 are selected. Each
 client is available in `INTERVALS` intervals within five days (availability=trace) or for a share of each day
 (availability=diurnal). The goal is 50 ms per round. The script also measures how long a cohort takes to select samples
-by FedBalancer's threshold, which is the clients' work, and the memory of their lists of losses.
+by FedBalancer's threshold, which is the clients' work, and the memory of their lists of losses. At last it measures the
+decisions of asynchronous steps in a run in which 1,000 of 100,000 clients are at work: selection, queries, arrivals and
+costs, without training.
 """
 
 import datetime
@@ -20,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -27,17 +30,20 @@ import pyarrow.parquet as pq
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
+from fedcohort.api.run import run_overrides
 from fedcohort.availability.base import Availability
 from fedcohort.deadline.base import Deadline, PaceContext, compute_outcome
 from fedcohort.device.base import Device, Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.round.clock import Clock
 from fedcohort.round.jobs import Jobs
+from fedcohort.round.round import RoundRunner
 from fedcohort.round.sampling import SampleSelection, pack_losses
 from fedcohort.round.store import MemoryStore
 from fedcohort.samples.base import LOSS_LIST_NAME
 from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Population
+from growth import OVERRIDES, write_population
 
 FOLDER = Path(__file__).parent
 CLIENTS, COHORT, INTERVALS, DAYS, UNITS = 100_000, 1000, 20, 5, 5
@@ -46,6 +52,7 @@ GOAL = 50.0  # milliseconds
 MODEL = 4e6  # bytes
 # Options of each deadline that is measured, in addition to its yaml file's.
 DEADLINES: dict[str, dict[str, object]] = {"fixed": {"partial_work": True}, "over_commit": {}, "fedbalancer": {}}
+STEPS = {"arrival": 10, "step": 100}  # arrivals per asynchronous step, by deadline.refill
 LISTS = 3550  # clients with a list of losses, as many as in LEAF's FEMNIST
 
 
@@ -119,6 +126,30 @@ def measure(clients: int = CLIENTS, cohort: int = COHORT) -> dict[tuple[str, str
     return milliseconds
 
 
+def time_steps(clients: int = CLIENTS, in_flight: int = COHORT) -> dict[tuple[str, int], tuple[float, float]]:
+    """Return the median and the largest milliseconds of processor time in which an asynchronous step is decided.
+
+    Keys are `deadline.refill` and the number of arrivals that end a step.
+    """
+    milliseconds, begin, recorded = {}, RoundRunner.begin, list[float]()
+
+    def timed(self: RoundRunner, round: int) -> Any:  # noqa: ANN401  what `begin` returns
+        recorded.append(-1000 * time.process_time())
+        tasks = begin(self, round)
+        recorded[-1] += 1000 * time.process_time()
+        return tasks
+
+    with tempfile.TemporaryDirectory() as name, patch.object(RoundRunner, "begin", timed):
+        write_population(Path(name), clients)
+        for refill, arrivals in STEPS.items():
+            recorded.clear()
+            options = ("deadline=buffered", f"deadline.refill={refill}", f"deadline.buffer={arrivals}", "agg=fedbuff")
+            options += (f"deadline.concurrency={in_flight}", "device.persistent=true")
+            run_overrides([*OVERRIDES, *options, f"dataset.path={name}", f"paths.logs={name}/logs"])
+            milliseconds[refill, arrivals] = statistics.median(recorded[WARM_UP:]), max(recorded[WARM_UP:])
+    return milliseconds
+
+
 def time_sample_choice(cohort: int = COHORT) -> tuple[float, float]:
     """Return the median and the largest milliseconds in which a cohort selects samples by loss.
 
@@ -153,8 +184,10 @@ def bytes_per_loss() -> float:
     return sum(store.get(k)[LOSS_LIST_NAME].nbytes for k in range(LISTS)) / float(n.sum())
 
 
-def page(milliseconds: dict[tuple[str, str], tuple[float, float]]) -> str:
-    """Return the text of pace.md from the result of `measure`; the time of sample selection is measured here."""
+def page(
+    milliseconds: dict[tuple[str, str], tuple[float, float]], step_times: dict[tuple[str, int], tuple[float, float]]
+) -> str:
+    """Return the text of pace.md from the results of `measure` and `time_steps`; other times are measured here."""
     lines = [
         "# Time per round of availability and deadlines",
         "",
@@ -177,13 +210,24 @@ def page(milliseconds: dict[tuple[str, str], tuple[float, float]]) -> str:
         f"Selecting samples by FedBalancer's threshold takes {median:.0f} ms (at most {largest:.0f} ms) for {COHORT:,} "
         "clients with 20 to 199",
         f"samples each. The lists of losses of {LISTS:,} clients take {bytes_per_loss():.1f} bytes per sample.",
+        "",
+        "## Asynchronous steps",
+        "",
+        f"`deadline=buffered` with {COHORT:,} of {CLIENTS:,} clients at work and random selection: the processor time",
+        "of all decisions of a step. With `deadline.refill=arrival` the selector is called at each arrival.",
+        "",
+        "| refill | arrivals per step | median, ms | largest, ms |",
+        "|---|---|---|---|",
     ]
+    for (refill, arrivals), (median, largest) in step_times.items():
+        mark = " (over)" if median > GOAL else ""
+        lines.append(f"| `{refill}` | {arrivals} | {median:.1f}{mark} | {largest:.1f} |")
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     """Measure, and write and print the page."""
-    text = page(measure())
+    text = page(measure(), time_steps())
     (FOLDER / "pace.md").write_text(text)
     sys.stdout.write(text)
 

@@ -23,6 +23,7 @@ find = cache(base.find_signal)
 # Values of signals as functions of one uniform draw per client; other signals are 0.2 + draw.
 # A signal with another shape needs an entry here.
 MADE_UP: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "availability_forecast": lambda draws: np.floor(2 * draws),  # ready all the time, or not at all
     "class_loss": lambda draws: np.stack([1 + 13 * draws % 1 * (1 + column) for column in range(13)], axis=1),
     "compressed_gradient": lambda draws: np.stack([draws, 7 * draws % 1], axis=1),
     "dht": lambda draws: np.stack([draws, 7 * draws % 1, 13 * draws % 1], axis=1),

@@ -201,3 +201,14 @@ def find_error_line(traceback_start: TracebackType | None, module_name: str) -> 
         if frame.f_globals.get("__name__") == module_name:
             line = f"{frame.f_code.co_filename}, line {line_number}, in {frame.f_code.co_name}"
     return line
+
+
+def check_answers(signal_name: str, answers: object, n_clients: int) -> np.ndarray:
+    """Return the answers to a signal as an array: a number, or a row of numbers, for each of n clients.
+
+    Raises:
+        ComponentError: the answers have another shape.
+    """
+    shape = (n_clients, *getattr(answers, "shape", ())[1:2])
+    check_array(f"the signal {signal_name!r}: the result", answers, shape, "if", allow_nan=True)
+    return np.asarray(answers)

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float64
@@ -60,6 +61,13 @@ def seeded_torch(seed: int, purpose: str, round: int = NO_ROUND, client: int = N
         yield
 
 
+@lru_cache(maxsize=4)  # a step of deadline=buffered reads the same vectors at each arrival
+def _draw_vector(distribution: str, seed: int, purpose: str, round: int, n_clients: int) -> Float64[np.ndarray, "_k"]:
+    """Return one draw for every client, [n_clients]; distribution: name of a method of the generator."""
+    vector: Float64[np.ndarray, _k] = getattr(new_generator(seed, purpose, round), distribution)(n_clients)
+    return vector
+
+
 @dataclass(frozen=True)
 class Draws:
     """The random numbers of a population: one vector per draw, indexed by client id.
@@ -77,11 +85,11 @@ class Draws:
 
     def uniform(self, purpose: str) -> Float64[np.ndarray, "clients"]:
         """Return one draw from U[0, 1) for every client, [n_clients]."""
-        return self.generator(purpose).random(self.n_clients)
+        return _draw_vector("random", self.seed, purpose, self.round, self.n_clients).copy()
 
     def exponential(self, purpose: str) -> Float64[np.ndarray, "clients"]:
         """Return one draw from Exp(1) for every client, [n_clients]."""
-        return self.generator(purpose).standard_exponential(self.n_clients)
+        return _draw_vector("standard_exponential", self.seed, purpose, self.round, self.n_clients).copy()
 
     def once(self) -> "Draws":
         """Return the draws of this population that are made once a run, instead of in each round."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.attack.false_signal import SIGNALS
-from fedcohort.signal.base import Computed, Measured, Reported, Static, find_signal, list_signals
+from fedcohort.signal.base import QueriedSignal, Reported, Static, find_signal, list_signals
 from run_harness import go
 from yaml_words import make
 
@@ -34,7 +34,7 @@ def test_numbers_of_samples_stay_integers(mode: str, value: float, false: list[i
 
 
 def test_every_signal_that_clients_send_can_be_false() -> None:
-    kinds = Static | Measured | Computed | Reported
+    kinds = Static | QueriedSignal | Reported
     sent = {name for name in list_signals() if isinstance(signal := find_signal(name), kinds) and signal.bytes_up > 0}
     assert set(SIGNALS) == sent
     assert make("attack", "false_signal").falsified_signals == sent

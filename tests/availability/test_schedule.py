@@ -68,3 +68,17 @@ def test_wall_times_agree_with_a_simulation_second_by_second() -> None:
             walked = (available.cumsum(1) == seconds).argmax(1) + 1
             completion = schedule.completion_time(np.arange(30), now, np.full(30, float(seconds)))
             np.testing.assert_allclose(completion, walked)
+
+
+@for_all(
+    "start, end, shares",
+    [
+        (15, 45, (10 / 30, 0, 1)),  # 5 seconds until 20, and 5 after 40
+        (45, 75, (10 / 30, 0, 1)),  # 5 until 50, and 5 after 60 + 10
+        (20, 40, (0, 0, 1)),
+        (12, 18, (1, 0, 1)),
+        (6015, 6315, (100 / 300, 0, 1)),  # five periods
+    ],
+)
+def test_the_share_of_a_slot(start: float, end: float, shares: tuple[float, ...]) -> None:
+    assert TWO.ready_share(np.arange(3), start, end) == pytest.approx(shares)

@@ -10,7 +10,10 @@ def test_measures_a_few_clients_and_writes_a_row_per_condition(monkeypatch: pyte
     pace = load_script("pace", monkeypatch)
     times = pace.measure(clients=200, cohort=20)
     assert all(0 < median <= largest for median, largest in times.values())
-    table = [line for line in pace.page({**times, ("trace", "fixed"): (61.0, 70.0)}).splitlines() if line[:1] == "|"]
+    steps = pace.time_steps(clients=300, in_flight=100)
+    assert all(0 < median <= largest for median, largest in steps.values())
+    page = pace.page({**times, ("trace", "fixed"): (61.0, 70.0)}, steps)
+    table = [line for line in page.splitlines() if line[:1] == "|"]
     assert table[2] == "| `trace` | `fixed` | 61.0 (over) | 70.0 |"
     committed = [line for line in (ROOT / "benchmarks" / "pace.md").read_text().splitlines() if line[:1] == "|"]
     assert [line.split("|")[1:3] for line in table] == [line.split("|")[1:3] for line in committed]

@@ -22,6 +22,7 @@ from fedcohort.attack.base import ReportedValues, ShareOfClients
 
 SIGNALS = (
     *(
+        "availability_forecast",
         "batch_loss",
         "class_loss",
         "compressed_gradient",

@@ -78,6 +78,30 @@ class ReadySchedule(ReadOnly):
         wait_s[client_ids] = np.where(is_ready, 0.0, next_start_s - phase_s)
         return wait_s
 
+    def ready_share(self, client_ids: Ids, start_s: float, end_s: float) -> Values:
+        """Return the share of the seconds from `start_s` to a later `end_s` in which each client is ready, [n]."""
+        first_pos, stop_pos = self.first_interval[client_ids], self.stop_interval[client_ids]
+        period_s, ready_s = self.period_s[client_ids], self.ready_s_before[stop_pos] - self.ready_s_before[first_pos]
+        ready_until_s = []
+        for time_s in (start_s, end_s):
+            latest_pos = _last_at_most(self.start_s, first_pos, stop_pos, time_s % period_s)
+            done_s = self._ready_s_in_period(first_pos, latest_pos, time_s % period_s)
+            ready_until_s.append(time_s // period_s * ready_s + done_s)
+        share: Values = np.clip((ready_until_s[1] - ready_until_s[0]) / (end_s - start_s), 0.0, 1.0)
+        return share
+
+    def _ready_s_in_period(self, first_pos: Ids, latest_pos: Ids, phase_s: Values) -> Values:
+        """Return the seconds in which a client is ready before second `phase_s` of its period, [n].
+
+        Args:
+            first_pos: position of its first interval, [n].
+            latest_pos: position of the last interval that begins by then, `first_pos` - 1 without one, [n].
+            phase_s: second of the period, [n].
+        """
+        has_begun = latest_pos >= first_pos
+        interval_s = np.where(has_begun, np.minimum(phase_s, self.end_s[latest_pos]) - self.start_s[latest_pos], 0.0)
+        return np.where(has_begun, self.ready_s_before[latest_pos] - self.ready_s_before[first_pos] + interval_s, 0.0)
+
     def completion_time(self, client_ids: Ids, now_s: float | Values, work_s: Values) -> Values:
         """Return the seconds until work that begins at `now_s` is complete, done only while a client is ready.
 
@@ -98,12 +122,7 @@ class ReadySchedule(ReadOnly):
             array[has_work] for array in (first_pos, stop_pos, period_s, phase_s, ready_s)
         )
         latest_pos = _last_at_most(self.start_s, first_pos, stop_pos, phase_s)
-        interval_s = np.where(
-            latest_pos >= first_pos, np.minimum(phase_s, self.end_s[latest_pos]) - self.start_s[latest_pos], 0.0
-        )
-        done_s = np.where(
-            latest_pos >= first_pos, self.ready_s_before[latest_pos] - self.ready_s_before[first_pos] + interval_s, 0.0
-        )
+        done_s = self._ready_s_in_period(first_pos, latest_pos, phase_s)
         work_end_s = done_s + work_s[has_work]
         n_periods = np.maximum(np.ceil((work_end_s - ROUNDING_S) / ready_s) - 1, 0.0)
         last_period_s = work_end_s - n_periods * ready_s + self.ready_s_before[first_pos]

@@ -29,6 +29,7 @@ KINDS: dict[type, str] = {
     base.Static: "sent once, at registration",
     base.Measured: "queried in a round",
     base.Computed: "queried in a round",
+    base.Forecast: "queried in a round, without the model",
     base.Reported: "sent with the update",
     base.RawUpdate: "the update itself",
     base.Derived: "computed from the updates",

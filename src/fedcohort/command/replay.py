@@ -25,7 +25,7 @@ from fedcohort.record.replayable import LoggedRound, RunLog, read_log
 from fedcohort.rng import Draws
 from fedcohort.round.backoff import NO_FAILURES, update_backoff, withhold
 from fedcohort.selector.base import Selector
-from fedcohort.signal.base import Computed, Derived, Measured, Static, find_signal
+from fedcohort.signal.base import Derived, QueriedSignal, Static, find_signal
 from fedcohort.startup import components, compose
 from fedcohort.types import Advice, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
 
@@ -55,7 +55,7 @@ class LoggedSelector:
             if is_pairwise := isinstance(signal, Derived) and signal.pairs:
                 self.pairwise |= {name}
             is_logged = name in (self.log.facts if isinstance(signal, Static) else self.log.signal_names)
-            may_be_logged = name in queried and isinstance(signal, Measured | Computed)
+            may_be_logged = name in queried and isinstance(signal, QueriedSignal)
             if not (is_logged or may_be_logged) or (is_pairwise and is_wide):
                 missing.append(name)
         if missing:

@@ -83,6 +83,19 @@ class Clock:
             return ready_ids
         return np.flatnonzero(self.schedule.seconds_until_ready(now_s) <= 0)
 
+    def ready_share(self, now_s: float, clients: Ids, start_s: float, end_s: float) -> Values:
+        """Return the share of a time slot in which each client will be ready, [len(clients)]; 1 without a schedule.
+
+        Args:
+            now_s: virtual seconds since the run began.
+            clients: ids.
+            start_s: beginning of the slot, in seconds from `now_s`.
+            end_s: its end, later than `start_s`.
+        """
+        if self.schedule is None:
+            return np.ones(len(clients))
+        return self.schedule.ready_share(clients, now_s + start_s, now_s + end_s)
+
     def wall_time(self, start_s: float | Values) -> WallTime:
         """Return the function from clients and seconds of work, begun at `start_s`, to seconds until it is done."""
         schedule = self.schedule

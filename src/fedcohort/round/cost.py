@@ -20,7 +20,7 @@ from fedcohort.round.jobs import Jobs
 from fedcohort.round.rates import JobRates, QueryWork
 from fedcohort.round.sampling import foresee_samples
 from fedcohort.round.workload import find_answering, find_trained, list_answered, list_queried
-from fedcohort.signal.base import NO_OPTIONS, Computed, QueriedSignal, Static, find_signal
+from fedcohort.signal.base import NO_OPTIONS, Computed, ModelQuery, Static, find_signal
 from fedcohort.training.passes import count_batches, count_processed
 from fedcohort.types import Ids, Probe, ProbeResult, Values
 
@@ -72,7 +72,7 @@ class CostModel:
             return np.asarray(n_used * units, dtype=np.float64)
         return count_processed(n_used, client.batch, self.merge_last, units).astype(np.float64)
 
-    def query_passes(self, signal: QueriedSignal, clients: Ids, options: Mapping[str, Any] = NO_OPTIONS) -> Values:
+    def query_passes(self, signal: ModelQuery, clients: Ids, options: Mapping[str, Any] = NO_OPTIONS) -> Values:
         """Return the forward passes of a signal at each client, in samples, [len(clients)]."""
         offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
         passes_per_sample: Values | float = signal.passes  # type: ignore[assignment]  # a number if it isn't callable
@@ -81,7 +81,7 @@ class CostModel:
             check_array("the forward passes of a signal", passes_per_sample, (len(clients),), "if", min_value=0)
         return np.asarray(np.diff(offsets)[clients] * passes_per_sample)
 
-    def training_passes(self, signal: QueriedSignal, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
+    def training_passes(self, signal: ModelQuery, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
         """Return the training that a signal needs of each client, in samples' forward passes, [len(clients)]."""
         if not isinstance(signal, Computed) or not (signal.jobs or signal.trains):
             return np.zeros(len(clients))
@@ -158,7 +158,7 @@ class CostModel:
         work = QueryWork(*np.zeros((3, self.federation.n_clients)))
         for probe in probes:
             signal, clients = find_signal(probe.signal), probe.clients
-            if isinstance(signal, QueriedSignal):
+            if isinstance(signal, ModelQuery):
                 trained_samples = self.training_passes(signal, clients, probe.options, draws)
                 is_sent = getattr(signal, "jobs", None) is not None  # whether clients send updates for it
                 (work.training_samples if is_sent else work.passes)[clients] += trained_samples
@@ -228,10 +228,10 @@ class CostModel:
             draws: random numbers of the round.
         """
         ids, rates, model_bytes = jobs.client, self.rates_of_round(plain), self.query_rates.down_bytes
-        computed = [(p, s) for p in probes if isinstance(s := find_signal(p.signal), Computed)]
+        about_model = [p for p in probes if isinstance(find_signal(p.signal), ModelQuery)]
+        computed = [(p, s) for p in about_model if isinstance(s := find_signal(p.signal), Computed)]
         simulations = [(probe, signal.jobs(probe.options)) for probe, signal in computed if signal.jobs]
-        n_models = len(np.setdiff1d(list_queried(probes), ids)) + sum(len(probe.clients) for probe, _ in simulations)
-        extra_bytes = n_models * model_bytes
+        n_models = len(np.setdiff1d(list_queried(about_model), ids)) + sum(len(p.clients) for p, _ in simulations)
         answer_bytes = sum(find_signal(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
         answered = list_answered(probes, results)
         for name, signal in rates.queried_signals.items():
@@ -243,8 +243,8 @@ class CostModel:
         units_done = np.where(closing.is_in_time, closing.units_done, jobs.assigned)
         n_trained = self.count_processed(self.count_used(ids, jobs.rows), units_done)[~find_trained(ids, answered)]
         return Charge(
-            down_bytes=float(len(ids) * rates.down_bytes + extra_bytes),
+            down_bytes=float(len(ids) * rates.down_bytes + n_models * model_bytes),
             up_bytes=float(jobs.bytes_up[closing.is_in_time].sum() + answer_bytes),
-            probe_bytes=float(extra_bytes + answer_bytes),
+            probe_bytes=float(n_models * model_bytes + answer_bytes),
             client_flops=self.flops * (passes + rates.step_passes * float(n_trained.sum())),
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -173,7 +174,8 @@ class Dispatcher:
         selector, cost_model = self.components.selector, self.cost_model
         probes = list(selector.plan(selector_state, ctx)) if len(ctx.ready) else []
         with name_component_of_errors(selector):
-            answers = self.queries.answer_probes(probes, ctx.ready, ctx.round)
+            ready_share = partial(self.clock.ready_share, start_s)
+            answers = self.queries.answer_probes(probes, ctx.ready, ctx.round, ready_share)
         blocking_work, concurrent_work = (
             cost_model.query_work([p for p in probes if p.concurrent == is_concurrent], draws)
             for is_concurrent in (False, True)

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from fedcohort.attack.base import Attack, ReportedValues
-from fedcohort.contracts import check_number
+from fedcohort.contracts import check_answers, check_number
 from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import RekeyedGenerator, new_generator
 from fedcohort.round.workload import are_all_available
-from fedcohort.signal.base import NO_OPTIONS, Measured, QueriedSignal, ServerMeasured, check_answers, find_signal
-from fedcohort.signal.lab import Lab
+from fedcohort.signal.base import NO_OPTIONS, Forecast, Measured, QueriedSignal, ServerMeasured, find_signal
+from fedcohort.signal.lab import Lab, ReadyShare
 from fedcohort.signal_noise.base import SignalNoise
 from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
 
@@ -93,7 +93,9 @@ class Queries:
         self.needs, self.lab, self.client_reports, self.stopwatch = needs, lab, client_reports, stopwatch
         self.server_signals = {w: signal for w in sorted(needs) if isinstance(signal := find_signal(w), ServerMeasured)}
 
-    def answer_probes(self, probes: Sequence[Probe], available: Ids, round: int) -> dict[str, ProbeResult]:
+    def answer_probes(
+        self, probes: Sequence[Probe], available: Ids, round: int, ready_share: ReadyShare
+    ) -> dict[str, ProbeResult]:
         """Return the answers to the selector's queries of round t, by signal; raise an error for an invalid query."""
         signals = [probe.signal for probe in probes]
         if repeated_signals := [signal for signal in signals if signals.count(signal) > 1]:
@@ -101,9 +103,9 @@ class Queries:
                 f"the selector probes {repeated_signals[0]!r} more than once in a round: query all clients with one "
                 "Probe"
             )
-        return {probe.signal: self.answer_probe(probe, available, round) for probe in probes}
+        return {probe.signal: self.answer_probe(probe, available, round, ready_share) for probe in probes}
 
-    def answer_probe(self, probe: Probe, available: Ids, round: int) -> ProbeResult:
+    def answer_probe(self, probe: Probe, available: Ids, round: int, ready_share: ReadyShare) -> ProbeResult:
         """Return the answers to one query of the selector in round t; raise an error for an invalid query."""
         if probe.signal not in self.needs:
             raise UndeclaredSignal(f"the selector probes {probe.signal!r} without declaring it in `needs`")
@@ -113,7 +115,9 @@ class Queries:
         if not are_all_available(probe.clients, available):
             raise FedcohortError(f"the selector can't probe {probe.signal!r} of clients that are not available")
         with self.stopwatch.stage("probe"):
-            if isinstance(signal, Measured):
+            if isinstance(signal, Forecast):
+                values = signal.compute(ready_share, probe.clients, probe.options)
+            elif isinstance(signal, Measured):
                 values = signal.measure(self.lab, probe.clients, probe.options)
             else:
                 values = signal.compute(self.lab, round, probe.clients, probe.options)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.contracts import check_number
+from fedcohort.contracts import check_answers, check_number
 from fedcohort.round.collected import Collected
 from fedcohort.round.components import Components
 from fedcohort.round.finish import Finished
 from fedcohort.round.queries import ClientReports
-from fedcohort.signal.base import Derived, RawUpdate, Reported, check_answers, find_signal
+from fedcohort.signal.base import Derived, RawUpdate, Reported, find_signal
 from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, Ids, RoundOutcome, Signals
 

@@ -24,7 +24,7 @@ import numpy as np
 import fedcohort.signal
 from fedcohort.component import Requirement
 from fedcohort.contracts import (
-    check_array,
+    check_answers,
     check_integer,
     check_number,
     check_tensor,
@@ -38,7 +38,7 @@ from fedcohort.types import ClientUpdate, Ids, Values
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from fedcohort.signal.lab import Lab
+    from fedcohort.signal.lab import Lab, ReadyShare
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,16 @@ class Computed:
 
 
 @dataclass(frozen=True)
+class Forecast:
+    """A signal queried without w_t: what devices expect of their availability. It takes no virtual time."""
+
+    reveals: str
+    bytes_up: int
+    compute: "Callable[[ReadyShare, Ids, Mapping[str, Any]], Values]"  # of share, clients and options; float64 [n]
+    requirement: Requirement | None = None
+
+
+@dataclass(frozen=True)
 class ServerMeasured:
     """A signal that the server measures of w_t on its own data: one number, known before any query.
 
@@ -173,8 +183,9 @@ class Reported:
     is_gradient: bool = False
 
 
-Signal = Static | Measured | Computed | Reported | RawUpdate | Derived | ServerMeasured
-QueriedSignal = Measured | Computed
+Signal = Static | Measured | Computed | Forecast | Reported | RawUpdate | Derived | ServerMeasured
+ModelQuery = Measured | Computed  # clients receive w_t for it
+QueriedSignal = ModelQuery | Forecast
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})  # of a signal that is queried without options
 
 
@@ -214,8 +225,7 @@ def _check_fields(signal_name: str, signal: Signal) -> Signal:
     """Return the signal, whose fields are checked once; raise `ComponentError` for a field of another kind."""
     message_start = f"the signal {signal_name!r}: "
     check_integer(f"{message_start}bytes_up", signal.bytes_up, 0)
-    passes = getattr(signal, "passes", 0.0)
-    if not callable(passes):
+    if not callable(passes := getattr(signal, "passes", 0.0)):
         check_number(f"{message_start}passes", passes, 0.0)
     if (split := getattr(signal, "split", "train")) not in ("train", "val"):
         raise contract_error(f"{message_start}split", "train or val", split)
@@ -225,17 +235,6 @@ def _check_fields(signal_name: str, signal: Signal) -> Signal:
         if not callable(getattr(signal, field, check_answers)):
             raise contract_error(f"{message_start}{field}", "a function", getattr(signal, field))
     return signal
-
-
-def check_answers(signal_name: str, answers: object, n_clients: int) -> np.ndarray:
-    """Return the answers to a signal as an array: a number, or a row of numbers, for each of n clients.
-
-    Raises:
-        ComponentError: the answers have another shape.
-    """
-    shape = (n_clients, *getattr(answers, "shape", ())[1:2])
-    check_array(f"the signal {signal_name!r}: the result", answers, shape, "if", allow_nan=True)
-    return np.asarray(answers)
 
 
 def _module_exists(module_name: str) -> bool:

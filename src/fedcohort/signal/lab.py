@@ -11,6 +11,9 @@ from fedcohort.types import ClientUpdate, Ids, Values
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+# function of clients, and of start and end of a time slot in seconds from now: its share in which each is ready, [n]
+ReadyShare = Callable[[Ids, float, float], Values]
+
 
 class Lab(Protocol):
     """The global model w_t with the clients' data, for the computation of signals.
