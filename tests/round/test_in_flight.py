@@ -18,8 +18,9 @@ from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
 from fedcohort.round import setup
 from fedcohort.round.aggregate import ServerStep
-from fedcohort.round.in_flight import Broadcast, SentModels
+from fedcohort.round.in_flight import Broadcast, InFlight, SentModels
 from remedies import remedy
+from round_toy import make_jobs
 from run_harness import FinishedRun, go, same_bits
 from yaml_words import list_options
 
@@ -160,6 +161,15 @@ def test_all_dispatched_jobs_are_charged_once(tmp_path: Path) -> None:
         assert report.metrics["comm/in_flight"] == 2600 * (n_sent - n_arrived)
         assert report.metrics["comp/client_flops"] == pytest.approx(flops)
     assert n_sent > n_arrived == 36
+
+
+def test_models_of_updates_that_are_too_old_are_not_kept() -> None:
+    """After round 5 the next one is 6; with max_staleness=2 it uses models of rounds 4 to 6."""
+    in_flight = InFlight(make_jobs(broadcast=[2, 4, 5]))
+    sent = {round: Broadcast(*(3 * (torch.zeros(1),)), {}) for round in (1, 2, 4, 5)}
+    assert list(in_flight.keep_broadcasts(sent).broadcasts) == [2, 4, 5]
+    assert list(in_flight.keep_broadcasts(sent, max_staleness=2).broadcasts) == [4, 5]
+    assert list(in_flight.keep_broadcasts(sent, max_staleness=0).broadcasts) == []
 
 
 @torch.no_grad()

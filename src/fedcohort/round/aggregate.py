@@ -119,9 +119,9 @@ class ServerStep:
         """Return the jobs that are in flight after the round, and the models that their clients received."""
         if not len(finished.in_flight):
             return InFlight()
-        vectors = self.components.agg.broadcast(state.agg)
-        sent_now = {finished.round: Broadcast.copy_of(self.server, vectors)}
-        return finished.in_flight.keep_broadcasts({**state.in_flight.broadcasts, **sent_now})
+        sent_now = Broadcast.copy_of(self.server, self.components.agg.broadcast(state.agg))
+        limit = self.components.deadline.staleness_limit()
+        return finished.in_flight.keep_broadcasts({**state.in_flight.broadcasts, finished.round: sent_now}, limit)
 
     def _observe(
         self, finished: Finished, collected: Collected, state: ServerState

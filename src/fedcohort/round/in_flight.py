@@ -91,9 +91,15 @@ class InFlight(ReadOnly):
         earlier_answers = {name: self.agg_answers.get(name, np.empty(0)) for name in agg_answers}
         return {name: np.concatenate([earlier_answers[name], values])[order] for name, values in agg_answers.items()}
 
-    def keep_broadcasts(self, broadcasts: Mapping[int, Broadcast]) -> "InFlight":
-        """Return these jobs in flight with the broadcasts that at least one of them started from."""
-        rounds = set(self.jobs.broadcast.tolist())
+    def keep_broadcasts(self, broadcasts: Mapping[int, Broadcast], max_staleness: int | None = None) -> "InFlight":
+        """Return these jobs in flight with the broadcasts that at least one of them started from.
+
+        Args:
+            broadcasts: what was sent, by round, up to the present one.
+            max_staleness: largest staleness of an update that counts. The next round needs no older models.
+        """
+        oldest_round = 0 if max_staleness is None else max(broadcasts) + 1 - max_staleness
+        rounds = {round for round in self.jobs.broadcast.tolist() if round >= oldest_round}
         return replace(self, broadcasts={round: sent for round, sent in broadcasts.items() if round in rounds})
 
 

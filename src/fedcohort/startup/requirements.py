@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort.component import FORESEEN_SAMPLES, ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, Component, Facts, Requirement
 from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.ledger import BYTES_PER_NUMBER
 from fedcohort.round.components import Populations
 from fedcohort.round.guard import name_component_of_errors
 from fedcohort.signal.base import QueriedSignal, Reported, Static, find_signal, unknowable_signals
@@ -168,6 +169,7 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed: Sequence[str] 
     for item, options in unmet_recommendations.items():
         lines.append(requirement_message(item, " and ".join(options), choices, facts))
     lines += _without_effect(choices, facts, typed)
+    lines += _sent_models(choices, facts)
     for group in (field.name for field in fields(facts.components)):
         lines += getattr(facts.components, group).notices(choices[group])
     return lines
@@ -209,6 +211,27 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
     if decays and facts.config["eval"]["average"] == "none":
         lines.append(f"{decays[-1]} has no effect with eval.average=none: set eval.average=ema")
     return lines
+
+
+def _sent_models(choices: Mapping[str, str], facts: Facts) -> list[str]:
+    """Return a notice if the models that clients in flight received may take more than `client_store.limit_gb`."""
+    deadline, config, limit_gb = facts.components.deadline, facts.config, facts.config["client_store"]["limit_gb"]
+    if not deadline.carries or facts.layout is None:
+        return []
+    n_models, n_places = min(facts.federation.n_clients, config["rounds"]), deadline.cohort_size(config["cohort"])
+    if not deadline.free_places(n_places, n_places):  # at most this many clients work at a time
+        n_models = min(n_models, n_places)
+    if (max_staleness := deadline.staleness_limit()) is not None:
+        n_models = min(n_models, max_staleness + 1)
+    n_vectors = 1 + sum(len(hook.downloads) for hook in facts.components.agg.hooks)
+    model_gb = BYTES_PER_NUMBER * n_vectors * facts.layout.n_params / 1e9
+    if n_models * model_gb <= limit_gb:
+        return []
+    return [
+        f"deadline={choices['deadline']} keeps each model that a client in flight received, in memory and in "
+        f"checkpoints: up to {n_models} models of {model_gb:.3g} GB, above client_store.limit_gb={limit_gb:g}. Set "
+        "deadline.max_staleness to keep fewer, or a longer checkpoint.every_s"
+    ]
 
 
 def list_unmeasured(config: Mapping[str, Any]) -> list[str]:
