@@ -91,19 +91,19 @@ def time_rounds(
     now_s, t = 0.0, 0
     while True:
         draws = Draws(0, clients, t)
-        seconds = -time.perf_counter()
+        seconds = -time.process_time()
         ready, wait = clock.find_ready(draws, now_s)
-        seconds += time.perf_counter()
+        seconds += time.process_time()
         cohort_size = min(deadline.cohort_size(cohort), len(ready))
         selected = np.sort(np.random.default_rng(t).choice(ready, cohort_size, replace=False))
-        seconds -= time.perf_counter()
+        seconds -= time.process_time()
         expected = device.expect(selected, workload(selected), draws.once())
         announced = deadline.announce(state, PaceContext(t, selected, UNITS, expected_of_all, expected))
         timing = device.sample(selected, workload(selected), draws)
         wall_time = partial(clock.wall_time(now_s + wait), selected)
         close = deadline.close(state, wall_time(timing.finish_s(UNITS)), announced)
         outcome = compute_outcome(timing, UNITS, close, deadline.partial_work, wall_time=wall_time)
-        seconds += time.perf_counter()
+        seconds += time.process_time()
         now_s, t = now_s + wait + outcome.train_s, t + 1
         yield 1000 * seconds
 
@@ -143,8 +143,10 @@ def time_steps(clients: int = CLIENTS, in_flight: int = COHORT) -> dict[tuple[st
         write_population(Path(name), clients)
         for refill, arrivals in STEPS.items():
             recorded.clear()
-            options = ("deadline=buffered", f"deadline.refill={refill}", f"deadline.buffer={arrivals}", "agg=fedbuff")
-            options += (f"deadline.concurrency={in_flight}", "device.persistent=true")
+            options = [
+                *("deadline=buffered", f"deadline.refill={refill}", f"deadline.buffer={arrivals}", "agg=fedbuff"),
+                *(f"deadline.concurrency={in_flight}", "device.persistent=true"),
+            ]
             run_overrides([*OVERRIDES, *options, f"dataset.path={name}", f"paths.logs={name}/logs"])
             milliseconds[refill, arrivals] = statistics.median(recorded[WARM_UP:]), max(recorded[WARM_UP:])
     return milliseconds
@@ -169,9 +171,9 @@ def time_sample_choice(cohort: int = COHORT) -> tuple[float, float]:
     jobs = replace(jobs, announced_s=np.full(cohort, float(n.mean()) / 5), expected=timing)
     milliseconds = []
     for t in range(ROUNDS):
-        milliseconds.append(-1000 * time.perf_counter())
+        milliseconds.append(-1000 * time.process_time())
         chooser.choose_samples(state, jobs, {}, Draws(0, cohort, t))
-        milliseconds[-1] += 1000 * time.perf_counter()
+        milliseconds[-1] += 1000 * time.process_time()
     return statistics.median(milliseconds[WARM_UP:]), max(milliseconds[WARM_UP:])
 
 
@@ -193,8 +195,8 @@ def page(
         "",
         f"{datetime.date.today()}, {platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}. "
         f"{CLIENTS:,} clients,",
-        f"of which {COHORT:,} are selected; device=trace. The time covers available clients, the announced deadline,",
-        "device times and arrivals, without training. Columns give the median and the largest of",
+        f"of which {COHORT:,} are selected; device=trace. The processor time covers available clients, the",
+        "announced deadline, device times and arrivals, without training. Columns give the median and the largest of",
         f"{ROUNDS - WARM_UP} rounds after the first {WARM_UP}. The goal is {GOAL:.0f} ms per round. "
         "`python benchmarks/pace.py` writes this file.",
         "",

@@ -1,7 +1,7 @@
 """The table of jobs: the local work that a round sends to clients."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,10 @@ class Jobs(ReadOnly):
         """Return the table with the jobs in `rows`, in this order."""
         return Jobs(**{f.name: _select_rows(getattr(self, f.name), rows) for f in fields(self)})
 
+    def without_lists(self) -> "Jobs":
+        """Return the table without its columns of lists, which take the longest to join."""
+        return replace(self, tensor_mask=(), rows=(), losses=())
+
     def joined_with(self, further_jobs: "Jobs") -> "Jobs":
         """Return the table with the jobs of both, sorted by client; no client has a job in both."""
         if not len(further_jobs):
@@ -98,7 +102,7 @@ def _select_rows(column: Any, index: Ids) -> Any:  # noqa: ANN401  arrays, timin
         return column[index]
     if isinstance(column, Timing):
         return Timing(*(getattr(column, f.name)[index] for f in fields(Timing)))
-    return [column[i] for i in index.tolist()]
+    return [column[i] for i in index.tolist()] if column else column
 
 
 NO_JOBS = Jobs(

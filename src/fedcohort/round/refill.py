@@ -18,7 +18,7 @@ def refill_places(step: Dispatch, dispatcher: Dispatcher, state: ServerState) ->
     deadline = dispatcher.components.deadline
     if not deadline.refills:
         return step
-    busy, n_refills, has_arrived = state.in_flight.jobs.joined_with(step.jobs), 0, set[int]()
+    busy, n_refills, has_arrived = state.in_flight.jobs.joined_with(step.jobs).without_lists(), 0, set[int]()
     while True:
         remaining_s = count_down(busy, step.start_s)
         is_usable = mark_usable(busy, step.round, deadline.staleness_limit())
@@ -33,5 +33,6 @@ def refill_places(step: Dispatch, dispatcher: Dispatcher, state: ServerState) ->
         n_refills += 1
         refilled_step = dispatcher.refill(step, state, busy, step.start_s + float(remaining_s[next_row]), n_refills)
         is_new = ~np.isin(refilled_step.refilled.client, step.refilled.client)
-        busy, step = busy.joined_with(refilled_step.refilled.select_jobs(is_new)), refilled_step
+        busy = busy.joined_with(refilled_step.refilled.select_jobs(is_new).without_lists())
+        step = refilled_step
     return dispatcher.with_uniform_cohort(step) if len(step.refilled) else step
