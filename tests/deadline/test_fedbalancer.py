@@ -17,6 +17,7 @@ from run_harness import go
 E = 5
 ZEROS = np.zeros(3)
 SAMPLES_AND_DEADLINE = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fedbalancer", "deadline.w=1")
+SELDOM = ("eval.every=100", "eval.clients_every=0", "checkpoint.every_s=3600")
 
 
 def fedbalancer(w: int = 20, dss: float = 0.05, grid: float | None = None, warmup: bool = False) -> FedBalancer:
@@ -127,7 +128,7 @@ def test_a_late_client_uses_all_of_its_samples_again() -> None:
 
 def test_rounds_without_arrivals_end_at_the_deadline(tmp_path: Path) -> None:
     """While the threshold falls, reported numbers of samples are too small; a round without arrivals restores them."""
-    ran = go(tmp_path, *SAMPLES_AND_DEADLINE, "client.lr=1", "rounds=60")
+    ran = go(tmp_path, *SAMPLES_AND_DEADLINE, "client.lr=1", "rounds=60", *SELDOM)
     arrived = np.array([report.metrics["round/arrived"] for report in ran.reports[1:]])
     assert (arrived == 0).any()
     empty = arrived == 0
@@ -136,7 +137,7 @@ def test_rounds_without_arrivals_end_at_the_deadline(tmp_path: Path) -> None:
 
 def test_samples_and_deadline_are_controlled_by_the_same_rounds(tmp_path: Path) -> None:
     """With equal options ltr is 1 - ddlr, rounds without arrivals or not."""
-    ran = go(tmp_path, *SAMPLES_AND_DEADLINE, "deadline.dss=0.3", "client.lr=1", "rounds=40")
+    ran = go(tmp_path, *SAMPLES_AND_DEADLINE, "deadline.dss=0.3", "client.lr=1", "rounds=40", *SELDOM)
     names = ("round/arrived", "samples/ltr", "deadline/ddlr")
     arrived, ltr, ddlr = (np.array([report.metrics[name] for report in ran.reports[1:]]) for name in names)
     assert (arrived == 0).any()

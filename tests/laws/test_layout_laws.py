@@ -4,13 +4,18 @@ torch writes out of bounds in some thin convolutions, which can end the process:
 """
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch import nn
 
+from fedcohort.errors import OptionError
+from fedcohort.flat import FlatModel
+from fedcohort.rng import seeded_torch
+from fedcohort.training.memory_layout import check_channels_last, wants_channels_last
+from killing import in_a_child
+from laws.test_model_laws import inputs, shape_for
 from remedies import remedy
 from yaml_words import list_options, make, node
 
@@ -29,16 +34,13 @@ def thinnest(word: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def steps() -> dict[str, dict[str, float]]:
+def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, float]]:
     """Distance of each layout's step from the default layout's, over its length, by model and layout."""
-    program = "from laws.test_layout_laws import print_steps; print_steps()"
-    paths = [str(Path(__file__).parents[1]), *sys.path]
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path[:0] = {paths!r}; {program}"], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    losses: dict[str, dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
-    return losses
+    path = tmp_path_factory.mktemp("steps") / "distances.json"
+    status = in_a_child(lambda: path.write_text(json.dumps({word: compare(word) for word in list_options("model")})))
+    assert status == 0, "the process of the steps has ended"
+    distances: dict[str, dict[str, float]] = json.loads(path.read_text())
+    return distances
 
 
 @pytest.mark.parametrize("word", list_options("model"))
@@ -48,19 +50,8 @@ def test_a_step_is_the_same_in_every_layout(word: str, steps: dict[str, dict[str
     assert all(distance < 1e-5 for distance in steps[word].values()), steps[word]
 
 
-def print_steps() -> None:
-    """Take the steps in a separate process, and print the distances as JSON."""
-    import torch  # noqa: PLC0415 - pytest's process needs none of it
-
-    torch.set_num_threads(1)
-    sys.stdout.write(json.dumps({word: compare(word) for word in list_options("model")}) + "\n")
-
-
 def compare(word: str) -> dict[str, float]:
     """Return the distances for one model; of `auto` where that is another layout than the default."""
-    from fedcohort.errors import OptionError  # noqa: PLC0415
-    from fedcohort.training.memory_layout import check_channels_last, wants_channels_last  # noqa: PLC0415
-
     model = make("model", word, **thinnest(word))
     plain, network = take_step(model, False)
     distances = {}
@@ -76,13 +67,6 @@ def compare(word: str) -> dict[str, float]:
 
 def take_step(model: Any, last: bool) -> tuple[Any, Any]:
     """Return the gradient step of a new network on four samples, as one vector, and the network."""
-    import torch  # noqa: PLC0415
-    from torch import nn  # noqa: PLC0415
-
-    from fedcohort.flat import FlatModel  # noqa: PLC0415
-    from fedcohort.rng import seeded_torch  # noqa: PLC0415
-    from laws.test_model_laws import inputs, shape_for  # noqa: PLC0415
-
     shape = shape_for(model)
     with seeded_torch(0, "weights"):
         network = model.build(shape, 5)

@@ -7,14 +7,12 @@ import re
 from pathlib import Path
 
 import matplotlib
-import pytest
 
 from fedcohort.console.summary import Summary
 from fedcohort.record.history import read
 from fedcohort.record.journal import Journal
 from fedcohort.record.status import RunStatus
 from fedcohort.report import run_figures
-from fedcohort.report.figure import style
 from fedcohort.report.run_figures import Figures, mean_correlations, redraw, write_page
 from record.made_up import info, play, report
 from report.test_run_figures import NAMES
@@ -22,8 +20,7 @@ from report.test_run_figures import NAMES
 ASKS = re.compile(r"https?://|src=\"(?!data:)|href=|@import|url\(|<script|<link")
 
 
-def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(style, "DPI", 50)
+def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path) -> None:
     settings = dict(matplotlib.rcParams)
     facts = info(tmp_path / "run", changed={"selector": "flash", "client.lr": "0.2"})
     play([Journal(), Summary(full=False), Figures(["png"], always=True), RunStatus()], facts)

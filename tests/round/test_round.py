@@ -200,7 +200,7 @@ def test_two_probes_of_a_signal_are_rejected(tmp_path: Path, monkeypatch: pytest
 
 def test_a_plain_round_weights_by_the_training_samples(tmp_path: Path) -> None:
     """As agg=fedavg would, whatever the aggregator's rule is: equal weights, here, once pre-training is over."""
-    words = ("selector=feddiverse", "selector.pretrain=1", "agg.weighting=uniform", "rounds=2")
+    words = ("selector=feddiverse", "selector.pretrain=1", "selector.epochs=1", "agg.weighting=uniform", "rounds=2")
     ran = go(tmp_path, *words)
     for report, rule in zip(ran.reports[1:], (ran.info.n_train, np.ones(K)), strict=True):
         weights = rule[report.arrived]

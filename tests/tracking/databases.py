@@ -6,10 +6,13 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from sqlite3 import Connection
 
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
 
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.tracking import server
@@ -17,6 +20,12 @@ from fedcohort.tracking.follow import Sender
 from fedcohort.types import RoundReport
 
 EXPERIMENT = "selectors"
+
+
+@event.listens_for(Engine, "connect")
+def _wait_for_no_disk(connection: Connection, record: object) -> None:
+    """Let commits not wait for the disk, as `os.fsync` in the tests' conftest."""
+    connection.execute("PRAGMA synchronous=OFF")
 
 
 @functools.cache

@@ -1,5 +1,7 @@
 """Test of benchmarks/pace.py: it measures a few clients, and its page has a row per condition."""
 
+from functools import partial
+
 import pytest
 
 from scripts import load_script
@@ -8,6 +10,9 @@ from yaml_words import ROOT
 
 def test_measures_a_few_clients_and_writes_a_row_per_condition(monkeypatch: pytest.MonkeyPatch) -> None:
     pace = load_script("pace", monkeypatch)
+    monkeypatch.setattr(pace, "ROUNDS", 5)
+    monkeypatch.setattr(pace, "LISTS", 10)
+    monkeypatch.setattr(pace, "time_sample_choice", partial(pace.time_sample_choice, 20))
     times = pace.measure(clients=200, cohort=20)
     assert all(0 < median <= largest for median, largest in times.values())
     steps = pace.time_steps(clients=300, in_flight=100)
