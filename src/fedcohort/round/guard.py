@@ -169,6 +169,7 @@ def _check_attributes(component: object, contract: type, component_name: str) ->
 
 
 @functools.cache
+@functools.cache
 def _declared_types(contract: type) -> dict[str, TypeHint]:
     """Return the types of the attributes and properties of a contract, by name; quoted types are excluded."""
     type_by_name: dict[str, TypeHint] = {}
