@@ -153,7 +153,7 @@ def test_the_table_of_the_phones_is_not_included(tmp_path: Path, monkeypatch: py
     ):
         go(tmp_path, "availability=phones")
     page = " ".join((ROOT / "docs" / "composing.md").read_text().split())
-    assert "the table itself is not part of fedcohort" in page
+    assert "The table is not part of fedcohort" in page
 
 
 def test_a_grid_is_equal_to_its_intervals(tmp_path: Path) -> None:

@@ -67,8 +67,9 @@ def test_the_race_of_two_clients(
     by the weight of the only arrival. FedAsync moves .6 (1 + s)^-.5 of the way to the client's model.
     On this schedule FLSim 7311f2d gives the second list (FedAvgWithLRFedBuffAggregator, lr=1, buffer_size=1, polynomial
     weights, avg_staleness=0) and the fourth (FedAvgWithLRAsyncAggregator, lr=.6, fed_async_aggregation, these weights).
-    FLGo-Async 425cee6 (algorithm/fedasync.py, flag=poly) gives the fourth, too; it averages the models of clients that
-    arrive together, where agg=fedasync mixes them in one after the other.
+    The formula of FLGo-Async 425cee6 (algorithm/fedasync.py, flag=poly) gives the fourth, too; it averages the models
+    of clients that arrive together, where agg=fedasync mixes them in one after the other. FLSim's classes were executed;
+    of FLGo the formulas were evaluated, not the program.
     """
     ran = race(tmp_path, 2, *options, "rounds=8")
     np.testing.assert_allclose(models, expected, rtol=1e-6)
@@ -94,13 +95,13 @@ def test_the_race_of_two_clients(
 def test_fedbuff_is_that_of_flsim_and_flgo(
     options: Sequence[str], expected: Sequence[float], models: list[float], tmp_path: Path
 ) -> None:
-    """Three clients work, and steps have two arrivals; the numbers are results of other programs on this schedule.
+    """Three clients work, and steps have two arrivals; the numbers are those of other programs on this schedule.
 
     1. FLSim 7311f2d: FedAvgWithLRFedBuffAggregator, lr=1/2, buffer_size=2, PolynomialStalenessWeight exponent=.5,
-       avg_staleness=0. It adds the updates without division, so that its lr divides by the buffer. FLGo-Async 36ae6f1:
-       algorithm/fedbuff.py, eta=1, gives the same.
+       avg_staleness=0. It adds the updates without division, so that its lr divides by the buffer. The formula of
+       FLGo-Async 36ae6f1, algorithm/fedbuff.py, eta=1, gives the same.
     2. FLSim with its default avg_staleness=1, which multiplies all weights by 2^.5.
-    3. easyFL a8a7f05: flgo/algorithm/fedbuff.py with K=2, which has no weights of staleness.
+    3. The formula of easyFL a8a7f05: flgo/algorithm/fedbuff.py with K=2, which has no weights of staleness.
     """
     ran = race(tmp_path, 3, *options, "deadline.buffer=2", "deadline.concurrency=3", "rounds=8")
     np.testing.assert_allclose(models, expected, rtol=1e-6, atol=1e-7)
