@@ -68,8 +68,8 @@ def test_the_race_of_two_clients(
     On this schedule FLSim 7311f2d gives the second list (FedAvgWithLRFedBuffAggregator, lr=1, buffer_size=1, polynomial
     weights, avg_staleness=0) and the fourth (FedAvgWithLRAsyncAggregator, lr=.6, fed_async_aggregation, these weights).
     The formula of FLGo-Async 425cee6 (algorithm/fedasync.py, flag=poly) gives the fourth, too; it averages the models
-    of clients that arrive together, where agg=fedasync mixes them in one after the other. FLSim's classes were executed;
-    of FLGo the formulas were evaluated, not the program.
+    of clients that arrive together, where agg=fedasync mixes them in one after the other. FLSim's classes were
+    executed; of FLGo the formulas were evaluated, not the program.
     """
     ran = race(tmp_path, 2, *options, "rounds=8")
     np.testing.assert_allclose(models, expected, rtol=1e-6)
