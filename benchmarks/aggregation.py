@@ -80,7 +80,7 @@ def collect_updates(agg: Aggregator[Any], updates: list[ClientUpdate]) -> Collec
     options = CollectOptions(
         upload_names=[name for hook in agg.hooks for name in hook.uploads],
         averaged_uploads=averaged_uploads(agg.hooks),
-        stored_sizes=stored_vector_sizes(agg.hooks, PARAMETERS, int(n.max())),
+        vector_lengths=stored_vector_sizes(agg.hooks, PARAMETERS, int(n.max())),
         keeps_matrix=agg.stacked,
     )
     layout = Layout((Block("w", (PARAMETERS,), 0),), (), ())

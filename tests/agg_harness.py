@@ -72,7 +72,7 @@ def collect_updates(
     options = CollectOptions(
         upload_names=[name for hook in agg.hooks for name in hook.uploads],
         averaged_uploads=averaged_uploads(agg.hooks),
-        stored_sizes=stored_vector_sizes(agg.hooks, layout.n_params, max(owned)),
+        vector_lengths=stored_vector_sizes(agg.hooks, layout.n_params, max(owned)),
         keeps_matrix=agg.stacked or stacked,
         uses_moments=moments,
     )

@@ -80,7 +80,7 @@ def test_the_option_last_means_the_latest_sweep(logs: Logs) -> None:
 
 def test_without_sweeps_the_option_last_is_an_error(logs: Logs) -> None:
     fill_lengths(logs)
-    with pytest.raises(OptionError, match="sweep must be null: experiment 'fedcohort' has none, got 'last'"):
+    with pytest.raises(OptionError, match="sweep must be null: experiment 'fedcohort' has no sweep, got 'last'"):
         compare(make_options(logs, sweep="last"))
 
 
@@ -195,8 +195,8 @@ def test_a_missing_database_is_not_created(tmp_path: Path) -> None:
         ("rows=null", "rows must be a text"),
         ("cols=selector", "cols must be another parameter than rows=selector"),
         ("better=up", "better must be one of auto, high, low"),
-        ("metric=test/acc,", "metric must be a metric, or several of them, each once"),
-        ("metric=a,a", "metric must be a metric, or several of them, each once"),
+        ("metric=test/acc,", "metric must be a metric, or several different ones"),
+        ("metric=a,a", "metric must be a metric, or several different ones"),
         ("axis=seconds", "axis must be one of virtual_s, bytes, client_flops, joules, rounds, got 'seconds'"),
         ("target=high", "target must be a number, baseline, or best_of:"),
         ("result=mean", "result must be one of late, last, best, got 'mean'"),

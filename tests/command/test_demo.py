@@ -67,7 +67,7 @@ def test_a_baseline_is_run_once_and_the_setting_can_be_changed() -> None:
 
 @pytest.mark.parametrize("word", ["-m", "paths.logs=elsewhere"])
 def test_the_demo_rejects_another_folder_for_its_logs(word: str) -> None:
-    with pytest.raises(OptionError, match=f"fedcohort demo rejects '{word}': its runs are in logs/"):
+    with pytest.raises(OptionError, match=f"leave out '{word}': fedcohort demo makes single runs"):
         demo.list_runs([word])
 
 

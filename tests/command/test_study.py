@@ -161,7 +161,7 @@ def test_seeds_used_for_tuning_are_rejected(tmp_path: Path, monkeypatch: pytest.
     write_study(tmp_path / "studies" / "bare")
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(OptionError, match="seeds must be seeds without those of the tuning, such as 7, got '6,7'"):
+    with pytest.raises(OptionError, match="seeds must be seeds that the tuning did not use, unlike 7, got '6,7'"):
         study.main(["status", "tiny", "seeds=6,7"])
     with pytest.raises(OptionError, match="selectors must be one of flash, got 'random'"):
         study.main(["tune", "tiny", "selectors=random"])

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from fedcohort.tracking.server import QUIET_AND_QUICK
+from fedcohort.tracking.server import MLFLOW_SETTINGS
 from tracking.databases import template
 
 PATIENT, SHORT = 60, 8  # logger.wait_s: for answers that come, and for servers that stall
@@ -99,7 +99,7 @@ def dying(home: Path) -> Iterator[int]:
     """Run MLflow's own server, which ends after some requests, and yield its port."""
     (home / "served.db").write_bytes(template())
     environment = {
-        **QUIET_AND_QUICK,
+        **MLFLOW_SETTINGS,
         "_MLFLOW_SERVER_FILE_STORE": f"sqlite:///{home / 'served.db'}",
         "_MLFLOW_SERVER_SERVE_ARTIFACTS": "true",
         "_MLFLOW_SERVER_ARTIFACT_ROOT": "mlflow-artifacts:/",

@@ -18,6 +18,8 @@ from fedcohort.errors import FedcohortError
 from fedcohort.host import cores
 from fedcohort.host.orphan import end_when_forking_thread_ends
 from fedcohort.host.processes import count_training_processes
+from fedcohort.maths.gce import generalised_ce
+from fedcohort.objective import gce
 from fedcohort.ranks import positions_of_rank, training_order
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
@@ -113,6 +115,19 @@ def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatc
     resumed = go(tmp_path / "killed", "trainer.devices=2", "agg=scaffold", "rounds=4", "resume=true")
     assert len(list((tmp_path / "killed" / "runs").iterdir())) == 1
     torch.testing.assert_close(resumed.weights(), uninterrupted, atol=1e-6, rtol=0)
+
+
+def test_a_rank_names_the_component_whose_code_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The traceback of a training process does not reach the process that reports the error."""
+
+    def raise_in_ranks(*args: Any) -> torch.Tensor:
+        if torch.distributed.is_initialized():
+            raise ZeroDivisionError("no loss")
+        return generalised_ce(*args)
+
+    monkeypatch.setattr(gce, "generalised_ce", raise_in_ranks)
+    with pytest.raises(FedcohortError, match=r"objective=gce .*ZeroDivisionError"):
+        go(tmp_path, "trainer.devices=2", "rounds=1", "model=mlp", "objective=gce", "engine.kind=sequential")
 
 
 def test_auto_is_a_process_per_core() -> None:

@@ -249,7 +249,10 @@ def test_a_failing_figure_does_not_fail_the_run(
 
     monkeypatch.setattr(partition, "draw", refuse)
     play([Journal(), Figures(["png"], always=True)], info(tmp_path / "run"))
-    assert re.search(r"no figures \(a font is missing\); try again: \S*fedcohort figures /", captured_log.text)
+    assert re.search(
+        r"the figures could not be drawn \(a font is missing\); draw them with: \S*fedcohort figures /",
+        captured_log.text,
+    )
 
 
 def test_the_command_draws_the_figures_again(

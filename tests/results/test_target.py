@@ -50,7 +50,7 @@ def test_a_median_of_mostly_missed_targets_is_infinite() -> None:
 
 def test_the_default_target_is_95_percent_of_the_way() -> None:
     assert baseline_target([0.8, 0.6]) == pytest.approx(0.665)
-    assert baseline_target([1.0, 1.0], start=2.0) == pytest.approx(1.05)  # a loss
+    assert baseline_target([1.0, 1.0], start_value=2.0) == pytest.approx(1.05)  # a loss
 
 
 @pytest.mark.parametrize(

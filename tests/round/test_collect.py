@@ -132,7 +132,7 @@ def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
     # Two ranks with a client each; raw weights 1 and 3: a mean is (1 * 4 + 3 * 8) / 4, a total 4 + 8.
     parts = []
     for client, x in ((3, [1.0, 2.0]), (5, [3.0, 4.0, 5.0])):
-        options = CollectOptions(upload_names=["a", "b"], averaged_uploads=("a",), stored_sizes={"x": 3})
+        options = CollectOptions(upload_names=["a", "b"], averaged_uploads=("a",), vector_lengths={"x": 3})
         part = Collector(make_layout(1), np.array([3, 5]), np.array([1.0, 3.0]), options, 2)
         value = torch.tensor([4.0 if client == 3 else 8.0])
         part.add(make_update(client, [1.0], uploads={"a": value, "b": value}, stored={"x": torch.tensor(x)}))

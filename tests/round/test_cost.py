@@ -21,13 +21,16 @@ from yaml_words import make
 def test_a_plain_round_only_reads_signals_for_the_selector() -> None:
     """SCAFFOLD's vectors, and a fair aggregator's loss, are of rounds that are not plain."""
     scaffold = cost_model(("loss_post",), "scaffold")
-    assert scaffold.rates_of_round(plain=False).extra_bytes == FIXED + VECTOR + 4
-    assert scaffold.rates_of_round(plain=True) == JobRates(3.0, {}, 1.0, MODEL, FIXED + 4)
+    assert scaffold.rates_of_round(as_fedavg=False).extra_bytes == FIXED + VECTOR + 4
+    assert scaffold.rates_of_round(as_fedavg=True) == JobRates(3.0, {}, 1.0, MODEL, FIXED + 4)
     fair = cost_model((), make("agg", "fedmaba", loss="loss_post"))
-    assert (fair.rates_of_round(plain=False).passes_after, fair.rates_of_round(plain=True).passes_after) == (1.0, 0.0)
-    assert fair.rates_of_round(plain=False).extra_bytes == fair.rates_of_round(plain=True).extra_bytes + 4
-    assert set(cost_model((), "fedmaba").rates_of_round(plain=False).queried_signals) == {"loss"}
-    assert not cost_model((), "fedmaba").rates_of_round(plain=True).queried_signals
+    assert (fair.rates_of_round(as_fedavg=False).passes_after, fair.rates_of_round(as_fedavg=True).passes_after) == (
+        1.0,
+        0.0,
+    )
+    assert fair.rates_of_round(as_fedavg=False).extra_bytes == fair.rates_of_round(as_fedavg=True).extra_bytes + 4
+    assert set(cost_model((), "fedmaba").rates_of_round(as_fedavg=False).queried_signals) == {"loss"}
+    assert not cost_model((), "fedmaba").rates_of_round(as_fedavg=True).queried_signals
     assert cost_model(("loss_post",), "scaffold").query_rates == JobRates(3.0, {}, 0.0, MODEL, FIXED)
 
 

@@ -16,10 +16,10 @@ def test_derived_signals_are_computed_from_the_updates() -> None:
     )
     parts: Any = SimpleNamespace(needs=lambda plain: set() if plain else {"update_gram", "steps"})
     lab: Any = None
-    derived = derive_signals(parts, lab, stacked_updates, plain=False)
+    derived = derive_signals(parts, lab, stacked_updates, as_fedavg=False)
     assert {name: values.tolist() for name, values in derived.items()} == {"update_gram": [[1, 1], [1, 5]]}
     assert (
-        derive_signals(parts, lab, stacked_updates, plain=True)
-        == derive_signals(parts, lab, streamed, plain=False)
+        derive_signals(parts, lab, stacked_updates, as_fedavg=True)
+        == derive_signals(parts, lab, streamed, as_fedavg=False)
         == {}
     )

@@ -12,8 +12,8 @@ from fedcohort.rng import Draws
 from fedcohort.round.workload import (
     are_all_available,
     assign_work,
-    find_answering,
     list_queried,
+    mark_answering,
     verify_advice,
     verify_selection,
 )
@@ -145,5 +145,5 @@ def test_queried_clients_are_listed_once() -> None:
 
 def test_concurrent_and_blocking_probes_without_options_answer_a_query() -> None:
     probes = [Probe("loss", ids(0), concurrent=True), Probe("loss", ids(1)), Probe("loss", ids(2), {"tau": 1.0})]
-    assert find_answering("loss", ids(0, 1, 2, 3), probes).tolist() == [True, True, False, False]
-    assert find_answering("val_loss", ids(0, 1), probes).tolist() == [False, False]
+    assert mark_answering("loss", ids(0, 1, 2, 3), probes).tolist() == [True, True, False, False]
+    assert mark_answering("val_loss", ids(0, 1), probes).tolist() == [False, False]

@@ -120,7 +120,7 @@ def test_a_sweep_on_slurm_names_missing_options(tmp_path: Path, monkeypatch: pyt
     for word in ("hydra/launcher=joblib", "hydra/sweeper=optuna"):
         with pytest.raises(OptionError, match=rf'^{word} needs a plugin: pip install .*"\.\[sweep\]"$'):
             check_sweep(["-m", word])
-    with pytest.raises(OptionError, match="its jobs outlive a killed sweep; hydra/launcher=local ends them with it"):
+    with pytest.raises(OptionError, match="its jobs outlive a killed sweep; use hydra/launcher=local instead"):
         check_sweep(["-m", "hydra/launcher=submitit_local"])
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -123,8 +123,11 @@ CASES = [
         "dataset=folder dataset.n_classes=1000000000000",
         "dataset.n_classes must be an integer in [2, 100000] or null, got",
     ),
-    ("dataset=folder dataset.client=site partition=dirichlet", "dataset.client=site names the clients, and partition="),
-    ("dataset=folder dataset.client=site experiment=drift", "and partition=label_shards makes its own: choose hetero"),
+    ("dataset=folder dataset.client=site partition=dirichlet", "dataset.client=site has no effect with partition="),
+    (
+        "dataset=folder dataset.client=site experiment=drift",
+        "has no effect with partition=label_shards, which makes the clients: set hetero",
+    ),
     (
         "dataset=folder partition.fraction=0.3",
         "partition=iid has no option 'fraction'; it has no options; 'fraction' is an option of partition=",
@@ -183,7 +186,7 @@ CASES = [
     ("agg=fedprox deadline.partial_work=false", "agg=fedprox stands for deadline.partial_work=true, but"),
     (
         "agg=fedprox deadline=over_commit",
-        "agg=fedprox stands for deadline.partial_work=true, and deadline=over_commit has none: choose",
+        "agg=fedprox stands for deadline.partial_work=true, but deadline=over_commit has no option partial_work",
     ),
     ("agg=fedprox deadline=fixed deadline.partial_work=false", "but deadline.partial_work=false was requested"),
 ]

@@ -55,17 +55,17 @@ def test_strings_stay_strings() -> None:
 def test_values_of_a_sweep_are_formatted() -> None:
     options = {"selector": ["random", "flash"], "agg": "fedavg,scaffold", "seed": range(3), "rounds": 5}
     swept = ["selector=random,flash", "agg=fedavg,scaffold", "seed=0,1,2", "rounds=5"]
-    assert list_overrides(options, several=True) == swept
+    assert list_overrides(options, is_sweep=True) == swept
     with pytest.raises(OptionError, match=r"seed=\[0, 1\]: several values are a sweep, call fedcohort\.sweep"):
         list_overrides({"seed": [0, 1]})
     with pytest.raises(OptionError, match="seed has no values"):
-        list_overrides({"seed": []}, several=True)
+        list_overrides({"seed": []}, is_sweep=True)
 
 
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (Net(), "got a network of the class Net. Each run makes its own network, .*: pass model=Net$"),
+        (Net(), "got a network of the class Net. Each run has to make a new network .*: pass model=Net$"),
         (nn.Linear(2, 2), "got a network of the class Linear. .*: write a function at the top that returns it, and"),
         (lambda: Net(), "function at the top of a module, got <lambda>. .*: write a function at the top"),
     ],

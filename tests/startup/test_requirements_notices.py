@@ -9,7 +9,7 @@ from torch import nn
 from engine_toy import federation_of
 from fedcohort.component import Facts
 from fedcohort.flat import Layout, keeps_statistics
-from fedcohort.startup.requirements import list_notices, list_unmeasured
+from fedcohort.startup.requirements import list_late_evaluations, list_notices
 from run_harness import compose_words, go, load_facts, make_components, startup_notices
 from yaml_words import make
 
@@ -217,7 +217,7 @@ def test_a_component_of_any_group_may_add_notices() -> None:
     ],
 )
 def test_evaluations_that_never_happen_give_a_notice(words: tuple[str, ...], lines: list[str]) -> None:
-    assert list_unmeasured(compose_words(*words).config) == lines
+    assert list_late_evaluations(compose_words(*words).config) == lines
 
 
 @pytest.mark.parametrize(

@@ -11,18 +11,18 @@ import pytest
 from fedcohort.record.history import History
 from fedcohort.results.run import Evaluations
 from fedcohort.study.compare_code import name_differences
-from fedcohort.study.measure import LOSS, ROUNDS, fingerprint_of
+from fedcohort.study.measure import LOSS_METRIC, N_ROUNDS, fingerprint_of
 from study.tiny import make_curve
 
-STEPS = list(range(ROUNDS + 3))
+STEPS = list(range(N_ROUNDS + 3))
 
 
 def history(cohorts: Sequence[Sequence[int]] | None = None, losses: Sequence[float] | None = None) -> History:
     """Make a run of ten rounds that was evaluated in each."""
     values = losses or [2.0 / (1 + step) for step in STEPS]
     cohorts = cohorts or [[], *([step, step + 1] for step in STEPS[1:])]
-    table = pd.DataFrame({LOSS: values}, index=STEPS)
-    return History(Path(), STEPS, STEPS, table, {LOSS: STEPS}, [], [], cohorts, cohorts, {}, {})
+    table = pd.DataFrame({LOSS_METRIC: values}, index=STEPS)
+    return History(Path(), STEPS, STEPS, table, {LOSS_METRIC: STEPS}, [], [], cohorts, cohorts, {}, {})
 
 
 BASE = np.array(STEPS, float)
@@ -41,10 +41,10 @@ def test_the_fingerprint_covers_only_the_first_rounds() -> None:
     digest, _, losses = fingerprint_of(first).partition(":")
     assert len(digest) == 12
     assert losses.split(",")[:2] == ["2", "1"]
-    assert len(losses.split(",")) == ROUNDS + 1
-    longer = [*first.cohorts[: ROUNDS + 1], [90, 91], [92]]
+    assert len(losses.split(",")) == N_ROUNDS + 1
+    longer = [*first.cohorts[: N_ROUNDS + 1], [90, 91], [92]]
     assert fingerprint_of(history(longer)) == fingerprint_of(first)
-    altered = [*first.cohorts[:ROUNDS], [90, 91], *first.cohorts[ROUNDS + 1 :]]
+    altered = [*first.cohorts[:N_ROUNDS], [90, 91], *first.cohorts[N_ROUNDS + 1 :]]
     assert fingerprint_of(history(altered)) != fingerprint_of(first)
     assert fingerprint_of(replace(first, arrived=altered)) != fingerprint_of(first)
 
@@ -53,7 +53,7 @@ def test_rounding_errors_are_no_difference() -> None:
     rounded = history(losses=[2.0 / (1 + step) * (1 + 1e-4) for step in STEPS])
     near = curve(value=VALUE + 1e-3, virtual_s=SECONDS * (1 + 1e-7))
     assert name_differences((fingerprint_of(history()), curve()), (fingerprint_of(rounded), near)) == ""
-    shorter = curve().up_to(ROUNDS, float("nan"))
+    shorter = curve().up_to(N_ROUNDS, float("nan"))
     assert name_differences(("", curve()), (fingerprint_of(history()), shorter)) == ""
 
 
@@ -77,6 +77,6 @@ def test_different_cohorts_and_losses_are_reported() -> None:
     losses = fingerprint_of(history(losses=[2.1 / (1 + step) for step in STEPS]))
     diverged = fingerprint_of(history(losses=[2.0, 1.0, *(float("nan") for _ in STEPS[2:])]))
     assert name_differences((then, curve()), (cohorts, curve())) == "cohorts"
-    assert name_differences((then, curve()), (losses, curve())) == LOSS
-    assert name_differences((then, curve()), (diverged, curve())) == LOSS
+    assert name_differences((then, curve()), (losses, curve())) == LOSS_METRIC
+    assert name_differences((then, curve()), (diverged, curve())) == LOSS_METRIC
     assert name_differences((diverged, curve()), (diverged, curve())) == ""

@@ -19,8 +19,11 @@ from yaml_words import CONFIGS, ROOT
     [
         ({"colour": 1}, "there is no option 'colour'; there are "),
         ({"title": ""}, "title must be a text that is not empty, got ''"),
-        ({"metric": "test/loss"}, "metric must be one of which more is better, got 'test/loss'"),
-        ({"metric": "clients/jain"}, "metric=clients/jain needs eval.clients_every=1 or more in common: "),
+        ({"metric": "test/loss"}, "metric must be a metric whose larger values are better, got 'test/loss'"),
+        (
+            {"metric": "clients/jain"},
+            "metric=clients/jain is measured in no round, as eval.clients_every=0 in studies: add ",
+        ),
         ({"crossing": "mean"}, "crossing must be one of window, first, got 'mean'"),
         ({"result": "mean"}, "result must be one of late, last, best, got 'mean'"),
         ({"horizon": 0}, "horizon must be an integer in [1, inf) or null, got 0"),
@@ -28,8 +31,8 @@ from yaml_words import CONFIGS, ROOT
         ({"target": 80}, "target must be a number in [0, 1], got 80"),
         ({"level": 0.9}, "level=0.9 has no effect without target: baseline. Set it, or leave level out"),
         ({"target": "baseline", "level": 1.5}, "level must be a number in (0, 1], got 1.5"),
-        ({"seeds": []}, "seeds must be a list of one or more seeds, none twice, got []"),
-        ({"seeds": [1, 1]}, "seeds must be a list of one or more seeds, none twice, got [1, 1]"),
+        ({"seeds": []}, "seeds must be a list of one or more different seeds, got []"),
+        ({"seeds": [1, 1]}, "seeds must be a list of one or more different seeds, got [1, 1]"),
         ({"seeds": [-1]}, "seeds must be a list of integers in [0, inf), got [-1]"),
         ({"win": {"alpha": 2}}, "win.alpha must be a number in (0, 1), got 2"),
         ({"win": {"beta": 2}}, "win has no option 'beta'; its options are alpha, least, equal, seeds, worth"),
@@ -59,7 +62,7 @@ from yaml_words import CONFIGS, ROOT
         ({"cells": {"a": {"words": [], "word": []}}}, "cells.a has no option 'word'; its options are "),
         (
             {"cells": {"a": {"words": ["+selector=powd"]}}},
-            "cells.a.words: every method replaces +selector=powd: leave it out",
+            "cells.a.words: +selector=powd has no effect on any method: leave it out",
         ),
         ({"cells": {"a": {"words": ["seed=1"]}}}, "cells.a.words: seed is set by the study itself: leave seed=1 out"),
         (
@@ -70,17 +73,20 @@ from yaml_words import CONFIGS, ROOT
         ({"common": ["paths.logs=x"]}, "common: paths.logs is set by the study itself: leave paths.logs=x out"),
         (
             {"cells": {"a": {"words": []}, "b": {"words": [], "label": "a"}}},
-            "cells.a.label must be a label that no other cell has, got 'a'",
+            "cells.a.label must be a label that differs from all others, got 'a'",
         ),
         ({"notes": "flash is blind"}, "notes must be a list of texts, as [id,age], got 'flash is blind'"),
         ({"few": {"random": 1}}, "few must be one of round_robin, got 'random'"),
         ({"few": {"round_robin": 3}}, "few.round_robin must be an integer in [1, 2], got 3"),
         ({"few": ["round_robin"]}, "few must be options by name, got ['round_robin']"),
         ({"variants": {"a": ["random", "round_robin"]}}, "variants.a must be a list of one or more of round_robin"),
-        ({"variants": {"a": ["round_robin"]}}, "variants.a must be a list of two methods or more, each in one list"),
+        (
+            {"variants": {"a": ["round_robin"]}},
+            "variants.a must be two or more methods that no other list has",
+        ),
         (
             {"selectors": ["flash", "powd", "oort"], "variants": {"a": ["flash", "powd"], "b": ["oort", "powd"]}},
-            "variants.b must be a list of two methods or more, each in one list, got ['oort', 'powd']",
+            "variants.b must be two or more methods that no other list has, got ['oort', 'powd']",
         ),
         ({"target": "high"}, "target must be a number, baseline or null, got 'high'"),
     ],

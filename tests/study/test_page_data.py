@@ -6,7 +6,7 @@ import pytest
 
 from fedcohort.study import report
 from fedcohort.study.judge import judge
-from fedcohort.study.page_data import kind_of, summarise
+from fedcohort.study.page_data import classify_setting, summarise
 from study.test_judge import LATE_MEANS, ROWS
 from study.tiny import make_results, write_study
 
@@ -43,7 +43,7 @@ def test_the_kind_of_a_setting(tmp_path: Path, rows: dict[str, list[float]], kin
     study = write_study(tmp_path, **ROWS)
     cell = "noisy" if "bound:clean" in rows else "equal"
     results = make_results(study, {cell: {"random": BASE, "flash": [0.8, 0.79, 0.8], **rows}})
-    assert kind_of(study, judge(study, results).settings[cell]) == kind
+    assert classify_setting(study, judge(study, results).settings[cell]) == kind
     report.write(study, results)
     page = (tmp_path / "README.md").read_text()
     assert text in page

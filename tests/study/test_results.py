@@ -61,8 +61,8 @@ def test_results_of_another_metric_are_kept(tmp_path: Path) -> None:
     make_results(write_study(tmp_path, **ROWS), LATE_MEANS).save()
     original = (tmp_path / RESULTS).read_bytes()
     expected = (
-        r"results\.parquet has runs of the metric test/acc, and study\.yaml asks for test/acc_worst: put it back, "
-        r"make another study folder for test/acc_worst, or remove results\.parquet, curves\.parquet and manifest"
+        r"results\.parquet has runs of the metric test/acc, and study\.yaml asks for test/acc_worst: restore "
+        r"the metric, make another study folder for test/acc_worst, or remove results\.parquet, curves\.parquet and "
     )
     with pytest.raises(DataError, match=expected):
         load(write_study(tmp_path, metric="test/acc_worst", **ROWS))

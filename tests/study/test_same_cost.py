@@ -133,10 +133,10 @@ def test_a_reference_has_the_cohort_the_seeds_and_the_settings_of_its_method(tmp
         ({"same_cost": {"x": {**BYTES, "equal": "time"}}}, "equal must be one of bytes, client_flops, got 'time'"),
         ({"same_cost": {"x": {"of": "powd"}}}, "same_cost.x.equal is missing"),
         ({"same_cost": {"x": {**BYTES, "word": []}}}, "same_cost.x"),
-        ({"horizon": 2}, "horizon=2 ignores later rounds, which runs of same_cost may have: leave horizon out"),
+        ({"horizon": 2}, "horizon=2 ignores rounds that runs of same_cost may have: leave out horizon"),
         (
             {"cells": {"equal": {**CELLS["equal"], "rows": ["round_robin", "same_bytes"]}}},
-            "cells.equal.rows: same_bytes has the cost of powd: add powd",
+            "cells.equal.rows: same_bytes repeats the cost of powd: add powd",
         ),
     ],
 )

@@ -15,14 +15,14 @@ from yaml_words import CONFIGS
     ("changes", "message"),
     [
         ({"trials": 0}, "tune.trials must be an integer in [1, inf), got 0"),
-        ({"seeds": [1, 7]}, "tune.seeds must be seeds without those of the study, such as 1, got [1, 7]"),
+        ({"seeds": [1, 7]}, "tune.seeds must be seeds that the study does not use, unlike 1, got [1, 7]"),
         ({"cells": ["loud"]}, "tune.cells must be a list of one or more of equal, noisy"),
         ({"metric": "test/acc"}, "tune.metric must be one of server_val/acc, got 'test/acc'"),
         ({"colour": 1}, "tune has no option 'colour'"),
         ({"space": {"flash": {}}}, "tune.space.flash must be one option or more"),
         (
             {"space": {"flash": {"a": 1}}},
-            "tune.space.flash.a must be a list of two values or more, none twice",
+            "tune.space.flash.a must be a list of two or more different values",
         ),
         ({"space": {"flash": {"a": {"low": 1, "high": 1}}}}, "tune.space.flash.a must be an interval with low < high"),
         (

@@ -13,7 +13,7 @@ from fedcohort.record.journal import Journal
 from fedcohort.results.matching.question import Question
 from fedcohort.startup.comparison import read_answer
 from fedcohort.tracking.runs import Query
-from fedcohort.tracking.server import QUIET_AND_QUICK
+from fedcohort.tracking.server import MLFLOW_SETTINGS
 from fedcohort.tracking.sweeps import SweptRun
 from known import known
 from record.made_up import info, play
@@ -23,7 +23,7 @@ from tracking.databases import EXPERIMENT, Logs, captured_log, logs  # noqa: F40
 @pytest.fixture
 def address(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Start MLflow's server in a thread, because a separate process takes seconds to import it."""
-    for name, value in QUIET_AND_QUICK.items():
+    for name, value in MLFLOW_SETTINGS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("_MLFLOW_SERVER_FILE_STORE", logs.uri)
     monkeypatch.setenv("_MLFLOW_SERVER_SERVE_ARTIFACTS", "true")

@@ -76,9 +76,9 @@ def test_tags_say_which_budget_ended_it(logs: Logs) -> None:
 
 
 KILLS: list[tuple[Any, str, int, str]] = [
-    (identity, "_write", 1, "before"),  # nothing is known yet
-    (identity, "_create", 1, "before"),
-    (identity, "_create", 1, "after"),  # the run exists, the folder doesn't know it
+    (identity, "_write_entry", 1, "before"),  # nothing is known yet
+    (identity, "_create_run", 1, "before"),
+    (identity, "_create_run", 1, "after"),  # the run exists, the folder doesn't know it
     (identity, "describe", 1, "before"),
     (identity, "describe", 1, "after"),
     (upload, "log_batch", 1, "before"),

@@ -15,7 +15,7 @@ from fedcohort.report.comparison.tables import result_values
 from fedcohort.results.compare_cost import AXES
 from fedcohort.results.matching.question import Answer, Question
 from fedcohort.results.metric import DIRECTIONS
-from fedcohort.results.run import KINDS
+from fedcohort.results.run import RESULT_KINDS
 from fedcohort.results.target import CROSSINGS, parse_target
 from fedcohort.startup import comparison
 from fedcohort.startup.options import check_writable_folder, spell_value, unknown_option_error
@@ -24,7 +24,7 @@ from fedcohort.tracking.runs import Query
 if TYPE_CHECKING:
     import pandas as pd
 
-TRACKED = ("experiment", "sweep", "filter", "tracking_uri")  # options that choose runs among those of MLflow
+MLFLOW_OPTIONS = ("experiment", "sweep", "filter", "tracking_uri")  # options that choose runs among those of MLflow
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Options:
             ranges.text(name, getattr(self, name))
         for name in ("cols", "baseline", "sweep", "filter", "target"):
             ranges.text(name, getattr(self, name), allow_null=True)
-        choices = {"better": DIRECTIONS, "result": KINDS, "crossing": CROSSINGS, "axis": AXES}
-        for name, allowed in {**choices, "curves": ("true", "false"), "report": ("true", "false")}.items():
-            ranges.choice(name, getattr(self, name), *allowed)
+        choices = {"better": DIRECTIONS, "result": RESULT_KINDS, "crossing": CROSSINGS, "axis": AXES}
+        for name, choices_of_option in {**choices, "curves": ("true", "false"), "report": ("true", "false")}.items():
+            ranges.choice(name, getattr(self, name), *choices_of_option)
         if self.cols == self.rows:
             raise ranges.range_error("cols", f"another parameter than rows={self.rows}, or null", self.cols)
         _ = self.question
@@ -85,9 +85,7 @@ def split_metrics(text: str) -> list[str]:
     """Split a list of metrics at its commas. Raises `OptionError` for an empty or repeated name."""
     names = text.split(",")
     if not all(names) or len(set(names)) < len(names):
-        raise ranges.range_error(
-            "metric", "a metric, or several of them, each once, as test/acc,clients/acc_worst5", text
-        )
+        raise ranges.range_error("metric", "a metric, or several different ones, as test/acc,clients/acc_worst5", text)
     return names
 
 
@@ -133,29 +131,29 @@ def compare(
 
     Args:
         runs: the result of a sweep, or one or several results or folders of runs; None for runs that are in MLflow.
-        options: those of `fedcohort compare`, which its `--help` explains. Rows, columns and baseline of a sweep
+        options: options of `fedcohort compare`; see `fedcohort compare --help`. Rows, columns and baseline of a sweep
             follow from the options that it varies, unless they are passed.
 
     Raises:
         FedcohortError: with the message that the command prints.
     """
-    texts = {name: None if value is None else spell_value(value) for name, value in options.items()}
+    option_texts = {name: None if value is None else spell_value(value) for name, value in options.items()}
     if runs is None:
-        settings = make_options(texts)
+        settings = make_options(option_texts)
         return Comparison(comparison.read_answer(settings.query, settings.question, float(settings.wait_s)))
-    if unusable_option := next((name for name in options if name in TRACKED), None):
-        raise OptionError(f"{unusable_option} chooses runs that MLflow knows: leave it out, or leave out the runs")
+    if unusable_option := next((name for name in options if name in MLFLOW_OPTIONS), None):
+        raise OptionError(f"{unusable_option} chooses runs in MLflow, but other runs were passed: leave out either")
     if isinstance(runs, SweepResult):
-        axes, only = runs.choose_axes()
-        settings = make_options({**axes, **texts})
+        axes, fixed_options = runs.choose_axes()
+        settings = make_options({**axes, **option_texts})
         source = f"sweep {runs.folder.name}"
         folders = runs.folders
     else:
-        settings, only, source = make_options(texts), {}, "folders"
+        settings, fixed_options, source = make_options(option_texts), {}, "folders"
         run_sources = [runs] if isinstance(runs, RunResult | str | Path) else runs
         folders = [run.folder if isinstance(run, RunResult) else Path(run) for run in run_sources]
     question = replace(settings.question, source=source)
-    return Comparison(comparison.answer_folders(folders, question, only))
+    return Comparison(comparison.answer_folders(folders, question, fixed_options))
 
 
 def make_options(options: Mapping[str, str | None]) -> Options:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 INTERRUPTED_CODE = 128 + signal.SIGINT
-FOLDER = "tables"  # in paths.logs
+TABLES_FOLDER = "tables"  # in paths.logs
 LABEL = "label"
 TEST_SHARE = 0.2  # of the rows, where `dataset.test_share` is not passed
 
@@ -44,7 +44,7 @@ class RunResult:
     """The results of a run. The files in its folder are read when an attribute is accessed.
 
     Attributes:
-        folder: of the run; `docs/results.md` describes its files.
+        folder: folder of the run, with config.yaml, metrics.jsonl, clients.parquet, summary.json and checkpoints.
     """
 
     folder: Path
@@ -109,8 +109,8 @@ def run(**options: object) -> RunResult:
 
         run(selector="flash", agg="scaffold", rounds=20, client={"lr": 0.05}, **{"selector.lam": 2})
 
-    Ctrl-C ends the run after the round: the result then has the rounds so far, and the same call with `resume=True`
-    continues. A run that resumes a finished one returns that.
+    Ctrl-C ends the run after the current round: the result then has the rounds so far, and the same call with
+    `resume=True` continues the run. A call with `resume=True` for a finished run returns its result.
 
     Args:
         options: choices of groups and values of options, by name. A dict sets several options of a group or node.
@@ -151,9 +151,9 @@ def find_configs() -> Path:
     Raises `OptionError` if none of them has one.
     """
     searched_folders = [Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[3]]
-    for place in searched_folders:
-        if (place / "configs" / "train.yaml").is_file() and (place / "configs" / "selector").is_dir():
-            return place / "configs"
+    for folder_ in searched_folders:
+        if (folder_ / "configs" / "train.yaml").is_file() and (folder_ / "configs" / "selector").is_dir():
+            return folder_ / "configs"
     raise OptionError(
         f"there is no folder configs/ in {Path.cwd()} or above it: work in a checkout of fedcohort, "
         "or install it from one with pip install --editable"
@@ -174,24 +174,24 @@ def replace_data(options: Mapping[str, Any]) -> dict[str, Any]:
     """
     data: Any = options.get("dataset")
     frame, replaced_options = data, dict[str, Any]()
-    if isinstance(data, tuple | list) and len(data) == 2 and not all(isinstance(item, str) for item in data):
+    if isinstance(data, tuple | list) and len(data) == 2 and not all(isinstance(element, str) for element in data):
         frame, replaced_options = _tabulate(*data)
     elif isinstance(data, str | Mapping | tuple | list | None):
         return dict(options)
     elif not hasattr(data, "to_parquet"):
-        allowed = "the name of a choice, a data frame, or a pair (x, y) of samples [n, ...] and labels [n]"
-        raise ranges.range_error("dataset", allowed, type(data).__name__)
+        allowed_text = "the name of a choice, a data frame, or a pair (x, y) of samples [n, ...] and labels [n]"
+        raise ranges.range_error("dataset", allowed_text, type(data).__name__)
     elif any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
     content = io.BytesIO()
     frame.to_parquet(content, index=False)
     logs = options.get("paths.logs", dict(options.get("paths", {})).get("logs", "logs"))
-    folder = Path(logs).absolute() / FOLDER / hashlib.blake2b(content.getbuffer(), digest_size=6).hexdigest()
+    folder = Path(logs).absolute() / TABLES_FOLDER / hashlib.blake2b(content.getbuffer(), digest_size=6).hexdigest()
     if not (folder / "train.parquet").exists():
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / "train.parquet", content.getbuffer())
-    replaced = {"dataset": "folder", "dataset.path": folder, "dataset.test_share": TEST_SHARE, **replaced_options}
-    return {**replaced, **{name: value for name, value in options.items() if name != "dataset"}}
+    new_options = {"dataset": "folder", "dataset.path": folder, "dataset.test_share": TEST_SHARE, **replaced_options}
+    return {**new_options, **{name: value for name, value in options.items() if name != "dataset"}}
 
 
 def _tabulate(x: Any, y: Any) -> "tuple[pd.DataFrame, dict[str, Any]]":  # noqa: ANN401 - what a user passes

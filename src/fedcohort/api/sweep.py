@@ -58,8 +58,8 @@ class SweepResult:
         finished_folders = set(self.folders)
         rows = []
         for job in self.jobs:
-            varying = varying_overrides([record.words for record in self.jobs], job.words).split()
-            row: dict[str, Any] = dict(override.split("=", 1) for override in varying) | {"status": job.how}
+            varying_texts = varying_overrides([record.words for record in self.jobs], job.words).split()
+            row: dict[str, Any] = dict(override.split("=", 1) for override in varying_texts) | {"status": job.how}
             if job.folder in finished_folders:
                 result = RunResult(job.folder)
                 summary = result.summary
@@ -111,13 +111,13 @@ def sweep(*, n_jobs: int = 1, launcher: str = "local", **options: object) -> Swe
     Args:
         n_jobs: jobs at the same time; a script that is not a notebook then needs `if __name__ == "__main__":`.
         launcher: a choice of configs/hydra/launcher.
-        options: as those of `run`.
+        options: choices of groups and values of options, as in `run`; a list or a range holds several values.
 
     Raises:
         FedcohortError: with the message that the command prints; for jobs that would be rejected, before the first
             one starts.
     """
-    overrides, configs = list_overrides(replace_data(options), several=True), find_configs()
+    overrides, configs = list_overrides(replace_data(options), is_sweep=True), find_configs()
     messages.log_to_terminal()
     with plain_errors(overrides, configs), terminal.print_progress_only():
         launch = Launch(launcher, n_jobs)

@@ -26,7 +26,7 @@ def candidates(ctx: typer.Context, typed_start: str) -> list[str]:
     if command == "new" and not typed_before:
         from fedcohort.command.new import KINDS  # noqa: PLC0415
 
-        return [kind for kind in KINDS if kind.startswith(typed_start)]
+        return [template_kind for template_kind in KINDS if template_kind.startswith(typed_start)]
     if command == "methods":
         return [group for group in groups if group.startswith(typed_start)]
     if command not in COMMANDS_WITH_RUN_OPTIONS:

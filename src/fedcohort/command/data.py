@@ -42,12 +42,12 @@ from fedcohort.startup.run_info import describe_data
 if TYPE_CHECKING:
     from fedcohort.dataset.user_table.propose import Proposal
 
-OUT = "out="
-WIDTH = 12  # of the labels at the left
+OUT_KEY = "out="
+LABEL_WIDTH = 12  # of the labels at the left
 MAX_CLIENTS = 20  # in the table
 MAX_CLASSES = 3  # of a client that are named
 GROUPS = ("dataset", "heterogeneity", *DATA_GROUPS)
-LINES = ("clients", "classes", "labels", "skewed", "imbalance", "hub", "inputs")
+FACT_LABELS = ("clients", "classes", "labels", "skewed", "imbalance", "hub", "inputs")
 
 log = logging.getLogger("fedcohort")
 
@@ -57,8 +57,8 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments or "=" in arguments[0]:
         raise OptionError("name a dataset, a file or a folder: fedcohort data digits")
     messages.log_to_terminal()
-    choices = [argument for argument in arguments[1:] if not argument.startswith(OUT)]
-    out_folder = next((argument.removeprefix(OUT) for argument in arguments if argument.startswith(OUT)), None)
+    choices = [argument for argument in arguments[1:] if not argument.startswith(OUT_KEY)]
+    out_folder = next((argument.removeprefix(OUT_KEY) for argument in arguments if argument.startswith(OUT_KEY)), None)
     if out_folder is not None:
         options.check_writable_folder("out", out_folder)
     configs = Path.cwd() / "configs"
@@ -97,7 +97,7 @@ def _show(typed_options: Sequence[str], out_folder: str | None, name: str, confi
         log.warning("%s", line)
     lines = list(list_facts(federation, info))
     for label, value in lines:
-        terminal.print(f"{label:<{WIDTH}}{value}", markup=False, soft_wrap=True)
+        terminal.print(f"{label:<{LABEL_WIDTH}}{value}", markup=False, soft_wrap=True)
     table = Table("client", "samples", "training samples", "classes", "most frequent classes", box=None)
     for row in list_client_rows(federation, MAX_CLIENTS):
         table.add_row(*map(Text, row))
@@ -107,21 +107,21 @@ def _show(typed_options: Sequence[str], out_folder: str | None, name: str, confi
     page_folder = info.folder if out_folder is None else Path(out_folder)
     with disk.disk_errors_in_one_line(page_folder):
         if out_folder is not None:
-            clients, written = list_client_rows(federation, scenario.MAX_CLIENTS), page_folder / "README.md"
+            clients, page_path = list_client_rows(federation, scenario.MAX_CLIENTS), page_folder / "README.md"
             scenario.write_page(page_folder, federation, info, lines, clients, configs)
         else:
             page_folder.mkdir(parents=True, exist_ok=True)
-            written = page_folder / f"{name}.png"
-            style.save(partition.draw(info), written)
-    sys.stdout.write(f"{written}\n")
+            page_path = page_folder / f"{name}.png"
+            style.save(partition.draw(info), page_path)
+    sys.stdout.write(f"{page_path}\n")
 
 
 def describe_split(composition: compose.Composed, typed_options: Sequence[str]) -> tuple[Federation, RunInfo]:
     """Split the data among clients, and describe them as a run does at its start. Raises the errors of a run."""
     check.check_options(composition)
-    objects = {group: components.make(composition, group) for group in DATA_GROUPS}
-    check.check_client_column(composition, objects["partition"])
-    federation = load_federation(composition, objects)
+    components_by_group = {group: components.make(composition, group) for group in DATA_GROUPS}
+    check.check_client_column(composition, components_by_group["partition"])
+    federation = load_federation(composition, components_by_group)
     return federation, RunInfo(
         folder=Path(composition.config["paths"]["logs"]).absolute() / "data",
         name=" ".join(typed_options),
@@ -142,7 +142,7 @@ def describe_split(composition: compose.Composed, typed_options: Sequence[str]) 
 
 
 def list_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
-    """Yield the facts on the dataset that are shown above the table of clients, each with its label."""
+    """Yield label and text of each fact about the dataset that is shown above the table of clients."""
     rows = dict(list_run_facts(info))
     train, val = len(federation.train.y), len(federation.val.y)
     clients_own_samples = f"{len(federation.test.y):,} of them in clients' test sets"
@@ -159,7 +159,7 @@ def list_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str
         yield "per class", _spread(np.bincount(labels, minlength=n_classes), "test samples")
     else:
         yield "target", f"one of {federation.n_classes:,}, at each position of a sample"
-    for label in LINES:
+    for label in FACT_LABELS:
         if label in rows:
             yield label, rows[label]
 
@@ -168,8 +168,8 @@ def list_client_rows(federation: Federation, max_clients: int) -> Iterator[tuple
     """Yield a row of the table for each of the `max_clients` clients."""
     class_names = federation.class_names or range(federation.class_counts.shape[1])
     for k, counts in enumerate(federation.class_counts[:max_clients]):
-        order = np.argsort(-counts, kind="stable")[: min(MAX_CLASSES, np.count_nonzero(counts))]
-        largest_classes = ", ".join(f"{class_names[c]} {100 * counts[c] / counts.sum():.0f} %" for c in order)
+        class_order = np.argsort(-counts, kind="stable")[: min(MAX_CLASSES, np.count_nonzero(counts))]
+        largest_classes = ", ".join(f"{class_names[c]} {100 * counts[c] / counts.sum():.0f} %" for c in class_order)
         sizes = (f"{counts.sum():,}", f"{federation.n_train[k]:,}", str(np.count_nonzero(counts)))
         client_name = "" if federation.client_names is None else f" {federation.client_names[k]}"
         yield (f"{k}{client_name}", *sizes, largest_classes)

@@ -35,8 +35,8 @@ def list_runs(arguments: Sequence[str]) -> dict[str, list[str]]:
 
     arguments: what was typed; options of the selector are for the one that is typed.
     """
-    if rejected := [argument for argument in arguments if argument.startswith(("-", "paths."))]:
-        raise OptionError(f"fedcohort demo rejects {rejected[0]!r}: its runs are in logs/, one at a time; leave it out")
+    if refused := [argument for argument in arguments if argument.startswith(("-", "paths."))]:
+        raise OptionError(f"leave out {refused[0]!r}: fedcohort demo makes single runs, in the folder logs")
     typed = {argument.split("=", 1)[0].lstrip("+~"): argument for argument in arguments}
     selector = typed.get("selector", f"selector={SELECTOR}").split("=", 1)[1]
     setting = [argument for argument in SETTING if not {"heterogeneity", argument.split("=", 1)[0]} & typed.keys()]
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     comparison = compare(results, baseline=BASELINE)
     page, *_ = comparison.write(REPORT)
     common = runs[BASELINE][1:]
-    shared = " ".join(common)
+    common_text = " ".join(common)
     terminal.print()
     # any other option may change the clients, or how many there are
     terminal.print(tabulate(comparison, f"Where selection pays: {SETTING_TEXT}" if common == list(SETTING) else ""))
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         f"Report: {page}",
         "With identical clients no method is significantly better than random selection, and with label noise methods "
         "that prefer high losses are far worse: studies/regimes_digits/README.md",
-        f"One seed says little: {program_command('python')} train.py -m selector={','.join(runs)} {shared} seed=0,1,2",
+        f"For more seeds: {program_command('python')} train.py -m selector={','.join(runs)} {common_text} seed=0,1,2",
         f"See them all: {fedcohort_command('ui')} sweep=null",
     ):
         terminal.print(line, soft_wrap=True, markup=False)

@@ -37,14 +37,14 @@ def main(arguments: Sequence[str]) -> int:
     else:
         folder = _train(arguments)
     diagnosis = diagnose(folder)
-    written = page.write(folder, diagnosis)
-    out = console()
+    page_path = page.write(folder, diagnosis)
+    terminal = console()
     text = page.describe(diagnosis, page.MAX_TERMINAL_ROWS)
-    if out.is_terminal:
-        out.print(Markdown(text), width=min(out.width, MAX_WIDTH))
+    if terminal.is_terminal:
+        terminal.print(Markdown(text), width=min(terminal.width, MAX_WIDTH))
     else:
         sys.stdout.write(text)
-    out.print(f"\nReport: {written}", soft_wrap=True, markup=False)
+    terminal.print(f"\nReport: {page_path}", soft_wrap=True, markup=False)
     return 0
 
 
@@ -55,16 +55,16 @@ def _train(arguments: Sequence[str]) -> Path:
     names = {argument.split("=", 1)[0].lstrip("+~") for argument in arguments}
     if "selector" in names:
         raise OptionError("fedcohort diagnose selects at random: leave selector= out, or name the folder of a run")
-    forced = [f"selector.probes={PROBES}", "selector.act=false"]
-    words = ["selector=auto", *arguments, *(word for word in forced if word.split("=")[0] not in names)]
+    required_overrides = [f"selector.probes={PROBES}", "selector.act=false"]
+    overrides = ["selector=auto", *arguments, *(text for text in required_overrides if text.split("=")[0] not in names)]
     if "rounds" not in names:
-        words.append(f"rounds={_rounds_of_two_probes(words)}")
-    return run_overrides(words).folder
+        overrides.append(f"rounds={_rounds_of_two_probes(overrides)}")
+    return run_overrides(overrides).folder
 
 
-def _rounds_of_two_probes(words: Sequence[str]) -> int:
+def _rounds_of_two_probes(overrides: Sequence[str]) -> int:
     """Return the number of rounds after which the second probe has been answered."""
-    composition = compose.compose_run(words, Path.cwd() / "configs")
+    composition = compose.compose_run(overrides, Path.cwd() / "configs")
     config = composition.config
     n_clients = config["clients"]
     if n_clients is None:

@@ -83,10 +83,10 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
             f"fedcohort {name} reads configs/, which is not in {Path.cwd()}: call it in the folder of train.py\n"
         )
         return 2
-    codes: list[int] = []
+    results: list[int] = []
     module = import_module(f"fedcohort.command.{name}")
     configs = Path.cwd() / "configs"
-    return run_with_one_line_errors(lambda: codes.append(module.main(arguments)), arguments, configs) or codes[-1]
+    return run_with_one_line_errors(lambda: results.append(module.main(arguments)), arguments, configs) or results[-1]
 
 
 def _describe(command_name: str) -> "typer.Typer":

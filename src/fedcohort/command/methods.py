@@ -25,7 +25,7 @@ from fedcohort.startup import components, compose
 
 CONFIGS = Path("configs")
 SIGNALS = "signals"
-KINDS: dict[type, str] = {
+KIND_BY_SIGNAL_TYPE: dict[type, str] = {
     base.Static: "sent once, at registration",
     base.Measured: "queried in a round",
     base.Computed: "queried in a round",
@@ -56,9 +56,9 @@ def signal_rows() -> list[str]:
     lines = []
     for name in base.list_signals():
         signal, oracle = base.find_signal(name), " (oracle)" if name in base.unknowable_signals([name]) else ""
-        kind, passes = KINDS[type(signal)], getattr(signal, "passes", 0.0)
+        kind_name, passes = KIND_BY_SIGNAL_TYPE[type(signal)], getattr(signal, "passes", 0.0)
         if isinstance(signal, base.Static | base.Reported) and not signal.bytes_up:
-            kind = "known to the server" if isinstance(signal, base.Static) else "read off the update"
+            kind_name = "known to the server" if isinstance(signal, base.Static) else "read off the update"
         costs = [f"{signal.bytes_up} B"] if signal.bytes_up else []
         if callable(passes):
             costs.append("forward passes by its options")
@@ -66,7 +66,7 @@ def signal_rows() -> list[str]:
             costs.append(f"{passes:g} forward pass{'es' if passes != 1 else ''}")
         costs += ["local training of some clients"] if getattr(signal, "jobs", None) else []
         costs += ["local training"] if getattr(signal, "trains", False) else []
-        lines.append(f"| `{name}`{oracle} | {kind} | {', '.join(costs) or 'none'} | {signal.reveals} |")
+        lines.append(f"| `{name}`{oracle} | {kind_name} | {', '.join(costs) or 'none'} | {signal.reveals} |")
     return lines
 
 
@@ -77,20 +77,20 @@ def _row(path: Path, group: str) -> str:
         summary = " ".join((module.__doc__ or "").split("\n\n")[0].split())
         if any(str(value).startswith("${") for value in node.values()):  # an option of the run decides its value
             node = compose.compose_group(group, [f"{group}={path.stem}"], path.parents[1].absolute())
-        needs = _needs(node, group, path.stem)
-        return f"| `{path.stem}` | {summary} | {_spell(needs)} |{_secure(needs, group)}"
+        signals_read = _list_signals_read(node, group, path.stem)
+        return f"| `{path.stem}` | {summary} | {_format_signals(signals_read)} |{_secure_cell(signals_read, group)}"
     names = [line.partition("@")[0] for line in compose.read_yaml(path).get("defaults", ()) if isinstance(line, str)]
     yamls = [yaml for name in names if (yaml := path.with_name(f"{name}.yaml")).is_file()]
     base_yaml = next((yaml for yaml in yamls if "_target_" in _options(yaml, group)), None)
     if base_yaml is None:
         return f"| `{path.stem}` | {read_comment(path)} | |"
-    needs = _needs({**_options(base_yaml, group), **node}, group, path.stem)
-    is_equal = needs == _needs(_options(base_yaml, group), group, base_yaml.stem)
-    reads = f"as `{base_yaml.stem}`" if is_equal else _spell(needs)
-    return f"| `{path.stem}` | {read_comment(path)} | {reads} |{_secure(needs, group)}"
+    signals_read = _list_signals_read({**_options(base_yaml, group), **node}, group, path.stem)
+    is_equal = signals_read == _list_signals_read(_options(base_yaml, group), group, base_yaml.stem)
+    signals_text = f"as `{base_yaml.stem}`" if is_equal else _format_signals(signals_read)
+    return f"| `{path.stem}` | {read_comment(path)} | {signals_text} |{_secure_cell(signals_read, group)}"
 
 
-def _secure(needs: Sequence[str], group: str) -> str:
+def _secure_cell(needs: Sequence[str], group: str) -> str:
     """Return the end of a selector's line: whether it works under secure aggregation."""
     return f" {'no' if reads_single_updates(needs) else 'yes'} |" * (group == "selector")
 
@@ -101,14 +101,14 @@ def _options(path: Path, group: str) -> dict[str, Any]:
     return content if "_target_" in content else dict(content.get(group, {}))  # it chooses others as well
 
 
-def _needs(node: Mapping[str, Any], group: str, choice: str) -> list[str]:
+def _list_signals_read(node: Mapping[str, Any], group: str, choice: str) -> list[str]:
     """Return the signals that a component reads, sorted."""
     module, _, name = str(node["_target_"]).rpartition(".")
-    reads = hasattr(getattr(import_module(module), name), "needs")
-    return sorted(components.build(node, group, choice).needs) if reads else []
+    reads_signals = hasattr(getattr(import_module(module), name), "needs")
+    return sorted(components.build(node, group, choice).needs) if reads_signals else []
 
 
-def _spell(needs: Sequence[str]) -> str:
+def _format_signals(needs: Sequence[str]) -> str:
     oracle = base.unknowable_signals(needs)
     signals = [f"`{name}`{' (oracle: no server can know it)' if name in oracle else ''}" for name in needs]
     return ", ".join(signals) or "nothing"

@@ -27,7 +27,7 @@ from fedcohort.errors import DataError, OptionError
 from fedcohort.host import disk
 from fedcohort.paths import expand_home
 
-KINDS = ("imagefolder", "leaf", "celeba", "waterbirds", "spawrious")
+RAW_FORMATS = ("imagefolder", "leaf", "celeba", "waterbirds", "spawrious")
 PROGRESS_INTERVAL_S = 5.0  # seconds between lines
 
 
@@ -36,16 +36,16 @@ def main(arguments: Sequence[str]) -> int:
     positional = [argument for argument in arguments if "=" not in argument]
     text = read_options([argument for argument in arguments if "=" in argument], ("size",)).get("size")
     if len(positional) != 3:
-        raise OptionError(f"type fedcohort prepare KIND SRC DST, where KIND is one of {', '.join(KINDS)}")
+        raise OptionError(f"type fedcohort prepare KIND SRC DST, where KIND is one of {', '.join(RAW_FORMATS)}")
     kind, source = positional[0], check_folder(positional[1], "SRC")
-    ranges.choice("the kind", kind, *KINDS)
+    ranges.choice("the kind", kind, *RAW_FORMATS)
     destination = _destination(positional[2], source)
-    size = int(text) if text is not None and text.isdecimal() and len(text) < 9 else text
-    ranges.integer("size", size, "[1, 4096]", allow_null=True)
+    image_size = int(text) if text is not None and text.isdecimal() and len(text) < 9 else text
+    ranges.integer("size", image_size, "[1, 4096]", allow_null=True)
     preparer = importlib.import_module(f"fedcohort.dataset.raw.{kind}")
     with disk.disk_errors_in_one_line(destination):
         try:
-            table_pieces = preparer.plan(source, size)
+            table_pieces = preparer.plan(source, image_size)
             rows = write(table_pieces, destination, progress_printer(), getattr(preparer, "UNIQUE", ""))
             if hasattr(preparer, "finish"):
                 preparer.finish(destination)

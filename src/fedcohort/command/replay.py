@@ -42,37 +42,38 @@ class LoggedSelector:
         self.failures = NO_FAILURES
         self.pairwise: frozenset[str] = frozenset()  # signals whose rows have a number for each arrived client
 
-    def start(self, queried: frozenset[str]) -> None:
+    def start(self, queried_signals: frozenset[str]) -> None:
         """Initialise the selector's state. Raises `IncompatibleConfig` if it reads values that the log lacks.
 
-        queried: signals that the run's selector may have queried. FedCor queries some after its warm-up only.
+        queried_signals: signals that the run's selector may have queried, such as FedCor's after its warm-up.
         """
         from fedcohort.round.report import MAX_SIGNAL_COLUMNS  # noqa: PLC0415 - imports torch
 
-        missing, is_wide = [], any(len(round.arrived) > MAX_SIGNAL_COLUMNS for round in self.log.rounds)
+        missing_signals, is_wide = [], any(len(round.arrived) > MAX_SIGNAL_COLUMNS for round in self.log.rounds)
         for name in sorted(self.selector.needs):
             signal = find_signal(name)
             if is_pairwise := isinstance(signal, Derived) and signal.pairs:
                 self.pairwise |= {name}
             is_logged = name in (self.log.facts if isinstance(signal, Static) else self.log.signal_names)
-            may_be_logged = name in queried and isinstance(signal, QueriedSignal)
+            may_be_logged = name in queried_signals and isinstance(signal, QueriedSignal)
             if not (is_logged or may_be_logged) or (is_pairwise and is_wide):
-                missing.append(name)
-        if missing:
+                missing_signals.append(name)
+        if missing_signals:
             raise IncompatibleConfig(
-                f"selector={self.name} reads {', '.join(missing)}, which the log of {self.log.info.folder} doesn't "
-                f"have: whole updates, values that the server measures, and rows of more than {MAX_SIGNAL_COLUMNS} "
-                "numbers are not logged"
+                f"selector={self.name} reads {', '.join(missing_signals)}, which the log of {self.log.info.folder} "
+                "doesn't have: whole updates, values that the server measures, and rows of more than "
+                f"{MAX_SIGNAL_COLUMNS} numbers are not logged"
             )
         n_classes = self.log.info.class_counts.shape[1]
         self.state = self.selector.init(Population(self.log.n_clients, n_classes, self.cohort, self.facts))
 
     def play(
-        self, round: LoggedRound, logged: Sequence[Probe] | None = None
+        self, round: LoggedRound, logged_probes: Sequence[Probe] | None = None
     ) -> tuple[list[Probe], Selection, Advice | None]:
-        """Return the queries, the selection and, if that is the run's, what the selector advises after the round.
+        """Replay a round, and return the selector's queries, its selection and its advice.
 
-        logged: queries of the run's selector; None for that selector itself. Raises `IncompatibleConfig` for others.
+        The advice is None if the selection differs from the run's. Raises `IncompatibleConfig` for a query that is not
+        among `logged_probes`, the queries of the run's selector; None for this selector itself.
         """
         log = self.log
         ctx = RoundContext(
@@ -87,9 +88,9 @@ class LoggedSelector:
         if self.selector.backs_off:
             ctx = withhold(self.failures, ctx, self.selector.shortlist(self.cohort))
         probes = list(self.selector.plan(self.state, ctx)) if len(round.available) else []
-        _check_queries(log, round, self.name, probes if logged is None else logged, probes)
-        before = {probe.signal: self._answer(round, probe) for probe in probes if not probe.concurrent}
-        selection, self.state = self.selector.select(self.state, ctx, before)
+        _check_queries(log, round, self.name, probes if logged_probes is None else logged_probes, probes)
+        answers_before = {probe.signal: self._answer(round, probe) for probe in probes if not probe.concurrent}
+        selection, self.state = self.selector.select(self.state, ctx, answers_before)
         if not len(round.chosen) or not np.array_equal(selection.clients, round.chosen):
             return probes, selection, None
         reports = {name: values[round.arrived] for name, values in round.signals.items()}
@@ -149,7 +150,7 @@ def replay(log: RunLog, logged_selector: LoggedSelector, candidate: LoggedSelect
     for selector in (logged_selector, candidate) if is_other else (logged_selector,):
         selector.start(logged_selector.selector.needs)
     for round in log.rounds:
-        logged, selection, advice = logged_selector.play(round)
+        logged_probes, selection, advice = logged_selector.play(round)
         if is_other and not np.array_equal(selection.clients, round.chosen):
             raise CheckpointError(
                 f"replaying {log.info.folder} with its own selector gives another cohort in round {round.t + 1}: "
@@ -157,7 +158,7 @@ def replay(log: RunLog, logged_selector: LoggedSelector, candidate: LoggedSelect
             )
         other_advice = advice
         if is_other:
-            _, selection, other_advice = candidate.play(round, logged)
+            _, selection, other_advice = candidate.play(round, logged_probes)
         if not np.array_equal(selection.clients, round.chosen):
             return Replayed(len(log.rounds), round.t + 1, round.chosen.tolist(), selection.clients.tolist())
         if not _equal(advice, other_advice):
@@ -170,11 +171,11 @@ def replay(log: RunLog, logged_selector: LoggedSelector, candidate: LoggedSelect
 
 
 def _check_queries(
-    log: RunLog, round: LoggedRound, name: str, logged: Sequence[Probe], probes: Sequence[Probe]
+    log: RunLog, round: LoggedRound, name: str, logged_probes: Sequence[Probe], probes: Sequence[Probe]
 ) -> None:
-    """Raise `IncompatibleConfig` for a query of the selector `name` (`probes`) that the run did not make (`logged`)."""
+    """Raise `IncompatibleConfig` for a query in `probes`, of the selector `name`, that is not in `logged_probes`."""
     for probe in probes:
-        match = [query for query in logged if query.signal == probe.signal and query.options == probe.options]
+        match = [query for query in logged_probes if query.signal == probe.signal and query.options == probe.options]
         if not match or not np.isin(probe.clients, match[0].clients).all():
             options = "".join(f" {option}={value}" for option, value in probe.options.items())
             raise IncompatibleConfig(
@@ -231,10 +232,10 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     if result.step is None:
         text = f"chooses the same clients as the run in all of its {result.rounds} rounds"
     else:
-        common = len(set(result.chosen) & set(result.chosen_by_candidate))
+        n_common = len(set(result.chosen) & set(result.chosen_by_candidate))
         text = (
             f"differs from the run in round {result.step} of {result.rounds}: the run chose {list(result.chosen)}, "
-            f"it chooses {list(result.chosen_by_candidate)} ({common} in common)"
+            f"it chooses {list(result.chosen_by_candidate)} ({n_common} in common)"
         )
     sys.stdout.write(f"selector={candidate.name} {text}\n")
     return int(result.step is not None)

@@ -45,9 +45,9 @@ def write_page(
     Args:
         folder: folder of the page.
         federation: the data.
-        info: the data as a run describes them; its name is `name_of` what was typed.
-        label_and_text: label and value, of those above the clients.
-        clients: the rows that the command shows.
+        info: the data as a run describes them.
+        label_and_text: label and text of each fact about the dataset.
+        clients: rows of the table of clients.
         configs: the folder of the groups, whose presets are described by their comments.
     """
     disk.check_outputs(folder, (PAGE, PICTURE), PAGE, "```bash\nfedcohort data ")

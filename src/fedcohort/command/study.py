@@ -64,8 +64,8 @@ def parse(arguments: Sequence[str]) -> tuple[str, str, dict[str, str], Launch]:
     if len(arguments) < 2 or arguments[0] not in VERBS or "=" in arguments[1]:
         raise OptionError(f"type fedcohort study VERB NAME, where VERB is one of {', '.join(VERBS)}")
     verb, name, *typed_options = arguments
-    of_launcher = [argument for argument in typed_options if argument.startswith("hydra.launcher.")]
-    options = read_options([argument for argument in typed_options if argument not in of_launcher], DEFAULTS)
+    launcher_options = [argument for argument in typed_options if argument.startswith("hydra.launcher.")]
+    options = read_options([argument for argument in typed_options if argument not in launcher_options], DEFAULTS)
     if unknown := next((f"{option}={value}" for option, value in options.items() if option not in VERBS[verb]), None):
         raise OptionError(f"fedcohort study {verb} takes {', '.join(VERBS[verb]) or 'no options'}, got {unknown}")
     ranges.identifier("the name of a study", name)
@@ -75,7 +75,7 @@ def parse(arguments: Sequence[str]) -> tuple[str, str, dict[str, str], Launch]:
     for option in ("wait", "keep_runs"):
         ranges.choice(option, options[option], "true", "false")
     ranges.choice("again", options["again"], "true", "false", "changed")
-    launch = Launch(options["launcher"], int(options["n_jobs"]), options["wait"] == "true", of_launcher)
+    launch = Launch(options["launcher"], int(options["n_jobs"]), options["wait"] == "true", launcher_options)
     return verb, name, options, launch
 
 
@@ -96,7 +96,7 @@ def _read_seeds(study: Study, text: str) -> Sequence[int]:
         raise ranges.range_error("seeds", "integers in [0, inf), as seeds=0,1,2", text)
     seeds = read_seeds("seeds", [int(name) for name in names])
     if study.search_space is not None and (tuning_seeds := set(seeds) & set(study.search_space.seeds)):
-        raise ranges.range_error("seeds", f"seeds without those of the tuning, such as {min(tuning_seeds)}", text)
+        raise ranges.range_error("seeds", f"seeds that the tuning did not use, unlike {min(tuning_seeds)}", text)
     return seeds
 
 
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str]) -> int:
     if verb == "report":
         return _report(study, configs)
     seeds = _read_seeds(study, options["seeds"])
-    requested = list_conditions(study, _read_list("cells", options["cells"]), methods)
+    requested_conditions = list_conditions(study, _read_list("cells", options["cells"]), methods)
     may_write = verb != "status" or not is_locked(
         logs / session.LOCK_FILE
     )  # else the running command stores the results
@@ -122,11 +122,11 @@ def main(arguments: Sequence[str]) -> int:
         keeps_runs, rerun_rule = options["keep_runs"] == "true", options["again"]
         runner = StudyRunner(study, stored, configs, logs, keeps_runs, _print_line, rerun_rule, launch)
         if verb == "run":
-            runner.run(requested, seeds)
+            runner.run(requested_conditions, seeds)
         if verb == "check":
-            compare_code.compare_with_current_code(runner, requested, seeds)
-        running = runner.collect(requested, seeds) if may_write else []
-        state = runner.find_progress(requested, seeds)
+            compare_code.compare_with_current_code(runner, requested_conditions, seeds)
+        running = runner.collect(requested_conditions, seeds) if may_write else []
+        state = runner.find_progress(requested_conditions, seeds)
     _print_line("\n".join([progress.describe(study, state, stored), *running, *progress.describe_ranks(study, stored)]))
     return 1 if verb == "run" and state.count(FAILED) else 0
 
@@ -153,10 +153,10 @@ def _report(study: Study, configs: Path) -> int:
     from fedcohort.study import overview, report  # noqa: PLC0415 - scipy
 
     files = report.write(study, _read(study, None, configs))
-    merged = _read(study, LOGS / study.name, configs)
-    if merged.user_keys:  # git ignores this page
-        files += report.write(replace(study, folder=LOGS / study.name), merged)
-    _print_line("\n".join([*map(str, files), *progress.describe_ranks(study, merged), str(overview.write(STUDIES))]))
+    joined = _read(study, LOGS / study.name, configs)
+    if joined.user_keys:  # git ignores this page
+        files += report.write(replace(study, folder=LOGS / study.name), joined)
+    _print_line("\n".join([*map(str, files), *progress.describe_ranks(study, joined), str(overview.write(STUDIES))]))
     return 0
 
 

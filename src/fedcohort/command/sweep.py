@@ -58,14 +58,14 @@ def cancel_sweep(folder: Path, plan: Plan, wait_s: float) -> str:
     is_alive = is_locked(folder / sweep_folder.LOCK_FILE)
     if is_alive and plan.host != socket.gethostname():
         raise OptionError(f"sweep {folder.name} was started on {plan.host}: cancel it there")
-    queued = cluster.list_queued(folder)
-    if not is_alive and not queued:
+    queued_jobs = cluster.list_queued(folder)
+    if not is_alive and not queued_jobs:
         return print_status(folder, plan)
     (folder / sweep_folder.CANCELLED_FILE).touch()  # before the process ends, which then says so
     sys.stdout.write(f"waiting for the jobs to finish their round, at most {wait_s:g} s\n")
     sys.stdout.flush()
     lines = _end_process(folder, plan.pid, wait_s) if is_alive else []
-    if killed_jobs := slurm.cancel_jobs(queued, wait_s) if queued else []:
+    if killed_jobs := slurm.cancel_jobs(queued_jobs, wait_s) if queued_jobs else []:
         lines.append(f"  SLURM killed {' '.join(killed_jobs)}: not ended within {wait_s:g} s")
     for record in sweep_folder.read(folder).values():
         lines += _mark_killed(record)
@@ -75,7 +75,7 @@ def cancel_sweep(folder: Path, plan: Plan, wait_s: float) -> str:
 def _end_process(folder: Path, pid: int, wait_s: float) -> list[str]:
     """End a process by SIGTERM, and by SIGKILL after `wait_s` seconds; return a line to print if SIGKILL was needed.
 
-    It holds a lock as long as it lives. Under SLURM it trains nothing, and ends at once.
+    The process has ended when its lock is free. Under SLURM it trains nothing, and ends at once.
     """
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
@@ -112,12 +112,12 @@ def main(arguments: Sequence[str]) -> int:
     verb, name = positional
     wait_s = ranges.parse_number("wait_s", options.get("wait_s", "120"), "[0, inf)")
     sweeps = Path(options.get("logs", "logs")) / "sweeps"
-    ids = sorted(path.parent.name for path in sweeps.glob(f"*/{sweep_folder.PLAN_FILE}"))
-    folder = sweeps / (ids[-1] if name == "last" and ids else name)
+    sweep_ids = sorted(path.parent.name for path in sweeps.glob(f"*/{sweep_folder.PLAN_FILE}"))
+    folder = sweeps / (sweep_ids[-1] if name == "last" and sweep_ids else name)
     plan = sweep_folder.read_plan(folder)
     if plan is None:
-        allowed = f"last, or one of those in {sweeps}: {', '.join(ids[-5:]) or 'there are none'}"
-        raise OptionError(f"{range_error('ID', allowed, name)}{did_you_mean(name, ['last', *ids])}")
+        allowed_text = f"last, or one of those in {sweeps}: {', '.join(sweep_ids[-5:]) or 'there are none'}"
+        raise OptionError(f"{range_error('ID', allowed_text, name)}{did_you_mean(name, ['last', *sweep_ids])}")
     text = print_status(folder, plan) if verb == "status" else cancel_sweep(folder, plan, wait_s)
     sys.stdout.write(f"{text}\n")
     return 0

@@ -33,15 +33,15 @@ def send_missing(
     """Send the missing rounds and files of the run in `folder`, and return a line that describes what was sent.
 
     Args:
-        folder: of the run.
-        tracking_uri: another server than the run's own, None for that.
-        experiment: another experiment than the run's own, None for that.
-        wait_s: seconds that it may take.
+        folder: folder of the run.
+        tracking_uri: server to send to; None for the run's own.
+        experiment: experiment to send to; None for the run's own.
+        wait_s: seconds that sending may take.
 
     Raises `CheckpointError` if `folder` holds no run or a damaged one, `TrackingError` where the server is gone or
     none is known.
     """
-    info = _check(folder)
+    info = _load_info(folder)
     where = _find_server(folder, tracking_uri, experiment)
     try:
         with time_limit(wait_s, "sending (wait_s)"):
@@ -50,7 +50,7 @@ def send_missing(
         raise TrackingError(f"{folder}: MLflow at {where.uri} can't be reached ({server.root_cause(error)})") from error
 
 
-def _check(folder: Path) -> RunInfo:
+def _load_info(folder: Path) -> RunInfo:
     info = metadata.load_info(folder)
     manifest.check_all_files(folder)
     history.read_lines(folder / history.JOURNAL_FILE)
@@ -58,29 +58,29 @@ def _check(folder: Path) -> RunInfo:
 
 
 def _send(info: RunInfo, server_place: server.Place) -> str:
-    running = is_locked(info.folder / "run.lock")
-    upload = open_upload(info, server_place, running=running)
+    is_running = is_locked(info.folder / "run.lock")
+    upload = open_upload(info, server_place, running=is_running)
     rounds = upload.send()
-    files = 0
-    if not running:  # a running process ends its run itself
-        files = upload.close(info, follow.status_at_end(info.folder))
+    n_files = 0
+    if not is_running:  # a running process ends its run itself
+        n_files = upload.close(info, follow.status_at_end(info.folder))
         identity.mark_complete(info.folder, server_place)
-    end_text = "still running" if running else f"{files} files"
+    end_text = "still running" if is_running else f"{n_files} files"
     return f"{info.folder}: sent {rounds} rounds, {end_text}, to {server_place.uri} (run {upload.run_id})"
 
 
 def _find_server(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.Place:
-    tracked = identity.load(folder)
+    tracked_run = identity.load(folder)
     if (
-        tracked is not None
-        and tracking_uri in (None, tracked.tracking_uri)
-        and experiment in (None, tracked.experiment)
+        tracked_run is not None
+        and tracking_uri in (None, tracked_run.tracking_uri)
+        and experiment in (None, tracked_run.experiment)
     ):
-        return tracked.place
-    if tracking_uri is None and tracked is None:
+        return tracked_run.place
+    if tracking_uri is None and tracked_run is None:
         raise TrackingError(f"{folder} was never tracked: name the server with tracking_uri=")
-    name = experiment or (tracked.experiment if tracked else server.EXPERIMENT)
-    return server.place(tracking_uri or (tracked.tracking_uri if tracked else None), name, folder.parent)
+    name = experiment or (tracked_run.experiment if tracked_run else server.EXPERIMENT)
+    return server.place(tracking_uri or (tracked_run.tracking_uri if tracked_run else None), name, folder.parent)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
     def send(folder: Path) -> str:
         if options.get("follow") != "true":
             return send_missing(folder, *server_options, wait_s)
-        _check(folder)
+        _load_info(folder)
         identity.register(folder, _find_server(folder, *server_options))
         follow.follow(folder, SEND_INTERVAL_S, wait_s, time.sleep)
         return send_missing(folder, wait_s=wait_s)  # what an outage has left

@@ -49,10 +49,10 @@ def find_page(server_place: server.Place, sweep: str) -> str:
     if sweep == "null" or (sweep == "last" and not sweeps):
         return view.page_of_runs(experiment.experiment_id)
     if sweep != "last" and sweep not in sweeps:
-        ids = f"one of {', '.join(sweeps)}" if sweeps else "null: no sweep has a report"
-        allowed = f"{ids} (`fedcohort compare sweep={sweep} report=true` makes one)"
+        sweeps_text = f"one of {', '.join(sweeps)}" if sweeps else "null: no sweep has a report"
+        allowed_text = f"{sweeps_text} (`fedcohort compare sweep={sweep} report=true` makes one)"
         raise OptionError(
-            f"{ranges.range_error('sweep', allowed, sweep)}{ranges.did_you_mean(sweep, ['last', *sweeps])}"
+            f"{ranges.range_error('sweep', allowed_text, sweep)}{ranges.did_you_mean(sweep, ['last', *sweeps])}"
         )
     return view.page_of_runs(experiment.experiment_id, sweeps[-1] if sweep == "last" else sweep)
 
@@ -72,8 +72,8 @@ def main(arguments: Sequence[str]) -> int:
     if place.uri.startswith("http"):
         sys.stdout.write(f"{place.uri.rstrip('/')}/{page}\n")
         return 0
-    with socket.socket() as probe:
-        if probe.connect_ex((HOST, int(options["port"]))) == 0:
+    with socket.socket() as port_socket:
+        if port_socket.connect_ex((HOST, int(options["port"]))) == 0:
             raise ranges.range_error("port", "a free port (another program listens there)", options["port"])
     command = ["server", "--backend-store-uri", place.uri, "--host", HOST, "--port", options["port"], "--workers", "1"]
     environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # a dozen processes for language models

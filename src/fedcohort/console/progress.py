@@ -94,7 +94,7 @@ def list_progress_facts(report: RoundReport, metrics: dict[str, float], evaluate
     Args:
         report: the round.
         metrics: the last value of each metric.
-        evaluated_round: the round that measured them, which is named where it is an earlier one.
+        evaluated_round: the round that measured these values; the line names the round if it is an earlier one.
     """
     origin_text = "" if evaluated_round == report.step else f" of round {evaluated_round}"
     texts = [f"cohort {len(report.cohort)} arrived {len(report.arrived)}"]
@@ -128,7 +128,7 @@ def show_start(terminal: "Console", info: RunInfo) -> None:
 class TerminalBar:
     """A progress bar on a terminal, with metrics, elapsed time and time left."""
 
-    def __init__(self, out: "Console", total_rounds: int, rounds_done: int) -> None:
+    def __init__(self, terminal: "Console", total_rounds: int, rounds_done: int) -> None:
         from rich import progress
 
         self._bar = progress.Progress(
@@ -136,7 +136,7 @@ class TerminalBar:
             progress.MofNCompleteColumn(),
             progress.BarColumn(bar_width=8),
             progress.TextColumn("{task.fields[facts]}"),
-            console=out,
+            console=terminal,
             refresh_per_second=4,  # a higher rate would take time from short rounds
         )
         self._task_id = self._bar.add_task("", total=total_rounds, completed=rounds_done, facts="")

@@ -55,7 +55,7 @@ class Summary(Observer):
 
 
 def print_summary(summary: Mapping[str, Any], *, is_full: bool) -> None:
-    """Print the table; full: with all of its rows."""
+    """Print the summary as a table; is_full: whether to print all rows, or only the most important ones."""
     from rich.table import Table
 
     rounds_done, total_rounds = summary["rounds"], summary["rounds_asked"]

@@ -112,7 +112,7 @@ class InterruptHandler:
                 signal.signal(signal_number, self._for_owner(handler))
         handlers = {signal_number: signal.getsignal(signal_number) for signal_number in STOP_SIGNALS}
         self._previous_handlers = {
-            number: before for number, before in handlers.items() if before is not signal.SIG_IGN
+            signal_number: previous for signal_number, previous in handlers.items() if previous is not signal.SIG_IGN
         }
         self.begin_listening()
 
@@ -154,7 +154,7 @@ class InterruptHandler:
             raise StopSignal(self.exit_code)
 
     def note_closed_pipe(self) -> None:
-        """Note that the output's pipe is closed, which ends the run like a signal."""
+        """Record that the output's pipe is closed, which ends the run like a signal."""
         if self._previous_handlers is None:
             raise SystemExit(CLOSED_PIPE_CODE)
         self.record_exit_code(CLOSED_PIPE_CODE)

@@ -26,7 +26,7 @@ class _TerminalHandler(logging.StreamHandler[TextIO]):
 
 
 def log_to_terminal() -> logging.Handler:
-    """Write messages to the terminal, without times and levels, and return the handler that does."""
+    """Write log messages to the terminal, without times and levels, and return the log handler that writes them."""
     log.setLevel(logging.INFO)
     log.propagate = False
     for handler in log.handlers:

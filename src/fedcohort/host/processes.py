@@ -35,10 +35,10 @@ def make_repeatable(accelerator: str) -> None:
 
 def list_untried(accelerator: str, devices: int, num_nodes: int) -> list[str]:
     """Return a notice about hardware on which fedcohort has not been run; [] for other hardware."""
-    untested = [f"several GPUs (trainer.devices={devices})"] if accelerator == "gpu" and devices > 1 else []
-    untested += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
+    hardware = [f"several GPUs (trainer.devices={devices})"] if accelerator == "gpu" and devices > 1 else []
+    hardware += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
     advice_text = "compare a short run with trainer=cpu before you rely on a long one"
-    return [f"fedcohort has not been run on {' and '.join(untested)} yet: {advice_text}"] if untested else []
+    return [f"fedcohort has not been run on {' and '.join(hardware)} yet: {advice_text}"] if hardware else []
 
 
 def check_processes(accelerator: str, devices: int, num_nodes: int) -> None:
@@ -54,8 +54,8 @@ def check_processes(accelerator: str, devices: int, num_nodes: int) -> None:
             "starts different runs"
         )
     if num_nodes > 1 and (n_tasks := task.count_cluster_processes()) != devices * num_nodes:
-        meaning = f"{devices * num_nodes}, trainer.num_nodes={num_nodes} times trainer.devices={devices}"
-        allowed_text = f"{meaning}: srun --nodes={num_nodes} --ntasks-per-node={devices}"
+        process_text = f"{devices * num_nodes}, trainer.num_nodes={num_nodes} times trainer.devices={devices}"
+        allowed_text = f"{process_text}: srun --nodes={num_nodes} --ntasks-per-node={devices}"
         raise range_error("the number of tasks that SLURM or torchrun started", allowed_text, n_tasks)
     if accelerator == "gpu" and (n_gpus := torch.cuda.device_count()) < devices:
         raise range_error("trainer.devices", f"at most the number of CUDA devices, which is {n_gpus}", devices)

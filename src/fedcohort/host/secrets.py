@@ -33,14 +33,14 @@ def has_password(address: str) -> bool:
 
 def password_error(option: str, address: str) -> OptionError:
     """Return the error for an option whose value is an address with a password."""
-    masked = re.sub(r"\?.*", "?...", re.sub(r"//.*@", "//...@", address))
-    return OptionError(f"{option} must be an address without a password, got {masked}: {PASSWORD_INSTRUCTIONS}")
+    masked_address = re.sub(r"\?.*", "?...", re.sub(r"//.*@", "//...@", address))
+    return OptionError(f"{option} must be an address without a password, got {masked_address}: {PASSWORD_INSTRUCTIONS}")
 
 
 def check_for_passwords(arguments: Iterable[str], files: Sequence[Path] = ()) -> None:
     """Search options and config files; raise `OptionError` for the first address with a password."""
-    texts = [(argument.partition("=")[0], argument) for argument in arguments]
-    for source, text in [*texts, *((str(path), path.read_text(errors="replace")) for path in files)]:
+    named_texts = [(argument.partition("=")[0], argument) for argument in arguments]
+    for source, text in [*named_texts, *((str(path), path.read_text(errors="replace")) for path in files)]:
         for address in ADDRESS_PATTERN.findall(text):
             if has_password(address):
                 raise password_error(source, address)

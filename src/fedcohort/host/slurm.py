@@ -19,8 +19,8 @@ QUERY_INTERVAL_S, KILL_TIMEOUT_S = 1.0, 60.0  # between two queries for jobs, an
 
 def current_job_id() -> str | None:
     """Return the id of this job, such as `12`, or `12_3` for a task of an array; None outside of SLURM."""
-    array_job_id, task = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
-    return f"{array_job_id}_{task}" if array_job_id and task else os.environ.get("SLURM_JOB_ID") or None
+    array_job_id, task_id = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
+    return f"{array_job_id}_{task_id}" if array_job_id and task_id else os.environ.get("SLURM_JOB_ID") or None
 
 
 def find_restarted_job() -> str | None:
@@ -49,8 +49,8 @@ def requeue_if_preempted() -> None:
 
 def list_tasks() -> set[str] | None:
     """Return the ids of SLURM's jobs, such as `12`, or `12_3` for a task of an array; None if SLURM does not answer."""
-    table_header, *ids = _command_output("squeue", "--array", "--format=%i").split() or [""]
-    return set(ids) if table_header else None
+    table_header, *task_ids = _command_output("squeue", "--array", "--format=%i").split() or [""]
+    return set(task_ids) if table_header else None
 
 
 def list_queued(job_ids: Sequence[str]) -> list[str]:
@@ -74,7 +74,7 @@ def cancel_jobs(job_ids: Sequence[str], wait_s: float) -> list[str]:
 
 
 def _wait_for(job_ids: Sequence[str], seconds: float) -> list[str]:
-    """Wait until SLURM has none of `job_ids`, for at most `seconds`; return the jobs that it still has."""
+    """Wait for at most `seconds` until the jobs have left SLURM's queue; return the jobs that are still in it."""
     deadline_s = time.monotonic() + seconds
     while (remaining_jobs := list_queued(job_ids)) and time.monotonic() < deadline_s:
         time.sleep(QUERY_INTERVAL_S)

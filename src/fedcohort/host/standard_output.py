@@ -6,7 +6,7 @@ import sys
 
 
 def discard_output() -> None:
-    """Discard further standard output, after its reader has gone."""
+    """Discard further standard output, because the process that reads it has ended."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

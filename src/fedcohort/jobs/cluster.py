@@ -16,7 +16,7 @@ from fedcohort.record import sweep_folder
 FOLDER = ".submitit"  # in the sweep's: scripts and logs
 POLL_INTERVAL_S, QUEUE_S = 1.0, 10.0  # seconds between two looks at the records, and at SLURM's queue
 GENERAL = ("timeout_min", "cpus_per_task", "gpus_per_node", "tasks_per_node", "mem_gb", "nodes", "name")
-ARRAY = 1000  # tasks of an array; SLURM's MaxArraySize is 1001 unless its administrator changed it
+MAX_TASKS = 1000  # tasks of an array; SLURM's MaxArraySize is 1001 unless its administrator changed it
 LOST_JOB_MESSAGE = "SLURM no longer has the job, and its record does not say how it ended"
 
 
@@ -43,17 +43,17 @@ def submit(context: JobContext, jobs: Mapping[int, Sequence[str]], options: Mapp
     import submitit
 
     options = {name: value for name, value in options.items() if not name.startswith("_") and value is not None}
-    stderr, retries = options.pop("stderr_to_stdout", False), options.pop("max_num_timeout", 0)
+    merges_stderr, n_retries = options.pop("stderr_to_stdout", False), options.pop("max_num_timeout", 0)
     options.pop("submitit_folder", None)
-    executor = submitit.AutoExecutor(context.folder / FOLDER / "%j", cluster="slurm", slurm_max_num_timeout=retries)
+    executor = submitit.AutoExecutor(context.folder / FOLDER / "%j", cluster="slurm", slurm_max_num_timeout=n_retries)
     named: dict[str, Any] = {name if name in GENERAL else f"slurm_{name}": value for name, value in options.items()}
-    executor.update_parameters(stderr_to_stdout=stderr, **named)
+    executor.update_parameters(stderr_to_stdout=merges_stderr, **named)
     job_numbers, tasks = list(jobs), list[Any]()
-    array_numbers = [job_numbers[start : start + ARRAY] for start in range(0, len(job_numbers), ARRAY)]
+    array_numbers = [job_numbers[start : start + MAX_TASKS] for start in range(0, len(job_numbers), MAX_TASKS)]
     if limit := named.get("slurm_array_parallelism"):  # of all arrays together
         executor.update_parameters(slurm_array_parallelism=max(1, limit // len(array_numbers)))
-    for chunk in array_numbers:
-        tasks += executor.map_array(ArrayTask(context), chunk, [tuple(jobs[job_number]) for job_number in chunk])
+    for array in array_numbers:
+        tasks += executor.map_array(ArrayTask(context), array, [tuple(jobs[job_number]) for job_number in array])
     return {job_number: str(task.job_id) for job_number, task in zip(job_numbers, tasks, strict=True)}
 
 
@@ -70,14 +70,14 @@ def follow(sweep: Path, tasks: Mapping[int, str]) -> Generator[int, None, None]:
     """Yield the number of each SLURM job as it ends; a lost job counts as ended. tasks: SLURM's ids by number."""
     open_tasks, queue_time = dict(tasks), 0.0
     while open_tasks:
-        queued = None
+        queued_tasks = None
         if time.monotonic() - queue_time > QUEUE_S:
-            queued, queue_time = slurm.list_tasks(), time.monotonic()
+            queued_tasks, queue_time = slurm.list_tasks(), time.monotonic()
         records = sweep_folder.read(sweep)  # after the queue: a job that has just ended is not lost
         for job_number, task in list(open_tasks.items()):
             record = records.get(job_number)
             has_ended = record is not None and record.how != "running"
-            if not has_ended and queued is not None and task not in queued:
+            if not has_ended and queued_tasks is not None and task not in queued_tasks:
                 overrides, folder = (record.words, record.folder) if record else ((), None)
                 sweep_folder.SweepJob(sweep, job_number, overrides, folder).note("failed", reason=LOST_JOB_MESSAGE)
                 has_ended = True

@@ -40,14 +40,15 @@ def assign_gpu(job: SweepJob, composition: Composed) -> None:
 
 def limit_jobs_to_gpus(launcher: Launcher) -> None:
     """Set the number of parallel jobs of `local` to the number of GPUs, unless the user typed a number."""
-    if getattr(launcher, "n_jobs", None) == ALL_DEVICES and (visible := list_gpus()):
-        launcher.n_jobs = len(visible)  # type: ignore[attr-defined]  # checked above
+    if getattr(launcher, "n_jobs", None) == ALL_DEVICES and (visible_gpus := list_gpus()):
+        launcher.n_jobs = len(visible_gpus)  # type: ignore[attr-defined]  # checked above
 
 
 def take_gpu(sweep: Path, gpus: list[str], job_number: int) -> str | None:
     """Choose a GPU for job `job_number`, and make it the only visible one; return it, or None without GPUs.
 
-    The first unused GPU is locked. If all are in use, jobs share them in turn."""
+    The first unused GPU is locked. If all are in use, jobs share them in turn.
+    """
     if not gpus:
         return None
     for gpu in gpus:

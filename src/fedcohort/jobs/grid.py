@@ -38,12 +38,19 @@ log = logging.getLogger("fedcohort")
 
 @dataclass(frozen=True)
 class Rejection:
-    """A job that would be rejected: its number, from 0 on, overrides, reason and class of error."""
+    """A job that would be rejected.
+
+    Attributes:
+        number: number of the job in its sweep, from 0 on.
+        words: overrides of the job.
+        reason: message of the error.
+        error_class: name of the error's class, such as "OptionError".
+    """
 
     number: int
     words: Sequence[str]
     reason: str
-    kind: str = ""
+    error_class: str = ""
 
 
 def list_rejected(
@@ -65,35 +72,35 @@ def list_rejected(
             yield Rejection(number, words, reason, type(error).__name__)
 
 
-def plan_sweep(rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], launcher: str, *, skip: bool) -> Plan:
+def plan_sweep(rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], launcher: str, *, may_skip: bool) -> Plan:
     """Return the plan of a sweep without the jobs that would be rejected, and print these.
 
     Args:
         rejected: the jobs that would be rejected.
         jobs: all jobs of the sweep.
         launcher: the class that starts the jobs.
-        skip: whether the others start without them (`sweep.skip_refused`).
+        may_skip: whether the other jobs start although some are rejected (`sweep.skip_refused`).
 
     Raises:
-        IncompatibleConfig: with the rejected jobs, where nothing starts because of them.
+        IncompatibleConfig: if the rejected jobs prevent the sweep from starting; the message lists them.
     """
     lines = [f"  job {job.number + 1} ({status.varying_overrides(jobs, job.words)}): {job.reason}" for job in rejected]
-    if rejected and (not skip or len(rejected) == len(jobs)):
-        hint = "; the others run with sweep.skip_refused=true" if len(rejected) < len(jobs) else ""
-        how = f"jobs would be rejected, and none was started{hint}:"
-        raise IncompatibleConfig("\n".join([f"{len(rejected)} of {len(jobs)} {how}", *lines]))
+    if rejected and (not may_skip or len(rejected) == len(jobs)):
+        skip_hint = "; the others run with sweep.skip_refused=true" if len(rejected) < len(jobs) else ""
+        rejected_text = f"jobs would be rejected, and none was started{skip_hint}:"
+        raise IncompatibleConfig("\n".join([f"{len(rejected)} of {len(jobs)} {rejected_text}", *lines]))
     if rejected:
         log.warning("%s", "\n".join([f"{len(rejected)} of {len(jobs)} jobs left out:", *lines]))
-    numbers = {job.number for job in rejected}
-    started = [words for number, words in enumerate(jobs) if number not in numbers]
-    return Plan(started, [(job.words, job.reason) for job in rejected], launcher)
+    rejected_numbers = {job.number for job in rejected}
+    started_jobs = [words for number, words in enumerate(jobs) if number not in rejected_numbers]
+    return Plan(started_jobs, [(job.words, job.reason) for job in rejected], launcher)
 
 
 class Grid(Sweeper):
     """Hydra's sweeper over all combinations of the typed values (configs/hydra/sweeper/grid.yaml)."""
 
     def __init__(self, params: DictConfig | None, max_batch_size: int | None) -> None:
-        """Take options that all jobs get, for `split_jobs`, and how many jobs the launcher gets at a time."""
+        """Store the overrides of all jobs (`params`) and the number of jobs that the launcher gets at a time."""
         ranges.integer("hydra.sweeper.max_batch_size", max_batch_size, "[1, inf)", allow_null=True)
         self.params, self.max_batch_size = params, max_batch_size
 
@@ -112,20 +119,20 @@ class Grid(Sweeper):
         for name, value in (("skip_refused", skip), ("report", self.typed.sweep.report), ("wait", wait)):
             options.OPTION_CHECKS[f"sweep.{name}"](f"sweep.{name}", value)
         if not wait and not isinstance(self.launcher, Slurm):
-            raise OptionError("sweep.wait=false needs hydra/launcher=slurm: jobs of others end with this process")
+            raise OptionError("sweep.wait=false needs hydra/launcher=slurm: other launchers end with this process")
         jobs = split_jobs(self.typed)
         if not jobs:
             raise OptionError("the sweep has no jobs: a range such as range(0) is empty")
-        plan = plan_sweep(self.list_rejected(jobs), jobs, str(self.typed.hydra.launcher._target_), skip=skip)
+        plan = plan_sweep(self.list_rejected(jobs), jobs, str(self.typed.hydra.launcher._target_), may_skip=skip)
         if self.on_gpus:
             gpus.limit_jobs_to_gpus(self.launcher)
         folder = Path(self.typed.hydra.sweep.dir).absolute()
         sweep.SWEEP.begin(folder, plan)
         OmegaConf.save(self.typed, folder / "multirun.yaml")  # as Hydra's own sweeper does
         results: list[Any] = []
-        size = self.max_batch_size or len(plan.jobs)
-        for start in range(0, len(plan.jobs), size):
-            returned_jobs = self.launcher.launch(plan.jobs[start : start + size], initial_job_idx=start)
+        batch_size = self.max_batch_size or len(plan.jobs)
+        for start in range(0, len(plan.jobs), batch_size):
+            returned_jobs = self.launcher.launch(plan.jobs[start : start + batch_size], initial_job_idx=start)
             results += [job.return_value for job in returned_jobs]  # which raises what the job raised
         return results
 
@@ -158,8 +165,8 @@ def begin_grid(overrides: Sequence[str], configs: Path, launcher: str) -> Path:
     config = compose_job(tuple(jobs[0]), configs).config
     if not config["sweep"]["wait"]:
         raise OptionError("sweep.wait=false is for `python train.py -m`: a sweep from Python waits for its jobs")
-    rejected = list(list_rejected(jobs, lambda job: compose_job(job, configs), configs))
-    plan = plan_sweep(rejected, jobs, launcher, skip=config["sweep"]["skip_refused"])
+    rejected_jobs = list(list_rejected(jobs, lambda job: compose_job(job, configs), configs))
+    plan = plan_sweep(rejected_jobs, jobs, launcher, may_skip=config["sweep"]["skip_refused"])
     folder = Path(config["paths"]["logs"]).absolute() / "sweeps" / f"{datetime.now():%Y-%m-%d_%H-%M-%S_%f}"
     save_plan(folder, plan)
     return folder
@@ -180,8 +187,8 @@ def run_grid(folder: Path, configs: Path, launch: Launch) -> None:
 
     try:
         announce(0)
-        live = nullcontext() if in_process else status.show_live_line(folder)
-        with live, closing(launch.run(folder, dict(enumerate(plan.jobs)), configs)) as ended_jobs:
+        live_line = nullcontext() if in_process else status.show_live_line(folder)
+        with live_line, closing(launch.run(folder, dict(enumerate(plan.jobs)), configs)) as ended_jobs:
             for job_number in ended_jobs:
                 announce(job_number + 1)
     finally:

@@ -34,7 +34,7 @@ class JobContext:
         configs: folder of the config groups.
         hydra: options of Hydra that were typed, such as `hydra.searchpath`.
         env: environment variables of `hydra.job.env_set`.
-        search: whether a sweeper searches, so that a failed job must raise its error.
+        search: whether the sweeper is search-based, so that a failed job has to raise its error.
         share_gpus: whether each process takes one GPU of this machine.
         prints_errors: whether the error of a failed job is printed; its record has it in any case.
     """
@@ -74,10 +74,10 @@ def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobC
         raise
     except Exception as error:
         interrupts.raise_if_interrupted()  # an import that a signal interrupts may raise any error
-        expected = isinstance(error, FedcohortError)
+        is_user_error = isinstance(error, FedcohortError)
         if context.prints_errors:
-            log.error("%s", error if expected else traceback.format_exc().rstrip())
-        reason = f"{error if expected else describe_unexpected_error(error)}{describe_log(job.folder)}"
+            log.error("%s", error if is_user_error else traceback.format_exc().rstrip())
+        reason = f"{error if is_user_error else describe_unexpected_error(error)}{describe_log(job.folder)}"
         job.note("failed", reason=reason, kind=type(error).__name__)
         if context.search or metric is not None:
             raise
@@ -94,7 +94,7 @@ def run_checked(
     Args:
         composition: the composed config.
         job: the job of the sweep that the run belongs to; None outside of a sweep.
-        search: whether a sweeper searches, which needs an objective metric.
+        search: whether a search-based sweeper started the run, which then needs an objective metric.
         share_gpus: whether the process takes one GPU of this machine.
         last: whether the process ends after this run.
     """
@@ -102,15 +102,15 @@ def run_checked(
     check_objective(composition.config, by_search=search)
     if job is not None and share_gpus:
         gpus.assign_gpu(job, composition)
-    return run(composition, job, last=last)
+    return run(composition, job, is_last=last)
 
 
 def check_objective(config: Mapping[str, Any], *, by_search: bool) -> None:
-    """Raise `OptionError` if a run has no number for a sweeper that searches (hydra/sweeper=optuna).
+    """Raise `OptionError` if a search-based sweeper (hydra/sweeper=optuna) would get no result from a run.
 
     Args:
-        config: of the run.
-        by_search: whether such a sweeper runs it.
+        config: config of the run.
+        by_search: whether a search-based sweeper started the run.
     """
     metric = config["objective_metric"]
     if by_search and metric is None:
@@ -147,7 +147,7 @@ def last_value(folder: Path, metric: str) -> float | None:
 @contextmanager
 def handle_job_signals() -> Iterator[None]:
     """Handle signals in a process that a launcher started, and return a preempted SLURM job to the queue."""
-    outermost = not interrupts.is_installed
+    is_outermost = not interrupts.is_installed
     try:
         with interrupts.handle_signals():
             try:
@@ -158,7 +158,7 @@ def handle_job_signals() -> Iterator[None]:
                         slurm.requeue_if_preempted()
                 raise
     except StopSignal as stop:
-        if not outermost:
+        if not is_outermost:
             raise
         log.warning("%s", STOPPED_BEFORE_TRAINING)
         raise SystemExit(stop.code) from None

@@ -65,10 +65,10 @@ class Launch:
 
         With `wait=false` the jobs are submitted and nothing is yielded.
         """
-        local = self.launcher == "local"
-        in_workers = self.n_jobs > 1 or not local
-        context = JobContext(sweep, configs, share_gpus=local and in_workers, prints_errors=in_workers)
-        if local:
+        is_local = self.launcher == "local"
+        in_workers = self.n_jobs > 1 or not is_local
+        context = JobContext(sweep, configs, share_gpus=is_local and in_workers, prints_errors=in_workers)
+        if is_local:
             yield from run_local(context, jobs, self.n_jobs, in_process=True)
             return
         limit = f"hydra.launcher.{LIMITS.get(self.launcher, 'n_jobs')}={self.n_jobs}"
@@ -97,26 +97,26 @@ def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[s
 
         thread = threading.Thread(target=launch, name="launcher", daemon=True)
         thread.start()
-        waiting = set(jobs)
-        while waiting:
+        unfinished_jobs = set(jobs)
+        while unfinished_jobs:
             is_alive = thread.is_alive()
             records = sweep_folder.read(sweep)
-            for job_number in sorted(waiting):
+            for job_number in sorted(unfinished_jobs):
                 if not is_alive or (job_number in records and records[job_number].how != "running"):
-                    waiting.discard(job_number)
+                    unfinished_jobs.discard(job_number)
                     yield job_number
-            time.sleep(POLL_INTERVAL_S if waiting else 0)
+            time.sleep(POLL_INTERVAL_S if unfinished_jobs else 0)
         thread.join()
         if errors and not sweep_folder.read(sweep):
             raise errors[0]
 
 
 class JobFailed(FedcohortError):
-    """A job failed, and its sweeper must see that. The record of the job has the traceback."""
+    """An error for a failed job, whose sweeper has to know of the failure. The job's record has the traceback."""
 
 
 class _Launcher(Launcher):
-    """Runs jobs that write records, and prints one live line of the sweep."""
+    """A base of fedcohort's launchers: it runs the jobs of a sweep and shows their progress in one updated line."""
 
     shares_gpus = False
 
@@ -129,23 +129,23 @@ class _Launcher(Launcher):
         hydra = self.config.hydra
         sweep = Path(hydra.sweep.dir).absolute()
         env = {str(name): str(value) for name, value in hydra.job.env_set.items()}
-        typed = tuple(hydra.overrides.hydra)
-        context = JobContext(sweep, find_configs(hydra), typed, env, is_search(hydra), share_gpus=self.shares_gpus)
+        options = tuple(hydra.overrides.hydra)
+        context = JobContext(sweep, find_configs(hydra), options, env, is_search(hydra), share_gpus=self.shares_gpus)
         jobs = {initial_job_idx + k: tuple(overrides) for k, overrides in enumerate(job_overrides)}
         with status.show_live_line(sweep), closing(self._run(context, jobs)) as ended_jobs:
             for _ in ended_jobs:
                 pass
         if not self.config.sweep.wait:
             return [JobReturn(overrides, status=JobStatus.COMPLETED) for overrides in job_overrides]
-        records, returns = sweep_folder.read(sweep), []
+        records, results = sweep_folder.read(sweep), []
         for number, overrides in jobs.items():
             record, has_metric = records.get(number), any(word.startswith("objective_metric=") for word in overrides)
             if record is not None and (record.how in ("done", "skipped") or not (context.search or has_metric)):
-                returns.append(JobReturn(overrides, status=JobStatus.COMPLETED, _return_value=record.value))
+                results.append(JobReturn(overrides, status=JobStatus.COMPLETED, _return_value=record.value))
             else:
                 reason = record.reason if record is not None else "it was never started"
-                returns.append(JobReturn(overrides, status=JobStatus.FAILED, _return_value=JobFailed(reason)))
-        return returns
+                results.append(JobReturn(overrides, status=JobStatus.FAILED, _return_value=JobFailed(reason)))
+        return results
 
     def _run(self, context: JobContext, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
         raise NotImplementedError
@@ -172,6 +172,6 @@ class Slurm(_Launcher):
 
     def _run(self, context: JobContext, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
         if context.search and not self.config.sweep.wait:
-            raise OptionError("sweep.wait=false submits all jobs at once, but a search chooses them one by one")
+            raise OptionError("sweep.wait must be true for a search, which chooses its jobs one by one")
         options: Any = OmegaConf.to_container(OmegaConf.create(self.options), resolve=True)
         yield from cluster.run(context, jobs, options, wait=self.config.sweep.wait)

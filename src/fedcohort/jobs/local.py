@@ -53,19 +53,19 @@ def run_local(
         return
     start_fork_server(threads)
     with closing(run_in_workers(context, jobs, min(n_jobs, len(jobs)))) as ended_jobs:
-        for job_number, death in ended_jobs:
+        for job_number, death_text in ended_jobs:
             record = sweep_folder.read_record(context.folder, job_number)
-            if death and (record is None or record.how == "running"):
-                folder, began = (record.folder, record.began) if record else (None, None)
-                job = SweepJob(context.folder, job_number, tuple(jobs[job_number]), folder, began=began)
-                job.note("failed", reason=f"{death}{describe_log(folder)}", kind=WORKER_DIED)
+            if death_text and (record is None or record.how == "running"):
+                folder, start_time = (record.folder, record.began) if record else (None, None)
+                job = SweepJob(context.folder, job_number, tuple(jobs[job_number]), folder, began=start_time)
+                job.note("failed", reason=f"{death_text}{describe_log(folder)}", kind=WORKER_DIED)
             yield job_number
 
 
 def start_fork_server(threads: int) -> None:
     """Start the process from which workers are forked, where the platform can fork.
 
-    threads: of a job's libraries, which read them at import.
+    threads: number of threads of a job's libraries, which read it at import.
     """
     if not HAS_SERVER:
         return
@@ -85,26 +85,26 @@ def start_fork_server(threads: int) -> None:
 def run_in_workers(
     context: JobContext, jobs: Mapping[int, Sequence[str]], n_jobs: int
 ) -> Generator[tuple[int, str], None, None]:
-    """Run `jobs`, and yield the number of each as it ends, with how its process died: "" if it did not.
+    """Run `jobs`, and yield each job's number when it ends, with the cause of its process's death; "" if it lives.
 
     Closing the generator, an error or a signal ends the workers: they finish their round and save.
     """
-    waiting, workers, busy = deque(jobs.items()), dict[Connection, BaseProcess](), dict[Connection, int]()
+    waiting_jobs, workers, job_by_worker = deque(jobs.items()), dict[Connection, BaseProcess](), dict[Connection, int]()
     try:
-        while waiting or busy:
-            while waiting and len(busy) < n_jobs:
-                idle_worker = next((connection for connection in workers if connection not in busy), None)
+        while waiting_jobs or job_by_worker:
+            while waiting_jobs and len(job_by_worker) < n_jobs:
+                idle_worker = next((connection for connection in workers if connection not in job_by_worker), None)
                 connection = _start_worker(context, workers) if idle_worker is None else idle_worker
                 try:
-                    connection.send(waiting[0])
+                    connection.send(waiting_jobs[0])
                 except ConnectionError:  # it died while it was idle
                     workers.pop(connection).join()
                 else:
-                    busy[connection] = waiting.popleft()[0]
-            ready_workers = wait(list(busy))
-            for connection, job_number in list(busy.items()):
+                    job_by_worker[connection] = waiting_jobs.popleft()[0]
+            ready_workers = wait(list(job_by_worker))
+            for connection, job_number in list(job_by_worker.items()):
                 if connection in ready_workers:
-                    del busy[connection]
+                    del job_by_worker[connection]
                     try:
                         connection.recv()
                     except (EOFError, ConnectionError):
@@ -114,7 +114,7 @@ def run_in_workers(
                     else:
                         yield job_number, ""
     finally:
-        for connection in busy:
+        for connection in job_by_worker:
             workers[connection].terminate()
         try:
             for connection, process in workers.items():

@@ -44,8 +44,8 @@ def start(cfg: DictConfig) -> float | None:
                 log.info("%s", line)
             return run_job(job, composition, context)
         try:
-            composed = composition()
-            return read_objective(run_checked(composed, None, last=True), composed.config["objective_metric"])
+            composed_run = composition()
+            return read_objective(run_checked(composed_run, None, last=True), composed_run.config["objective_metric"])
         except FedcohortError as error:
             log.error("%s", error)
             if isinstance(error, ComponentError) and command_line.is_traceback_requested():

@@ -21,9 +21,9 @@ from fedcohort.record.sweep_folder import JobRecord, Plan
 from fedcohort.report.render import render
 
 log = logging.getLogger("fedcohort")
-KILLED = "its process was killed (kill -9, or the kernel for lack of memory)"
+KILLED_MESSAGE = "its process was killed (kill -9, or the kernel for lack of memory)"
 METRIC = "server_val/acc"  # nothing is chosen by the test set
-POLL_S, SHARE = 1.0, 0.02  # seconds between two looks of the live line, and the share of time that they may take
+POLL_S, MAX_SHARE = 1.0, 0.02  # seconds between two looks of the live line, and the share of time that they may take
 CLEAR_LINE = "\r\x1b[K"  # back to the start of the line, which is cleared
 
 
@@ -32,7 +32,7 @@ class SweepStatus:
     """The status of a sweep.
 
     Attributes:
-        plan: its jobs.
+        plan: the jobs of the sweep.
         records: records of the jobs that have begun, by number.
         waits: whether a process or SLURM still runs its jobs.
     """
@@ -57,20 +57,20 @@ class SweepStatus:
         done job, the progress of running jobs is used. now: in seconds since 1970.
         """
         time_left = TimeLeft(_list_similar)
-        running = [record for record in self.records.values() if record.how == "running"]
-        completed_shares = {record.words: _completed_share(record) for record in running}
+        running_jobs = [record for record in self.records.values() if record.how == "running"]
+        completed_shares = {record.words: _completed_share(record) for record in running_jobs}
         done_records = [record for record in self.records.values() if record.how == "done" and record.began is not None]
-        for record in done_records or running:
+        for record in done_records or running_jobs:
             if record.began is not None and (share := completed_shares.get(record.words, 1.0)) > 0:
                 time_left.add(record.words, ((record.ended or now) - record.began) / share)
         if not time_left.is_known:
             return None
         waiting = [tuple(words) for job_number, words in enumerate(self.plan.jobs) if job_number not in self.records]
         waiting_s = time_left.seconds(waiting)
-        for record in running:
-            expected, share = time_left.seconds([record.words]), completed_shares[record.words]
-            waiting_s += max(0.0, expected * (1 - share) if share else expected - (now - (record.began or now)))
-        return waiting_s / max(1, len(running))
+        for record in running_jobs:
+            expected_s, share = time_left.seconds([record.words]), completed_shares[record.words]
+            waiting_s += max(0.0, expected_s * (1 - share) if share else expected_s - (now - (record.began or now)))
+        return waiting_s / max(1, len(running_jobs))
 
     def best(self) -> tuple[float, JobRecord] | None:
         """Return the highest last validation accuracy of the jobs that are done, and its job."""
@@ -93,8 +93,8 @@ def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
     for job_number, record in records.items() if not waits else ():
         is_running = record.folder is not None and is_locked(record.folder / "run.lock")
         if record.how == "running" and not is_running:  # no process waits for the job or has its run open
-            stopped = replace(record, how="stopped")
-            records[job_number] = stopped if is_cancelled(sweep) else mark_killed_as_failed(record)
+            stopped_record = replace(record, how="stopped")
+            records[job_number] = stopped_record if is_cancelled(sweep) else mark_killed_as_failed(record)
     return SweepStatus(plan, records, waits)
 
 
@@ -104,7 +104,7 @@ def describe_counts(sweep_status: SweepStatus) -> str:
 
 
 def describe(name: str, sweep_status: SweepStatus) -> str:
-    """Return the status of a sweep in one line: numbers of jobs, time left, best job. name: of the sweep."""
+    """Return the status of a sweep in one line: its name, numbers of jobs, time left, best job."""
     jobs, best = sweep_status.plan.jobs or [record.words for record in sweep_status.records.values()], None
     if (value_and_job := sweep_status.best()) is not None:
         best = f"{METRIC} {units.percent(value_and_job[0])} ({varying_overrides(jobs, value_and_job[1].words)})"
@@ -139,17 +139,17 @@ def varying_overrides(jobs: Sequence[Sequence[str]], overrides: Sequence[str]) -
 
 def mark_killed_as_failed(record: JobRecord) -> JobRecord:
     """Return the record of a job whose process was killed, as failed and with the reason."""
-    return replace(record, how="failed", reason=f"{KILLED}{describe_log(record.folder)}")
+    return replace(record, how="failed", reason=f"{KILLED_MESSAGE}{describe_log(record.folder)}")
 
 
 def _list_similar(overrides: Sequence[str]) -> tuple[object, ...]:
-    """Return the groups of jobs whose durations are similar to this one's: its condition, its selector, all jobs."""
+    """Return the groups of jobs with similar durations, the most similar first: condition, selector, all jobs."""
     selector = [override for override in overrides if override.startswith("selector=")]
     return tuple(override for override in overrides if not override.startswith("seed=")), str(selector), ()
 
 
 def _completed_share(record: JobRecord) -> float:
-    """Return how much of its rounds a job has done."""
+    """Return the share of its rounds that a job has done, in [0, 1]."""
     status = status_of(record.folder) if record.folder is not None else {}
     return float(min(1.0, status.get("rounds_done", 0) / max(1, status.get("rounds", 1))))
 
@@ -178,6 +178,6 @@ def _watch(sweep: Path, stop_event: threading.Event) -> None:
             sys.stderr.flush()
         elif counts != last_counts and sweep_status.count("done", "failed", "skipped"):
             log.info("%s", describe(sweep.name, sweep_status))
-        last_counts, pause_s = counts, max(POLL_S, (time.monotonic() - start_s) / SHARE)
+        last_counts, pause_s = counts, max(POLL_S, (time.monotonic() - start_s) / MAX_SHARE)
     if is_terminal and last_counts:
         sys.stderr.write(CLEAR_LINE)

@@ -22,7 +22,7 @@ from fedcohort.host import memory, messages
 from fedcohort.host.commands import fedcohort_command
 from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import cluster, local, status
-from fedcohort.jobs.status import KILLED, is_cancelled, log_failed, mark_killed_as_failed
+from fedcohort.jobs.status import KILLED_MESSAGE, is_cancelled, log_failed, mark_killed_as_failed
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.sweep_folder import LOCK_FILE, JobRecord, Plan, SweepJob, save_plan
 from fedcohort.report.comparison import page
@@ -43,8 +43,8 @@ class Sweep:
     """The sweep of this process, which a user started.
 
     Attributes:
-        folder: of the sweep, None if there is none.
-        plan: its jobs, which are none if the sweeper chooses them as it goes.
+        folder: folder of the sweep, None if this process has no sweep.
+        plan: the jobs of the sweep; no jobs if the sweeper chooses them one by one.
         report: whether its runs are compared at the end (`sweep.report`).
         waits: whether this process waits for the jobs (`sweep.wait`).
     """
@@ -105,11 +105,14 @@ class Sweep:
     def stop(self, code: int) -> bool:
         """Print the failed jobs after a signal ended this process or a job, and whether other jobs continue.
 
-        code: 128 + the signal's number, 0 if only a job received it. Returns whether nothing more is to be printed.
+        code: 128 + the signal's number, 0 if only a job received it.
+
+        Returns:
+            Whether all messages have been printed.
         """
         if self.folder is None:
             return False
-        log_failed(record for record in self.results() if not record.reason.startswith((KILLED, NEVER)))
+        log_failed(record for record in self.results() if not record.reason.startswith((KILLED_MESSAGE, NEVER)))
         if self.plan.launcher.endswith("BasicLauncher"):  # the job that received the signal prints how to resume
             return False
         if not is_cancelled(self.folder) and (arrays := cluster.list_queued(self.folder)):
@@ -159,7 +162,7 @@ def split_jobs(config: DictConfig) -> list[list[str]]:
 def combine(overrides: Sequence[str]) -> list[list[str]]:
     """Return all combinations of the values that overrides hold, separated by commas: the overrides of each job."""
     parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
-    return compat.combinations(parser.parse_overrides(list(overrides)))
+    return compat.list_combinations(parser.parse_overrides(list(overrides)))
 
 
 def report_sweep(sweep: Path, runs: Sequence[sweeps.SweptRun]) -> None:
@@ -169,16 +172,16 @@ def report_sweep(sweep: Path, runs: Sequence[sweeps.SweptRun]) -> None:
 
     Args:
         sweep: folder of the sweep.
-        runs: its runs that MLflow has, two or more.
+        runs: two or more runs of the sweep that MLflow has.
     """
     options = sweeps.options_of(sweep.name, runs)
     try:
-        tracked = identity.load(runs[0][0].folder)
-        if tracked is None:
+        tracked_run = identity.load(runs[0][0].folder)
+        if tracked_run is None:
             return
-        query = Query(tracked.tracking_uri, tracked.experiment, sweep.name, options.get("filter"))
-        rows, cols, baseline = options.get("rows", "selector"), options.get("cols"), options.get("baseline")
-        comparison = read_answer(query, Question(rows, cols, baseline=baseline))
+        query = Query(tracked_run.tracking_uri, tracked_run.experiment, sweep.name, options.get("filter"))
+        rows, columns, baseline = options.get("rows", "selector"), options.get("cols"), options.get("baseline")
+        comparison = read_answer(query, Question(rows, columns, baseline=baseline))
         _, paths = page.write(comparison, sweep / REPORT)
         log.info("report: %s", sweep / REPORT / page.PAGE)
         for line in page.list_verdicts(comparison):

@@ -12,7 +12,7 @@ class TimeLeft(Generic[T]):
     """Estimates of the wall seconds of runs: the median of the most similar group with runs that are done."""
 
     def __init__(self, groups_of: Callable[[T], Sequence[Hashable]]) -> None:
-        """groups_of: returns the groups of a run, the most similar runs first."""
+        """Store `groups_of`, which returns the groups of a run, the group with the most similar runs first."""
         self._groups_of = groups_of
         self._seconds: defaultdict[Hashable, list[float]] = defaultdict(list)
 
@@ -28,5 +28,5 @@ class TimeLeft(Generic[T]):
 
     def seconds(self, runs: Iterable[T]) -> float:
         """Return the estimated wall time of `runs`, one after the other; 0 if nothing is known."""
-        similar = ([self._seconds[group] for group in self._groups_of(run) if group in self._seconds] for run in runs)
-        return sum(median(seconds[0]) for seconds in similar if seconds)
+        groups = ([self._seconds[group] for group in self._groups_of(run) if group in self._seconds] for run in runs)
+        return sum(median(seconds[0]) for seconds in groups if seconds)

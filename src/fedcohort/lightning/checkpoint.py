@@ -56,7 +56,7 @@ class RoundCheckpoint(Checkpoint):
         Args:
             folder: the run's folder.
             every_rounds: rounds between two checkpoints.
-            every_s: least seconds between two checkpoints.
+            every_s: smallest number of seconds between two checkpoints.
             stopwatch: measures the time of saving.
             on_saved: called when a checkpoint is on disk.
             run_origin: versions and commit of this process (`record.provenance`), plain data.
@@ -124,13 +124,13 @@ class FinalWeightsWriter(pl.Callback):
     @staticmethod
     def _write(network: torch.nn.Module, path: Path) -> None:
         weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
-        partial = path.with_suffix(".partial")
+        partial_path = path.with_suffix(".partial")
         try:
-            with partial.open("wb", buffering=0) as file:
+            with partial_path.open("wb", buffering=0) as file:
                 _save_with_digest(weights, _DigestingFile(file))
-            rename_checkpoint(partial, path)
+            rename_checkpoint(partial_path, path)
         finally:
-            partial.unlink(missing_ok=True)
+            partial_path.unlink(missing_ok=True)
 
 
 class _DigestingFile(io.RawIOBase):
@@ -141,39 +141,39 @@ class _DigestingFile(io.RawIOBase):
         self.error: OSError | None = None
 
     def write(self, data: "ReadableBuffer") -> int:
-        view = memoryview(data).cast("B")
-        self.digest.update(view)
+        bytes_view = memoryview(data).cast("B")
+        self.digest.update(bytes_view)
         try:
-            unwritten = view
-            while unwritten:
-                unwritten = unwritten[self.file.write(unwritten) :]
+            unwritten_bytes = bytes_view
+            while unwritten_bytes:
+                unwritten_bytes = unwritten_bytes[self.file.write(unwritten_bytes) :]
         except OSError as error:
             self.error = error
             raise
-        return len(view)
+        return len(bytes_view)
 
 
 def write_checkpoint(checkpoint: Mapping[str, Any], path: Path) -> None:
     """Write the whole file, and sync it to disk; raise `OSError` if the disk is full."""
     with path.open("wb", buffering=0) as file:
-        digested = _DigestingFile(file)
-        _save_with_digest(checkpoint, digested)
-        digested.write(TRAILER_TEMPLATE % digested.digest.hexdigest().encode())
+        digesting_file = _DigestingFile(file)
+        _save_with_digest(checkpoint, digesting_file)
+        digesting_file.write(TRAILER_TEMPLATE % digesting_file.digest.hexdigest().encode())
         os.fsync(file.fileno())
 
 
-def _save_with_digest(data: object, digested: _DigestingFile) -> None:
+def _save_with_digest(data: object, digesting_file: _DigestingFile) -> None:
     try:
-        torch.save(data, cast(IO[bytes], digested))
+        torch.save(data, cast(IO[bytes], digesting_file))
     except RuntimeError as error:
-        if digested.error is not None:
-            raise digested.error from error
+        if digesting_file.error is not None:
+            raise digesting_file.error from error
         raise
 
 
-def rename_checkpoint(partial: Path, path: Path) -> None:
+def rename_checkpoint(partial_path: Path, path: Path) -> None:
     """Give a complete file its final name, which makes it the newest checkpoint."""
-    os.replace(partial, path)
+    os.replace(partial_path, path)
 
 
 def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
@@ -186,10 +186,10 @@ def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
     checkpoint = _read_checkpoint(path)
     entry = checkpoint.get(CHECKPOINT_ENTRY, {}) if isinstance(checkpoint, dict) else {}
     if entry.get("format") != CHECKPOINT_FORMAT:
-        raise CheckpointError(_other_format(path, entry))
+        raise CheckpointError(_describe_other_format(path, entry))
     saved_hash = next((s["config_hash"] for s in checkpoint["callbacks"].values() if "config_hash" in s), None)
     if saved_hash != config_hash:
-        raise CheckpointError(f"{path} belongs to another config (hash {saved_hash}, this run has {config_hash})")
+        raise CheckpointError(f"{path} is of a run with other options (hash {saved_hash}, this run has {config_hash})")
     return checkpoint
 
 
@@ -217,12 +217,12 @@ def is_undamaged(path: Path) -> bool:
         return file.read() == TRAILER_TEMPLATE % digest.hexdigest().encode()
 
 
-def _other_format(path: Path, entry: Mapping[str, Any]) -> str:
+def _describe_other_format(path: Path, entry: Mapping[str, Any]) -> str:
     saved_format = entry.get("format")
-    reader = READING_VERSION_BY_FORMAT.get(saved_format) if isinstance(saved_format, int) else None
+    reading_version = READING_VERSION_BY_FORMAT.get(saved_format) if isinstance(saved_format, int) else None
     if "versions" in entry:  # a newer format
-        reader = f"fedcohort {entry['versions'].get('fedcohort')} at commit {entry.get('commit')}"
-    advice_text = f"{reader} reads it" if reader else "CHANGELOG.md says which version reads it"
+        reading_version = f"fedcohort {entry['versions'].get('fedcohort')} at commit {entry.get('commit')}"
+    advice_text = f"{reading_version} reads it" if reading_version else "CHANGELOG.md says which version reads it"
     return f"{path} has the format {saved_format}, this version of fedcohort reads {CHECKPOINT_FORMAT}; {advice_text}"
 
 

@@ -57,7 +57,7 @@ def count_a_step(trainer: pl.Trainer) -> None:
 
 
 def process_timeout(strategy: DDPStrategy) -> timedelta:
-    """Return the time that processes wait for each other. Depends on `DDPStrategy._timeout` (Lightning 2.6.6)."""
+    """Return how long processes wait for each other. Depends on `DDPStrategy._timeout` (Lightning 2.6.6)."""
     timeout: timedelta = _private_part(strategy, "_timeout", "bounds how long processes wait for each other")
     return timeout
 

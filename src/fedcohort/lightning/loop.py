@@ -41,7 +41,7 @@ class FederatedLoop(pl.Callback):
         last_reported: last round that this process reported.
         component_by_module: option by module, to name the component that raised an exception.
         ends_early: configs of the callbacks that may end the run.
-        is_halted: whether one of them has ended it.
+        is_halted: whether one of these callbacks has ended the run.
         has_started: whether observers were started in this process, which is that of rank 0.
         spending: amounts that the run has reached, including rounds before a resume.
     """
@@ -76,9 +76,9 @@ class FederatedLoop(pl.Callback):
         self._data_module(trainer).federation = self.federation
         module.stopwatch, module.targets, module.average = self.stopwatch, self.federation.targets, setup.average
         module.engine, self.engine_reason = setup.engine, setup.engine_reason
-        if (saved := self._restored_state) is not None:
-            self.round_runner.restore(saved["server"], saved["clients"], saved.get("average"))
-            self.is_halted = saved.get("halted_by") == list(self.ends_early)
+        if (saved_state := self._restored_state) is not None:
+            self.round_runner.restore(saved_state["server"], saved_state["clients"], saved_state.get("average"))
+            self.is_halted = saved_state.get("halted_by") == list(self.ends_early)
             # A run that was killed after its last round has no further round to train.
             trainer.should_stop = self.is_halted or bool(self.settings.budget.list_reached(self.spending.now))
         if trainer.is_global_zero:
@@ -119,11 +119,11 @@ class FederatedLoop(pl.Callback):
     def decide_end(self, trainer: pl.Trainer) -> None:
         """Decide whether the run ends with this round; `should_stop` is set if a callback has ended it."""
         is_done = bool(self.settings.budget.list_reached(self.spending.now))
-        exit_code, is_final, halted = reduce_max(
+        exit_code, is_final, is_halted = reduce_max(
             torch.tensor([interrupts.exit_code, int(is_done), int(trainer.should_stop)])
         ).tolist()  # the same on all ranks, whichever rank received a signal
         interrupts.record_exit_code(exit_code)
-        self.asked_to_stop, self.is_halted = exit_code > 0, halted > 0
+        self.asked_to_stop, self.is_halted = exit_code > 0, is_halted > 0
         trainer.should_stop = self.asked_to_stop or is_final > 0 or self.is_halted
 
     def _report_round(self, trainer: pl.Trainer, module: ClientModule, step: int) -> None:
@@ -143,7 +143,7 @@ class FederatedLoop(pl.Callback):
         )
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        self._finish_observers(status_of(exception, nothing_trained=self.new_folder and self.last_reported == 0))
+        self._finish_observers(status_of(exception, has_no_rounds=self.new_folder and self.last_reported == 0))
 
     def _finish_observers(self, status: str) -> None:
         if self.has_started:
@@ -167,7 +167,7 @@ class FederatedLoop(pl.Callback):
         self._restored_state = state_dict
 
     def note_checkpoint(self) -> None:
-        """Note that the state last returned by `state_dict` is on disk."""
+        """Record that the checkpoint with the latest result of `state_dict` is on disk."""
         self.round_runner.setup.store.note_checkpoint()
         for observer in self.observers:
             observer.note_checkpoint()

@@ -60,12 +60,12 @@ class EndOfRound(Checkpoint):
         self.decide_end(trainer)
 
 
-def status_of(exception: BaseException, *, nothing_trained: bool) -> str:
+def status_of(exception: BaseException, *, has_no_rounds: bool) -> str:
     """Return the status of a run that raised an exception, which may result from a signal during C++ code."""
-    stopped = isinstance(exception, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
-    if nothing_trained and (stopped or isinstance(exception, FedcohortError | MisconfigurationException)):
+    is_stopped = isinstance(exception, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
+    if has_no_rounds and (is_stopped or isinstance(exception, FedcohortError | MisconfigurationException)):
         return "dropped"
-    return "interrupted" if stopped else "failed"
+    return "interrupted" if is_stopped else "failed"
 
 
 def find_stopper(trainer: pl.Trainer) -> str:

@@ -21,7 +21,7 @@ LOOPBACK_NAMES = ("lo", "lo0")  # names of the loopback interface on Linux and B
 
 
 class CohortLauncher(MultiProcessingLauncher):
-    """Forks the training processes, and calls `on_exception` of callbacks in them, which Lightning does not."""
+    """Forks the training processes, and calls the callbacks' `on_exception` in each, which Lightning does not do."""
 
     _strategy: "CohortStrategy"
 
@@ -42,8 +42,8 @@ class CohortLauncher(MultiProcessingLauncher):
             except BaseException as error:
                 for callback in trainer.callbacks:
                     callback.on_exception(trainer, trainer.lightning_module, error)
-                owners = next((callback.owners for callback in trainer.callbacks if hasattr(callback, "owners")), None)
-                if component_error := find_faulty_component(error, owners or {}):
+                loops = [callback for callback in trainer.callbacks if hasattr(callback, "component_by_module")]
+                if component_error := find_faulty_component(error, loops[0].component_by_module if loops else {}):
                     raise component_error from error
                 if isinstance(error, KeyboardInterrupt):
                     raise SystemExit(1) from error  # torch takes a KeyboardInterrupt for an end without faults
@@ -71,10 +71,10 @@ class CohortStrategy(DDPStrategy):
         if self.meeting_file is not None:
             if loopback := next((name for _, name in socket.if_nameindex() if name in LOOPBACK_NAMES), None):
                 os.environ["GLOO_SOCKET_IFNAME"] = loopback
-            size = self.num_processes
-            store = dist.FileStore(str(self.meeting_file), size)  # type: ignore[attr-defined]
+            n_processes = self.num_processes
+            store = dist.FileStore(str(self.meeting_file), n_processes)  # type: ignore[attr-defined]
             dist.init_process_group(
-                "gloo", store=store, world_size=size, rank=self.local_rank, timeout=process_timeout(self)
+                "gloo", store=store, world_size=n_processes, rank=self.local_rank, timeout=process_timeout(self)
             )
         super().setup_distributed()  # it uses the existing process group
         if self.global_rank > 0:

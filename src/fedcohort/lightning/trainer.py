@@ -52,7 +52,7 @@ class TrainingRun:
         )
 
     def make_trainer(self, *, is_new_run: bool) -> pl.Trainer:
-        """Return the `Trainer`; fresh: whether the run is new. Raise `IncompatibleConfig` if callbacks conflict."""
+        """Return the `Trainer`; is_new_run: if no round is done. Raise `IncompatibleConfig` if callbacks conflict."""
         checkpoint_intervals = (self.config["checkpoint"]["every"], self.config["checkpoint"]["every_s"])
         checkpoint_callback = RoundCheckpoint(
             self.path, *checkpoint_intervals, self.loop.stopwatch, self.loop.note_checkpoint, self.origin

@@ -31,7 +31,7 @@ UNKNOWN = {
 
 def describe(diagnosis: Diagnosis, max_rows: int = MAX_ROWS) -> str:
     """Return the page in Markdown, with at most `max_rows` rows of clients."""
-    valid = diagnosis.valid_looks[-1] if diagnosis.valid_looks else None
+    last_valid = diagnosis.valid_looks[-1] if diagnosis.valid_looks else None
     rows = list_clients(diagnosis)
     return render(
         "diagnosis.md.j2",
@@ -41,13 +41,13 @@ def describe(diagnosis: Diagnosis, max_rows: int = MAX_ROWS) -> str:
         rounds=diagnosis.rounds,
         advice=diagnosis.advice,
         sentence_unknown=UNKNOWN.get(diagnosis.noise_case, ""),
-        gains=load_gains().get(kind_of(diagnosis), ()),
+        gains=load_gains().get(name_federation_kind(diagnosis), ()),
         noise_case=diagnosis.noise_case,
         last=diagnosis.looks[-1] if diagnosis.looks else None,
-        valid=valid,
+        valid=last_valid,
         gaps=", ".join(f"{look.noise.gap:.2f}" for look in diagnosis.valid_looks),
-        n_noisier=0 if valid is None else int(valid.noise.is_noisier.sum()),
-        n_answered=0 if valid is None else len(valid.clients),
+        n_noisier=0 if last_valid is None else int(last_valid.noise.is_noisier.sum()),
+        n_answered=0 if last_valid is None else len(last_valid.clients),
         rate=diagnosis.rate_of_noisier,
         rows=rows[:max_rows],
         hidden=max(len(rows) - max_rows, 0),
@@ -63,7 +63,7 @@ def describe(diagnosis: Diagnosis, max_rows: int = MAX_ROWS) -> str:
     )
 
 
-def kind_of(diagnosis: Diagnosis) -> str:
+def name_federation_kind(diagnosis: Diagnosis) -> str:
     """Return the kind of federation in `measured_gains.yaml`: the advice, or both rules where noise and skew meet."""
     is_uneven = diagnosis.skew is not None and diagnosis.skew.is_uneven
     return "noise_and_classes" if diagnosis.advice == "noise" and is_uneven else diagnosis.advice
@@ -82,20 +82,20 @@ def list_clients(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     """Return client, rate, group and simulated rate of each client at the last valid probe, by falling rate."""
     if not diagnosis.valid_looks:
         return []
-    look = diagnosis.valid_looks[-1]
+    probe_result = diagnosis.valid_looks[-1]
     group = "more wrong labels" if diagnosis.noise_case == "persists" else "fits worse"
     rows = [
         {
             "client": int(client),
             "rate": float(rate),
             "group": group if is_noisier else "",
-            "truth": float(truth),
+            "truth": float(true_rate),
         }
-        for client, rate, is_noisier, truth in zip(
-            look.clients,
-            look.noise.fit.rate,
-            look.noise.is_noisier,
-            diagnosis.info.noise_rate[look.clients],
+        for client, rate, is_noisier, true_rate in zip(
+            probe_result.clients,
+            probe_result.noise.fit.rate,
+            probe_result.noise.is_noisier,
+            diagnosis.info.noise_rate[probe_result.clients],
             strict=True,
         )
     ]
@@ -144,14 +144,14 @@ def draw(diagnosis: Diagnosis) -> "Figure":
     figure = style.new_run_figure(diagnosis.info, "Excess rate of wrong labels of each client", style.PAGE, 2.6)
     axes = figure.subplots()
     for group, colour, marker in (("", style.BLUE, "o"), (rows[-1]["group"], style.VERMILLION, "s")):
-        chosen = [(place, row) for place, row in enumerate(rows) if row["group"] == group]
-        if not chosen:
+        group_rows = [(position, row) for position, row in enumerate(rows) if row["group"] == group]
+        if not group_rows:
             continue
-        places, values = [place for place, _ in chosen], [row["rate"] for _, row in chosen]
-        axes.plot(places, values, marker, markersize=3, color=colour, label=group or "others")
+        positions, values = [position for position, _ in group_rows], [row["rate"] for _, row in group_rows]
+        axes.plot(positions, values, marker, markersize=3, color=colour, label=group or "others")
     if diagnosis.info.noise_rate.any():
-        truth = [row["truth"] for row in rows]
-        axes.plot(range(len(rows)), truth, "x", color=style.BLACK, markersize=3, label="simulated rate (not used)")
+        true_rates = [row["truth"] for row in rows]
+        axes.plot(range(len(rows)), true_rates, "x", color=style.BLACK, markersize=3, label="simulated rate (not used)")
     axes.set_xlabel("clients, by estimated rate")
     axes.set_ylabel("share of samples")
     axes.set_xticks([])

@@ -118,8 +118,8 @@ def _parser() -> "MarkdownIt":
     return parser
 
 
-def _embed(_: object, tokens: "Sequence[Token]", index: int, __: object, env: Mapping[str, Path]) -> str:
-    """Return an image of Markdown as an embedded picture; env: folder of the files."""
+def _embed(_: object, tokens: "Sequence[Token]", index: int, __: object, folder_by_name: Mapping[str, Path]) -> str:
+    """Return an image of Markdown as an embedded picture; folder_by_name: folder of the files."""
     image = tokens[index]
-    picture = Picture(env["folder"] / str(image.attrs["src"]), image.content)
+    picture = Picture(folder_by_name["folder"] / str(image.attrs["src"]), image.content)
     return str(_environment().get_template("macros.html.j2").module.image(picture))  # type: ignore[attr-defined]

@@ -72,14 +72,14 @@ class Figures(Observer):
         try:
             draw(self._info, status, self._formats)
         except (ValueError, LookupError, OSError) as error:  # a result without figures is better than none
-            log.warning("no figures (%s); try again: %s", error, command)
+            log.warning("the figures could not be drawn (%s); draw them with: %s", error, command)
 
 
 def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
     """Return the formats of figures. Raises `OptionError` for an unknown one, and without `png`."""
-    allowed = f"a list of png and, if wanted, {' and '.join(style.FORMATS[1:])}"
+    allowed_text = f"a list of png and, if wanted, {' and '.join(style.FORMATS[1:])}"
     if isinstance(formats, str) or "png" not in formats or not set(formats) <= set(style.FORMATS):
-        raise ranges.range_error("formats", allowed, formats)
+        raise ranges.range_error("formats", allowed_text, formats)
     return tuple(formats)
 
 
@@ -118,14 +118,14 @@ def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG) -> list[Pa
     """
     info = metadata.load_info(folder)
     history, figures = _read_run(info)
-    scored, timed = one_round.list_scored_rounds(history), list_timed_rounds(history)
-    if timed and step not in (*scored, *timed):
+    scored_rounds, timed_rounds = one_round.list_scored_rounds(history), list_timed_rounds(history)
+    if timed_rounds and step not in (*scored_rounds, *timed_rounds):
         raise ranges.range_error(
-            "round", f"one of the rounds that trained clients, {one_round.list_steps(timed)}", step
+            "round", f"one of the rounds that trained clients, {one_round.list_steps(timed_rounds)}", step
         )
-    clock = timeline.draw(info, history, step)
-    selected = one_round.draw(info, history, step) if step in scored or clock is None else None
-    return _save({f"round-{step}": selected, f"timeline-{step}": clock}, figures, formats)
+    timeline_figure = timeline.draw(info, history, step)
+    selection_figure = one_round.draw(info, history, step) if step in scored_rounds or timeline_figure is None else None
+    return _save({f"round-{step}": selection_figure, f"timeline-{step}": timeline_figure}, figures, formats)
 
 
 def _save(figures: "dict[str, Figure | None]", folder: Path, formats: Sequence[str]) -> list[Path]:
@@ -138,7 +138,7 @@ def _read_run(info: RunInfo) -> tuple[History, Path]:
     logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it logs every font that it reads
     history, folder = read(info.folder), info.folder / FOLDER
     if folder.is_symlink():
-        raise OptionError(f"{folder} is a link to another folder, to which nothing is written: remove it")
+        raise OptionError(f"{folder} is a link to another folder, where figures are not written: remove the link")
     folder.mkdir(exist_ok=True)
     return history, folder
 
@@ -148,7 +148,7 @@ def write_page(info: RunInfo, history: History, figures: Sequence[Path], status:
 
     Args:
         info: the run.
-        history: its rounds.
+        history: metrics of the run's rounds.
         figures: the files of the figures; the page shows the PNG files.
         status: how the run ended; None for the status in its folder.
     """
@@ -186,20 +186,20 @@ def show_in_notebook(info: RunInfo, summary: Mapping[str, Any]) -> str:
 
 def mean_correlations(info: RunInfo, history: History) -> dict[str, float]:
     """Return the scores' mean rank correlation with each property in which clients differ, largest first."""
-    means = {
+    mean_by_fact = {
         selector_state.STYLE_BY_FACT[trait][1]: float(np.nanmean(values))
         for trait in selector_state.list_facts(info)
         if (values := history.metrics.get(f"{selector_state.PREFIX}score_{trait}")) is not None and values.notna().any()
     }
-    return dict(sorted(means.items(), key=lambda item: -abs(item[1])))
+    return dict(sorted(mean_by_fact.items(), key=lambda item: -abs(item[1])))
 
 
 def _summarise(info: RunInfo, history: History, status: str) -> Mapping[str, Any]:
     """Return the summary, with the wall time of `summary.json` if that has the same rounds: it was written later."""
     summary = summarise(info, history, status, now_ms=history.times[-1] if history.times else None)
-    written = read_summary(info.folder)
-    is_same = written.get("rounds") == summary["rounds"]
-    return {**summary, "wall_s": written["wall_s"]} if is_same and "wall_s" in written else summary
+    stored_summary = read_summary(info.folder)
+    is_same = stored_summary.get("rounds") == summary["rounds"]
+    return {**summary, "wall_s": stored_summary["wall_s"]} if is_same and "wall_s" in stored_summary else summary
 
 
 def _tabulate(summary: Mapping[str, Any]) -> Table:

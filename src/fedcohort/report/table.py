@@ -63,14 +63,14 @@ class Table:
     @cached_property
     def names(self) -> set[int]:
         """The positions of the columns whose cells are mostly names, which are left-aligned."""
-        starts = [[row[i][:1].isalpha() for row in self.rows] for i in range(len(self.heading))]
-        return {i for i, flags in enumerate(starts) if i and 2 * sum(flags) > len(flags)}
+        starts_with_letter = [[row[i][:1].isalpha() for row in self.rows] for i in range(len(self.heading))]
+        return {i for i, has_letter in enumerate(starts_with_letter) if i and 2 * sum(has_letter) > len(has_letter)}
 
     def markdown(self) -> str:
         """Return a Markdown table without the caption."""
-        rule = ["---" if i in {0} | self.texts | self.names else "---:" for i in range(len(self.heading))]
+        separator_cells = ["---" if i in {0} | self.texts | self.names else "---:" for i in range(len(self.heading))]
         heading, *cells = [list(map(escape_markdown, line)) for line in (self.heading, *self.rows)]
-        lines = [heading, rule, *cells]
+        lines = [heading, separator_cells, *cells]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
     def html(self) -> Markup:
@@ -96,8 +96,8 @@ class Table:
     def csv(self) -> str:
         """Return all columns of the frame in full precision; a missing value is empty."""
         frame = self.frame if self.values is None else self.values
-        written: str = frame.to_csv(index=False, lineterminator="\n")
-        return written
+        csv_text: str = frame.to_csv(index=False, lineterminator="\n")
+        return csv_text
 
     @property
     def _titles(self) -> Mapping[str, str]:
@@ -108,5 +108,5 @@ class Table:
 
         if value is None or value is pd.NA or value != value or value == "":
             return EMPTY_CELL
-        pattern = self.formats.get(name, "")
-        return pattern(value) if callable(pattern) else format(value, pattern) if pattern else str(value)
+        format_ = self.formats.get(name, "")
+        return format_(value) if callable(format_) else format(value, format_) if format_ else str(value)

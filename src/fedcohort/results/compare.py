@@ -16,7 +16,7 @@ from fedcohort import ranges
 from fedcohort.results.difference import Difference, Mean, mean_of, paired_difference
 from fedcohort.results.frame import AXES, CLOCK_COLUMN, Frames
 from fedcohort.results.power import Power, count_seeds, measure_power
-from fedcohort.results.run import KINDS, Evaluations, Kind, late_slope, late_window, measure_run
+from fedcohort.results.run import RESULT_KINDS, Evaluations, Kind, late_slope, late_window, measure_run
 from fedcohort.results.target import SpeedUp
 from fedcohort.results.verdict import Rules, adjust_families, judge_difference
 
@@ -46,7 +46,7 @@ class Options:
     rules: Rules = field(default_factory=Rules)
 
     def __post_init__(self) -> None:
-        ranges.choice("result", self.result, *KINDS)
+        ranges.choice("result", self.result, *RESULT_KINDS)
         if self.horizon is not None:
             ranges.integer("horizon", self.horizon, "[1, inf)")
 
@@ -58,11 +58,11 @@ class Entry:
     Attributes:
         results: result of each run, by seed.
         mean: mean of the results over seeds.
-        difference: paired difference to the baseline; None for the baseline, and for a condition without one.
-        p: p-value after the correction; NaN without a test.
+        difference: paired difference to the baseline; None for the baseline itself, and for an unpaired condition.
+        p: p-value after Holm's correction; NaN without a test.
         verdict: verdict on the difference; "" without one.
         seeds_needed: paired seeds that detect a difference of `rules.worth` with a power of 0.8; None if not known.
-        untested: whether its p-value is in no family of tests, as that of an oracle.
+        untested: whether Holm's correction ignores the p-value, as for an oracle.
     """
 
     results: Mapping[int, float]
@@ -117,18 +117,18 @@ def compare(frames: Frames, options: Options, unpaired: Collection[Cell] = ()) -
     Args:
         frames: finished runs, one for each setting, condition and seed, and their evaluations.
         options: what is compared.
-        unpaired: cells whose seeds give other data than the baseline's, so that runs form no pairs.
+        unpaired: cells in which a seed gives other data than in the baseline's cell, so that runs form no pairs.
     """
     runs = runs_by_cell(frames, options)
     entries = compare_results(results_by_seed(runs, options), list_oracles(frames), options, unpaired)
     settings = {}
     for name in dict.fromkeys(setting for setting, _ in entries):
         tested = [e.difference for c, e in entries.items() if c[0] == name and e.difference and not e.untested]
-        family = sum(math.isfinite(difference.p) and difference.n >= options.rules.seeds for difference in tested)
+        n_tests = sum(math.isfinite(difference.p) and difference.n >= options.rules.seeds for difference in tested)
         base_runs = [run for run in runs.get((name, str(options.baseline)), {}).values() if len(run.steps)]
         slopes = [late_slope(run.steps, run.values, options.horizon) for run in base_runs]
         power = measure_power(tested, options.rules)
-        settings[name] = Setting(family, power, float(np.mean(slopes)) if slopes else math.nan)
+        settings[name] = Setting(n_tests, power, float(np.mean(slopes)) if slopes else math.nan)
     return Comparison(options, entries, settings, _find_window(runs, options))
 
 
@@ -144,9 +144,9 @@ def compare_results(
 
     Args:
         results: result of each run, by cell and seed.
-        untested: cells, such as those of oracles, whose p-values are not in the family of the correction.
-        options: of the comparison.
-        unpaired: cells whose seeds give other data than the baseline's.
+        untested: cells, such as those of oracles, whose p-values Holm's correction ignores.
+        options: options of the comparison.
+        unpaired: cells in which a seed gives other data than in the baseline's cell.
     """
     rules = options.rules
     differences = {
@@ -205,17 +205,17 @@ def correct_in_setting(
     """Return the p-value of each test, corrected by Holm's method over the methods of its setting.
 
     Args:
-        tests: differences or speed-ups.
-        untested: cells, such as those of oracles, which are in no family: they keep their p-value.
-        rules: number of seeds below which a test is in no family.
+        tests: differences or speed-ups, by cell.
+        untested: cells, such as those of oracles, whose p-value is not corrected.
+        rules: `rules.seeds` is the number of seeds below which a p-value is not corrected.
     """
     in_family = {c: test.p if test.n >= rules.seeds else math.nan for c, test in tests.items() if c not in untested}
     return {cell: test.p for cell, test in tests.items()} | adjust_families(in_family, lambda cell: cell[0])
 
 
 def _find_window(runs: Runs, options: Options) -> tuple[int, int]:
-    """Return the first and last round of the window of the run with the latest evaluation; (0, 0) without any."""
-    steps = [run.steps for by_seed in runs.values() for run in by_seed.values() if len(run.steps)]
-    latest_steps = max(steps, key=lambda steps: steps[-1], default=np.empty(0))
-    averaged = latest_steps[late_window(latest_steps, options.horizon)]
-    return (int(averaged[0]), int(averaged[-1])) if len(averaged) else (0, 0)
+    """Return the first and last round that a result averages, of the run with the latest evaluation; (0, 0) if none."""
+    round_lists = [run.steps for by_seed in runs.values() for run in by_seed.values() if len(run.steps)]
+    latest_steps = max(round_lists, key=lambda steps: steps[-1], default=np.empty(0))
+    averaged_rounds = latest_steps[late_window(latest_steps, options.horizon)]
+    return (int(averaged_rounds[0]), int(averaged_rounds[-1])) if len(averaged_rounds) else (0, 0)

@@ -53,7 +53,7 @@ class CostEntry:
     Attributes:
         costs: cost of each run, by seed.
         median: median cost over seeds.
-        speed_up: speed-up over the baseline; None for the baseline, and for a condition without one.
+        speed_up: speed-up over the baseline; None for the baseline itself, and for an unpaired condition.
         p: p-value after the correction.
         verdict: verdict on the speed-up; "" without one.
     """
@@ -70,7 +70,7 @@ class CostComparison:
     """Costs to a target.
 
     Attributes:
-        axis: cost that the primary verdicts are about.
+        axis: the cost that the main verdicts compare: rounds, virtual_s, bytes or client_flops.
         targets: target by setting and seed.
         entries: costs by axis, and by setting and condition; an axis that some run did not log is left out.
     """
@@ -112,8 +112,8 @@ def compare_cost(
     costs: dict[str, dict[Cell, dict[int, Cost]]] = {name: {cell: {} for cell in cell_runs} for name in axes}
     for cell, by_seed in cell_runs.items():
         for seed, run in by_seed.items():
-            if (goal := targets[cell[0]].get(seed)) is not None:
-                for name, cost in measure_costs(run, goal, options, target).items():
+            if (goal_value := targets[cell[0]].get(seed)) is not None:
+                for name, cost in measure_costs(run, goal_value, options, target).items():
                     if name in axes:
                         costs[name][cell][seed] = cost
     oracles = list_oracles(frames)
@@ -121,12 +121,12 @@ def compare_cost(
     return CostComparison(axis, targets, entries)
 
 
-def measure_costs(run: Evaluations, goal: float, options: Options, target: Target) -> dict[str, Cost]:
-    """Return the costs of a run until it met the value `goal`, by axis; none without evaluations."""
+def measure_costs(run: Evaluations, goal_value: float, options: Options, target: Target) -> dict[str, Cost]:
+    """Return the costs of a run until it met the value `goal_value`, by axis; none without evaluations."""
     if not len(run.steps):
         return {}
     window = count_averaged(run, options.horizon) if target.crossing == "window" else 1
-    return costs_to_target(replace(run, spent={**run.spent, ROUNDS: run.steps}), goal, window, options.sign)
+    return costs_to_target(replace(run, spent={**run.spent, ROUNDS: run.steps}), goal_value, window, options.sign)
 
 
 def compare_along(
@@ -139,9 +139,9 @@ def compare_along(
 
     Args:
         costs: cost of each run until the target, by cell and seed.
-        untested: cells, such as those of oracles, whose p-values are not in the family of the correction.
-        options: of the comparison.
-        unpaired: cells whose seeds give other data than the baseline's.
+        untested: cells, such as those of oracles, whose p-values Holm's correction ignores.
+        options: options of the comparison.
+        unpaired: cells in which a seed gives other data than in the baseline's cell.
     """
     speed_ups = {
         cell: speed_up(baseline_costs, by_seed)
@@ -163,17 +163,17 @@ def _targets(runs: Runs, options: Options, target: Target) -> dict[str, dict[int
     results = results_by_seed(runs, options)
     conditions = list(dict.fromkeys(condition for _, condition in results))
     if missing_conditions := [name for name in target.best_of if name not in conditions]:
-        allowed = f"{BEST_OF} and one or more of {', '.join(conditions)}"
-        raise ranges.range_error("target", allowed, f"{BEST_OF}{','.join(missing_conditions)}")
+        allowed_text = f"{BEST_OF} and one or more of {', '.join(conditions)}"
+        raise ranges.range_error("target", allowed_text, f"{BEST_OF}{','.join(missing_conditions)}")
     if target.value is None and not target.best_of and options.baseline is None:
-        raise ranges.range_error("target", "a number or best_of: without a baseline", BASELINE)
+        raise ranges.range_error("target", "a number, or best_of: and conditions, as there is no baseline", BASELINE)
     targets: dict[str, dict[int, float]] = {}
     for setting in dict.fromkeys(setting for setting, _ in results):
         values_of_best = [results.get((setting, name), {}) for name in target.best_of or conditions]
-        seeds, pick = sorted({seed for values in values_of_best for seed in values}), max if options.sign > 0 else min
+        seeds, best = sorted({seed for values in values_of_best for seed in values}), max if options.sign > 0 else min
         if target.best_of:
             by_seed = {seed: [values.get(seed, math.nan) for values in values_of_best] for seed in seeds}
-            targets[setting] = {seed: pick(row) for seed, row in by_seed.items() if all(map(math.isfinite, row))}
+            targets[setting] = {seed: best(row) for seed, row in by_seed.items() if all(map(math.isfinite, row))}
         else:
             value = target_value(runs.get((setting, str(options.baseline)), {}).values(), options, target)
             targets[setting] = dict.fromkeys(seeds, value) if math.isfinite(value) else {}
@@ -185,8 +185,8 @@ def target_value(baseline_runs: Collection[Evaluations], options: Options, targe
 
     Args:
         baseline_runs: the evaluations of the baseline in the setting.
-        options: of the comparison.
-        target: without `best_of`.
+        options: options of the comparison.
+        target: a value or a level; not `best_of`.
     """
     if target.value is not None:
         return target.value
@@ -204,7 +204,7 @@ def count_costs(
     Args:
         frames: the runs.
         baseline: condition with which the others are compared, None without one.
-        unpaired: cells whose seeds give other data than the baseline's.
+        unpaired: cells in which a seed gives other data than in the baseline's cell.
     """
     runs = frames.runs.set_index(["setting", "condition"])
     costs: dict[str, dict[Cell, TotalCost]] = {}
@@ -219,8 +219,8 @@ def count_costs(
     return costs
 
 
-def relative_cost(by_seed: Mapping[int, float], baseline_costs: Mapping[int, float]) -> float:
-    """Return the sum of costs over the seeds that both have, divided by the baseline's; NaN if that is 0."""
-    common_seeds = sorted(set(baseline_costs) & set(by_seed))
+def relative_cost(cost_by_seed: Mapping[int, float], baseline_costs: Mapping[int, float]) -> float:
+    """Return the sum of costs over common seeds, divided by the baseline's sum; NaN if the baseline's sum is 0."""
+    common_seeds = sorted(set(baseline_costs) & set(cost_by_seed))
     total = sum(baseline_costs[seed] for seed in common_seeds)
-    return sum(by_seed[seed] for seed in common_seeds) / total if total > 0 else math.nan
+    return sum(cost_by_seed[seed] for seed in common_seeds) / total if total > 0 else math.nan

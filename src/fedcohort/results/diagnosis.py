@@ -38,8 +38,8 @@ class Look:
     Attributes:
         round: number of completed rounds, as in the journal.
         clients: sorted ids of the clients that answered.
-        losses: their reports.
-        noise: the estimate.
+        losses: losses and numbers of samples by class that these clients reported.
+        noise: estimate of the clients' label noise.
     """
 
     round: int
@@ -96,7 +96,7 @@ class Diagnosis:
             leave out.
         availability: share of rounds in which each client was available, [K].
         probe_bytes: bytes of all probes of the run.
-        passes: forward passes over their samples that clients made for them.
+        passes: number of forward passes over all of a client's samples that these probes required.
     """
 
     info: RunInfo
@@ -116,7 +116,7 @@ class Diagnosis:
 
     @property
     def noise_case(self) -> str:
-        """What the probes show about label noise, a name that the page turns into a sentence."""
+        """Name of what the probes show about label noise, which the page's template turns into a sentence."""
         watch = NoiseWatch()
         for look in self.looks:
             noise = look.noise
@@ -137,7 +137,7 @@ class Diagnosis:
 
     @property
     def advice(self) -> str:
-        """The rule of `selector=auto` that applies first: noise, classes, speed or random; unknown without a probe."""
+        """The first rule of `selector=auto` that applies: noise, classes, speed or random; unknown without a probe."""
         if self.noise_case in ("not_measured", "too_early", "one_look"):
             return "unknown"
         if self.noise_case == "persists":
@@ -151,27 +151,27 @@ def diagnose(folder: Path) -> Diagnosis:
     """Return what the run in `folder` shows. Raises `CheckpointError` if it is not the folder of a run."""
     run_history, info = history.read(folder), metadata.load_info(folder)
     table = run_history.clients()
-    looks = [_read_look(rows, step) for step, rows in _rows_of_probes(table, "class_loss")]
-    counts = _read_counts(table, looks, len(info.n_train))
+    probe_results = [_read_look(rows, step) for step, rows in _rows_of_probes(table, "class_loss")]
+    counts = _read_counts(table, probe_results, len(info.n_train))
     cohort = int(info.config["cohort"])
     skew = None if counts is None else _measure_skew(counts, cohort)
     durations = _read_durations(table, len(info.n_train))
     samples = info.n_train.astype(np.float64) if counts is None else counts.sum(1)
-    speeds, gain = None, 1.0
+    speeds, speed_gain = None, 1.0
     if durations.jobs.any():
         speeds = estimate_speeds(durations, samples)
         if counts is not None and speeds.low > MIN_PERSISTENT_SPEED:
-            _, gain = fast_clients(speeds, counts, samples > 0, cohort, MIN_COVER, MIN_SPEED_GAIN)
+            _, speed_gain = fast_clients(speeds, counts, samples > 0, cohort, MIN_COVER, MIN_SPEED_GAIN)
     return Diagnosis(
         info=info,
         rounds=run_history.steps[-1] if run_history.steps else 0,
-        looks=looks,
+        looks=probe_results,
         skew=skew,
         speeds=speeds,
-        speed_gain=gain,
+        speed_gain=speed_gain,
         availability=_read_availability(run_history, table, len(info.n_train)),
         probe_bytes=run_history.final.get("comm/probe_bytes", 0.0),
-        passes=sum(len(look.clients) for look in looks),
+        passes=sum(len(look.clients) for look in probe_results),
     )
 
 
@@ -181,8 +181,8 @@ def _rows_of_probes(table: "pd.DataFrame", signal: str) -> "Sequence[tuple[int, 
     columns = sorted((c for c in table.columns if c.startswith(prefix)), key=lambda c: int(c.removeprefix(prefix)))
     if not columns:
         return []
-    answered = table.loc[table[columns].notna().all(axis=1), ["step", "client", *columns]]
-    return [(int(str(step)), rows) for step, rows in answered.groupby("step")]
+    answered_rows = table.loc[table[columns].notna().all(axis=1), ["step", "client", *columns]]
+    return [(int(str(step)), rows) for step, rows in answered_rows.groupby("step")]
 
 
 def _read_look(rows: "pd.DataFrame", step: int) -> Look:
@@ -191,7 +191,10 @@ def _read_look(rows: "pd.DataFrame", step: int) -> Look:
 
 
 def _read_counts(table: "pd.DataFrame", looks: Sequence[Look], n_clients: int) -> Float64[np.ndarray, "_k _c"] | None:
-    """Return the samples by client and class that clients reported, [K, C], 0 of silent ones; None without a report."""
+    """Return the samples that clients reported, by client and class, [K, C]; 0 for a client without a report.
+
+    The result is None if no client reported.
+    """
     reports = [(look.clients, look.losses.counts) for look in looks]
     reports += [
         (rows["client"].to_numpy(np.int64), rows.iloc[:, 2:].to_numpy(np.float64))

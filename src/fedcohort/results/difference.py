@@ -89,7 +89,7 @@ NO_DIFFERENCE = Difference(math.nan, math.nan, 0, math.nan, reason="no common se
 
 
 def t_test(values: Float64[np.ndarray, "*tests n"]) -> tuple[np.ndarray, np.ndarray]:
-    """Return half the width of the 95 % interval of each mean over the last axis, and its p-value against zero.
+    """Return, for each mean over the last axis, half the width of its 95 % interval, and its p-value against zero.
 
     The values equal those of `scipy.stats.ttest_1samp`, which takes 2 ms for one test and 1 s to import.
     """
@@ -101,7 +101,7 @@ def t_test(values: Float64[np.ndarray, "*tests n"]) -> tuple[np.ndarray, np.ndar
 
 
 def mean_of(values: Sequence[float]) -> Mean:
-    """Return the mean of `values` with its interval; a value that is not finite makes all of it NaN or infinite."""
+    """Return the mean of `values` with its 95 % interval; NaN or infinite if a value is not finite."""
     x = np.asarray(values, dtype=float)
     if len(x) < 2 or not np.isfinite(x).all():
         return Mean(float(x.mean()) if len(x) else math.nan, math.nan, len(x), math.nan)
@@ -120,32 +120,32 @@ def paired_difference(values: Mapping[int, float], baseline_values: Mapping[int,
     """
     common_seeds = sorted(set(values) & set(baseline_values))
     by_seed = {seed: sign * (values[seed] - baseline_values[seed]) for seed in common_seeds}
-    scale = max((abs(data[seed]) for data in (values, baseline_values) for seed in common_seeds), default=0.0)
-    return summarise_differences(by_seed, scale)
+    largest_value = max((abs(data[seed]) for data in (values, baseline_values) for seed in common_seeds), default=0.0)
+    return summarise_differences(by_seed, largest_value)
 
 
-def summarise_differences(by_seed: Mapping[int, float], scale: float | None = None) -> Difference:
+def summarise_differences(by_seed: Mapping[int, float], largest_value: float | None = None) -> Difference:
     """Return the mean of differences with its interval and test.
 
     Args:
         by_seed: the differences, by seed or by another unit.
-        scale: largest absolute value that is compared; a spread far below it is rounding. None for the largest
+        largest_value: largest absolute value that is compared; a spread far below it is rounding. None for the largest
             difference.
     """
     x = np.array(list(by_seed.values()), dtype=float)
     n, nan = len(x), math.nan
-    diverged = int((~np.isfinite(x)).sum())
-    mean = float(x.mean()) if n and not diverged else nan
-    std = float(x.std(ddof=1)) if n > 1 and not diverged else nan
+    n_diverged = int((~np.isfinite(x)).sum())
+    mean = float(x.mean()) if n and not n_diverged else nan
+    std = float(x.std(ddof=1)) if n > 1 and not n_diverged else nan
     reason = ""
-    if diverged:
-        reason = f"diverged on {diverged} of {n} seeds"
+    if n_diverged:
+        reason = f"diverged on {n_diverged} of {n} seeds"
     elif n < 2:
         reason = "one common seed" if n else "no common seeds"
-    elif std <= ROUNDING * (np.abs(x).max() if scale is None else scale):
+    elif std <= ROUNDING * (np.abs(x).max() if largest_value is None else largest_value):
         reason = f"same on all {n} seeds"
     half_width, p = (nan, nan) if reason else map(float, t_test(x))
-    return Difference(mean, std, n, half_width, p, dict(by_seed), diverged, reason)
+    return Difference(mean, std, n, half_width, p, dict(by_seed), n_diverged, reason)
 
 
 def residual_skewness(differences: Iterable[Difference]) -> float:

@@ -42,7 +42,7 @@ COSTS = {  # each cost is the sum of these metrics of the journal
 }
 AXES = ("virtual_s", "bytes", "client_flops", "joules")  # cost columns of the curves
 CLOCK_COLUMN = "clock_s"
-CLOCK_OF_BUDGET = re.compile(r"\bvirtual_s=([\d.e+-]+)")
+CLOCK_PATTERN = re.compile(r"\bvirtual_s=([\d.e+-]+)")
 EVALUATIONS = ("test/", "server_val/", "clients/")  # prefixes of metrics that not every round measures
 
 
@@ -75,19 +75,19 @@ def read_curve(journal: history.History, run: str, metrics: Sequence[str]) -> "p
     import pandas as pd
 
     names = [name for name in metrics if name in journal.measured]
-    measured = {step for name in names for step in journal.measured[name]}
-    rows = journal.metrics[journal.metrics.index.isin(measured)]
+    measured_rounds = {step for name in names for step in journal.measured[name]}
+    rows = journal.metrics[journal.metrics.index.isin(measured_rounds)]
     cost_columns = {
         cost: sum((journal.metrics[name].ffill().fillna(0.0) for name in COSTS[cost] if name in journal.metrics), 0.0)
         for cost in AXES
     }
     costs = pd.DataFrame(cost_columns, index=journal.metrics.index).loc[rows.index].reset_index(drop=True)
     values = rows[names].reset_index(drop=True)
-    keys = pd.DataFrame({"run": run, "round": rows.index.to_numpy()})
-    return pd.concat([keys, costs, values], axis=1)
+    key_columns = pd.DataFrame({"run": run, "round": rows.index.to_numpy()})
+    return pd.concat([key_columns, costs, values], axis=1)
 
 
 def clock_of_budget(budget: str | None) -> float:
-    """Return the virtual seconds at which a run with this budget, as text, ends; NaN where no clock ends it."""
-    limit = CLOCK_OF_BUDGET.search(budget or "")
-    return float(limit[1]) if limit else math.nan
+    """Return the virtual seconds at which a run with a budget, given as text, ends; NaN without a time limit."""
+    limit_match = CLOCK_PATTERN.search(budget or "")
+    return float(limit_match[1]) if limit_match else math.nan

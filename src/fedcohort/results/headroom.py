@@ -42,7 +42,7 @@ def share_closed(
     """Return the share of the headroom; None if the headroom's interval contains 0 or its mean is not above `bound`.
 
     Args:
-        method: differences of the method to the baseline, over the seeds that all three have.
+        method: differences of the method to the baseline, on the seeds that method, oracle and baseline share.
         oracle: differences of the oracle to the baseline, over the same seeds.
         bound: minimum headroom.
     """
@@ -53,14 +53,14 @@ def share_closed(
     if n < 2 or not (np.isfinite(a).all() and np.isfinite(b).all()) or b.mean() <= bound:
         return None
     factor = float(t.ppf((1 + LEVEL) / 2, n - 1)) ** 2 / n
-    # the ends of the interval are the roots of square rho^2 - 2 middle rho + constant
-    square = b.mean() ** 2 - factor * b.var(ddof=1)
-    middle = a.mean() * b.mean() - factor * np.cov(a, b)[0, 1]
+    # the ends of the interval are the roots of quadratic rho^2 - 2 linear rho + constant
+    quadratic = b.mean() ** 2 - factor * b.var(ddof=1)
+    linear = a.mean() * b.mean() - factor * np.cov(a, b)[0, 1]
     constant = a.mean() ** 2 - factor * a.var(ddof=1)
-    if square <= 0:  # the headroom's own interval reaches 0
+    if quadratic <= 0:  # the headroom's own interval reaches 0
         return None
-    root = math.sqrt(max(0.0, middle**2 - square * constant))
-    return ShareClosed(float(a.mean() / b.mean()), float(middle - root) / square, float(middle + root) / square)
+    root = math.sqrt(max(0.0, linear**2 - quadratic * constant))
+    return ShareClosed(float(a.mean() / b.mean()), float(linear - root) / quadratic, float(linear + root) / quadratic)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ class Winner:
 
     Attributes:
         index: row of the method that is best on all seeds.
-        left_out: difference to the baseline, on each seed, of the method chosen without it; None below five seeds.
+        left_out: difference to the baseline on each seed, of the method that is best on the other seeds; None for
+            fewer than five seeds.
         picked: share of the folds that chose the method `index`; NaN below five seeds.
     """
 
@@ -87,7 +88,7 @@ def cross_fit(differences: Float64[np.ndarray, "methods seeds"]) -> Winner:
     index = int(x.mean(axis=1).argmax())
     if n < MIN_SEEDS:
         return Winner(index, None, math.nan)
-    means = (x.sum(axis=1, keepdims=True) - x) / (n - 1)  # over the other seeds
-    best_rows = np.round(means, 12).argmax(axis=0)
+    means_without_seed = (x.sum(axis=1, keepdims=True) - x) / (n - 1)  # over the other seeds
+    best_rows = np.round(means_without_seed, 12).argmax(axis=0)
     left_out = summarise_differences(dict(enumerate(x[best_rows, np.arange(n)].tolist())))
     return Winner(index, left_out, float((best_rows == index).mean()))

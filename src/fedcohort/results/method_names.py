@@ -31,14 +31,14 @@ def describe_method(method: str) -> tuple[str, str]:
     if method in NAMES:
         return NAMES[method]
     for folder in FOLDERS:
-        spec = importlib.util.find_spec(f"fedcohort.{folder}.{method}") if method.isidentifier() else None
-        if spec is not None and spec.origin is not None:
-            summary = (ast.get_docstring(ast.parse(Path(spec.origin).read_text())) or "").partition("\n\n")[0]
+        module_spec = importlib.util.find_spec(f"fedcohort.{folder}.{method}") if method.isidentifier() else None
+        if module_spec is not None and module_spec.origin is not None:
+            summary = (ast.get_docstring(ast.parse(Path(module_spec.origin).read_text())) or "").partition("\n\n")[0]
             group = PUBLISHED if re.search(r"\d{4}\)", summary) else OURS
             return re.split(r"[:,(]", summary)[0].strip(), ORACLES if method.startswith("oracle_") else group
-    base, _, variant = method.rpartition("_")
-    name = describe_method(base)[0] if base else ""
-    return (f"{name}, {variant}", TUNED if variant == "tuned" else OURS) if name not in ("", base) else (method, OURS)
+    stem, _, variant = method.rpartition("_")
+    name = describe_method(stem)[0] if stem else ""
+    return (f"{name}, {variant}", TUNED if variant == "tuned" else OURS) if name not in ("", stem) else (method, OURS)
 
 
 def name_method(method: str) -> str:

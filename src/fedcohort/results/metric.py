@@ -9,7 +9,7 @@ import yaml
 from fedcohort import ranges, units
 from fedcohort.results.verdict import Rules
 
-LOWER_IS_BETTER = (  # endings of metrics whose smaller values are better
+LOWER_IS_BETTER_ENDINGS = (  # endings of metrics whose smaller values are better
     *("loss", "_var", "share_max", "dropped_nonfinite", "dropped_step", "class_imbalance"),
     *("waited_s", "closed_s", "announced_s"),
 )
@@ -40,7 +40,7 @@ class MetricUnit:
 
 
 def unit_of(metric: str, largest_value: float = 0.0) -> MetricUnit:
-    """Return the unit of a metric; largest: the largest value shown, which sets the prefix of bytes and FLOPs."""
+    """Return the unit of a metric; `largest_value`, the largest shown, sets the prefix of bytes, FLOPs and joules."""
     metric_name = metric.rpartition("/")[2]
     if is_share(metric):
         return MetricUnit(100.0, "%")
@@ -52,8 +52,8 @@ def unit_of(metric: str, largest_value: float = 0.0) -> MetricUnit:
         return MetricUnit(1.0, "s")
     for prefix, name in (("comm/", "B"), ("comp/", "FLOP"), ("energy/", "J")):
         if metric.startswith(prefix):
-            power = min(max(int(math.log10(largest_value) // 3), 0), 5) if largest_value > 0 else 0
-            return MetricUnit(1000.0**-power, units.PREFIXES[power] + name)
+            prefix_index = min(max(int(math.log10(largest_value) // 3), 0), 5) if largest_value > 0 else 0
+            return MetricUnit(1000.0**-prefix_index, units.PREFIXES[prefix_index] + name)
     return MetricUnit(1.0, "")
 
 
@@ -69,7 +69,7 @@ def is_share(metric: str) -> bool:
 
 
 def lower_is_better(metric: str) -> bool:
-    return metric.startswith(COSTS) or metric.endswith(LOWER_IS_BETTER) or "loss" in metric.rpartition("/")[2]
+    return metric.startswith(COSTS) or metric.endswith(LOWER_IS_BETTER_ENDINGS) or "loss" in metric.rpartition("/")[2]
 
 
 def sign_of(metric: str, better: str = "auto") -> int:

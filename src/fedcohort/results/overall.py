@@ -25,7 +25,7 @@ from fedcohort.results.difference import NO_DIFFERENCE, Difference, summarise_di
 from fedcohort.rng import new_generator
 
 FAMILIES = 6  # least number for a claim over settings like these
-DECILE = 0.1
+WORST_SHARE = 0.1
 BySetting = Mapping[str, Mapping[int, float]]  # differences by setting and seed
 DRAWS = 2000
 INTERVAL_PERCENTILES = (2.5, 97.5)  # percent
@@ -40,14 +40,14 @@ def group_families(settings: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def over_seeds(differences: BySetting, family_of: Mapping[str, str]) -> Difference:
-    """Return the mean difference over these settings, with seeds as units, over the seeds that all settings have."""
+    """Return the mean difference over the given settings; its interval treats seeds as units and uses common seeds."""
     if not differences:
         return NO_DIFFERENCE
     families = group_families({setting: family_of[setting] for setting in differences})
     common_seeds = sorted(set.intersection(*(set(by_seed) for by_seed in differences.values())))
     means = {
         seed: float(
-            np.mean([np.mean([differences[setting][seed] for setting in group]) for group in families.values()])
+            np.mean([np.mean([differences[setting][seed] for setting in members]) for members in families.values()])
         )
         for seed in common_seeds
     }
@@ -55,21 +55,24 @@ def over_seeds(differences: BySetting, family_of: Mapping[str, str]) -> Differen
 
 
 def over_families(differences: BySetting, family_of: Mapping[str, str], minimum: int = FAMILIES) -> Difference | None:
-    """Return the mean difference over settings like these, with families as units; None for fewer than `minimum`."""
+    """Return the mean difference over settings like the given ones, with families as units of the interval.
+
+    The result is None for fewer than `minimum` families.
+    """
     families = group_families({setting: family_of[setting] for setting, by_seed in differences.items() if by_seed})
     if len(families) < minimum:
         return None
-    means = [np.mean([np.mean(list(differences[name].values())) for name in group]) for group in families.values()]
+    means = [np.mean([np.mean(list(differences[name].values())) for name in members]) for members in families.values()]
     return summarise_differences(dict(enumerate(map(float, means))))
 
 
-def worst_decile(means: Mapping[str, float]) -> tuple[float, str]:
+def worst_decile(mean_by_setting: Mapping[str, float]) -> tuple[float, str]:
     """Return the mean of the lowest tenth (at least one) of the settings' mean differences, and the worst setting."""
-    finite = sorted((mean, setting) for setting, mean in means.items() if math.isfinite(mean))
-    if not finite:
+    finite_means = sorted((mean, setting) for setting, mean in mean_by_setting.items() if math.isfinite(mean))
+    if not finite_means:
         return math.nan, ""
-    lowest_values = finite[: max(1, math.ceil(DECILE * len(finite)))]
-    return float(np.mean([mean for mean, _ in lowest_values])), finite[0][1]
+    lowest_values = finite_means[: max(1, math.ceil(WORST_SHARE * len(finite_means)))]
+    return float(np.mean([mean for mean, _ in lowest_values])), finite_means[0][1]
 
 
 @dataclass(frozen=True)
@@ -120,24 +123,24 @@ def rank_methods(
     """Return the mean ranks of the methods, the best first, and their ranks in each setting.
 
     Args:
-        methods: of the rows of the results.
-        settings: their results in each setting.
+        methods: name of the method in each row of the results.
+        settings: results of these methods by setting.
         name: name of the study, which seeds the bootstrap.
     """
     families = group_families({setting: results.family for setting, results in settings.items()})
     by_setting = {setting: rank_values(results.values.mean(axis=1)) for setting, results in settings.items()}
     by_family = np.array([np.mean([by_setting[setting] for setting in group], axis=0) for group in families.values()])
-    mean = by_family.mean(axis=0)
-    lower_bounds = upper_bounds = first_shares = np.full(len(mean), np.nan)
+    method_means = by_family.mean(axis=0)
+    lower_bounds = upper_bounds = first_shares = np.full(len(method_means), np.nan)
     if len(families) >= FAMILIES:
         bootstrap_ranks = _bootstrap(settings, families, name)
         lower_bounds, upper_bounds = np.percentile(bootstrap_ranks, INTERVAL_PERCENTILES, axis=0)
         is_first = bootstrap_ranks == bootstrap_ranks.min(axis=1, keepdims=True)
         first_shares = (is_first / is_first.sum(axis=1, keepdims=True)).mean(axis=0)
-    columns = np.column_stack([mean, lower_bounds, upper_bounds, first_shares]).tolist()
-    mean_ranks = {methods[i]: MeanRank(*columns[i]) for i in np.argsort(mean, kind="stable")}
-    ranks = {setting: dict(zip(methods, row.tolist(), strict=True)) for setting, row in by_setting.items()}
-    return mean_ranks, ranks
+    columns = np.column_stack([method_means, lower_bounds, upper_bounds, first_shares]).tolist()
+    mean_ranks = {methods[i]: MeanRank(*columns[i]) for i in np.argsort(method_means, kind="stable")}
+    ranks_by_setting = {setting: dict(zip(methods, row.tolist(), strict=True)) for setting, row in by_setting.items()}
+    return mean_ranks, ranks_by_setting
 
 
 def _bootstrap(
@@ -156,17 +159,17 @@ def _bootstrap(
         mean_draws[setting] = rank_values(_average(results.values, counts))
     of_family = np.stack([np.mean([mean_draws[setting] for setting in group], axis=0) for group in families.values()])
     equal_shares = [1 / len(families)] * len(families)
-    picked = new_generator(0, f"ranks/{name}/families").multinomial(len(families), equal_shares, DRAWS) / len(families)
-    means: Float64[np.ndarray, "draws methods"] = np.einsum("df,fdm->dm", picked, of_family)
-    return np.round(means, 9)  # equal means stay equal
+    shares = new_generator(0, f"ranks/{name}/families").multinomial(len(families), equal_shares, DRAWS) / len(families)
+    mean_ranks: Float64[np.ndarray, "draws methods"] = np.einsum("df,fdm->dm", shares, of_family)
+    return np.round(mean_ranks, 9)  # equal means stay equal
 
 
 def _average(
-    values: Float64[np.ndarray, "methods seeds"], counts: Float64[np.ndarray, "seeds draws"]
+    values: Float64[np.ndarray, "methods seeds"], seed_counts: Float64[np.ndarray, "seeds draws"]
 ) -> Float64[np.ndarray, "draws methods"]:
     """Return the weighted means; NaN if a draw contains a seed on which the method diverged."""
     is_missing = ~np.isfinite(values)
-    means = np.where(is_missing, 0.0, values) @ counts / counts.sum(axis=0)
-    means[(is_missing.astype(float) @ counts) > 0] = np.nan
-    averages: Float64[np.ndarray, "draws methods"] = np.round(means, 12).T
-    return averages
+    weighted_means = np.where(is_missing, 0.0, values) @ seed_counts / seed_counts.sum(axis=0)
+    weighted_means[(is_missing.astype(float) @ seed_counts) > 0] = np.nan
+    rounded_means: Float64[np.ndarray, "draws methods"] = np.round(weighted_means, 12).T
+    return rounded_means

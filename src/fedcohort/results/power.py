@@ -29,29 +29,29 @@ class Power:
 
 
 def measure_power(differences: Iterable[Difference], rules: Rules) -> Power:
-    """Return the power of the tests of several methods; a difference without a test does not count."""
-    tested = [difference for difference in differences if not difference.reason]
-    median_std = median(difference.std for difference in tested) if tested else math.nan
-    n = int(median(difference.n for difference in tested)) if tested else 0
+    """Return the power of the tests of several methods; differences without a test are ignored."""
+    tested_differences = [difference for difference in differences if not difference.reason]
+    median_std = median(difference.std for difference in tested_differences) if tested_differences else math.nan
+    n = int(median(difference.n for difference in tested_differences)) if tested_differences else 0
     needed, detectable = count_seeds(median_std, rules.worth, rules.alpha), least_difference(median_std, n, rules.alpha)
     return Power(needed, n, detectable)
 
 
-def count_seeds(std: float, effect: float, alpha: float = 0.05) -> int | None:
+def count_seeds(deviation: float, effect: float, alpha: float = 0.05) -> int | None:
     """Return the least number of paired seeds, two or more, that detect a difference of `effect`; None if not known.
 
     Args:
-        std: standard deviation of the paired differences, in the unit of `effect`.
-        effect: true difference; 0 if no size matters, so that no number is known.
+        deviation: standard deviation of the paired differences, in the unit of `effect`.
+        effect: true difference; 0 for a metric without a relevant difference, for which the result is None.
         alpha: level of the two-sided test.
     """
-    if not math.isfinite(std) or not effect:
+    if not math.isfinite(deviation) or not effect:
         return None
-    if std <= 0:
+    if deviation <= 0:
         return 2
 
     def is_detected(n: int) -> bool:
-        return _power(effect / std, n, alpha) >= POWER
+        return _power(effect / deviation, n, alpha) >= POWER
 
     n_enough = 2
     while n_enough < MAX_SEEDS and not is_detected(n_enough):  # doubled: far above, the power is not computed exactly
@@ -67,15 +67,15 @@ def _power(effect: float, n: int, alpha: float) -> float:
     if math.isfinite(power_value):
         return power_value
     # scipy's noncentral t is NaN for some large noncentralities, where only the estimate of the spread is uncertain
-    ratio = effect * math.sqrt(n) / float(t.ppf(1 - alpha / 2, n - 1))
-    return float(chi2.cdf((n - 1) * ratio**2, n - 1))
+    effect_ratio = effect * math.sqrt(n) / float(t.ppf(1 - alpha / 2, n - 1))
+    return float(chi2.cdf((n - 1) * effect_ratio**2, n - 1))
 
 
-def least_difference(std: float, n: int, alpha: float = 0.05) -> float:
-    """Return the true difference that n paired seeds detect with this power; NaN without a test."""
+def least_difference(deviation: float, n: int, alpha: float = 0.05) -> float:
+    """Return the true difference that n paired seeds detect with a power of 0.8; NaN for fewer than two seeds."""
     from statsmodels.stats.power import TTestPower
 
-    if n < 2 or not math.isfinite(std):
+    if n < 2 or not math.isfinite(deviation):
         return math.nan
     effect_size = TTestPower().solve_power(None, nobs=n, alpha=alpha, power=POWER, alternative="two-sided")
-    return float(effect_size) * std
+    return float(effect_size) * deviation

@@ -24,14 +24,14 @@ LATE_SHARE = 1 / 6  # of the horizon
 MIN_EVALUATIONS = 3  # evaluations
 ROUNDING = 1e-9  # of a step
 Kind = Literal["late", "last", "best"]
-KINDS: tuple[Kind, ...] = ("late", "last", "best")
+RESULT_KINDS: tuple[Kind, ...] = ("late", "last", "best")
 Values = Float64[np.ndarray, "evaluations"]
 Mask = Bool[np.ndarray, "evaluations"]
 Numbers = Sequence[float] | Values
 
 
 def late_window(steps: Numbers, horizon: float | None = None) -> Mask:
-    """Return which evaluations the mean over the last sixth averages.
+    """Return which evaluations are in the last sixth of the run, bool [evaluations]; at least the last three.
 
     Args:
         steps: rounds of the evaluations, increasing; 0 for the untrained model.
@@ -40,12 +40,12 @@ def late_window(steps: Numbers, horizon: float | None = None) -> Mask:
     steps = np.asarray(steps, dtype=float)
     is_trained = steps > 0
     window_end = (steps[-1] if len(steps) else 0.0) if horizon is None else horizon
-    counts = is_trained & (steps <= window_end)
-    window = counts & (steps > window_end * (1 - LATE_SHARE) + ROUNDING)
-    if window.sum() < MIN_EVALUATIONS:
-        window = np.zeros(len(steps), dtype=bool)
-        window[np.flatnonzero(counts)[-MIN_EVALUATIONS:]] = True
-    return window
+    is_counted = is_trained & (steps <= window_end)
+    is_in_window = is_counted & (steps > window_end * (1 - LATE_SHARE) + ROUNDING)
+    if is_in_window.sum() < MIN_EVALUATIONS:
+        is_in_window = np.zeros(len(steps), dtype=bool)
+        is_in_window[np.flatnonzero(is_counted)[-MIN_EVALUATIONS:]] = True
+    return is_in_window
 
 
 def run_result(steps: Numbers, values: Numbers, result_kind: Kind = "late", horizon: float | None = None) -> float:
@@ -57,14 +57,14 @@ def run_result(steps: Numbers, values: Numbers, result_kind: Kind = "late", hori
         result_kind: `late` for the mean over the window, `last` or `best` for one value; larger values are better.
         horizon: last round that counts; None for the last evaluation.
     """
-    ranges.choice("result", result_kind, *KINDS)
+    ranges.choice("result", result_kind, *RESULT_KINDS)
     steps, values = np.asarray(steps, dtype=float), np.asarray(values, dtype=float)
-    counts = (steps > 0) & (steps <= (math.inf if horizon is None else horizon))
-    if not counts.any():
+    is_counted = (steps > 0) & (steps <= (math.inf if horizon is None else horizon))
+    if not is_counted.any():
         return math.nan
     if result_kind == "late":
         return float(values[late_window(steps, horizon)].mean())
-    return float(values[counts][-1] if result_kind == "last" else values[counts].max())
+    return float(values[is_counted][-1] if result_kind == "last" else values[is_counted].max())
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ def measure_run(run: Evaluations, result_kind: Kind = "late", horizon: int | Non
     """Return the result of a run; NaN if no trained model was evaluated.
 
     Args:
-        run: its evaluations.
-        result_kind: `late`, `last` or `best`.
+        run: the evaluations of the run.
+        result_kind: `late` for the mean over the last sixth of the run, or the `last` or the `best` value.
         horizon: last round that counts; None for the end of the run.
         sign: -1 if a smaller metric is better, else 1.
     """
@@ -119,11 +119,11 @@ def measure_run(run: Evaluations, result_kind: Kind = "late", horizon: int | Non
 
 
 def count_averaged(run: Evaluations, horizon: int | None = None) -> int:
-    """Return the number of evaluations, one or more, that a late result averages."""
-    window = (
+    """Return the number of evaluations, one or more, that the result `late` of a run averages."""
+    is_in_window = (
         seconds_as_newest(run.spent["virtual_s"], run.clock_s) > 0 if run.has_clock else late_window(run.steps, horizon)
     )
-    return max(int(window.sum()), 1)
+    return max(int(is_in_window.sum()), 1)
 
 
 def mean_over_time(virtual_s: Numbers, values: Numbers, clock_s: float) -> float:
@@ -132,12 +132,12 @@ def mean_over_time(virtual_s: Numbers, values: Numbers, clock_s: float) -> float
     A model counts from the end of its round until the end of the next one. Evaluations after `clock_s` do not count.
     The last model of a run that ended earlier by its number of rounds counts until `clock_s`.
     """
-    seconds = seconds_as_newest(virtual_s, clock_s)
-    return float(np.average(np.asarray(values, dtype=float)[seconds > 0], weights=seconds[seconds > 0]))
+    newest_s = seconds_as_newest(virtual_s, clock_s)
+    return float(np.average(np.asarray(values, dtype=float)[newest_s > 0], weights=newest_s[newest_s > 0]))
 
 
 def seconds_as_newest(virtual_s: Numbers, clock_s: float) -> Values:
-    """Return the seconds of the last sixth of the clock in which each model was the newest; at most 0 if never."""
+    """Return for how many seconds of the last sixth of the clock each model was the newest; 0 or less for never."""
     begin_s = np.array(virtual_s, dtype=float)
     begin_s[:1] = -math.inf  # the first model existed before its evaluation
     end_s = np.append(begin_s[1:], math.inf)

@@ -21,11 +21,11 @@ from fedcohort.round.budget import BudgetUse
 BEST_METRICS = (MAIN_METRIC, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
 MEAN_METRICS = ("attack/weight", "attack/share")  # metrics whose mean over the rounds is reported
 CLOCK_METRIC, DOWN_METRIC, UP = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
-SHARES = (0.8, 0.9, 0.95)  # shares of the best accuracy
+ACCURACY_SHARES = (0.8, 0.9, 0.95)  # shares of the best accuracy
 RISE_FACTOR = 10  # factor over the untrained model's loss above which a warning is given
 MIN_SELECTIONS = 3  # selections without an arrival after which a client is reported
 MAX_NAMED_CLIENTS = 3  # clients that the warning names
-LOSSES = ("test/loss", "server_val/loss", "clients/loss_mean")
+LOSS_METRICS = ("test/loss", "server_val/loss", "clients/loss_mean")
 
 
 def summarise(info: RunInfo, history: History, status: str, now_ms: int | None = None) -> dict[str, Any]:
@@ -36,9 +36,9 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
 
     Args:
         info: the run.
-        history: its rounds.
-        status: how the run ended.
-        now_ms: when the run ended, milliseconds since 1970; None for now.
+        history: metrics of the run's rounds.
+        status: how the run ended, such as "finished".
+        now_ms: time at which the run ended, in milliseconds since 1970; None for the current time.
     """
     final = history.final
     last_steps = {name: steps[-1] for name, steps in history.measured.items() if name.startswith(EVALUATIONS)}
@@ -87,28 +87,28 @@ def _best(history: History, name: str) -> dict[str, float] | None:
 
 
 def shares_of_best(history: History) -> list[dict[str, Any]]:
-    """Return, for each of `SHARES`, the first round with that share of the run's best test accuracy, and its cost.
+    """Return the first round that reached each of the `ACCURACY_SHARES` of the best test accuracy, and its cost.
 
-    The list is empty if the test accuracy was never measured. `virtual_s` is None if no time passes in the run, and
-    `bytes` is None if they were not logged.
+    The list is empty if the test accuracy was never measured. `virtual_s` is None if no virtual time passes in the run,
+    and `bytes` is None if bytes were not logged.
     """
     metrics = history.metrics
     values = metrics[MAIN_METRIC].to_numpy() if MAIN_METRIC in metrics else np.empty(0)
     if not np.isfinite(values).any() or np.nanmax(values) <= 0:
         return []
-    timed = CLOCK_METRIC in metrics and bool((metrics[CLOCK_METRIC] > 0).any())
+    has_clock = CLOCK_METRIC in metrics and bool((metrics[CLOCK_METRIC] > 0).any())
     reached_shares = []
-    for share in SHARES:
+    for share in ACCURACY_SHARES:
         target = share * float(np.nanmax(values))
         index = find_crossing(history.steps, values, target)
         if index is None:  # the untrained model, which never counts, is the best
             continue
         row = metrics.iloc[index]
-        traffic = float(row[DOWN_METRIC] + row[UP]) if {DOWN_METRIC, UP} <= set(metrics.columns) else float("nan")
-        clock = float(row[CLOCK_METRIC]) if timed else float("nan")
-        cost = {"virtual_s": clock, "bytes": traffic}
-        finite = {name: value if np.isfinite(value) else None for name, value in cost.items()}
-        reached_shares.append({"share": share, "target": target, "round": history.steps[index], **finite})
+        total_bytes = float(row[DOWN_METRIC] + row[UP]) if {DOWN_METRIC, UP} <= set(metrics.columns) else float("nan")
+        virtual_s = float(row[CLOCK_METRIC]) if has_clock else float("nan")
+        cost = {"virtual_s": virtual_s, "bytes": total_bytes}
+        finite_cost = {name: value if np.isfinite(value) else None for name, value in cost.items()}
+        reached_shares.append({"share": share, "target": target, "round": history.steps[index], **finite_cost})
     return reached_shares
 
 
@@ -135,18 +135,18 @@ def _never_arrived(info: RunInfo, history: History) -> list[str]:
 
 def _diverged(history: History) -> list[str]:
     """Report a last loss that is not finite; an accuracy is always finite."""
-    for name in LOSSES:
+    for name in LOSS_METRICS:
         if not math.isfinite(loss := history.final.get(name, 0.0)):
             column = history.metrics[name]
-            finite = column.index[np.isfinite(column.to_numpy())]
-            since_text = f"last finite at round {finite[-1]}" if len(finite) else "never finite"
+            finite_rounds = column.index[np.isfinite(column.to_numpy())]
+            since_text = f"last finite at round {finite_rounds[-1]}" if len(finite_rounds) else "never finite"
             return [f"the model has diverged: {name} is {loss} at round {history.measured[name][-1]}, {since_text}"]
     return []
 
 
 def _loss_rose(history: History) -> list[str]:
     """Report a finite loss that is many times the untrained model's."""
-    for name in LOSSES:
+    for name in LOSS_METRICS:
         if name in history.final and (steps := history.measured[name])[0] == 0:
             first, last = float(history.metrics[name][0]), history.final[name]
             if last > RISE_FACTOR * first > 0:
@@ -162,33 +162,33 @@ def _no_update(info: RunInfo, history: History) -> list[str]:
     if not rounds:
         return []
     if list_rounds_with_update(history):
-        weights = {fingerprint.rpartition(":")[2] for fingerprint in history.fingerprints}
-        is_unchanged = len(weights) == 1 and len(history.steps) > len(rounds)  # step 0 is among them
+        weight_hashes = {fingerprint.rpartition(":")[2] for fingerprint in history.fingerprints}
+        is_unchanged = len(weight_hashes) == 1 and len(history.steps) > len(rounds)  # step 0 is among them
         return ["the model is still the initial model: no update changed it"] if is_unchanged else []
     options = {group: f"{group}={info.choices.get(group, '?')}" for group in ("availability", "selector", "deadline")}
     no_arrival = f"no selected client finished in time ({options['deadline']})"
-    dropped = _drops_updates(history)
+    has_dropped_updates = _drops_updates(history)
     reasons = {
-        "clients' updates were dropped because they were not finite or longer than update_limit": dropped,
+        "clients' updates were dropped because they were not finite or longer than update_limit": has_dropped_updates,
         "the server's steps were dropped because they were not finite or longer than update_limit (a smaller server.lr "
         "may help)": any(map(len, history.arrived)),
     }
     if not any(map(len, history.cohorts)):
         reason = f"no client was selected ({options['availability']}, {options['selector']})"
     else:
-        reason = ", and ".join(name for name, holds in reasons.items() if holds) or no_arrival
+        reason = ", and ".join(name for name, is_true in reasons.items() if is_true) or no_arrival
     return [f"no update was applied in any of the {len(rounds)} rounds, the model is the untrained one: {reason}"]
 
 
 def _drops_updates(history: History) -> bool:
     """Return whether the update of some client was dropped in some round."""
-    dropped = history.metrics.get("round/dropped_nonfinite")
-    return dropped is not None and bool(dropped.sum() > 0)
+    dropped_counts = history.metrics.get("round/dropped_nonfinite")
+    return dropped_counts is not None and bool(dropped_counts.sum() > 0)
 
 
 def list_rounds_with_update(history: History) -> list[int]:
     """Return the rounds in which at least one update arrived and the server's step was applied."""
-    dropped = history.metrics.get("round/dropped_step")
-    without_step = set() if dropped is None else set(dropped.index[dropped > 0])
+    dropped_steps = history.metrics.get("round/dropped_step")
+    without_step = set() if dropped_steps is None else set(dropped_steps.index[dropped_steps > 0])
     arrivals = zip(history.steps, history.arrived, strict=True)
     return [step for step, arrived in arrivals if step and len(arrived) and step not in without_step]

@@ -25,7 +25,7 @@ def older_round(summary: Mapping[str, Any], name: str) -> str:
 
 
 def rows(summary: Mapping[str, Any]) -> Rows:
-    """Return label and value of each row of the short summary; a metric that was never measured has none."""
+    """Return label and value of each row of the short summary; a metric that was never measured has no row."""
     final = summary["final"]
     table = []
     if "test/acc" in final:
@@ -40,8 +40,8 @@ def rows(summary: Mapping[str, Any]) -> Rows:
         table.append(("bytes, down and up", units.bytes_(final[DOWN_METRIC] + final[UP])))
     if summary["forced"]:
         table.append(("resume=force", "; ".join(summary["forced"])))
-    if empty := summary["rounds_without_update"]:
-        table.append(("rounds without an update", f"{empty} of {summary['rounds']}"))
+    if n_without_update := summary["rounds_without_update"]:
+        table.append(("rounds without an update", f"{n_without_update} of {summary['rounds']}"))
     return [*table, (WALL_TIME_LABEL, units.seconds(summary["wall_s"])), ("fingerprint", str(summary["fingerprint"]))]
 
 
@@ -71,29 +71,29 @@ def cost_rows(summary: Mapping[str, Any]) -> Rows:
     return [*table, *_reached_rows(summary, lambda _: True), (WALL_TIME_LABEL, units.seconds(summary["wall_s"]))]
 
 
-def _metric_rows(summary: Mapping[str, Any], select: Callable[[str], bool]) -> Rows:
+def _metric_rows(summary: Mapping[str, Any], is_shown: Callable[[str], bool]) -> Rows:
     final = summary["final"]
     return [
         (label + older_round(summary, name), value_format(final[name]))
         for label, name, value_format in METRIC_ROWS
-        if name in final and select(name)
+        if name in final and is_shown(name)
     ]
 
 
-def _reached_rows(summary: Mapping[str, Any], select: Callable[[float], bool]) -> Rows:
-    """Return the cost until shares of the best accuracy; none if the untrained model was the best."""
+def _reached_rows(summary: Mapping[str, Any], is_shown: Callable[[float], bool]) -> Rows:
+    """Return rows with the cost to reach shares of the best accuracy; [] if the untrained model was the best."""
     best_accuracy = summary["best"].get(MAIN_METRIC)
     if best_accuracy is not None and best_accuracy["round"] == 0:
         return []
-    return [describe_share(entry) for entry in summary["reached"] if select(entry["share"])]
+    return [describe_share(entry) for entry in summary["reached"] if is_shown(entry["share"])]
 
 
-def describe_share(entry: dict[str, Any]) -> tuple[str, str]:
+def describe_share(share_facts: dict[str, Any]) -> tuple[str, str]:
     """Return label and text of an entry of `summary.shares_of_best`.
 
     These are `to 90 % of its best, 78.1 %` and `round 12, 20 min 34 s, 31 MB`.
     """
-    clock = "no clock" if entry["virtual_s"] is None else units.seconds(entry["virtual_s"])
-    traffic = "bytes unknown" if entry["bytes"] is None else units.bytes_(entry["bytes"])
-    label = f"to {100 * entry['share']:.0f} % of its best, {units.percent(entry['target'])}"
-    return label, f"round {entry['round']}, {clock}, {traffic}"
+    time_text = "no clock" if share_facts["virtual_s"] is None else units.seconds(share_facts["virtual_s"])
+    bytes_text = "bytes unknown" if share_facts["bytes"] is None else units.bytes_(share_facts["bytes"])
+    label = f"to {100 * share_facts['share']:.0f} % of its best, {units.percent(share_facts['target'])}"
+    return label, f"round {share_facts['round']}, {time_text}, {bytes_text}"

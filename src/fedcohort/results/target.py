@@ -73,7 +73,7 @@ class MedianCost:
         value: the median; for an even number of runs the geometric mean of the two middle costs. Infinite if one of
             these runs never met the target.
         lower: the lower middle cost; the median is above it if `value` is infinite.
-        met: number of runs that met the target.
+        met: number of runs that reached the target.
         n: number of runs.
     """
 
@@ -97,28 +97,30 @@ def parse_target(text: str, metric: str, level: float = LEVEL, crossing: str = "
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        allowed = f"a number, {BASELINE}, or {BEST_OF} and conditions, as {BEST_OF}random,oort"
-        raise ranges.range_error("target", allowed, text)
+        allowed_text = f"a number, {BASELINE}, or {BEST_OF} and conditions, as {BEST_OF}random,oort"
+        raise ranges.range_error("target", allowed_text, text)
     if is_share(metric) and not 0 <= value <= 1:
         raise ranges.range_error("target", f"a number in [0, 1], as {metric} is a share (0.8 is 80 %)", text)
     return Target(value, crossing=crossing)
 
 
 def find_crossing(steps: Numbers, values: Numbers, target: float, window: int = 1, sign: int = 1) -> int | None:
-    """Return the index of the first evaluation at which the mean of the last `window` meets the target, else None.
+    """Return the index of the first evaluation at which the mean of the last `window` values reaches the target.
+
+    The result is None if there is no such evaluation.
 
     Args:
         steps: rounds of the evaluations, increasing; round 0, the untrained model, never counts.
         values: the metric at these rounds.
-        target: in the unit of the metric.
+        target: the target, in the unit of the metric.
         window: number of evaluations that are averaged.
         sign: 1 if a larger metric is better, else -1.
     """
     trained_positions = np.flatnonzero(np.asarray(steps, dtype=float) > 0)
     if len(trained_positions) < window:
         return None
-    windows = np.lib.stride_tricks.sliding_window_view(np.asarray(values, dtype=float)[trained_positions], window)
-    met_positions = np.flatnonzero(sign * windows.mean(axis=-1) >= sign * target - TOLERANCE * abs(target))
+    window_values = np.lib.stride_tricks.sliding_window_view(np.asarray(values, dtype=float)[trained_positions], window)
+    met_positions = np.flatnonzero(sign * window_values.mean(axis=-1) >= sign * target - TOLERANCE * abs(target))
     return int(trained_positions[met_positions[0] + window - 1]) if len(met_positions) else None
 
 
@@ -126,7 +128,7 @@ def costs_to_target(run: Evaluations, target: float, window: int = 1, sign: int 
     """Return the costs of a run until it met the target, by name; evaluations after its clock do not meet it.
 
     Args:
-        run: its evaluations, one or more.
+        run: the evaluations of the run, one or more.
         target: NaN for a target that no run meets.
         window: number of evaluations that are averaged.
         sign: 1 if a larger metric is better, else -1.
@@ -143,25 +145,25 @@ def median_cost(costs: Sequence[Cost]) -> MedianCost:
     """Return the median of the costs over seeds; NaN without any."""
     if not costs:
         return MedianCost(math.nan, math.nan, 0, 0)
-    ordered = sorted(cost.value if cost.met else math.inf for cost in costs)
-    lower, upper = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    sorted_costs = sorted(cost.value if cost.met else math.inf for cost in costs)
+    lower, upper = sorted_costs[(len(sorted_costs) - 1) // 2], sorted_costs[len(sorted_costs) // 2]
     median_value = math.sqrt(lower * upper) if math.isfinite(upper) else math.inf
     return MedianCost(median_value, lower, sum(cost.met for cost in costs), len(costs))
 
 
-def baseline_target(results: Numbers, level: float = LEVEL, start: float = 0.0) -> float:
-    """Return the default target: `level` of the way from `start` to the baseline's mean result over seeds.
+def baseline_target(results: Numbers, level: float = LEVEL, start_value: float = 0.0) -> float:
+    """Return the default target: `level` of the way from `start_value` to the baseline's mean result over seeds.
 
     One target holds for all seeds of a setting. A separate target for each seed would make an equal method look 3 to
     5 % faster.
 
     Args:
-        results: of the baseline, one for each seed; those that are not finite do not count.
+        results: results of the baseline, one for each seed; results that are not finite are ignored.
         level: share of the way, in (0, 1].
-        start: 0 for an accuracy; the untrained model's value for a loss.
+        start_value: 0 for an accuracy; the untrained model's value for a loss.
     """
-    finite = [result for result in results if math.isfinite(result)]
-    return start + level * (float(np.mean(finite)) - start) if finite else math.nan
+    finite_results = [result for result in results if math.isfinite(result)]
+    return start_value + level * (float(np.mean(finite_results)) - start_value) if finite_results else math.nan
 
 
 @dataclass(frozen=True)
@@ -174,8 +176,9 @@ class SpeedUp:
         high: upper end of the 95 % interval; NaN without an interval.
         p: p-value of the paired t-test on the logarithms.
         n: number of pairs.
-        unmet: pairs in which neither run met the target within the cost that both spent; their ratio counts as 1.
-        bound: AT_LEAST if only the baseline was censored, AT_MOST if only the method was, RESTRICTED for both.
+        unmet: number of pairs in which neither run met the target within the cost that both spent; their ratio is 1.
+        bound: EXACT if all runs met the target. AT_LEAST if only runs of the baseline ended before it, AT_MOST if only
+            runs of the method did, RESTRICTED if runs of both did.
         median: median ratio, where a run that never met the target comes after all others; NaN if not determined.
         logs: paired differences of the logarithms.
     """
@@ -196,29 +199,29 @@ class SpeedUp:
         return 2 * self.unmet <= self.n
 
 
-def speed_up(baseline_costs: Mapping[int, Cost], method: Mapping[int, Cost]) -> SpeedUp:
-    """Return the speed-up of `method` over `baseline_costs`, costs by seed, over common seeds."""
-    common_seeds = sorted(set(baseline_costs) & set(method))
-    logs, extreme_logs = dict[int, float](), list[float]()
+def speed_up(baseline_costs: Mapping[int, Cost], method_costs: Mapping[int, Cost]) -> SpeedUp:
+    """Return the speed-up over the baseline on common seeds; both arguments are costs by seed."""
+    common_seeds = sorted(set(baseline_costs) & set(method_costs))
+    log_ratios, extreme_logs = dict[int, float](), list[float]()
     n_unmet, base_is_later, method_is_later = 0, False, False
     for seed in common_seeds:
-        b, m = baseline_costs[seed], method[seed]
-        horizon = min((cost.value for cost in (b, m) if not cost.met), default=math.inf)
-        b_met, m_met = (cost.met and cost.value <= horizon for cost in (b, m))
-        cost_b, cost_m = min(b.value, horizon), min(m.value, horizon)
+        b, m = baseline_costs[seed], method_costs[seed]
+        common_horizon = min((cost.value for cost in (b, m) if not cost.met), default=math.inf)
+        b_met, m_met = (cost.met and cost.value <= common_horizon for cost in (b, m))
+        cost_b, cost_m = min(b.value, common_horizon), min(m.value, common_horizon)
         is_spent = cost_b > 0 and cost_m > 0
-        logs[seed] = math.log(cost_b) - math.log(cost_m) if is_spent else math.nan
+        log_ratios[seed] = math.log(cost_b) - math.log(cost_m) if is_spent else math.nan
         n_unmet += not b_met and not m_met
-        base_is_later |= not b.met and m.met and m.value < horizon
-        method_is_later |= not m.met and b.met and b.value < horizon
-        extreme_logs.append(math.inf if m_met and not b_met else -math.inf if b_met and not m_met else logs[seed])
-    mean = summarise_differences(logs, scale=1.0)
-    ratio, low, high = (math.exp(value) for value in (mean.mean, mean.low, mean.high))
-    bounds = {(False, False): EXACT, (True, False): AT_LEAST, (False, True): AT_MOST, (True, True): RESTRICTED}
-    bound = bounds[base_is_later, method_is_later]
+        base_is_later |= not b.met and m.met and m.value < common_horizon
+        method_is_later |= not m.met and b.met and b.value < common_horizon
+        extreme_logs.append(math.inf if m_met and not b_met else -math.inf if b_met and not m_met else log_ratios[seed])
+    mean_log_ratio = summarise_differences(log_ratios, largest_value=1.0)
+    ratio, low, high = (math.exp(value) for value in (mean_log_ratio.mean, mean_log_ratio.low, mean_log_ratio.high))
+    bound_names = {(False, False): EXACT, (True, False): AT_LEAST, (False, True): AT_MOST, (True, True): RESTRICTED}
+    bound = bound_names[base_is_later, method_is_later]
     with np.errstate(invalid="ignore"):  # NaN if the two middle values are minus infinity and infinity
         median = float(np.exp(np.median(extreme_logs))) if extreme_logs else math.nan
-    return SpeedUp(ratio, low, high, mean.p, mean.n, n_unmet, bound, median, mean)
+    return SpeedUp(ratio, low, high, mean_log_ratio.p, mean_log_ratio.n, n_unmet, bound, median, mean_log_ratio)
 
 
 def judge_speed(result: SpeedUp, p: float, rules: Rules) -> str:

@@ -40,12 +40,12 @@ class Rules:
 
     Attributes:
         alpha: level of two-sided tests after correction, in (0, 1).
-        least: minimum effect of a verdict, 0 or more.
-        margin: equivalence margin, above 0.
-        seeds: paired seeds that a verdict needs, 2 or more.
-        ratio: minimum effect of a speed-up, 1 or more.
-        ratio_margin: equivalence margin of a speed-up, above 1.
-        worth: difference for which the number of seeds is computed, above 0.
+        least: smallest mean difference that is called better or worse, 0 or more.
+        margin: two methods are equivalent if their difference is within -margin and +margin, above 0.
+        seeds: smallest number of paired seeds for a verdict, 2 or more.
+        ratio: smallest speed-up that is called faster, 1 or more.
+        ratio_margin: two methods are equally fast if the speed-up is within 1/ratio_margin and ratio_margin, above 1.
+        worth: difference worth detecting, for which the number of seeds is computed, above 0.
     """
 
     alpha: float = 0.05
@@ -101,18 +101,18 @@ def sign_of(verdict: str) -> int:
 
 
 def adjust(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values of one family adjusted by Holm's step-down rule; NaN stays NaN and is no test of the family.
+    """Return the p-values of one family adjusted by Holm's step-down rule; NaN stays NaN and does not count as a test.
 
-    The i-th smallest of m is multiplied by m - i + 1, and none may be below a smaller one's, or above 1.
+    The i-th smallest of m p-values is multiplied by m - i + 1. The results do not decrease in i and are at most 1.
     `multipletests` of statsmodels gives the same, but runs Python's garbage collector in each call, which took most of
     a report's time.
     """
-    adjusted = np.array(p_values, dtype=float)
-    tests = np.flatnonzero(np.isfinite(adjusted))
-    order = tests[np.argsort(adjusted[tests], kind="stable")]
-    factors = np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(adjusted[order] * factors), 1.0)
-    return [float(p) for p in adjusted]
+    adjusted_p = np.array(p_values, dtype=float)
+    test_positions = np.flatnonzero(np.isfinite(adjusted_p))
+    by_p_value = test_positions[np.argsort(adjusted_p[test_positions], kind="stable")]
+    factors = np.arange(len(by_p_value), 0, -1)
+    adjusted_p[by_p_value] = np.minimum(np.maximum.accumulate(adjusted_p[by_p_value] * factors), 1.0)
+    return [float(p) for p in adjusted_p]
 
 
 def adjust_families(p_values: Mapping[Test, float], family_of: Callable[[Test], Hashable]) -> dict[Test, float]:
@@ -120,7 +120,7 @@ def adjust_families(p_values: Mapping[Test, float], family_of: Callable[[Test], 
     families: defaultdict[Hashable, list[Test]] = defaultdict(list)
     for test in p_values:
         families[family_of(test)].append(test)
-    adjusted: dict[Test, float] = {}
-    for tests in families.values():
-        adjusted |= dict(zip(tests, adjust([p_values[test] for test in tests]), strict=True))
-    return {test: adjusted[test] for test in p_values}
+    adjusted_p: dict[Test, float] = {}
+    for family_tests in families.values():
+        adjusted_p |= dict(zip(family_tests, adjust([p_values[test] for test in family_tests]), strict=True))
+    return {test: adjusted_p[test] for test in p_values}

@@ -35,7 +35,7 @@ log = logging.getLogger("fedcohort")
 
 
 def longest_update(server: FlatModel, update_limit: float) -> float:
-    """Return the largest norm that an update and the server's step may have (configs/train.yaml: `update_limit`)."""
+    """Return the largest norm of an update and of the server's step: `update_limit` times (1 + the model's norm)."""
     return update_limit * (1.0 + float(torch.linalg.vector_norm(server.w)))
 
 
@@ -48,7 +48,7 @@ class ServerStep:
         store: vectors that clients keep between rounds.
         federation: data of the run.
         settings: options of the rounds.
-        lab: measures signals that the server derives from updates.
+        measurer: measures signals that the server derives from updates.
         flops: FLOPs of one sample's forward pass.
     """
 
@@ -59,10 +59,10 @@ class ServerStep:
         store: ClientStore,
         federation: Federation,
         settings: Settings,
-        lab: Lab,
+        measurer: Lab,
         flops: float,
     ) -> None:
-        self.components, self.server, self.store, self.lab, self.flops = components, server, store, lab, flops
+        self.components, self.server, self.store, self.measurer, self.flops = components, server, store, measurer, flops
         self.update_limit = settings.update_limit
         self.make_models = partial(RoundModels, server, federation, settings.seed)
         self.has_warned = False
@@ -85,7 +85,7 @@ class ServerStep:
         return collected, replace(state, in_flight=in_flight)
 
     def _aggregate(self, finished: Finished, collected: Collected, state: ServerState) -> tuple[Collected, ServerState]:
-        """Return the same as `close`; the jobs in flight of the state are still those before the round."""
+        """Return the final updates and the state after the server's step, with the jobs in flight before the round."""
         state = _count_round(finished, collected, state)
         state.reported_numbers = state.reported_numbers + count_reported(self.components, finished)
         for client, losses in finished.first_losses.items():
@@ -97,11 +97,11 @@ class ServerStep:
         if not finished.selection.zero_fill:
             mask_by_client = dict(zip(finished.arrived.client.tolist(), finished.arrived.tensor_mask, strict=True))
             collected = fill_unsent(collected, mask_by_client, self.server.layout)
-        derived_signals = derive_signals(self.components, self.lab, collected, finished.selection.plain)
+        derived_signals = derive_signals(self.components, self.measurer, collected, finished.selection.plain)
         collected = replace(collected, derived_signals=derived_signals)
-        passes_before = self.lab.server_passes
+        passes_before = self.measurer.server_passes
         advice, state = self._observe(finished, collected, state)
-        state.spent += Charge(server_flops=self.flops * (self.lab.server_passes - passes_before))
+        state.spent += Charge(server_flops=self.flops * (self.measurer.server_passes - passes_before))
         weighed_updates = apply_advice(collected, advice)
         if weighed_updates.mean is not None:
             weighed_updates, state = self._apply_step(finished, weighed_updates, state)
@@ -178,8 +178,8 @@ class ServerStep:
         """Return the parameters after the server's step, in the model's precision; None if the step is unsound."""
         max_length = longest_update(self.server, self.update_limit)
         parameters = (self.server.w.double() + displacement).to(self.server.w.dtype)
-        norm = torch.linalg.vector_norm(displacement).double()
-        step_length, is_finite = torch.stack([norm, torch.isfinite(parameters).all().double()]).tolist()
+        step_norm = torch.linalg.vector_norm(displacement).double()
+        step_length, is_finite = torch.stack([step_norm, torch.isfinite(parameters).all().double()]).tolist()
         if step_length <= max_length and is_finite:
             return parameters
         log.warning(
@@ -226,12 +226,12 @@ def _count_round(finished: Finished, collected: Collected, state: ServerState) -
         selector=dispatched.selector_state,
         spent=state.spent + finished.charge,
         choices=extend_choices(state.choices, finished, collected),
-        times_selected=count_once_more(state.times_selected, clients),
+        times_selected=add_selections(state.times_selected, clients),
         uniform=state.uniform.with_round(clients, dispatched.ready, dispatched.uniform),
     )
 
 
-def count_once_more(times_selected: Ids, clients: Ids) -> Ids:
+def add_selections(times_selected: Ids, clients: Ids) -> Ids:
     """Return `times_selected` [n_clients] with one more for each of `clients`, which are distinct ids."""
     new_times_selected = times_selected.copy()
     new_times_selected[clients] += 1

@@ -58,7 +58,7 @@ class AttackedCollector(Collector):
         super().__init__(*options)
         self.attack, self.round_attack = round_attack.attack, round_attack
         self.attackers = frozenset(round_attack.attackers.tolist())
-        self.withheld: list[ClientUpdate] = []
+        self.withheld_updates: list[ClientUpdate] = []
         self.counts = torch.zeros(
             3, dtype=torch.float64, device=self.update_sum.device
         )  # honest, attackers, known updates
@@ -75,18 +75,18 @@ class AttackedCollector(Collector):
         if not is_attacker:
             super().add(update)
             return
-        self.withheld.append(replace(update, vector=update.delta, group=None))
+        self.withheld_updates.append(replace(update, vector=update.delta, group=None))
         if update.group is not None and self.update_matrix is None:
             self._add_group(update.group, update.client, None)
 
     def finish(self, reduce: ReduceFunction, reduce_max: ReduceFunction) -> Collected:
-        stats = describe_updates(reduce(self.counts), reduce(self.moments))
-        for update in self.withheld:
+        update_stats = describe_updates(reduce(self.counts), reduce(self.moments))
+        for update in self.withheld_updates:
             rng = new_generator(self.round_attack.seed, "attack_update", self.round_attack.round, update.client)
-            false = self.attack.send(update.delta.double(), stats, rng).to(update.delta)
-            norm = float(torch.linalg.vector_norm(false))
-            super().add(replace(update, vector=false, norms=(norm, *update.norms[1:])))
-        self.withheld = []
+            false_update = self.attack.send(update.delta.double(), update_stats, rng).to(update.delta)
+            norm = float(torch.linalg.vector_norm(false_update))
+            super().add(replace(update, vector=false_update, norms=(norm, *update.norms[1:])))
+        self.withheld_updates = []
         return super().finish(reduce, reduce_max)
 
 

@@ -31,26 +31,26 @@ class ModelAverage:
 
     def __init__(self, server: FlatModel, decay: float | None) -> None:
         self.decay, self.rounds = decay or 0.0, 0
-        sources = () if decay is None else (server.w, server.buffers)
-        self.vectors = [(source.to(torch.float64, copy=True), source) for source in sources]
+        server_vectors = () if decay is None else (server.w, server.buffers)
+        self.vectors = [(server_vector.to(torch.float64, copy=True), server_vector) for server_vector in server_vectors]
 
     def add_round(self) -> None:
         """Add the server's model after a round."""
         self.rounds += 1
-        for average, source in self.vectors:
-            average.lerp_(source.double(), (1 - self.decay) / (1 - self.decay**self.rounds))
+        for average, server_vector in self.vectors:
+            average.lerp_(server_vector.double(), (1 - self.decay) / (1 - self.decay**self.rounds))
 
     @contextmanager
     def loaded(self) -> Iterator[None]:
         """Give the server's model the averaged values while the context lasts, if there is an average."""
-        current = [source.clone() for _, source in self.vectors]
-        for average, source in self.vectors:
-            source.copy_(average)
+        server_values = [server_vector.clone() for _, server_vector in self.vectors]
+        for average, server_vector in self.vectors:
+            server_vector.copy_(average)
         try:
             yield
         finally:
-            for (_, source), values in zip(self.vectors, current, strict=True):
-                source.copy_(values)
+            for (_, server_vector), values in zip(self.vectors, server_values, strict=True):
+                server_vector.copy_(values)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the average as plain data for a checkpoint."""

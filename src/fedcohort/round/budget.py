@@ -75,7 +75,11 @@ class Budget:
 
     Attributes:
         rounds: largest number of rounds.
-        virtual_s, bytes, acc, client_flops, joules: the options `until.*`.
+        virtual_s: limit of the seconds on the simulated clock.
+        bytes: limit of the transmitted bytes.
+        acc: test accuracy at which the run ends.
+        client_flops: limit of the clients' floating-point operations.
+        joules: limit of the clients' energy.
     """
 
     rounds: int
@@ -86,9 +90,9 @@ class Budget:
     joules: float | None = None
 
     def __str__(self) -> str:
-        """Return the limits as text, by which studies recognise equal runs; one that was added later only if it is set.
+        """Return the limits as text, by which studies recognise equal budgets.
 
-        The results of earlier versions have this text without `client_flops` and `joules`.
+        The text contains `client_flops` and `joules`, which earlier versions lack, only if they are set.
         """
         return repr(self).replace(", client_flops=None", "").replace(", joules=None", "")
 
@@ -102,24 +106,24 @@ class Budget:
         """Read the budget of a composed config; configs of older versions have no `until`."""
         return cls(config["rounds"], **{name: (config.get("until") or {}).get(name) for name in UNTIL_OPTIONS})
 
-    def list_reached(self, spent: BudgetUse) -> list[str]:
+    def list_reached(self, budget_use: BudgetUse) -> list[str]:
         """Return the names of the options whose limit is reached; none before the first round."""
         named_limits = zip(BUDGET_OPTIONS, ("rounds", *UNTIL_OPTIONS), strict=True)
-        return [option for option, name in named_limits if spent.rounds and self._reaches(spent, name)]
+        return [option for option, name in named_limits if budget_use.rounds and self._reaches(budget_use, name)]
 
-    def _reaches(self, spent: BudgetUse, name: str) -> bool:
+    def _reaches(self, budget_use: BudgetUse, name: str) -> bool:
         limit = getattr(self, name)
-        return limit is not None and bool(getattr(spent, name) >= limit)
+        return limit is not None and bool(getattr(budget_use, name) >= limit)
 
-    def list_exceeded(self, spending: BudgetHistory) -> list[str]:
-        """Return the names of the options of `until` whose limit was reached before the last round."""
-        return [option for option in self.list_reached(spending.before) if option != "rounds"]
+    def list_exceeded(self, budget_history: BudgetHistory) -> list[str]:
+        """Return the names of the options, as in `until.acc`, whose limit was reached before the last round."""
+        return [option for option in self.list_reached(budget_history.before) if option != "rounds"]
 
-    def check_not_exceeded(self, spending: BudgetHistory, path: Path) -> None:
+    def check_not_exceeded(self, budget_history: BudgetHistory, path: Path) -> None:
         """Raise `OptionError` if the run in `path` has trained more rounds than this budget allows."""
-        for option in self.list_exceeded(spending):
+        for option in self.list_exceeded(budget_history):
             name = option.removeprefix("until.")
-            spent_before, limit = getattr(spending.before, name), getattr(self, name)
+            spent_before, limit = getattr(budget_history.before, name), getattr(self, name)
             raise OptionError(
                 f"{option} must be above {spent_before:.10g}, which {path} reached before its last round, "
                 f"got {limit!r}; use resume=false to start another run with a smaller value"
@@ -130,10 +134,10 @@ class Budget:
         named_limits = zip(UNTIL_OPTIONS, self.limits[1:], strict=True)
         return ", ".join(f"{name}={limit:.10g}" for name, limit in named_limits if limit is not None)
 
-    def describe_reached(self, spent: BudgetUse) -> str:
+    def describe_reached(self, budget_use: BudgetUse) -> str:
         """Return the limits of `until` that are reached, as in `until.virtual_s=300 is reached (312.4)`; "" if none."""
-        names = [option.removeprefix("until.") for option in self.list_reached(spent) if option != "rounds"]
+        names = [option.removeprefix("until.") for option in self.list_reached(budget_use) if option != "rounds"]
         reached_texts = [
-            f"until.{name}={getattr(self, name):.10g} is reached ({getattr(spent, name):.10g})" for name in names
+            f"until.{name}={getattr(self, name):.10g} is reached ({getattr(budget_use, name):.10g})" for name in names
         ]
         return ", ".join(reached_texts)

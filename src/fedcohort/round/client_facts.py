@@ -38,8 +38,8 @@ class ClientFacts(Mapping[str, np.ndarray]):
     def __getitem__(self, name: str) -> np.ndarray:
         if name in self.ids_by_flag:
             return self._flag_column(name, np.arange(self.n_clients))
-        ids, values = self.numeric_columns[name]
-        return values if ids is None else _fill_column(ids, values, self.n_clients)
+        client_ids, values = self.numeric_columns[name]
+        return values if client_ids is None else _fill_column(client_ids, values, self.n_clients)
 
     def __iter__(self) -> Iterator[str]:
         yield from (*self.ids_by_flag, *self.numeric_columns)
@@ -63,26 +63,26 @@ class ClientFacts(Mapping[str, np.ndarray]):
         These clients have a flag other than `available`, or a value that is not a rank, or are among the
         `MAX_RANKED_CLIENTS` highest-ranked ones.
         """
-        id_groups = [ids for name, ids in self.ids_by_flag.items() if name != "available"]
-        for name, (ids, values) in self.numeric_columns.items():
+        id_groups = [client_ids for name, client_ids in self.ids_by_flag.items() if name != "available"]
+        for name, (client_ids, values) in self.numeric_columns.items():
             if not _is_ranking_column(name):
-                id_groups.append(np.flatnonzero(~np.isnan(values)) if ids is None else ids)
+                id_groups.append(np.flatnonzero(~np.isnan(values)) if client_ids is None else client_ids)
         return np.unique(np.concatenate([*id_groups, self._highest_ranked(), np.empty(0, np.int64)]).astype(np.int64))
 
     def rows_of_clients(self, clients: Ids) -> dict[str, np.ndarray]:
         """Return the values of `clients`, sorted ids, as columns [len(clients)]."""
         columns: dict[str, np.ndarray] = {name: self._flag_column(name, clients) for name in self.ids_by_flag}
-        for name, (ids, values) in self.numeric_columns.items():
-            columns[name] = values[clients] if ids is None else _align_column(clients, ids, values)
+        for name, (client_ids, values) in self.numeric_columns.items():
+            columns[name] = values[clients] if client_ids is None else _align_column(clients, client_ids, values)
         return columns
 
     def _flag_column(self, name: str, clients: Ids) -> np.ndarray:
-        ids = self.ids_by_flag[name]
-        if len(ids) == self.n_clients:
+        client_ids = self.ids_by_flag[name]
+        if len(client_ids) == self.n_clients:
             return np.ones(len(clients), dtype=bool)
-        flag = np.zeros(self.n_clients, dtype=bool)
-        flag[ids] = True
-        return np.asarray(flag[clients])
+        has_flag = np.zeros(self.n_clients, dtype=bool)
+        has_flag[client_ids] = True
+        return np.asarray(has_flag[clients])
 
     def _highest_ranked(self) -> Ids:
         """Return the ids of the `MAX_RANKED_CLIENTS` clients that the selector ranked highest.
@@ -114,9 +114,9 @@ def _is_ranking_column(name: str) -> bool:
     return name in ("score", "probability") or name.startswith("part_")
 
 
-def _fill_column(ids: Ids, values: np.ndarray, n_clients: int) -> Values:
+def _fill_column(client_ids: Ids, values: np.ndarray, n_clients: int) -> Values:
     column = np.full(n_clients, np.nan)
-    column[ids] = values
+    column[client_ids] = values
     return column
 
 

@@ -22,7 +22,7 @@ class Closing:
         closes_s: second after the broadcast at which the deadline closes the round.
         outcome: the units that each client of the cohort has completed by then.
         has_landed: whether each job that was in flight ends in the round, bool [jobs in flight].
-        is_usable: whether its update still counts, bool [jobs in flight].
+        is_usable: whether the update of each of these jobs is recent enough to be used, bool [jobs in flight].
     """
 
     closes_s: float
@@ -41,7 +41,7 @@ def find_closing(
     earlier_jobs: Jobs,
     deadline: Deadline[Any],
     deadline_state: object,
-    wall: Callable[[Values], Values],
+    wall_time: Callable[[Values], Values],
 ) -> Closing:
     """Return when the round ends, and which jobs end before it does.
 
@@ -51,8 +51,8 @@ def find_closing(
         dispatched: decisions before the training.
         earlier_jobs: jobs in flight that were sent in earlier rounds, or to clients that started during the round.
         deadline: the deadline.
-        deadline_state: its state.
-        wall: function from the cohort's seconds of work to the seconds until they are done.
+        deadline_state: state of the deadline.
+        wall_time: function from the seconds of work of each selected client to the seconds until it is done.
     """
     jobs, announced_s = dispatched.jobs, dispatched.announced_s
     remaining_s = count_down(earlier_jobs, dispatched.start_s)
@@ -63,34 +63,34 @@ def find_closing(
     if deadline.carries:
         ends_s = ends_s[np.isfinite(ends_s)]
     closes_s = deadline.close(deadline_state, ends_s, announced_s) if len(ends_s) else 0.0
-    outcome = compute_outcome(jobs.timing, jobs.assigned, closes_s, deadline.partial_work, announced_s, wall)
+    outcome = compute_outcome(jobs.timing, jobs.assigned, closes_s, deadline.partial_work, announced_s, wall_time)
     if deadline.carries:  # the round lasts until the deadline if any job is still in flight
         outcome = replace(outcome, train_s=min(closes_s, float(ends_s.max(initial=0.0))))
-    closing = Closing(closes_s, outcome, remaining_s <= outcome.train_s, is_usable)
+    ending = Closing(closes_s, outcome, remaining_s <= outcome.train_s, is_usable)
     limit = deadline.arrival_limit(deadline_state)
-    return closing if limit is None else limit_arrivals(closing, jobs.client, earlier_jobs.client, remaining_s, limit)
+    return ending if limit is None else limit_arrivals(ending, jobs.client, earlier_jobs.client, remaining_s, limit)
 
 
-def limit_arrivals(closing: Closing, clients: Ids, earlier_clients: Ids, remaining_s: Values, limit: int) -> Closing:
-    """Return the end of the round without the arrivals after the `limit`-th one, by time and id.
+def limit_arrivals(ending: Closing, clients: Ids, earlier_clients: Ids, remaining_s: Values, limit: int) -> Closing:
+    """Return the end of the round with only the first `limit` arrivals, ordered by time and then by client id.
 
-    They arrive in the same second as that one, and count in the next round.
+    The other updates arrive in the same second as the last of these, and count in the next round.
 
     Args:
-        closing: the end of the round.
+        ending: the end of the round with all arrivals.
         clients: sorted ids of the cohort.
         earlier_clients: sorted ids of the clients whose jobs were in flight.
         remaining_s: seconds until each of these jobs ends.
         limit: number of arrivals.
     """
-    outcome, has_landed = closing.outcome, closing.has_landed
-    is_arrival = np.concatenate([outcome.is_in_time, has_landed & closing.is_usable])
+    outcome, has_landed = ending.outcome, ending.has_landed
+    is_arrival = np.concatenate([outcome.is_in_time, has_landed & ending.is_usable])
     if is_arrival.sum() <= limit:
-        return closing
-    ids, ends_s = np.concatenate([clients, earlier_clients]), np.concatenate([outcome.finish_s, remaining_s])
-    order = np.lexsort((ids, ends_s))
-    is_postponed = np.zeros(len(ids), dtype=bool)
-    is_postponed[order[is_arrival[order]][limit:]] = True
+        return ending
+    client_ids, ends_s = np.concatenate([clients, earlier_clients]), np.concatenate([outcome.finish_s, remaining_s])
+    by_end = np.lexsort((client_ids, ends_s))
+    is_postponed = np.zeros(len(client_ids), dtype=bool)
+    is_postponed[by_end[is_arrival[by_end]][limit:]] = True
     is_in_time = outcome.is_in_time & ~is_postponed[: len(clients)]
     outcome = replace(outcome, is_in_time=is_in_time, units_done=np.where(is_in_time, outcome.units_done, 0))
-    return replace(closing, outcome=outcome, has_landed=has_landed & ~is_postponed[len(clients) :])
+    return replace(ending, outcome=outcome, has_landed=has_landed & ~is_postponed[len(clients) :])

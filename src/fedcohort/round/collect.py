@@ -30,7 +30,7 @@ class CollectOptions:
     Attributes:
         upload_names: names of the vectors that hooks send.
         averaged_uploads: names of the uploads that are averaged with the weights of the updates; others are summed.
-        stored_sizes: number of floats of each vector that clients keep, by name; a shorter vector is padded.
+        vector_lengths: number of floats of each vector that clients keep, by name; a shorter vector is padded.
         report_readers: functions of an update that read what the client reports, by signal.
         keeps_matrix: whether the matrix of updates is kept.
         uses_moments: whether batch-norm variances are averaged by second moments.
@@ -40,7 +40,7 @@ class CollectOptions:
 
     upload_names: Sequence[str] = ()
     averaged_uploads: Collection[str] = ()
-    stored_sizes: Mapping[str, int] = field(default_factory=dict)
+    vector_lengths: Mapping[str, int] = field(default_factory=dict)
     report_readers: Mapping[str, Callable[[ClientUpdate], float]] = field(default_factory=dict)
     keeps_matrix: bool = False
     uses_moments: bool = False
@@ -56,7 +56,7 @@ class Collector:
         cohort: sorted ids of all clients that train in this round, over all ranks.
         weights: weights of these clients, not normalised.
         options: the parts of updates to keep.
-        ranks: number of processes that share the cohort.
+        n_ranks: number of processes that share the cohort.
         device: device of the updates.
     """
 
@@ -66,20 +66,20 @@ class Collector:
         cohort: Ids,
         weights: Values,
         options: CollectOptions,
-        ranks: int = 1,
+        n_ranks: int = 1,
         device: torch.device = CPU,
     ) -> None:
-        def zeros(*size: int) -> Tensor:
-            return torch.zeros(size, dtype=torch.float64, device=device)
+        def zeros(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.float64, device=device)
 
         upload_names, keeps_matrix, report_readers = options.upload_names, options.keeps_matrix, options.report_readers
-        self.cohort, self.weights, self.options, self.ranks = cohort, weights, options, ranks
+        self.cohort, self.weights, self.options, self.n_ranks = cohort, weights, options, n_ranks
         self.row_of_client = {int(client): row for row, client in enumerate(cohort)}
         self.update_sum = zeros(layout.n_params)
         self.upload_sums = {name: zeros(layout.n_params) for name in upload_names}
         self.buffer_sum = zeros(layout.n_buffers)
         self.counter_max = torch.zeros(sum(b.size for b in layout.counters), dtype=torch.int64, device=device)
-        new_matrix = zeros if ranks > 1 else partial(torch.empty, dtype=torch.float64, device=device)
+        new_matrix = zeros if n_ranks > 1 else partial(torch.empty, dtype=torch.float64, device=device)
         # Rows of clients that send nothing are removed in `finish`, so that they need no values on a single rank.
         self.update_matrix = new_matrix(len(cohort), layout.n_params) if keeps_matrix else None
         self.chunk_size = NUMBERS_PER_CHUNK if device.type == "cpu" else max(1, layout.n_params)
@@ -92,8 +92,8 @@ class Collector:
         self.arrival_table = np.zeros((len(cohort), 2 + len(report_readers)))  # whether it arrived, samples, reports
         self.group_weights: dict[int, float | None] = {}  # of an incomplete group; None for an excluded client
         self.stored_by_client: dict[int, Mapping[str, Tensor]] = {}
-        means, variances = layout.batch_norm() if options.uses_moments else (torch.empty(0, dtype=torch.int64),) * 2
-        self.means, self.variances = means.to(device), variances.to(device)
+        mean_rows, variances = layout.batch_norm() if options.uses_moments else (torch.empty(0, dtype=torch.int64),) * 2
+        self.means, self.variances = mean_rows.to(device), variances.to(device)
 
     def add(self, update: ClientUpdate) -> None:
         """Add an update, unless it is excluded; the updates of a group (`types.UpdateGroup`) must be consecutive."""
@@ -127,7 +127,13 @@ class Collector:
         self.stored_by_client[update.client] = update.stored
 
     def _add_group(self, group: UpdateGroup, client: int, weight: float | None) -> None:
-        """Note the weight of a client of a group, None if it is excluded; add the whole group with the last client."""
+        """Record the weight of a client of a group, and add the sum of the whole group after its last client.
+
+        Args:
+            group: the clients that were trained at once.
+            client: id of the client.
+            weight: weight of its update; None if the update is excluded.
+        """
         self.group_weights[client] = weight
         if len(self.group_weights) == group.size:
             self._add_vector(
@@ -149,7 +155,7 @@ class Collector:
             )
 
     def _is_sound(self, update: ClientUpdate) -> bool:
-        """Return whether all vectors are finite and the update is not too long; norms show both without a mask."""
+        """Return whether all vectors of an update are finite, and its norm is at most `max_update_norm`."""
         return update.norms[0] <= self.options.max_update_norm and all(map(math.isfinite, update.norms))
 
     def finish(self, reduce: ReduceFunction, reduce_max: ReduceFunction) -> Collected:
@@ -205,7 +211,7 @@ class Collector:
         )
 
     def _select_rows(self, matrix: Tensor, rows: Tensor) -> Tensor:
-        """Return these rows; the matrix without a copy if they are all."""
+        """Return the matrix's `rows`; the matrix itself, without a copy, if these are all of its rows."""
         return matrix if len(rows) == len(matrix) else matrix[rows.to(matrix.device)]
 
     def _average_if_declared(self, name: str, vector: Tensor, weights: float) -> Tensor:
@@ -216,10 +222,10 @@ class Collector:
 
         A row that begins with NaN means that the client does not keep this vector, as in the store.
         """
-        if self.ranks == 1 or not self.options.stored_sizes:
+        if self.n_ranks == 1 or not self.options.vector_lengths:
             return self.stored_by_client
         stored_matrices = {}
-        for name, size in self.options.stored_sizes.items():
+        for name, size in self.options.vector_lengths.items():
             matrix = torch.zeros(
                 (len(self.cohort), size), dtype=self.options.stored_dtype, device=self.update_sum.device
             )

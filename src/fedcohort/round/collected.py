@@ -36,7 +36,7 @@ class ClientVectors:
     variance_positions: Tensor
 
     def mean_buffers(self, is_included: Tensor) -> Tensor:
-        """Return the mean of the included clients' buffers, weighed by their samples, [B]; included: bool [m]."""
+        """Return the mean of the included clients' buffers, weighted by their samples, [B]; is_included: bool [m]."""
         n_used, included_buffers = (
             torch.from_numpy(self.n_used).to(self.buffers)[is_included],
             self.buffers[is_included],
@@ -54,7 +54,11 @@ class Collected:
     Attributes:
         clients: sorted ids.
         dropped_ids: ids of the clients whose update was excluded.
-        mean, totals, buffers, counters, updates: see `agg.base.Arrived`; None if no client arrived.
+        mean: weighted mean of the updates, float64 [P]; None if no client arrived.
+        totals: sum or weighted mean of each vector that hooks uploaded, float64 [P], by name.
+        buffers: weighted mean of the clients' float buffers, [B]; None if no client arrived.
+        counters: elementwise maximum of the clients' integer buffers, [I]; None if no client arrived.
+        updates: matrix of the updates, [m, P]; None if only their sum is kept.
         weights: normalised weights, [m].
         reports: values that clients reported, float64 [m] by signal.
         stored: vectors that each client keeps for later rounds, by id and name.
@@ -95,14 +99,14 @@ def reweight(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: 
         raise ValueError("other weights need the matrix of updates")
     if not weights.any():
         return replace(collected, mean=None, buffers=None, counters=None, weights=np.zeros(len(weights)))
-    normalised = weights if absolute else weights / weights.sum()
-    p, client_vectors = torch.from_numpy(normalised).to(collected.updates), collected.per_client
+    new_weights = weights if absolute else weights / weights.sum()
+    p, client_vectors = torch.from_numpy(new_weights).to(collected.updates), collected.per_client
     totals = dict(collected.totals) | {
         name: p @ client_vectors.uploads[name] for name in client_vectors.averaged_uploads
     }
-    reweighted = replace(collected, mean=p @ collected.updates, totals=totals, weights=normalised)
+    new_collected = replace(collected, mean=p @ collected.updates, totals=totals, weights=new_weights)
     if (weights > 0).all():
-        return reweighted
+        return new_collected
     has_weight = p > 0
     totals |= {
         name: matrix[has_weight].sum(0)
@@ -110,7 +114,7 @@ def reweight(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: 
         if name not in client_vectors.averaged_uploads
     }
     buffers, counters = client_vectors.mean_buffers(has_weight), client_vectors.counters[has_weight].amax(0)
-    return replace(reweighted, totals=totals, buffers=buffers, counters=counters)
+    return replace(new_collected, totals=totals, buffers=buffers, counters=counters)
 
 
 def apply_advice(collected: Collected, advice: Advice | None) -> Collected:

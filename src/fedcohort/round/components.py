@@ -79,33 +79,33 @@ class Components:
             self.deadline.partial_work or ANNOUNCED_DEADLINE in self.samples.requirements
         )
 
-    def hooks_in(self, plain: bool) -> tuple[ClientHook, ...]:
-        """Return the hooks of a round: only those of the codec in a plain round (`Selection.plain`)."""
-        return self.codec.hooks if plain else self.hooks
+    def hooks_in(self, as_fedavg: bool) -> tuple[ClientHook, ...]:
+        """Return the client hooks of a round; only the codec's if it is trained as FedAvg (`Selection.plain`)."""
+        return self.codec.hooks if as_fedavg else self.hooks
 
-    def needs(self, plain: bool = False) -> frozenset[str]:
-        """Return the signals that the server reads; in a plain round the aggregator reads none."""
-        needs = self.selector.needs | self.samples.needs | self.deadline.needs
-        return needs if plain else needs | self.agg.needs
+    def needs(self, as_fedavg: bool = False) -> frozenset[str]:
+        """Return the signals that the server reads; the aggregator reads none in a round that is trained as FedAvg."""
+        names = self.selector.needs | self.samples.needs | self.deadline.needs
+        return names if as_fedavg else names | self.agg.needs
 
     def state_metrics(self, state: "ServerState") -> dict[str, float]:
         """Return the metrics of the states of sample selection and deadline, by name."""
-        metrics = {"samples": self.samples.describe(state.samples), "deadline": self.deadline.describe(state.deadline)}
-        return {f"{group}/{name}": value for group, values in metrics.items() for name, value in values.items()}
+        by_group = {"samples": self.samples.describe(state.samples), "deadline": self.deadline.describe(state.deadline)}
+        return {f"{group}/{name}": value for group, values in by_group.items() for name, value in values.items()}
 
-    def stored_sizes(self, plain: bool, layout: Layout, n_samples: int) -> dict[str, int]:
-        """Return the number of floats of each vector that a client keeps, by name.
+    def vector_lengths(self, as_fedavg: bool, layout: Layout, n_samples: int) -> dict[str, int]:
+        """Return the number of floats of each vector that a client keeps between rounds, by the vector's name.
 
         Args:
-            plain: whether the round is plain.
+            as_fedavg: whether the round is trained as FedAvg (`Selection.plain`).
             layout: layout of the model.
             n_samples: largest number of samples of a client.
         """
-        floats_by_name = stored_vector_sizes(self.hooks_in(plain), layout.n_params, n_samples)
+        floats_by_name = stored_vector_sizes(self.hooks_in(as_fedavg), layout.n_params, n_samples)
         return floats_by_name | ({LOSS_LIST_NAME: n_samples} if self.samples.keeps_losses else {})
 
 
-LATER_FIELDS = ("reported_numbers", "joules")  # fields of the server's state that checkpoints of earlier versions lack
+NEW_FIELDS = ("reported_numbers", "joules")  # fields of the server's state that checkpoints of earlier versions lack
 
 
 @dataclass
@@ -144,7 +144,7 @@ class ServerState:
         )
 
     def pack(self, components: Components | None = None) -> dict[str, Any]:
-        """Return plain data for a checkpoint; components: those of the run, which messages name.
+        """Return the state as plain data for a checkpoint; components: the run's components, which messages name.
 
         Raises `ComponentError` if a component's state cannot be saved.
         """
@@ -159,13 +159,14 @@ class ServerState:
 
     @classmethod
     def unpack(cls, packed_state: dict[str, Any], initial_state: "ServerState") -> "ServerState":
-        """Restore the result of `pack`; fresh: a state before round 0, with the class of each component's State.
+        """Restore a state from the result of `pack`.
 
-        Entries that were added later (`LATER_FIELDS`) keep their initial value if the checkpoint lacks them.
+        `initial_state`, a state before round 0, has the class of each component's State. The entries `NEW_FIELDS`,
+        which older checkpoints lack, keep their initial value.
 
         Raises `CheckpointError` if the payload has other entries than this version of fedcohort.
         """
-        packed_state = {**{name: pack_state(vars(initial_state)[name]) for name in LATER_FIELDS}, **packed_state}
+        packed_state = {**{name: pack_state(vars(initial_state)[name]) for name in NEW_FIELDS}, **packed_state}
         if packed_state.keys() != vars(initial_state).keys():
             raise CheckpointError(
                 f"the server's state has {sorted(vars(initial_state))}, but the checkpoint has "
@@ -206,7 +207,7 @@ class Populations:
 
         Args:
             needs: signals that it declares.
-            reader_name: its name in messages.
+            reader_name: name of the component in messages.
             server_signals: signals that the server has measured, by name.
         """
         static_values = {
@@ -218,8 +219,8 @@ class Populations:
         """Return the populations for a selector, with the cohort size that the deadline requests."""
         return replace(self, cohort=deadline.cohort_size(self.cohort))
 
-    def for_reader(self, needs: frozenset[str], reader_name: str) -> Population:
-        return Population(self.n_clients, self.n_classes, self.cohort, self.signals(needs, reader_name))
+    def for_reader(self, declared_signals: frozenset[str], reader_name: str) -> Population:
+        return Population(self.n_clients, self.n_classes, self.cohort, self.signals(declared_signals, reader_name))
 
     @classmethod
     def from_federation(

@@ -71,23 +71,23 @@ def check_probes(component: AnyComponent, result: Result, state: State, ctx: Rou
 
 def check_selection(component: AnyComponent, result: Result, state: State, ctx: RoundContext, *args: object) -> Result:
     selection, next_state = check_result_and_state(result, Selection, state)
-    selected = check_type("the first item of the result", selection, Selection)
+    choice = check_type("the first item of the result", selection, Selection)
     shape = (ctx.n_clients,)
-    check_ids("Selection.clients", selected.clients, ctx.n_clients)
+    check_ids("Selection.clients", choice.clients, ctx.n_clients)
     for name in ("uncapped", "plain", "zero_fill"):
-        check_type(f"Selection.{name}", getattr(selected, name), bool)
+        check_type(f"Selection.{name}", getattr(choice, name), bool)
     for name in ("scores", "reward"):
-        if (values := getattr(selected, name)) is not None:
+        if (values := getattr(choice, name)) is not None:
             check_array(f"Selection.{name}", values, shape, "if", allow_nan=True)
-    for name, values in check_type("Selection.score_terms", selected.score_terms, Mapping).items():  # type: ignore[type-abstract]
+    for name, values in check_type("Selection.score_terms", choice.score_terms, Mapping).items():  # type: ignore[type-abstract]
         check_array(f"Selection.score_terms[{name!r}]", values, shape, "if", allow_nan=True)
-    if selected.probability is not None:
-        check_array("Selection.probability", selected.probability, shape, "if", 0, MAX_SHARE, allow_nan=True)
-    if selected.units is not None:
-        check_array("Selection.units", selected.units, shape, "i")
-    if selected.upload is not None:
-        check_array("Selection.upload", selected.upload, shape, "f", allow_nan=True)
-    return replace(selected, clients=selected.clients.copy()), next_state  # the selector may reuse its array
+    if choice.probability is not None:
+        check_array("Selection.probability", choice.probability, shape, "if", 0, MAX_SHARE, allow_nan=True)
+    if choice.units is not None:
+        check_array("Selection.units", choice.units, shape, "i")
+    if choice.upload is not None:
+        check_array("Selection.upload", choice.upload, shape, "f", allow_nan=True)
+    return replace(choice, clients=choice.clients.copy()), next_state  # the selector may reuse its array
 
 
 def check_advice(component: AnyComponent, result: Result, state: State, outcome: RoundOutcome) -> Result:
@@ -104,10 +104,10 @@ def check_advice(component: AnyComponent, result: Result, state: State, outcome:
 
 
 def check_trace(component: AnyComponent, result: Result, state: State) -> Result:
-    for name, moments in check_type("the result", result, Mapping).items():  # type: ignore[type-abstract]
-        if not isinstance(moments, tuple) or len(moments) != 2:
-            raise contract_error(f"the result for {name!r}", "a pair (mean, standard deviation)", moments)
-        check_numbers_by_name("the result", {name: moments[0], f"{name}, deviation": moments[1]})
+    for name, mean_and_deviation in check_type("the result", result, Mapping).items():  # type: ignore[type-abstract]
+        if not isinstance(mean_and_deviation, tuple) or len(mean_and_deviation) != 2:
+            raise contract_error(f"the result for {name!r}", "a pair (mean, standard deviation)", mean_and_deviation)
+        check_numbers_by_name("the result", {name: mean_and_deviation[0], f"{name}, deviation": mean_and_deviation[1]})
     return result
 
 

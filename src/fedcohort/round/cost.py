@@ -19,7 +19,7 @@ from fedcohort.round.components import Components, Populations
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.rates import JobRates, QueryWork
 from fedcohort.round.sampling import foresee_samples
-from fedcohort.round.workload import find_answering, find_trained, list_answered, list_queried
+from fedcohort.round.workload import list_answered, list_queried, mark_answering, mark_trained
 from fedcohort.signal.base import NO_OPTIONS, Computed, ModelQuery, Static, find_signal
 from fedcohort.training.passes import count_batches, count_processed
 from fedcohort.types import Ids, Probe, ProbeResult, Values
@@ -28,16 +28,16 @@ from fedcohort.types import Ids, Probe, ProbeResult, Values
 class CostModel:
     """Computes the bytes, forward passes and virtual seconds that the rounds of a run cost.
 
-    In a plain round (`Selection.plain`) the aggregator reads no signal and only the codec's hooks are active, so that
-    it costs the same as with agg=fedavg.
+    A selector can have a round trained as FedAvg does (`Selection.plain`). The aggregator then reads no signal and only
+    the codec's hooks are active, so that the round costs the same as with agg=fedavg.
 
     Attributes:
         flops: FLOPs of one sample's forward pass.
         merge_last: whether a last mini-batch of one sample joins the one before it (`training/passes.py`).
         units: epochs or steps of a whole job.
-        usual_rates: rates of a usual round.
-        plain_rates: rates of a plain round.
-        query_rates: rates of a query, for which a client gets w_t only.
+        usual_rates: costs of a client's job with the run's aggregator.
+        plain_rates: costs of a client's job in a round that is trained as FedAvg does.
+        query_rates: costs of a query, for which a client receives only the global model.
         update_bytes: bytes of an encoded update.
     """
 
@@ -49,24 +49,24 @@ class CostModel:
         client = components.client
         self.units = client.epochs if client.steps is None else client.steps
         extra_bytes = components.samples.bytes_down + BYTES_PER_NUMBER * components.announces_deadline
-        needs, agg_needs, hooks = components.needs(), components.agg.needs, components.hooks
-        self.usual_rates = JobRates.from_signals(needs, agg_needs, hooks, layout, extra_bytes)
-        hooks, needs = components.hooks_in(plain=True), components.needs(plain=True)
-        self.plain_rates = JobRates.from_signals(needs, (), hooks, layout, extra_bytes)
+        signals_read, agg_needs, hooks = components.needs(), components.agg.needs, components.hooks
+        self.usual_rates = JobRates.from_signals(signals_read, agg_needs, hooks, layout, extra_bytes)
+        hooks, signals_read = components.hooks_in(as_fedavg=True), components.needs(as_fedavg=True)
+        self.plain_rates = JobRates.from_signals(signals_read, (), hooks, layout, extra_bytes)
         self.query_rates = JobRates.from_signals((), (), (), layout)
         self.update_bytes = components.codec.bytes_up(layout)
 
-    def rates_of_round(self, plain: bool) -> JobRates:
-        """Return the costs of a client's job, in a plain round (`Selection.plain`) or in a usual one."""
-        return self.plain_rates if plain else self.usual_rates
+    def rates_of_round(self, as_fedavg: bool) -> JobRates:
+        """Return the costs of a client's job; as_fedavg: whether the round is trained as FedAvg (`Selection.plain`)."""
+        return self.plain_rates if as_fedavg else self.usual_rates
 
     def count_used(self, clients: Ids, rows: Sequence[Ids | None]) -> Ids:
-        """Return the number of samples that each client trains on, [len(clients)]; rows: positions, None for all."""
+        """Return the number of samples each client trains on, [len(clients)]; rows: their positions, None for all."""
         n_train = self.federation.n_train[clients]
         return np.array([n_train[i] if row is None else len(row) for i, row in enumerate(rows)], dtype=np.int64)
 
     def count_processed(self, n_used: Ids, units: "Ids | int") -> Values:
-        """Return the number of samples in all mini-batches of a job, repetitions included, [len(used)]."""
+        """Return the number of samples in all mini-batches of a job, repetitions included, float64 [len(n_used)]."""
         client = self.components.client
         if client.steps is None:
             return np.asarray(n_used * units, dtype=np.float64)
@@ -74,12 +74,12 @@ class CostModel:
 
     def query_passes(self, signal: ModelQuery, clients: Ids, options: Mapping[str, Any] = NO_OPTIONS) -> Values:
         """Return the forward passes of a signal at each client, in samples, [len(clients)]."""
-        offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
+        sample_offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
         passes_per_sample: Values | float = signal.passes  # type: ignore[assignment]  # a number if it isn't callable
         if callable(signal.passes):
             passes_per_sample = signal.passes(options, self.federation.label_counts[clients])
             check_array("the forward passes of a signal", passes_per_sample, (len(clients),), "if", min_value=0)
-        return np.asarray(np.diff(offsets)[clients] * passes_per_sample)
+        return np.asarray(np.diff(sample_offsets)[clients] * passes_per_sample)
 
     def training_passes(self, signal: ModelQuery, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
         """Return the training that a signal needs of each client, in samples' forward passes, [len(clients)]."""
@@ -95,11 +95,11 @@ class CostModel:
     def count_forward_passes(self, clients: Ids, rates: JobRates, answered: Sequence[Probe] = ()) -> Values:
         """Return the forward passes of a job before and after its training, in samples, [len(clients)].
 
-        They serve queries of the aggregator, and reports. answered: queries of the selector, which it does not repeat.
+        They serve the aggregator's queries, except signals in `answered` (the selector's queries), and reports.
         """
         passes: Values = rates.passes_after * self.federation.n_train[clients]
         for name, signal in rates.queried_signals.items():
-            passes = passes + np.where(find_answering(name, clients, answered), 0.0, self.query_passes(signal, clients))
+            passes = passes + np.where(mark_answering(name, clients, answered), 0.0, self.query_passes(signal, clients))
         return passes
 
     def job_workload(
@@ -111,17 +111,17 @@ class CostModel:
         has_model: Bool[np.ndarray, "_n"] | bool = False,
         units: Ids | None = None,
     ) -> Workload:
-        """Return the workload of jobs, in times of a sample: E epochs over n samples take n of them.
+        """Return the workload of jobs, in multiples of the device's time per sample: n for all epochs over n samples.
 
-        A forward pass over a sample takes a third of its training step, and a job that weighs samples takes longer by
-        its further forward passes. A step takes the mean time of the job's steps: the last one of a pass is shorter.
+        A forward pass over a sample takes a third of its training step. A job that weighs samples takes longer by its
+        additional forward passes. Each step takes the mean time of the job's steps, of which the last may be shorter.
 
         Args:
             n_used: samples that each client trains on.
             forward_passes: forward passes before and after the training, in samples.
-            rates: rates of the round.
+            rates: costs of a client's job in the round.
             up_bytes: bytes of the client's answer.
-            has_model: whether the client received w_t with a query of the same round.
+            has_model: whether the client received the global model with a query of the same round.
             units: epochs or steps of each client, None for those of a whole job.
         """
         n_units = self.units if units is None else units
@@ -140,8 +140,8 @@ class CostModel:
         """Return the expected times of every client's whole job, [n_clients] each, by the names in `TIMED_FACTS`."""
         n_train, client = self.federation.n_train, self.components.client
         up_bytes = self.update_bytes + self.usual_rates.extra_bytes
-        work = self.job_workload(n_train, np.zeros(len(n_train)), self.usual_rates, up_bytes)
-        timing = self.components.device.expect(np.arange(self.federation.n_clients), work, draws)
+        workload = self.job_workload(n_train, np.zeros(len(n_train)), self.usual_rates, up_bytes)
+        timing = self.components.device.expect(np.arange(self.federation.n_clients), workload, draws)
         if self.components.device.timed:
             check_job_durations(timing.finish_s(self.units), n_train)
         n_steps = None if client.steps is None else count_batches(n_train, client.batch, self.merge_last)
@@ -182,21 +182,21 @@ class CostModel:
         return first_s + second_s, has_left | left_after
 
     def _time_slowest(
-        self, samples: Values, up_bytes: Values, draws: Draws, wall_time: WallTime
+        self, n_passes: Values, up_bytes: Values, draws: Draws, wall_time: WallTime
     ) -> tuple[float, Bool[np.ndarray, "clients"]]:
         """Return the seconds that the slowest queried client takes, and the clients that leave before they are done.
 
         Args:
-            samples: forward passes of each client, in samples, [n_clients]; 0 for a client without a query.
+            n_passes: forward passes of each client, in samples, [n_clients]; 0 for a client without a query.
             up_bytes: bytes of each answer, [n_clients].
             draws: random numbers of the round.
             wall_time: function from seconds of work to seconds with absences.
         """
-        ids, has_left = np.flatnonzero(samples), np.zeros(len(samples), dtype=bool)
+        ids, has_left = np.flatnonzero(n_passes), np.zeros(len(n_passes), dtype=bool)
         if not len(ids):
             return 0.0, has_left
-        work = self.job_workload(np.zeros_like(ids), samples[ids], self.query_rates, up_bytes[ids])
-        query_s = self.components.device.sample(ids, work, draws).finish_s(0)
+        workload = self.job_workload(np.zeros_like(ids), n_passes[ids], self.query_rates, up_bytes[ids])
+        query_s = self.components.device.sample(ids, workload, draws).finish_s(0)
         has_left[ids] = wall_time(ids, query_s) > query_s + ROUNDING_S
         return float(query_s.max()), has_left
 
@@ -210,24 +210,24 @@ class CostModel:
         probes: Sequence[Probe],
         results: Mapping[str, ProbeResult],
         jobs: Jobs,
-        closing: DeadlineOutcome,
-        plain: bool,
+        outcome: DeadlineOutcome,
+        as_fedavg: bool,
         draws: Draws,
     ) -> Charge:
         """Return the bytes and FLOPs that a round costs.
 
-        Each client gets w_t once. A late client is charged for its full computation, but not for an upload. Excluded
-        updates, updates for a signal and answers of clients that left before they were done are charged for, too.
+        Each client receives the global model once. A late client is charged for its full computation, but not for an
+        upload. Excluded updates, updates for a signal and answers of clients that left too early are charged for, too.
 
         Args:
             probes: the selector's queries.
             results: answers that arrived, by signal.
             jobs: jobs of the selected clients.
-            closing: jobs that arrived before the round closed.
-            plain: whether the round is plain.
+            outcome: jobs that arrived before the round closed.
+            as_fedavg: whether the round is trained as FedAvg (`Selection.plain`).
             draws: random numbers of the round.
         """
-        ids, rates, model_bytes = jobs.client, self.rates_of_round(plain), self.query_rates.down_bytes
+        ids, rates, model_bytes = jobs.client, self.rates_of_round(as_fedavg), self.query_rates.down_bytes
         about_model = [p for p in probes if isinstance(find_signal(p.signal), ModelQuery)]
         computed = [(p, s) for p in about_model if isinstance(s := find_signal(p.signal), Computed)]
         simulations = [(probe, signal.jobs(probe.options)) for probe, signal in computed if signal.jobs]
@@ -235,16 +235,16 @@ class CostModel:
         answer_bytes = sum(find_signal(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
         answered = list_answered(probes, results)
         for name, signal in rates.queried_signals.items():
-            answer_bytes += signal.bytes_up * int((~find_answering(name, ids, answered)).sum())
+            answer_bytes += signal.bytes_up * int((~mark_answering(name, ids, answered)).sum())
         answer_bytes += self.update_bytes * sum(np.isin(w, results[p.signal].clients).sum() for p, w in simulations)
-        passes = float(
+        n_passes = float(
             self.count_forward_passes(ids, rates, answered).sum() + self.query_work(probes, draws).total.sum()
         )
-        units_done = np.where(closing.is_in_time, closing.units_done, jobs.assigned)
-        n_trained = self.count_processed(self.count_used(ids, jobs.rows), units_done)[~find_trained(ids, answered)]
+        units_done = np.where(outcome.is_in_time, outcome.units_done, jobs.assigned)
+        n_trained = self.count_processed(self.count_used(ids, jobs.rows), units_done)[~mark_trained(ids, answered)]
         return Charge(
             down_bytes=float(len(ids) * rates.down_bytes + n_models * model_bytes),
-            up_bytes=float(jobs.bytes_up[closing.is_in_time].sum() + answer_bytes),
+            up_bytes=float(jobs.bytes_up[outcome.is_in_time].sum() + answer_bytes),
             probe_bytes=float(n_models * model_bytes + answer_bytes),
-            client_flops=self.flops * (passes + rates.step_passes * float(n_trained.sum())),
+            client_flops=self.flops * (n_passes + rates.step_passes * float(n_trained.sum())),
         )

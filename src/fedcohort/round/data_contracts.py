@@ -16,12 +16,12 @@ Result = Any
 ResultCheck = Callable[..., Result]
 
 
-def check_split(component: AnyComponent, result: Result, sample_pool: Any, size: Any, *args: object) -> Ragged:  # noqa: ANN401
+def check_split(component: AnyComponent, result: Result, sample_pool: Any, sizes: Any, *args: object) -> Ragged:  # noqa: ANN401
     """Check the positions of the clients' samples, and return them as a `Ragged`.
 
-    size: number of clients, None for any number; or the sizes of the clients.
+    sizes: number of clients, None for any number; or the sizes of the clients.
     """
-    n_clients = size if size is None or isinstance(size, int) else len(size)
+    n_clients = sizes if sizes is None or isinstance(sizes, int) else len(sizes)
     if isinstance(result, Ragged):
         positions = result
     else:

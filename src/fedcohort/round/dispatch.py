@@ -22,7 +22,7 @@ from fedcohort.round.rates import JobRates
 from fedcohort.round.sampling import SampleSelection
 from fedcohort.round.settings import Settings
 from fedcohort.round.uniform import draw_uniform
-from fedcohort.round.workload import assign_work, find_trained, verify_selection
+from fedcohort.round.workload import assign_work, mark_trained, verify_selection
 from fedcohort.types import Ids, ProbeResult, RoundContext, Selection, Values
 
 NO_IDS: Ids = np.empty(0, np.int64)
@@ -60,11 +60,11 @@ class Dispatcher:
         A client whose job is in flight is not ready: it can be neither queried nor selected.
         """
         draws = Draws(self.settings.seed, self.federation.n_clients, round)
-        busy = state.in_flight.jobs
-        ready_ids, waited_s = self.clock.find_ready(draws, state.spent.virtual_s, may_wait=not len(busy))
+        busy_jobs = state.in_flight.jobs
+        ready_ids, waited_s = self.clock.find_ready(draws, state.spent.virtual_s, may_wait=not len(busy_jobs))
         before_s = waited_s + self.clock.window_s
         start_s = state.spent.virtual_s + before_s
-        free_places = self.components.deadline.free_places(self.cohort, len(busy))
+        free_places = self.components.deadline.free_places(self.cohort, len(busy_jobs))
         opening_context = RoundContext(
             round=round,
             cohort=free_places,
@@ -74,8 +74,8 @@ class Dispatcher:
             rng=draws.generator("selector"),
             units=self.cost_model.units,
         )
-        ctx = self._withhold_clients(opening_context, state, busy, start_s)
-        if len(busy) and (free_places < 1 or not len(ctx.available)):  # this step only waits for jobs in flight
+        ctx = self._withhold_clients(opening_context, state, busy_jobs, start_s)
+        if len(busy_jobs) and (free_places < 1 or not len(ctx.available)):  # this step only waits for jobs in flight
             queried = self._query(state.selector, replace(ctx, available=NO_IDS, backed_off=NO_IDS), draws, start_s)
             selection, selector_state = Selection(NO_IDS), state.selector
         else:
@@ -162,7 +162,7 @@ class Dispatcher:
     def _make_jobs(
         self, selection: Selection, queried: QueriedClients, state: ServerState, draws: Draws, start_s: float
     ) -> tuple[Jobs, float, Mapping[int, Values]]:
-        """Return the jobs of a selection, which begin at `start_s`; the result is that of `_schedule_jobs`."""
+        """Return the jobs of a selection that begin at `start_s`, their deadline in seconds, and the first losses."""
         rates, cost_model = self.cost_model.rates_of_round(selection.plain), self.cost_model
         jobs = assign_work(
             selection, cost_model.units, cost_model.layout, self.components.codec, rates.extra_bytes, draws, start_s
@@ -203,16 +203,16 @@ class Dispatcher:
         measuring_ids = self.samples.find_clients_without_losses(state.samples, clients)
         forward_passes = cost_model.count_forward_passes(clients, rates, queried.answered_probes)
         forward_passes = forward_passes + np.where(np.isin(clients, measuring_ids), n_train[clients], 0)
-        has_trained = find_trained(clients, queried.answered_probes)
+        has_trained = mark_trained(clients, queried.answered_probes)
 
         def job_work(n_used: Ids) -> Workload:
             work = cost_model.job_workload(n_used, forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
             return replace(work, unit_load=np.where(has_trained, 0.0, work.unit_load)) if has_trained.any() else work
 
-        expected = components.device.expect(clients, job_work(n_train[clients]), draws.once())
-        context = PaceContext(draws.round, clients, cost_model.units, self._expect_all(rates), expected)
-        announced_s = components.deadline.announce(state.deadline, context)
-        jobs = replace(jobs, expected=expected, announced_s=np.full(len(jobs), announced_s))
+        expected_timing = components.device.expect(clients, job_work(n_train[clients]), draws.once())
+        pace_context = PaceContext(draws.round, clients, cost_model.units, self._expect_all(rates), expected_timing)
+        announced_s = components.deadline.announce(state.deadline, pace_context)
+        jobs = replace(jobs, expected=expected_timing, announced_s=np.full(len(jobs), announced_s))
         with self.queries.stopwatch.stage("probe"):
             first_losses = self.samples.measure_losses(measuring_ids)
         jobs = self.samples.choose_samples(state.samples, jobs, first_losses, draws)
@@ -221,7 +221,7 @@ class Dispatcher:
         return replace(jobs, timing=timing, duration_s=duration_s), announced_s, first_losses
 
     def _expect_all(self, rates: JobRates) -> Timing:
-        """Return the expected times of every client's whole job, computed once for each kind of round."""
+        """Return the expected times of every client's whole job; the result is cached for each value of `rates`."""
         if id(rates) not in self.timing_by_rates:
             cost_model, all_client_ids = self.cost_model, self.clock.all_client_ids
             draws = Draws(self.settings.seed, self.federation.n_clients)

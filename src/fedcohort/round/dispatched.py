@@ -20,7 +20,7 @@ class QueriedClients:
         answers: answers of the clients that did not leave before they were done, by signal.
         blocking_s: virtual seconds of the queries before the selection.
         concurrent_s: virtual seconds of the queries during the training.
-        has_model: whether a client received w_t with a query before the selection, [n_clients].
+        has_model: whether a client received the global model with a query before the selection, [n_clients].
     """
 
     probes: Sequence[Probe]
@@ -51,7 +51,8 @@ class Dispatch:
         selector_state: state of the selector after its choice.
         queried: queries and answers.
         jobs: the local work of each selected client.
-        first_losses: losses of w_t on each sample of the clients that measure all their samples in this round, by id.
+        first_losses: the global model's loss on each sample of a client, by id of the clients that measure all their
+            samples in this round.
         waited_s: virtual seconds before the selection in which no client was ready.
         before_s: virtual seconds from the end of the round before to the first query.
         start_s: virtual second at which the jobs begin.

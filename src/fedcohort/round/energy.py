@@ -20,17 +20,17 @@ def round_joules(settings: Settings, cost_model: CostModel, finished: Finished) 
     joules = settings.joules_per_byte * (finished.charge.down_bytes + finished.charge.up_bytes)
     if settings.watts is None:
         return joules
-    dispatched, closing = finished.dispatched, finished.closing
-    units_done = np.where(closing.is_in_time, closing.units_done, dispatched.jobs.assigned)
-    seconds = 0.0
+    dispatched, outcome = finished.dispatched, finished.closing
+    units_done = np.where(outcome.is_in_time, outcome.units_done, dispatched.jobs.assigned)
+    work_s = 0.0
     for jobs, units in ((dispatched.jobs, units_done), (dispatched.refilled, dispatched.refilled.assigned)):
-        seconds += float((jobs.timing.infer_s + units * jobs.timing.unit_s).sum())
+        work_s += float((jobs.timing.infer_s + units * jobs.timing.unit_s).sum())
     draws = Draws(settings.seed, cost_model.federation.n_clients, finished.round)
-    samples = cost_model.query_work(dispatched.queried.probes, draws).total
-    clients = np.flatnonzero(samples)
+    query_samples = cost_model.query_work(dispatched.queried.probes, draws).total
+    clients = np.flatnonzero(query_samples)
     if len(clients):
         work = cost_model.job_workload(
-            np.zeros_like(clients), samples[clients], cost_model.query_rates, np.zeros(len(clients))
+            np.zeros_like(clients), query_samples[clients], cost_model.query_rates, np.zeros(len(clients))
         )
-        seconds += float(cost_model.components.device.sample(clients, work, draws).infer_s.sum())
-    return joules + settings.watts * seconds
+        work_s += float(cost_model.components.device.sample(clients, work, draws).infer_s.sum())
+    return joules + settings.watts * work_s

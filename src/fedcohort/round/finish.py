@@ -33,7 +33,7 @@ class Finished:
         processed_samples: samples in all mini-batches of each job that arrives, [m].
         discounts: factor of the weight of each job that arrives, by its staleness, [m].
         weights: aggregation weight of each job that arrives, not normalised, [m].
-        agg_answers: answers to the aggregator's queries, by signal, each [m]; none in a plain round.
+        agg_answers: answers to the aggregator's queries, by signal, each [m]; {} if the round is trained as FedAvg.
         first_losses: the entries of `Dispatch.first_losses` that clients measured before the round closed.
         queried_ids: sorted ids of the clients that selector or aggregator queried, with or without an answer.
         charge: cost of the whole round.
@@ -62,8 +62,8 @@ class Finished:
     @property
     def staleness(self) -> Ids:
         """Number of server steps since the client of each job that arrives received its model, [m]."""
-        steps: Ids = self.round - self.arrived.broadcast
-        return steps
+        n_steps: Ids = self.round - self.arrived.broadcast
+        return n_steps
 
     @property
     def selection(self) -> Selection:
@@ -81,31 +81,31 @@ def close_round(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState
     jobs, selection, refilled = dispatched.jobs, dispatched.selection, dispatched.refilled
     measure = partial(_measure_for_aggregator, dispatcher, selection.plain, dispatched.round)
     in_flight = state.in_flight.joined_with(refilled, measure(refilled.client)) if len(refilled) else state.in_flight
-    wall = partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
-    closing = find_closing(dispatched, in_flight.jobs, components.deadline, state.deadline, wall)
-    outcome, has_landed, is_usable = closing.outcome, closing.has_landed, closing.is_usable
+    wall_time = partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
+    ending = find_closing(dispatched, in_flight.jobs, components.deadline, state.deadline, wall_time)
+    outcome, has_landed, is_usable = ending.outcome, ending.has_landed, ending.is_usable
     is_carried = ~outcome.is_in_time & np.isfinite(jobs.duration_s) & components.deadline.carries
-    landed, late_jobs = in_flight.select_jobs(has_landed & is_usable), jobs.select_jobs(is_carried)
+    landed_jobs, late_jobs = in_flight.select_jobs(has_landed & is_usable), jobs.select_jobs(is_carried)
     ended_jobs = replace(jobs, units=outcome.units_done, duration_s=outcome.finish_s)
     in_time = ended_jobs.select_jobs(outcome.is_in_time)
-    arrived = in_time.joined_with(landed.jobs)
-    n_used = cost_model.count_used(arrived.client, arrived.rows)
+    arrived_jobs = in_time.joined_with(landed_jobs.jobs)
+    n_used = cost_model.count_used(arrived_jobs.client, arrived_jobs.rows)
     queried_ids, charge = _charge_round(dispatched, dispatcher, outcome, in_flight.jobs.select_jobs(has_landed))
-    ids_in_time = set(jobs.client[wall(jobs.timing.query_s()) <= closing.closes_s].tolist())
+    ids_in_time = set(jobs.client[wall_time(jobs.timing.query_s()) <= ending.closes_s].tolist())
     lost_jobs = ended_jobs.select_jobs(~outcome.is_in_time & ~is_carried)
-    discounts = components.deadline.discount(dispatched.round - arrived.broadcast)
+    discounts = components.deadline.discount(dispatched.round - arrived_jobs.broadcast)
     return Finished(
         dispatched,
         outcome,
-        arrived,
+        arrived_jobs,
         in_flight=in_flight.select_jobs(~has_landed).joined_with(late_jobs, measure(late_jobs.client)),
         dropped=lost_jobs.joined_with(in_flight.jobs.select_jobs(has_landed & ~is_usable)),
-        processed_samples=cost_model.count_processed(n_used, arrived.units),
+        processed_samples=cost_model.count_processed(n_used, arrived_jobs.units),
         discounts=discounts,
         weights=n_used.astype(np.float64)
         if selection.plain
-        else components.agg.weights(n_used, n_train[arrived.client]) * discounts,
-        agg_answers=landed.join_answers(in_time.client, measure(in_time.client)),
+        else components.agg.weights(n_used, n_train[arrived_jobs.client]) * discounts,
+        agg_answers=landed_jobs.join_answers(in_time.client, measure(in_time.client)),
         first_losses={k: losses for k, losses in dispatched.first_losses.items() if k in ids_in_time},
         queried_ids=queried_ids,
         charge=charge,
@@ -113,22 +113,22 @@ def close_round(dispatched: Dispatch, dispatcher: Dispatcher, state: ServerState
     )
 
 
-def _measure_for_aggregator(dispatcher: Dispatcher, plain: bool, round: int, clients: Ids) -> dict[str, Values]:
-    """Return the answers to the aggregator's queries about the model of round t, by signal, each [len(clients)]."""
-    signals = dispatcher.cost_model.rates_of_round(plain).queried_signals
+def _measure_for_aggregator(dispatcher: Dispatcher, as_fedavg: bool, round: int, clients: Ids) -> dict[str, Values]:
+    """Return the clients' answers to the aggregator's queries about `round`'s model by signal, each [len(clients)]."""
+    signals = dispatcher.cost_model.rates_of_round(as_fedavg).queried_signals
     return {name: dispatcher.queries.report_measured(name, signal, clients, round) for name, signal in signals.items()}
 
 
 def _charge_round(
-    dispatched: Dispatch, dispatcher: Dispatcher, closing: DeadlineOutcome, landed: Jobs
+    dispatched: Dispatch, dispatcher: Dispatcher, outcome: DeadlineOutcome, landed_jobs: Jobs
 ) -> tuple[Ids, Charge]:
     """Return the sorted ids of the queried clients, and the cost of the whole round.
 
     Args:
         dispatched: decisions before the training.
-        dispatcher: knows the cost model and the data.
-        closing: end of the round.
-        landed: jobs of earlier rounds, and of clients that started during the round, that end in it.
+        dispatcher: has the cost model and the data.
+        outcome: the clients that the deadline counts as in time, and the units that each has completed.
+        landed_jobs: jobs of earlier rounds, and of clients that started during the round, that end in it.
     """
     cost_model, jobs, queried = dispatcher.cost_model, dispatched.jobs, dispatched.queried
     selection, draws = (
@@ -136,20 +136,20 @@ def _charge_round(
         Draws(dispatcher.settings.seed, dispatcher.federation.n_clients, dispatched.round),
     )
     # The charge includes first measurements of all samples, which the cost model's `round` does not know.
-    if n_refilled := len(dispatched.refilled):  # their uploads are among those of `landed`, if they arrive
-        order = np.argsort(np.concatenate([jobs.client, dispatched.refilled.client]))
-        is_in_time = np.append(closing.is_in_time, np.zeros(n_refilled, dtype=bool))[order]
-        units_done = np.append(closing.units_done, np.zeros(n_refilled, np.int64))[order]
-        jobs, closing = (
+    if n_refilled := len(dispatched.refilled):  # their uploads are among those of `landed_jobs`, if they arrive
+        by_client = np.argsort(np.concatenate([jobs.client, dispatched.refilled.client]))
+        is_in_time = np.append(outcome.is_in_time, np.zeros(n_refilled, dtype=bool))[by_client]
+        units_done = np.append(outcome.units_done, np.zeros(n_refilled, np.int64))[by_client]
+        jobs, outcome = (
             jobs.joined_with(dispatched.refilled),
-            replace(closing, is_in_time=is_in_time, units_done=units_done),
+            replace(outcome, is_in_time=is_in_time, units_done=units_done),
         )
-    charge = cost_model.charge_round(queried.probes, queried.answers, jobs, closing, selection.plain, draws)
+    charge = cost_model.charge_round(queried.probes, queried.answers, jobs, outcome, selection.plain, draws)
     measuring_ids = np.array(list(dispatched.first_losses), dtype=np.int64)
     charge += Charge(
-        up_bytes=float(landed.bytes_up.sum()),
+        up_bytes=float(landed_jobs.bytes_up.sum()),
         client_flops=cost_model.flops * int(dispatcher.federation.n_train[measuring_ids].sum()),
-        virtual_s=dispatched.before_s + queried.blocking_s + max(closing.train_s, queried.concurrent_s),
+        virtual_s=dispatched.before_s + queried.blocking_s + max(outcome.train_s, queried.concurrent_s),
     )
     has_queries = bool(cost_model.rates_of_round(selection.plain).queried_signals)
     return list_queried(queried.probes, selection.clients if has_queries else selection.clients[:0]), charge

@@ -28,11 +28,11 @@ def name_of(component: object, option: str) -> str:
 
 
 def guard(component: P, group: str, option: str, contract: type) -> P:
-    """Return the part with each method of `CHECKS_BY_GROUP` wrapped by its check.
+    """Return the component with each method that `CHECKS_BY_GROUP` names wrapped by the check of its result.
 
     Args:
         component: the component.
-        group: its config group.
+        group: config group of the component.
         option: the option as typed, as in "selector=mine".
         contract: class in the group's `base` module, whose attributes the component must have.
     """
@@ -47,17 +47,17 @@ def guard(component: P, group: str, option: str, contract: type) -> P:
 
 
 def _guard_method(
-    component: object, method: Callable[..., Any], check: ResultCheck, method_name: str
+    component: object, method: Callable[..., Any], check_result: ResultCheck, method_name: str
 ) -> Callable[..., Any]:
     has_tensor_arguments = method_name.endswith((": direction", ": step", ": transmit", ": change"))
 
     @functools.wraps(method)
     def call(*args: object) -> object:
         argument_tensors = list(_yield_tensors(args)) if has_tensor_arguments else []
-        versions = [tensor._version for tensor in argument_tensors]
+        tensor_versions = [tensor._version for tensor in argument_tensors]
         with name_component_in_errors(method_name, type(component).__module__):
-            result = check(component, method(*map(read_only, args)), *args)
-            if versions != [tensor._version for tensor in argument_tensors]:
+            result = check_result(component, method(*map(read_only, args)), *args)
+            if tensor_versions != [tensor._version for tensor in argument_tensors]:
                 raise ComponentError("it changes an argument tensor in place, which other components read, too")
         return result
 
@@ -88,16 +88,16 @@ def name_component_in_errors(method_name: str, module_name: str) -> Iterator[Non
 
 def _yield_tensors(args: Iterable[Any]) -> Iterator[Any]:
     """Yield the tensors among the arguments, and those of an `agg.base.Arrived`."""
-    for item in args:
-        if hasattr(item, "_version"):
-            yield item
-        elif hasattr(item, "totals"):
-            yield from _yield_tensors((item.mean, item.updates, item.buffers, *item.totals.values()))
+    for argument in args:
+        if hasattr(argument, "_version"):
+            yield argument
+        elif hasattr(argument, "totals"):
+            yield from _yield_tensors((argument.mean, argument.updates, argument.buffers, *argument.totals.values()))
 
 
 @contextmanager
 def name_component_of_errors(component: object) -> Iterator[None]:
-    """Put the name of a component in front of errors in the block, which its choices or declarations cause."""
+    """Put the name of a component in front of the errors that its choices or declarations cause in a `with` block."""
     try:
         yield
     except FedcohortError as error:
@@ -107,7 +107,7 @@ def name_component_of_errors(component: object) -> Iterator[None]:
 def find_faulty_component(error: BaseException, component_by_module: Mapping[str, str]) -> ComponentError | None:
     """Return an error that names the component in whose code `error` was raised; None if it was in no component.
 
-    component_by_module: name of the component by module.
+    component_by_module: name of a component, by the module of its code.
     """
     if isinstance(error, FedcohortError) or not isinstance(error, Exception):
         return None
@@ -129,8 +129,8 @@ def component_by_module(objects_by_option: Mapping[str, Iterable[object]], signa
         signals: names of all signals that the run reads.
     """
     options_by_module: dict[str, list[str]] = defaultdict(list)
-    for option, objects in objects_by_option.items():
-        for module in sorted({type(item).__module__ for item in objects}):
+    for option, component_objects in objects_by_option.items():
+        for module in sorted({type(component_object).__module__ for component_object in component_objects}):
             if not module.startswith("torch."):
                 options_by_module[module].append(option)
     for name in signals:
@@ -178,7 +178,7 @@ def _declared_types(contract: type) -> dict[str, TypeHint]:
         type_by_name |= {
             name: get_args(hint)[0] if get_origin(hint) is ClassVar else hint for name, hint in annotations.items()
         }
-        for name, item in vars(base_class).items():
-            if isinstance(item, property):
-                type_by_name[name] = getattr(item.fget, "__annotations__", {}).get("return")
+        for name, attribute in vars(base_class).items():
+            if isinstance(attribute, property):
+                type_by_name[name] = getattr(attribute.fget, "__annotations__", {}).get("return")
     return {name: hint for name, hint in type_by_name.items() if not name.startswith("_") and hint is not None}

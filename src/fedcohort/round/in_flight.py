@@ -24,8 +24,8 @@ class Broadcast:
 
     Attributes:
         w: parameters of the global model, [P].
-        buffers: its buffers, [B].
-        counters: its integer buffers, [I].
+        buffers: float buffers of the global model, [B].
+        counters: integer buffers of the global model, [I].
         vectors: vectors that the aggregator sent, by name.
     """
 
@@ -42,12 +42,12 @@ class Broadcast:
 
     @torch.no_grad()
     def offset_from(self, server: FlatModel) -> Tensor:
-        """Return the change from the parameters of `server` to these, float64 [P]."""
+        """Return the difference of this broadcast's parameters from those of `server`, float64 [P]."""
         return self.w.to(server.w.device).double() - server.w.double()
 
     @torch.no_grad()
     def load_into(self, server: FlatModel) -> None:
-        """Copy the broadcast model's parameters and buffers into `model`."""
+        """Copy the parameters and buffers of this broadcast into `server`."""
         server.w.copy_(self.w)
         server.buffers.copy_(self.buffers)
         server.counters.copy_(self.counters)
@@ -78,13 +78,13 @@ class InFlight(ReadOnly):
         return replace(self, jobs=self.jobs.select_jobs(is_taken), agg_answers=answers)
 
     def joined_with(self, jobs: Jobs, agg_answers: Mapping[str, Values]) -> "InFlight":
-        """Return these jobs and those of the present round, of other clients, with their answers by signal."""
+        """Return these jobs in flight with further `jobs` of other clients, and with their answers by signal."""
         if not len(jobs):
             return self
         return replace(self, jobs=self.jobs.joined_with(jobs), agg_answers=self.join_answers(jobs.client, agg_answers))
 
     def join_answers(self, clients: Ids, agg_answers: Mapping[str, Values]) -> dict[str, Values]:
-        """Return the answers of these jobs' clients and of `clients` by signal, sorted by client."""
+        """Return the answers of the clients in flight and of `clients`, by signal, sorted by client id."""
         if not len(self):
             return dict(agg_answers)
         order = np.argsort(np.concatenate([self.jobs.client, clients]))
@@ -105,8 +105,8 @@ class InFlight(ReadOnly):
 
 def count_down(jobs: Jobs, now_s: float) -> Values:
     """Return the seconds from `now_s` until each job ends, [len(jobs)]; 0 for a job that has ended."""
-    seconds: Values = np.maximum(jobs.end_s - now_s, 0.0)
-    return seconds
+    remaining_s: Values = np.maximum(jobs.end_s - now_s, 0.0)
+    return remaining_s
 
 
 class SentModels:
@@ -126,13 +126,17 @@ class SentModels:
 
     @contextmanager
     def loaded(self, round: int) -> Iterator[Mapping[str, Tensor]]:
-        """Give `server` the values that were sent in `round` while the context lasts, and yield the vectors."""
+        """Load the model that was sent in `round` into the global model while the context lasts.
+
+        Yields:
+            The vectors that the aggregator sent in that round, by name.
+        """
         if round == self.round:
             yield self.vectors
             return
-        current_model, sent = Broadcast.copy_of(self.server, {}), self.broadcasts[round]
-        sent.load_into(self.server)
+        current_model, broadcast = Broadcast.copy_of(self.server, {}), self.broadcasts[round]
+        broadcast.load_into(self.server)
         try:
-            yield {name: vector.to(self.server.w.device) for name, vector in sent.vectors.items()}
+            yield {name: vector.to(self.server.w.device) for name, vector in broadcast.vectors.items()}
         finally:
             current_model.load_into(self.server)

@@ -25,7 +25,7 @@ class Jobs(ReadOnly):
     Attributes:
         client: ids, [m].
         broadcast: round whose global model the client received, [m].
-        plain: whether the client trains as in FedAvg (`Selection.plain`), [m].
+        plain: whether the client trains as in FedAvg, whatever the run's aggregator (`Selection.plain`), [m].
         assigned: units of local work that the client received, [m].
         units: units of local work that the client completes; 0 for a dropped client, [m].
         start_s: virtual second at which the job begins, [m].

@@ -21,17 +21,17 @@ def add_late_columns(table: Mapping[str, Column], finished: Finished) -> dict[st
     """
     refilled = finished.dispatched.refilled
     table = {**table, **_join_refilled(table, refilled)}
-    landed = finished.arrived.select_jobs(~np.isin(finished.arrived.client, finished.dispatched.jobs.client))
-    late_values = {"units": landed.units, "units_asked": landed.assigned, "finish_s": landed.duration_s}
+    landed_jobs = finished.arrived.select_jobs(~np.isin(finished.arrived.client, finished.dispatched.jobs.client))
+    late_values = {"units": landed_jobs.units, "units_asked": landed_jobs.assigned, "finish_s": landed_jobs.duration_s}
     columns = dict(table)
     for name, values in late_values.items():
         ids, cohort_values = table[name]
-        columns[name] = (np.concatenate([np.asarray(ids), landed.client]), np.concatenate([cohort_values, values]))
+        columns[name] = (np.concatenate([np.asarray(ids), landed_jobs.client]), np.concatenate([cohort_values, values]))
     in_flight_ids = finished.in_flight.jobs.client
-    sent = finished.dispatched.jobs.joined_with(refilled)
+    sent_jobs = finished.dispatched.jobs.joined_with(refilled)
     return {
         **columns,
-        "sent_s": (sent.client, sent.start_s),
+        "sent_s": (sent_jobs.client, sent_jobs.start_s),
         "staleness": (finished.arrived.client, finished.staleness.astype(np.float64)),
         "in_flight": (in_flight_ids, np.ones(len(in_flight_ids))),
     }
@@ -46,10 +46,10 @@ def _join_refilled(table: Mapping[str, Column], refilled: Jobs) -> dict[str, Col
     work_s = np.array([timing.down_s, timing.infer_s, timing.unit_s * refilled.assigned, timing.up_s])
     slowdown = refilled.duration_s / np.where(work_s.sum(0) > 0, work_s.sum(0), 1.0)
     columns: dict[str, Column] = {}
-    for phase, seconds in zip(JOB_PHASES, work_s * slowdown, strict=True):
-        ids, cohort_seconds = table[f"{phase}_s"]
-        all_ids = np.concatenate([np.asarray(ids), refilled.client])
-        columns[f"{phase}_s"] = (all_ids, np.concatenate([cohort_seconds, seconds]))
+    for phase, phase_seconds in zip(JOB_PHASES, work_s * slowdown, strict=True):
+        client_ids, cohort_seconds = table[f"{phase}_s"]
+        all_ids = np.concatenate([np.asarray(client_ids), refilled.client])
+        columns[f"{phase}_s"] = (all_ids, np.concatenate([cohort_seconds, phase_seconds]))
     return columns
 
 

@@ -14,20 +14,20 @@ def count_reported(components: Components, finished: Finished) -> Ids:
     A query that both selector and aggregator make is answered once. A late client's reports count in the round in which
     they arrive. Signals that clients do not send (`bytes_up` is 0) do not count. Without noise all counts are 0.
     """
-    counts = np.zeros(finished.dispatched.opening.n_clients, dtype=np.int64)
+    n_reported = np.zeros(finished.dispatched.opening.n_clients, dtype=np.int64)
     if not components.signal_noise.perturbs:
-        return counts
+        return n_reported
     queried, arrived = finished.dispatched.queried, finished.arrived
-    for name, result in queried.answers.items():
+    for name, probe_result in queried.answers.items():
         if find_signal(name).bytes_up:
-            counts[result.clients] += result.values[:1].size
+            n_reported[probe_result.clients] += probe_result.values[:1].size
     for name in finished.agg_answers:
         has_answered = [queried.answers[p.signal].clients for p in queried.probes if p.signal == name and not p.options]
         is_repeated = np.isin(arrived.client, has_answered) & (arrived.broadcast == finished.round)
-        counts[arrived.client[~is_repeated]] += 1
+        n_reported[arrived.client[~is_repeated]] += 1
     signals = (find_signal(name) for name in components.needs(finished.selection.plain))
-    counts[arrived.client] += sum(isinstance(signal, Reported) and signal.bytes_up > 0 for signal in signals)
-    return counts
+    n_reported[arrived.client] += sum(isinstance(signal, Reported) and signal.bytes_up > 0 for signal in signals)
+    return n_reported
 
 
 def privacy_metrics(components: Components, finished: Finished | None, state: ServerState) -> dict[str, float]:

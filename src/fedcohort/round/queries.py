@@ -1,4 +1,4 @@
-"""Queries about w_t: values that clients report, with the run's attack and noise, and values of the server."""
+"""Queries about the global model: values that clients report, with attack and noise, and values of the server."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -31,9 +31,9 @@ class ClientReports:
         self.is_attacker[attack.attacker_ids(n_clients, new_generator(seed, "attack"))] = True
 
     def report(self, signal: str, clients: Ids, values: ReportedValues) -> ReportedValues:
-        """Return the values of `signal` that `clients` report, [len(clients), ...]; attackers report other values.
+        """Return the values of `signal` that `clients` report, without noise, [len(clients), ...].
 
-        They have no noise yet.
+        Honest clients report their true `values`; attackers report what the attack makes of them.
         """
         is_attacker = self.is_attacker[clients]
         if not is_attacker.any():
@@ -60,27 +60,27 @@ class ClientReports:
         return noisy_values
 
     def read_report(
-        self, signal: str, read: Callable[[ClientUpdate], float], round: int | None
+        self, signal: str, read_true_value: Callable[[ClientUpdate], float], round: int | None
     ) -> Callable[[ClientUpdate], float]:
         """Return a function that reads the signal that a client reports with its update.
 
         Args:
             signal: name of the signal.
-            read: reads the true value.
-            round: round in which the server receives it; None if it receives none, so that the value has no noise.
+            read_true_value: reads the true value.
+            round: round in which the server receives the report, which sets its noise; None for a value without noise.
         """
 
         def read_received(update: ClientUpdate) -> float:
-            clients, values = np.array([update.client]), np.array([read(update)])
+            clients, values = np.array([update.client]), np.array([read_true_value(update)])
             if round is None:
                 return float(self.report(signal, clients, values)[0])
             return float(self.answer(signal, clients, values, round)[0])
 
-        return read_received if self.is_attacker.any() or self.signal_noise else read
+        return read_received if self.is_attacker.any() or self.signal_noise else read_true_value
 
 
 class Queries:
-    """Answers queries about w_t: with signals that clients measure and report, or that the server measures.
+    """Answers queries about the global model with signals that clients report or that the server measures.
 
     Args:
         needs: signals that the selector declares.

@@ -17,7 +17,7 @@ class JobRates:
     Attributes:
         step_passes: cost of a sample in a training step, in forward passes.
         queried_signals: signals that the aggregator queries, by name.
-        passes_after: forward passes over T_k of each client after its training.
+        passes_after: forward passes over each of the client's training samples after its training.
         down_bytes: bytes of a broadcast.
         extra_bytes: bytes that a client sends in addition to its update.
     """
@@ -46,17 +46,17 @@ class JobRates:
             layout: layout of the model.
             extra_down_bytes: bytes that each client receives in addition to the model and the hooks' vectors.
         """
-        reports = [s for w in signal_names if isinstance(s := find_signal(w), Reported)]
+        reported_signals = [s for w in signal_names if isinstance(s := find_signal(w), Reported)]
         buffer_bytes = BYTES_PER_NUMBER * layout.n_buffers + 8 * sum(b.size for b in layout.counters)
         vector_bytes = BYTES_PER_NUMBER * layout.n_params
         return cls(
             step_passes=3.0 + (weigher.passes if (weigher := find_weigher(hooks)) else 0.0),
             queried_signals={w: s for w in sorted(agg_signals) if isinstance(s := find_signal(w), Measured)},
-            passes_after=float(sum(s.passes for s in reports)),
+            passes_after=float(sum(s.passes for s in reported_signals)),
             down_bytes=buffer_bytes + extra_down_bytes + vector_bytes * (1 + sum(len(h.downloads) for h in hooks)),
             extra_bytes=buffer_bytes
             + vector_bytes * sum(len(h.uploads) for h in hooks)
-            + sum(s.bytes_up for s in reports),
+            + sum(s.bytes_up for s in reported_signals),
         )
 
 
@@ -65,9 +65,9 @@ class QueryWork:
     """The work of queries at each client, in samples' forward passes, each [n_clients].
 
     Attributes:
-        passes: forward passes of w_t.
-        training_samples: training from w_t by clients that send their updates for a signal.
-        passes_after: forward passes of the model that these updates give.
+        passes: forward passes of the global model.
+        training_samples: training from the global model by clients that send their updates for a signal.
+        passes_after: forward passes of the model that results from these updates.
     """
 
     passes: Values
@@ -76,6 +76,6 @@ class QueryWork:
 
     @property
     def total(self) -> Values:
-        """Sum of `passes`, `trained` and `passes_after` of each client, in samples' forward passes, [n_clients]."""
+        """Sum of `passes`, `training_samples` and `passes_after` of each client, in forward passes, [n_clients]."""
         total: Values = self.passes + self.training_samples + self.passes_after
         return total

@@ -23,18 +23,18 @@ def keeps_updates(components: Components) -> bool:
 
 
 def declared_reports(
-    components: Components, client_reports: ClientReports, plain: bool, round: int
+    components: Components, client_reports: ClientReports, as_fedavg: bool, round: int
 ) -> dict[str, Callable[[ClientUpdate], float]]:
     """Return functions that read the declared signals and the training loss from an update, by signal.
 
-    The updates arrive in round t. A training loss that no component reads is a metric only, and has no noise.
+    The updates arrive in `round`. A training loss that no component reads is only a metric, and has no noise.
     """
-    needs = components.needs(plain)
+    needs = components.needs(as_fedavg)
     signals = {name: find_signal(name) for name in sorted(needs | {"train_loss"})}
-    reported = {name: signal for name, signal in signals.items() if isinstance(signal, Reported)}
+    reported_signals = {name: signal for name, signal in signals.items() if isinstance(signal, Reported)}
     return {
         name: client_reports.read_report(name, partial(_read_signal, name, signal), round if name in needs else None)
-        for name, signal in reported.items()
+        for name, signal in reported_signals.items()
     }
 
 
@@ -42,12 +42,12 @@ def _read_signal(name: str, signal: Reported, update: ClientUpdate) -> float:
     return check_number(f"the signal {name!r}: the result of read", signal.read(update), allow_nan=True)
 
 
-def derive_signals(components: Components, lab: Lab, collected: Collected, plain: bool) -> dict[str, Any]:
+def derive_signals(components: Components, measurer: Lab, collected: Collected, as_fedavg: bool) -> dict[str, Any]:
     """Return the signals that the server computes from the updates, by name."""
     if collected.updates is None:
         return {}
-    signals = {name: find_signal(name) for name in sorted(components.needs(plain))}
-    values = {n: s.make(lab, collected.updates) for n, s in signals.items() if isinstance(s, Derived)}
+    signals = {name: find_signal(name) for name in sorted(components.needs(as_fedavg))}
+    values = {n: s.make(measurer, collected.updates) for n, s in signals.items() if isinstance(s, Derived)}
     n_arrived = len(collected.clients)
     return {name: value if callable(value) else check_answers(name, value, n_arrived) for name, value in values.items()}
 
@@ -67,7 +67,7 @@ def outcome_for(component: Any, reader_name: str, finished: Finished, collected:
         round=finished.round,
         selection=finished.selection,
         clients=collected.clients,
-        failed=list_failed(finished, collected),
+        failed=list_failed_clients(finished, collected),
         signals=Signals(values, needs, reader_name),
         probes=finished.dispatched.queried.answers_to(concurrent=True) if reader_name == "the selector" else {},
         round_s=finished.charge.virtual_s,
@@ -76,7 +76,7 @@ def outcome_for(component: Any, reader_name: str, finished: Finished, collected:
     )
 
 
-def list_failed(finished: Finished, collected: Collected) -> Ids:
+def list_failed_clients(finished: Finished, collected: Collected) -> Ids:
     """Return the sorted ids of the clients whose update is lost: of the cohort, and of those that were in flight."""
     if not finished.carries:
         return np.setdiff1d(finished.selection.clients, collected.clients, assume_unique=True)

@@ -82,7 +82,7 @@ def make_report(
 def _start_table(
     setup: Setup, state: ServerState, finished: Finished | None, collected: Collected | None
 ) -> ClientFacts:
-    """Return the columns of a round without those of an evaluation; before the first round, what clients registered."""
+    """Return the columns of a round without those of an evaluation; before the first round, registered signals."""
     if finished is None or collected is None:
         return registered_columns(setup.components, setup.dispatcher.populations)
     table = client_columns(finished, collected, setup.true_federation.n_clients)
@@ -132,16 +132,16 @@ def client_columns(finished: Finished, collected: Collected, n_clients: int) -> 
         table = add_late_columns(table, finished)
     ranking_columns = {
         "score": selection.scores,
-        **{f"part_{name}": term_values for name, term_values in selection.score_terms.items()},
+        **{f"part_{name}": score_term for name, score_term in selection.score_terms.items()},
     }
     ranking_columns |= {"reward": selection.reward, "probability": selection.probability}
     table |= {name: (None, values) for name, values in ranking_columns.items() if values is not None}
     signals = {name: (arrived_ids, values) for name, values in collected.reports.items() if name != "train_loss"}
     derived_signals = collected.derived_signals.items()
     signals |= {name: (arrived_ids, values) for name, values in derived_signals if isinstance(values, np.ndarray)}
-    signals |= {name: (result.clients, result.values) for name, result in finished.dispatched.queried.answers.items()}
-    for signal, (ids, values) in signals.items():
-        table |= {name: (ids, column) for name, column in spread_columns(signal, values).items()}
+    signals |= {name: (answer.clients, answer.values) for name, answer in finished.dispatched.queried.answers.items()}
+    for signal, (client_ids, values) in signals.items():
+        table |= {name: (client_ids, column) for name, column in spread_columns(signal, values).items()}
     return ClientFacts(n_clients, ids_by_flag, table)
 
 
@@ -160,18 +160,18 @@ def attacker_column(attackers: np.ndarray, finished: Finished | None) -> dict[st
     return {"attacker": column}
 
 
-def phase_columns(closing: DeadlineOutcome) -> Mapping[str, np.ndarray]:
+def phase_columns(outcome: DeadlineOutcome) -> Mapping[str, np.ndarray]:
     """Return, by column name, the requested units of each selected client and the seconds of each phase of its job."""
-    return {"units_asked": closing.units_asked, **{f"{name}_s": seconds for name, seconds in closing.phase_s.items()}}
+    return {"units_asked": outcome.units_asked, **{f"{name}_s": seconds for name, seconds in outcome.phase_s.items()}}
 
 
 def deadline_metrics(finished: Finished) -> Mapping[str, float]:
     """Return the announced deadline, if there is one, and the duration of the round; {} without a cohort."""
-    closing = finished.closing
+    outcome = finished.closing
     if not len(finished.selection.clients) and not len(finished.arrived):
         return {}
-    announced_metric = {"round/announced_s": float(closing.announced_s)} if np.isfinite(closing.announced_s) else {}
-    return {**announced_metric, "round/closed_s": float(closing.train_s)}
+    announced_metric = {"round/announced_s": float(outcome.announced_s)} if np.isfinite(outcome.announced_s) else {}
+    return {**announced_metric, "round/closed_s": float(outcome.train_s)}
 
 
 def spread_columns(signal: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
@@ -206,15 +206,15 @@ def data_metrics(federation: Federation, collected: Collected | None, is_attacke
     """
     if collected is None:
         return {f"skew/{name}": value for name, value in federation.skew.items()}
-    metrics = {}
+    metric_values = {}
     if federation.targets.single and len(collected.clients):
-        metrics["select/class_imbalance"] = class_imbalance(federation.label_counts[collected.clients].sum(0))
+        metric_values["select/class_imbalance"] = class_imbalance(federation.label_counts[collected.clients].sum(0))
     # Relative to the sum of all weights, which is not 1 for some aggregators (q-FFL).
     if is_attacker.any() and (weight_sum := float(collected.weights.sum())) > 0:
         arrived_attackers = is_attacker[collected.clients]
-        metrics["attack/weight"] = float(collected.weights[arrived_attackers].sum()) / weight_sum
-        metrics["attack/share"] = float(arrived_attackers.mean())
-    return metrics
+        metric_values["attack/weight"] = float(collected.weights[arrived_attackers].sum()) / weight_sum
+        metric_values["attack/share"] = float(arrived_attackers.mean())
+    return metric_values
 
 
 def progress_metrics(

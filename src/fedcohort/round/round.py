@@ -35,7 +35,7 @@ class RoundRunner:
 
     def __init__(self, setup: Setup, stopwatch: Stopwatch) -> None:
         self.setup, self.stopwatch = setup, stopwatch
-        self.state = setup.fresh_state()
+        self.state = setup.initial_server_state()
         self.finished: Finished | None = None
         self.collected: Collected | None = None
 
@@ -78,17 +78,17 @@ class RoundRunner:
             collected, self.state = self.setup.server_step.close(self.finished, collected, self.state)
             joules = round_joules(self.setup.settings, self.setup.cost_model, self.finished)
             self.state = replace(self.state, joules=self.state.joules + joules)
-            variance = math.nan if full_update is None else relative_variance(collected.mean, full_update)
-            self.collected = replace(collected, relative_variance=variance)
+            update_variance = math.nan if full_update is None else relative_variance(collected.mean, full_update)
+            self.collected = replace(collected, relative_variance=update_variance)
             self.setup.average.add_round()
 
     def _measure_full_update(self, round: int) -> Tensor | None:
         """Return the mean update that all clients would send in this round, where `eval.update_every` demands it."""
         if not is_measured(round, self.setup.settings.update_every):
             return None
-        lab, agg = self.setup.server_step.lab, self.setup.components.agg
-        return mean_update_of_all(lab, agg, self.setup.federation.n_train, round)
+        measurer, agg = self.setup.server_step.measurer, self.setup.components.agg
+        return mean_update_of_all(measurer, agg, self.setup.federation.n_train, round)
 
     def report(self, step: int, server_metrics: Mapping[str, float]) -> RoundReport:
-        """Return the report after `step` rounds; evaluated: metrics of the server's data, by name."""
+        """Return the report after `step` rounds; server_metrics: metrics on the server's data, by name."""
         return make_report(self.setup, self.stopwatch, step, server_metrics, self.state, self.finished, self.collected)

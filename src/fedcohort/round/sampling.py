@@ -52,7 +52,7 @@ class SampleSelection:
         return np.array([k for k in clients_with_lists if LOSS_LIST_NAME not in self.store.get(k)], dtype=np.int64)
 
     def measure_losses(self, clients: Ids) -> dict[int, Values]:
-        """Return the cross-entropy of w_t on each sample of each client, in nats, by id."""
+        """Return the global model's cross-entropy on each training sample of each client, in nats, by id."""
         return {k: self.lab.per_sample_losses(k) for k in clients.tolist()}
 
     def choose_samples(self, state: object, jobs: Jobs, measured_losses: Mapping[int, Values], draws: Draws) -> Jobs:
@@ -79,7 +79,7 @@ class SampleSelection:
         return replace(jobs, rows=rows)
 
     def loss_updater(self, state: object, jobs: Jobs, job_row: int, draws: Draws) -> RememberLosses | None:
-        """Return the function that updates the losses of the i-th job's client after training; None if it keeps none.
+        """Return the function that updates a client's stored losses after its training; None if it stores none.
 
         Args:
             state: state of the sample selection.
@@ -115,7 +115,14 @@ class SampleSelection:
     def _update_losses(
         self, state: object, request: SampleRequest, rows: Ids | None, training_losses: Values
     ) -> tuple[Mapping[str, Tensor], Mapping[str, float]]:
-        """Return the losses to keep and the values to report; trained: losses of the chosen samples, NaN if unused."""
+        """Return the losses that a client stores and the values that it reports after its training.
+
+        Args:
+            state: state of the sample selection.
+            request: the client and its stored losses.
+            rows: positions of the samples that the client trained on, None for all.
+            training_losses: losses of these samples during the training, in nats; NaN for an unused sample.
+        """
         losses = request.losses.copy()
         chosen_rows = slice(None) if rows is None else rows
         losses[chosen_rows] = np.where(np.isnan(training_losses), losses[chosen_rows], training_losses)

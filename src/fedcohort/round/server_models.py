@@ -20,7 +20,7 @@ class RoundModels:
     """Makes and evaluates networks for an aggregator in one round; every rank does all the work.
 
     Attributes:
-        server: the global model, which still holds w_t.
+        server: the global model before the server's step.
         buffers: mean buffers of the clients that arrived, [B].
         passes: cost in forward passes: 1 per sample in a forward pass, and 2 more if a gradient is computed.
     """

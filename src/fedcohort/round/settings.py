@@ -78,8 +78,8 @@ class Settings:
     @property
     def budget(self) -> Budget:
         """The limits at which the run ends."""
-        limits = {name: getattr(self, f"until_{name}") for name in UNTIL_OPTIONS}
-        return Budget(self.rounds, **limits)
+        limit_by_option = {name: getattr(self, f"until_{name}") for name in UNTIL_OPTIONS}
+        return Budget(self.rounds, **limit_by_option)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], config_hash: str) -> "Settings":

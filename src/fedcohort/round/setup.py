@@ -66,48 +66,48 @@ class Setup:
         self.components, self.settings, self.true_federation = components, settings, federation
         flops = forward_flops(network, federation)
         is_channels_last = choose_layout(settings, network, federation)
-        worker = FlatModel(copy.deepcopy(network), is_channels_last, settings.precision == "bf16")
+        worker_model = FlatModel(copy.deepcopy(network), is_channels_last, settings.precision == "bf16")
         self.server = FlatModel(network, is_channels_last)
         self.average = ModelAverage(self.server, settings.average_decay if settings.average == "ema" else None)
         layout = self.server.layout
         client_reports = ClientReports(components.attack, settings.seed, federation.n_clients, components.signal_noise)
         attackers = np.flatnonzero(client_reports.is_attacker)
         self.federation = federation = relabel_attackers(components.attack, attackers, federation, settings.seed)
-        lab = SignalMeasurer(
+        measurer = SignalMeasurer(
             self.server,
-            worker,
+            worker_model,
             federation,
-            partial(self._foresee_update, self._make_trainer(worker, components.codec.hooks)),
+            partial(self._foresee_update, self._make_trainer(worker_model, components.codec.hooks)),
         )
-        self.cost_model = CostModel(components, federation, layout, flops, worker.has_batch_norm)
+        self.cost_model = CostModel(components, federation, layout, flops, worker_model.has_batch_norm)
         self.store = make_client_store(
-            folder, self.stored_sizes(plain=False), federation.n_clients, settings.store_limit_gb
+            folder, self.vector_lengths(as_fedavg=False), federation.n_clients, settings.store_limit_gb
         )
-        self.samples = SampleSelection(components.samples, federation, components.client.batch, self.store, lab)
-        queries = Queries(components.selector.needs, lab, client_reports, stopwatch)
+        self.samples = SampleSelection(components.samples, federation, components.client.batch, self.store, measurer)
+        queries = Queries(components.selector.needs, measurer, client_reports, stopwatch)
         self.dispatcher = Dispatcher(components, settings, federation, self.cost_model, queries, self.samples)
-        self.server_step = ServerStep(components, self.server, self.store, federation, settings, lab, flops)
+        self.server_step = ServerStep(components, self.server, self.store, federation, settings, measurer, flops)
         self.score_correlation = ScoreCorrelation(federation, self.dispatcher.populations.facts["expected_s"])
         self.engine, self.engine_reason = choose_engine(
-            settings.engine, self._make_trainer(worker, components.hooks), settings.chunk
+            settings.engine, self._make_trainer(worker_model, components.hooks), settings.chunk
         )
 
-    def fresh_state(self) -> ServerState:
+    def initial_server_state(self) -> ServerState:
         """Return the server's state before round 0, charged with the signals that clients send when they register."""
         state = ServerState.initial_state(self.components, self.dispatcher.populations, self.server.layout.n_params)
         state.spent = self.cost_model.charge_registration(self.dispatcher.populations)
         state.joules = self.settings.joules_per_byte * state.spent.up_bytes
         return state
 
-    def stored_sizes(self, plain: bool) -> dict[str, int]:
+    def vector_lengths(self, as_fedavg: bool) -> dict[str, int]:
         """Return the number of floats of each vector that a client keeps between rounds, by name."""
-        return self.components.stored_sizes(plain, self.server.layout, int(self.federation.n_train.max()))
+        return self.components.vector_lengths(as_fedavg, self.server.layout, int(self.federation.n_train.max()))
 
-    def _make_trainer(self, worker: FlatModel, hooks: Sequence[ClientHook]) -> LocalTrainer:
+    def _make_trainer(self, worker_model: FlatModel, hooks: Sequence[ClientHook]) -> LocalTrainer:
         run_components, settings = self.components, self.settings
         components = (run_components.objective, run_components.client, run_components.codec)
         method = LocalMethod(*components, hooks, run_components.regulariser.hooks, run_components.augmentation)
-        return LocalTrainer(self.server, worker, self.federation, method, settings.seed, settings.closed_form)
+        return LocalTrainer(self.server, worker_model, self.federation, method, settings.seed, settings.closed_form)
 
     def _foresee_update(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:
         """Return the update that a client would send in a round, for `signal.base.Lab.train`."""

@@ -36,7 +36,7 @@ class ClientStore(Protocol):
         ...
 
     def note_checkpoint(self) -> None:
-        """Note that the checkpoint with the state that `state_dict` returned last is on disk."""
+        """Record that the checkpoint with the latest result of `state_dict` is on disk."""
         ...
 
 
@@ -72,20 +72,20 @@ class _RowFile:
     by a signal.
     """
 
-    def __init__(self, path: Path, n_clients: int, size: int | None = None) -> None:
-        """Open or create the file; size: floats of a row, None to infer it from the file."""
+    def __init__(self, path: Path, n_clients: int, n_floats: int | None = None) -> None:
+        """Open or create the file; n_floats: floats of a row, None to infer it from the file."""
         self.file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
         file_bytes = os.fstat(self.file.fileno()).st_size
-        self.size = file_bytes // (4 * SLOTS_PER_CLIENT * n_clients) if size is None else size
-        if file_bytes != (new_bytes := 4 * SLOTS_PER_CLIENT * n_clients * self.size) and size is not None:
+        self.n_floats = file_bytes // (4 * SLOTS_PER_CLIENT * n_clients) if n_floats is None else n_floats
+        if file_bytes != (new_bytes := 4 * SLOTS_PER_CLIENT * n_clients * self.n_floats) and n_floats is not None:
             os.ftruncate(self.file.fileno(), new_bytes)
 
     def read(self, client: int, slot: int) -> bytes:
-        return os.pread(self.file.fileno(), 4 * self.size, 4 * self.size * (SLOTS_PER_CLIENT * client + slot))
+        return os.pread(self.file.fileno(), 4 * self.n_floats, 4 * self.n_floats * (SLOTS_PER_CLIENT * client + slot))
 
     def write(self, client: int, slot: int, row: bytes) -> None:
         """Write a row, in several calls if necessary. Raises `OSError` if the disk is full."""
-        position = 4 * self.size * (SLOTS_PER_CLIENT * client + slot)
+        position = 4 * self.n_floats * (SLOTS_PER_CLIENT * client + slot)
         while row:
             n_written = os.pwrite(self.file.fileno(), row, position)
             row, position = row[n_written:], position + n_written
@@ -107,8 +107,8 @@ class MappedStore:
 
     def __init__(self, folder: Path, floats_by_name: Mapping[str, int], n_clients: int) -> None:
         self._row_files = {
-            name: _RowFile(folder / f"{FILE_PREFIX}{name}", n_clients, size)
-            for name, size in sorted(floats_by_name.items())
+            name: _RowFile(folder / f"{FILE_PREFIX}{name}", n_clients, n_floats)
+            for name, n_floats in sorted(floats_by_name.items())
         }
         self._current_slots: np.ndarray = np.full(n_clients, -1, dtype=np.int8)
         self._newest_slots, self._previous_slots = (
@@ -119,27 +119,27 @@ class MappedStore:
         self._digests = np.zeros(n_clients, dtype=np.int64)
 
     def get(self, client: int) -> Mapping[str, Tensor]:
-        slot = int(self._current_slots[client])
-        if slot < 0:
+        slot_number = int(self._current_slots[client])
+        if slot_number < 0:
             return {}
-        return _parse_rows({name: rows.read(client, slot) for name, rows in self._row_files.items()})
+        return _parse_rows({name: rows.read(client, slot_number) for name, rows in self._row_files.items()})
 
     def commit(self, client: int, stored: Mapping[str, Tensor]) -> None:
-        """Write the vectors that a client keeps into that of its places in the file which no checkpoint refers to."""
+        """Write a client's vectors into its slot of the files that neither of the two newest checkpoints refers to."""
         if not stored:
             return
         needed_slots = {int(self._newest_slots[client]), int(self._previous_slots[client])}
-        slot = next(slot for slot in range(SLOTS_PER_CLIENT) if slot not in needed_slots)
+        free_slot = next(free_slot for free_slot in range(SLOTS_PER_CLIENT) if free_slot not in needed_slots)
         written_rows = []
         for name, rows in self._row_files.items():
-            row = np.zeros(rows.size, dtype=np.float32)
+            row = np.zeros(rows.n_floats, dtype=np.float32)
             if name in stored:
                 row[: len(stored[name])] = stored[name].cpu().numpy()
             else:
                 row[:1] = np.nan
-            rows.write(client, slot, row.tobytes())
+            rows.write(client, free_slot, row.tobytes())
             written_rows.append(row.tobytes())
-        self._current_slots[client] = slot
+        self._current_slots[client] = free_slot
         self._digests[client] = _rows_digest(written_rows)
 
     def state_dict(self) -> dict[str, Any]:
@@ -179,10 +179,10 @@ def read_saved_vectors(folder: Path | None, state: Mapping[str, Any]) -> Iterato
     if "slots" not in state:
         yield from ((int(client), vectors) for client, vectors in state.items())
         return
-    slots, digests = state["slots"].tolist(), state["digests"].tolist()
+    current_slots, digests = state["slots"].tolist(), state["digests"].tolist()
     paths = sorted(folder.glob(f"{FILE_PREFIX}*")) if folder is not None else []
-    file_by_name = {path.name.removeprefix(FILE_PREFIX): _RowFile(path, len(slots)) for path in paths}
-    for client, slot in enumerate(slots):
+    file_by_name = {path.name.removeprefix(FILE_PREFIX): _RowFile(path, len(current_slots)) for path in paths}
+    for client, slot in enumerate(current_slots):
         if slot >= 0:
             rows = {name: file.read(client, slot) for name, file in file_by_name.items()}
             if _rows_digest(list(rows.values())) != digests[client]:

@@ -26,19 +26,19 @@ def make_tasks(setup: Setup, finished: Finished, samples_state: object) -> list[
     """
     jobs = finished.arrived
     rank_positions = positions_of_rank(rank_of_process(), count_processes(), jobs.client, finished.processed_samples)
-    groups: list[Sequence[ClientTask]] = []
+    task_groups: list[Sequence[ClientTask]] = []
     for broadcast in np.unique(jobs.broadcast)[::-1].tolist():  # clients of one group start from the same model
         tasks = [
             _make_task(setup, finished, i, samples_state) for i in rank_positions if jobs.broadcast[i] == broadcast
         ]
-        groups += setup.engine.group_tasks(tasks)
-    return groups
+        task_groups += setup.engine.group_tasks(tasks)
+    return task_groups
 
 
 def _make_task(setup: Setup, finished: Finished, job_row: int, samples_state: object) -> ClientTask:
-    """Return the training task of the i-th job among those that arrive before the round closes."""
+    """Return the training task of the job in row `job_row` of the jobs that arrive before the round closes."""
     jobs = finished.arrived
-    broadcast, client, plain = int(jobs.broadcast[job_row]), int(jobs.client[job_row]), bool(jobs.plain[job_row])
+    broadcast, client, as_fedavg = int(jobs.broadcast[job_row]), int(jobs.client[job_row]), bool(jobs.plain[job_row])
     draws = Draws(setup.settings.seed, setup.federation.n_clients, broadcast)
     return ClientTask(
         round=broadcast,
@@ -49,22 +49,22 @@ def _make_task(setup: Setup, finished: Finished, job_row: int, samples_state: ob
         lr=setup.components.client.lr_at(broadcast),
         duration=float(jobs.duration_s[job_row]),
         stored=setup.store.get(client),
-        plain=plain,
+        plain=as_fedavg,
         tensor_mask=jobs.tensor_mask[job_row],
-        loss_after=setup.cost_model.rates_of_round(plain).passes_after > 0,
+        loss_after=setup.cost_model.rates_of_round(as_fedavg).passes_after > 0,
         remember=setup.samples.loss_updater(samples_state, jobs, job_row, draws),
     )
 
 
 def make_collector(setup: Setup, finished: Finished) -> Collector:
     """Return the collector of the round's updates, for the jobs that arrive on all ranks."""
-    plain, server = finished.selection.plain, setup.server
-    hooks = setup.components.hooks_in(plain)
+    as_fedavg, server = finished.selection.plain, setup.server
+    hooks = setup.components.hooks_in(as_fedavg)
     options = CollectOptions(
         upload_names=[name for hook in hooks for name in hook.uploads],
         averaged_uploads=averaged_uploads(hooks),
-        stored_sizes=setup.stored_sizes(plain),
-        report_readers=declared_reports(setup.components, setup.dispatcher.client_reports, plain, finished.round),
+        vector_lengths=setup.vector_lengths(as_fedavg),
+        report_readers=declared_reports(setup.components, setup.dispatcher.client_reports, as_fedavg, finished.round),
         keeps_matrix=keeps_updates(setup.components),
         uses_moments=setup.settings.bn_var == "moments",
         max_update_norm=longest_update(server, setup.settings.update_limit),

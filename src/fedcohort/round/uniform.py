@@ -32,7 +32,7 @@ class UniformReference:
     """The uniform reference cohorts of the rounds so far.
 
     Attributes:
-        expected: e_k, [n_clients].
+        expected: expected number of selections of each client under uniform draws, [n_clients].
         drawn: number of reference cohorts with each client, [n_clients].
         overlaps: sum of the overlaps over all rounds with a cohort.
         rounds: number of rounds with a cohort.

@@ -20,20 +20,20 @@ from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids
 
 
-def mean_update_of_all(lab: Lab, agg: Aggregator[Any], n_train: Ids, round: int) -> Tensor | None:
+def mean_update_of_all(measurer: Lab, agg: Aggregator[Any], n_train: Ids, round: int) -> Tensor | None:
     """Return the weighted mean of the finite updates that all clients would send in a round, float64 [P].
 
     None if no update is finite. One update is in memory at a time.
 
     Args:
-        lab: trains clients from w_t.
+        measurer: trains clients from the global model.
         agg: the aggregator, for its weights.
         n_train: training samples of each client, [K].
         round: number of the round.
     """
     update_sum, weight_sum = None, 0.0
     for client in range(len(n_train)):
-        client_update = lab.train(round, client)
+        client_update = measurer.train(round, client)
         update = client_update.delta.detach().double()
         if bool(update.isfinite().all()):
             weight = float(agg.weights(np.array([client_update.n_used]), n_train[[client]])[0])
@@ -42,20 +42,22 @@ def mean_update_of_all(lab: Lab, agg: Aggregator[Any], n_train: Ids, round: int)
     return None if update_sum is None or not weight_sum > 0 else update_sum / weight_sum
 
 
-def relative_variance(sampled: Tensor | None, full: Tensor | None) -> float:
-    """Return ||G_S - G||^2 / ||G||^2; NaN if G is 0 or unknown.
+def relative_variance(sampled_update: Tensor | None, full_update: Tensor | None) -> float:
+    """Return the squared distance of the sampled from the full update, divided by the full update's squared norm.
+
+    The result is NaN if the full update is 0 or unknown.
 
     Args:
-        sampled: G_S, [P]; None for 0.
-        full: G, [P].
+        sampled_update: mean of the updates that arrived, [P]; None for 0.
+        full_update: mean of the updates that all clients would send, [P].
     """
-    squared_norm = 0.0 if full is None else float(full @ full)
-    if full is None or not 0 < squared_norm < math.inf:
+    squared_norm = 0.0 if full_update is None else float(full_update @ full_update)
+    if full_update is None or not 0 < squared_norm < math.inf:
         return math.nan
-    difference = full if sampled is None else sampled.to(full) - full
+    difference = full_update if sampled_update is None else sampled_update.to(full_update) - full_update
     return float(difference @ difference) / squared_norm
 
 
-def is_measured(round: int, every: int) -> bool:
-    """Return whether the variance is measured in a round: in every `every`-th one, counted from 1; 0 for never."""
-    return every > 0 and (round + 1) % every == 0
+def is_measured(round: int, every_rounds: int) -> bool:
+    """Return whether the variance is measured in `round`: once in `every_rounds` rounds, never for 0."""
+    return every_rounds > 0 and (round + 1) % every_rounds == 0

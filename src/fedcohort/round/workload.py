@@ -20,18 +20,18 @@ from fedcohort.types import Advice, Ids, Probe, ProbeResult, Selection
 
 def verify_selection(selection: Selection, available: Ids, cohort: int, n_clients: int, codec: Codec) -> None:
     """Raise an error if clients are not available, or if units or shares of updates are out of range."""
-    chosen_ids, units, upload = selection.clients, selection.units, selection.upload
+    chosen_ids, units, shares = selection.clients, selection.units, selection.upload
     if not are_all_available(chosen_ids, available):
         raise FedcohortError(f"the selector chose clients {chosen_ids.tolist()}, but not all of them are available")
     if len(chosen_ids) > cohort and not selection.uncapped:
         raise FedcohortError(f"the selector chose {len(chosen_ids)} clients, but cohort={cohort}")
     if units is not None and (units.shape != (n_clients,) or (units[chosen_ids] < 1).any()):
         raise FedcohortError("the selector's units of local work must be one number >= 1 for each client")
-    if upload is None:
+    if shares is None:
         return
-    if upload.shape != (n_clients,) or not ((upload[chosen_ids] > 0) & (upload[chosen_ids] <= 1)).all():
+    if shares.shape != (n_clients,) or not ((shares[chosen_ids] > 0) & (shares[chosen_ids] <= 1)).all():
         raise FedcohortError("the selector's shares of an update must be one number in (0, 1] for each client")
-    if codec.hooks and (upload[chosen_ids] < 1).any():
+    if codec.hooks and (shares[chosen_ids] < 1).any():
         raise IncompatibleConfig(
             "the selector excludes tensors from updates, which codecs with hooks do not support: choose codec=none"
         )
@@ -104,14 +104,14 @@ def list_answered(probes: Sequence[Probe], results: Mapping[str, ProbeResult]) -
     return [replace(probe, clients=results[probe.signal].clients) for probe in probes]
 
 
-def find_trained(clients: Ids, answered: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
+def mark_trained(clients: Ids, answered: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
     """Return which clients have trained for a query (`signal.base.Computed.trains`) and answered it, bool [n]."""
     training_probes = [p for p in answered if getattr(find_signal(p.signal), "trains", False)]
     return np.isin(clients, list_queried(training_probes)) if training_probes else np.zeros(len(clients), dtype=bool)
 
 
-def find_answering(signal: str, clients: Ids, probes: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
-    """Return which clients answer `signal` of w_t, without options, to one of the selector's probes, bool [n].
+def mark_answering(signal: str, clients: Ids, probes: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
+    """Return which clients answer one of the selector's probes for `signal`, without options, bool [n].
 
     This includes concurrent probes: their answers arrive before the aggregation, and a client measures a signal once.
     """

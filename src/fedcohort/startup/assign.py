@@ -1,8 +1,8 @@
 """Assign the training samples of a dataset to the server and the clients, and draw the labels that clients see.
 
-First `thin` keeps the samples that a run uses. `server_rows` then draws server_val, the partition distributes the other
-samples among clients, and the samples of each client are shuffled and divided into V_k and T_k. Only
-`thin` copies inputs.
+First `thin_samples` keeps the samples that a run uses. `draw_server_rows` then draws the server's validation samples,
+and the partition distributes the other samples among clients. The samples of each client are shuffled and divided into
+validation and training samples. Only `thin_samples` copies inputs.
 """
 
 import hashlib
@@ -58,13 +58,15 @@ class Assignment:
     """Assignment of the training samples to the server and the clients, before inputs are copied.
 
     Attributes:
-        server: positions of the rows of server_val, sorted.
-        train, val: positions of the rows of each T_k and V_k.
-        train_y, val_y: the labels that clients see, aligned with train and val; None if no label is flipped.
-        class_counts: true labels over T_k and V_k, int64 [K, C].
+        server: positions of the server's validation samples, sorted.
+        train: positions of each client's training samples.
+        val: positions of each client's validation samples.
+        train_y: labels that clients see on their training samples, aligned with `train`; None if none is flipped.
+        val_y: labels that clients see on their validation samples, aligned with `val`; None if none is flipped.
+        class_counts: samples of each client and true class, training and validation together, int64 [K, C].
         noise_rate: rate of wrong labels of each client, float64 [K].
-        owners: the natural client that each client is, [K]; None if clients are made by the partition.
-        unused: number of training samples that no client and not the server holds.
+        owners: id of the natural client behind each client, [K]; None if the partition makes the clients.
+        unused: number of training samples that neither a client nor the server holds.
         hash: hash of the holder of each training sample.
     """
 
@@ -86,33 +88,33 @@ def assign_samples(raw: Raw, options: SplitOptions) -> Assignment:
     server = draw_server_rows(raw, options.server_val, new_generator(seed, "server_val"))
     memory.return_free_memory()
     clients = _partition(raw, server, options)
-    digest = _hash_holders(clients, server, len(raw.train_y))
+    holders_hash = _hash_holders(clients, server, len(raw.train_y))
     owners = None if raw.train_owner is None else natural_owners(raw.train_owner, clients)
     _shuffle(clients, seed)
-    rates = options.label_noise.rates(Draws(seed, len(clients)))
-    labels = _flip_labels(options.label_noise, clients, raw.train_y, rates, raw.n_classes, seed)
-    counts = clients.counts(raw.train_class[clients.rows], raw.n_strata)
+    noise_rates = options.label_noise.rates(Draws(seed, len(clients)))
+    labels = _flip_labels(options.label_noise, clients, raw.train_y, noise_rates, raw.n_classes, seed)
+    class_counts = clients.counts(raw.train_class[clients.rows], raw.n_strata)
     n_val = np.rint(options.client_val * clients.sizes).astype(np.int64)
     is_val, val, train = clients.cut(np.minimum(np.maximum(2, n_val), clients.sizes - 1))
     train_y, val_y = (None, None) if labels is None else (labels[~is_val], labels[is_val])
     n_unused = len(raw.train_y) - len(server) - len(clients.rows)
-    return Assignment(server, train, val, train_y, val_y, counts, rates, owners, n_unused, digest)
+    return Assignment(server, train, val, train_y, val_y, class_counts, noise_rates, owners, n_unused, holders_hash)
 
 
 def thin_samples(raw: Raw, limit: int | None, seed: int) -> Raw:
-    """Keep about `limit` training rows: an equal random share of each class, or of each owner where there are owners.
+    """Keep about `limit` training rows: the same random share of each class, or of each owner if the data have owners.
 
     At least MIN_SAMPLES rows of each class or owner are kept. The test split is unchanged.
     """
     if limit is None or limit >= len(raw.train_y):
         return raw
-    groups = raw.train_class if raw.train_owner is None else raw.train_owner
-    sizes = np.bincount(groups)
-    quota = np.maximum(np.floor(sizes * (limit / len(groups)) + 0.5), MIN_SAMPLES)
-    order = new_generator(seed, "limit").permutation(len(groups))
-    rows = np.flatnonzero(rank_within_group(groups, order) < quota[groups])
-    parts = {name: getattr(raw, f"train_{name}") for name in ("x", "y", "owner", "attribute")}
-    return replace(raw, **{f"train_{name}": part[rows] for name, part in parts.items() if part is not None})
+    group_by_row = raw.train_class if raw.train_owner is None else raw.train_owner
+    group_sizes = np.bincount(group_by_row)
+    rows_to_keep = np.maximum(np.floor(group_sizes * (limit / len(group_by_row)) + 0.5), MIN_SAMPLES)
+    random_order = new_generator(seed, "limit").permutation(len(group_by_row))
+    rows = np.flatnonzero(rank_within_group(group_by_row, random_order) < rows_to_keep[group_by_row])
+    columns = {name: getattr(raw, f"train_{name}") for name in ("x", "y", "owner", "attribute")}
+    return replace(raw, **{f"train_{name}": column[rows] for name, column in columns.items() if column is not None})
 
 
 def positions_in_all(server: Ids, rows: Ids) -> Ids:
@@ -123,53 +125,53 @@ def positions_in_all(server: Ids, rows: Ids) -> Ids:
 
 
 def draw_server_rows(raw: Raw, server_share: float, rng: np.random.Generator) -> Ids:
-    """Draw the positions of server_val, sorted: `server_share` of each class, rounded up or down.
+    """Draw the sorted positions of the server's validation samples: `server_share` of each class, rounded up or down.
 
-    Their total is `server_share` of all rows, so that a large class compensates the rounding of small ones. There are
-    fewer where owners have too few samples: at most EXTRA_ROWS rows of a class replace rows of other classes. There are
-    none where the dataset has a validation split.
+    Their total is `server_share` of all rows, so that a large class compensates the rounding of small ones. The total
+    is lower if owners have too few samples: at most EXTRA_ROWS rows of a class replace rows of other classes. No row is
+    drawn if the dataset has a validation split.
     """
     if raw.valid is not None:
         return np.empty(0, dtype=np.int64)
-    y, n, size = raw.train_class, raw.n_strata, max(1, round(server_share * len(raw.train_y)))
+    y, n_classes, n_server = raw.train_class, raw.n_strata, max(1, round(server_share * len(raw.train_y)))
     rank_in_class = rank_within_group(y, rng.permutation(len(y)))
-    random_order, sizes = rng.random(n), np.bincount(y, minlength=n)
-    in_class = (random_order[y] + rank_in_class) / sizes[y]
+    random_order, class_sizes = rng.random(n_classes), np.bincount(y, minlength=n_classes)
+    in_class = (random_order[y] + rank_in_class) / class_sizes[y]
     if raw.train_owner is not None:
         in_class[rank_within_group(raw.train_owner, rng.permutation(len(y))) < MIN_SAMPLES] = np.inf
-    # more than `size` where keys are equal
-    rows = np.flatnonzero(in_class <= np.partition(in_class, size - 1)[size - 1])
-    rows = rows[np.argsort(in_class[rows], kind="stable")[:size]]
+    # more than `n_server` where keys are equal
+    rows = np.flatnonzero(in_class <= np.partition(in_class, n_server - 1)[n_server - 1])
+    rows = rows[np.argsort(in_class[rows], kind="stable")[:n_server]]
     if raw.train_owner is not None:
-        rows = keep_first(rows, y, np.ceil(server_share * sizes).astype(np.int64) + EXTRA_ROWS)
+        rows = keep_first(rows, y, np.ceil(server_share * class_sizes).astype(np.int64) + EXTRA_ROWS)
     rows = np.sort(rows[np.isfinite(in_class[rows])])
     if len(rows) == 0:
         advice_text = f"; {raw.small_client_remedy}" if raw.small_client_remedy else ""
         what = f"dataset={raw.name}: server_val takes samples of owners with more than {MIN_SAMPLES} training samples"
-        raise DataError(f"{what}, and there are none{advice_text}")
+        raise DataError(f"{what}, but no owner has more{advice_text}")
     return rows
 
 
 def _partition(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
     """Distribute the training rows that the server does not hold. Return each client's positions, in a new array."""
     clients, limit = options.clients, options.limit
-    samples = SamplePool(raw.train_class, raw.n_strata, raw.train_owner, raw.train_attribute, raw.n_attributes, server)
-    if clients is not None and MIN_SAMPLES * clients > len(samples):
+    pool = SamplePool(raw.train_class, raw.n_strata, raw.train_owner, raw.train_attribute, raw.n_attributes, server)
+    if clients is not None and MIN_SAMPLES * clients > len(pool):
         limit_text = "" if limit is None else f", or a larger split.limit than {limit}"
         raise OptionError(
             f"clients={clients} needs {MIN_SAMPLES * clients} training samples, {MIN_SAMPLES} per client, but "
-            f"dataset={raw.name} has {len(samples)} besides server_val; feasible: "
-            f"clients<={len(samples) // MIN_SAMPLES}{limit_text}"
+            f"dataset={raw.name} has {len(pool)} besides server_val; feasible: "
+            f"clients<={len(pool) // MIN_SAMPLES}{limit_text}"
         )
-    owners = samples.all_owners
+    owners = pool.all_owners
     K = 1 + int(owners.max()) if clients is None and owners is not None else clients or 1
-    what = f"dataset={raw.name}: counting {raw.n_strata:,} classes at {K:,} clients"
-    memory.require_memory(16 * K * raw.n_strata, what, "reduce dataset.n_classes or clients")
+    message_start = f"dataset={raw.name}: counting {raw.n_strata:,} classes at {K:,} clients"
+    memory.require_memory(16 * K * raw.n_strata, message_start, "reduce dataset.n_classes or clients")
     try:
-        split = options.partition.split(samples, clients, new_generator(options.seed, "partition"))
+        split = options.partition.split(pool, clients, new_generator(options.seed, "partition"))
     except FedcohortError as error:
         raise type(error)(f"dataset={raw.name}: {error}") from error
-    del samples
+    del pool
     rows = split if isinstance(split, Ragged) else Ragged.from_parts(split)
     if len(small_clients := np.flatnonzero(rows.sizes < MIN_SAMPLES)):
         advice = raw.small_client_remedy if raw.train_owner is not None else ""
@@ -214,7 +216,7 @@ def _flip_labels(
 
 
 def _hash_holders(clients: Ragged, server: Ids, n: int) -> str:
-    """Return a hash of the holder of each of n training samples: a client's id, -2 for the server, -1 for none."""
+    """Return a hash of who holds each of n training samples: a client's id, -2 for the server, -1 for no holder."""
     holder_of_sample = np.full(n, -1, dtype="<i8")
     holder_of_sample[server] = -2
     holder_of_sample[clients.rows] = np.repeat(np.arange(len(clients)), clients.sizes)

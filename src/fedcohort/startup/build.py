@@ -28,7 +28,7 @@ MODEL_BYTES = 24  # per parameter: weights and gradients of the global and the l
 UPDATE_BYTES = 8  # per parameter of an update that is kept
 LOGIT_BYTES = 8  # per logit: float32, and its log-softmax
 STORED_BYTES = 4  # per number that a client stores between rounds
-MIN_EVALUATED = 256  # samples that are evaluated in one batch, at least
+EVALUATION_BATCH = 256  # samples that are evaluated in one batch, at least
 
 
 def build_network(composition: Composed, model: "Model", federation: "Federation") -> "nn.Module":
@@ -59,19 +59,19 @@ def build_network(composition: Composed, model: "Model", federation: "Federation
     return network
 
 
-def probe(composition: Composed, model: "Model", network: "nn.Module", facts: "Facts") -> None:
+def check_forward_pass(composition: Composed, model: "Model", network: "nn.Module", facts: "Facts") -> None:
     """Run two samples through network and objective. Raises `ComponentError` that names the faulty component.
 
-    facts: including the federation.
+    facts: the run's components and federation.
     """
     from fedcohort.training.probe import probe_network, probe_objective
 
     federation, objective = facts.federation, facts.components.objective
     own_classes = [module for module in network.modules() if not type(module).__module__.startswith("torch.")]
-    code = own_classes[0] if own_classes else model
+    network_code = own_classes[0] if own_classes else model
     shape = [2, *federation.server_test.x.shape[1:]]
-    call_text = f"{name_of(code, composition.option('model'))}: forward of inputs {shape}"
-    with name_component_in_errors(call_text, type(code).__module__):
+    call_text = f"{name_of(network_code, composition.option('model'))}: forward of inputs {shape}"
+    with name_component_in_errors(call_text, type(network_code).__module__):
         logits = probe_network(network, federation)
     with name_component_in_errors(name_of(objective, composition.option("objective")), type(objective).__module__):
         probe_objective(objective, logits, federation)
@@ -82,7 +82,7 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
 
     Args:
         composition: the composed config.
-        facts: including the federation.
+        facts: the run's components and federation.
         network: the network to train.
 
     Raises:
@@ -104,7 +104,7 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
         *requirements.list_notices(composition.choices, facts, composition.overrides),
         *federation.notices(),
         *processes.list_untried(accelerator, processes.count_training_processes(accelerator, devices), num_nodes),
-        *requirements.list_unmeasured(config),
+        *requirements.list_late_evaluations(config),
     ):
         log.warning("%s", line)
     settings = Settings.from_config(config, f"{folder.config_hash(config)}-s{config['seed']}")
@@ -135,35 +135,36 @@ def check_memory(facts: "Facts", *, keeps_updates: bool) -> None:
     """Raise `OptionError` if a round needs more memory than is available.
 
     Args:
-        facts: including federation and layout. The federation is in memory already.
-        keeps_updates: whether the updates of a round are kept one by one.
+        facts: the run's components, federation and model layout. The federation is already in memory.
+        keeps_updates: whether all updates of a round are in memory at once.
     """
     federation, n_params, n_classes = facts.federation, facts.layout.n_params, facts.federation.n_classes
     K = federation.n_clients
     cohort = min(facts.config["cohort"], K)
-    samples = min(MIN_EVALUATED, len(federation.server_test.y))
-    updates = UPDATE_BYTES * n_params * cohort if keeps_updates else 0
+    n_samples = min(EVALUATION_BATCH, len(federation.server_test.y))
+    update_bytes = UPDATE_BYTES * n_params * cohort if keeps_updates else 0
     selector_bytes = facts.components.selector.memory_bytes(K, n_params)
     store_cure = "set client_store.limit_gb=0, which stores them in files"
-    needs: list[tuple[float, str, str]] = [
+    memory_needs: list[tuple[float, str, str]] = [
         (MODEL_BYTES * n_params, "the model", "choose a smaller model"),
-        (updates, f"the updates of {cohort:,} clients", "reduce cohort, or choose a smaller model"),
-        (LOGIT_BYTES * samples * n_classes, f"the logits of {n_classes:,} classes", "reduce dataset.n_classes"),
+        (update_bytes, f"the updates of {cohort:,} clients", "reduce cohort, or choose a smaller model"),
+        (LOGIT_BYTES * n_samples * n_classes, f"the logits of {n_classes:,} classes", "reduce dataset.n_classes"),
         (selector_bytes, f"the selector's matrices of {K:,} clients and {n_params:,} parameters", "reduce clients"),
         (_measure_store(facts), f"the stored vectors of {K:,} clients", store_cure),
     ]
-    size, largest_need, advice_text = max(needs, key=lambda need: need[0])
-    total = sum(n_bytes for n_bytes, _, _ in needs)
-    memory.require_memory(total, f"this run (of which {largest_need}: {size / 1e9:.1f} GB)", advice_text)
+    largest_bytes, largest_need, advice_text = max(memory_needs, key=lambda need: need[0])
+    total = sum(n_bytes for n_bytes, _, _ in memory_needs)
+    memory.require_memory(total, f"this run (of which {largest_need}: {largest_bytes / 1e9:.1f} GB)", advice_text)
 
 
 def _measure_store(facts: "Facts") -> float:
     """Return the bytes of the clients' store once every client has been selected.
 
-    It is 0 if too few rounds are run for that, and above `client_store.limit_gb`, where the store is in files.
+    The result is 0 if the run has too few rounds to select every client. It is also 0 if the store exceeds
+    `client_store.limit_gb` and is therefore in files.
     """
     config, K = facts.config, facts.federation.n_clients
-    n_floats = sum(facts.components.stored_sizes(False, facts.layout, int(facts.federation.n_train.max())).values())
+    n_floats = sum(facts.components.vector_lengths(False, facts.layout, int(facts.federation.n_train.max())).values())
     n_bytes = float(STORED_BYTES * K * n_floats)
     in_files = n_bytes > 1e9 * config["client_store"]["limit_gb"]
     return 0.0 if in_files or config["rounds"] * config["cohort"] < K else n_bytes

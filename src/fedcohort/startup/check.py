@@ -34,9 +34,9 @@ def check_before_data(composition: Composed) -> None:
 def make_light_components(composition: Composed) -> dict[str, Any]:
     """Check the options, and make the components of the groups in GROUPS_WITHOUT_TORCH. Raises `FedcohortError`."""
     check_options(composition)
-    objects = {group: components.make(composition, group) for group in GROUPS_WITHOUT_TORCH}
-    check_client_column(composition, objects["partition"])
-    return objects
+    components_by_group = {group: components.make(composition, group) for group in GROUPS_WITHOUT_TORCH}
+    check_client_column(composition, components_by_group["partition"])
+    return components_by_group
 
 
 def make_components(composition: Composed, light_components: Mapping[str, Any]) -> "Components":
@@ -49,13 +49,13 @@ def make_components(composition: Composed, light_components: Mapping[str, Any]) 
     Raises:
         FedcohortError: if components can't be combined.
     """
-    objects = {**light_components, **{group: components.make(composition, group) for group in GROUPS_WITH_TORCH}}
+    by_group = {**light_components, **{group: components.make(composition, group) for group in GROUPS_WITH_TORCH}}
     from fedcohort.component import Facts
     from fedcohort.host import processes
     from fedcohort.round.components import Components
     from fedcohort.startup import requirements
 
-    run_components = Components(**{name: objects[name] for name in Components.__dataclass_fields__})
+    run_components = Components(**{name: by_group[name] for name in Components.__dataclass_fields__})
     facts = Facts(run_components, composition.config)
     requirements.check(composition.choices, facts)
     requirements.check_clock(composition.choices, facts)
@@ -103,27 +103,27 @@ def check_aliases(composition: Composed) -> None:
 
     An alias stands for choices of other groups (server: momentum) or for values of their options (client.steps: 1).
     """
-    for group, required in composition.config["requires"].items():
-        for name, value in required.items():
+    for group, required_choices in composition.config["requires"].items():
+        for name, value in required_choices.items():
             node, _, option = name.partition(".")
             actual_value = composition.config[node].get(option) if option else composition.choices.get(node)
             alias_text = f"{composition.option(group)} stands for {name}={options.spell_value(value)}"
             if actual_value != value:
-                what = f"{alias_text}, but {name}={options.spell_value(actual_value)} was requested"
-                raise IncompatibleConfig(f"{what}: leave {name} out, or choose another {group}")
-            parameters: Container[str] = (option,)
+                message_start = f"{alias_text}, but {name}={options.spell_value(actual_value)} was requested"
+                raise IncompatibleConfig(f"{message_start}: leave {name} out, or choose another {group}")
+            accepted_options: Container[str] = (option,)
             with suppress(Exception):  # an invalid `_target_` is reported where the component is made
-                parameters = inspect.signature(get_method(composition.config[node]["_target_"])).parameters
-            if option and option not in parameters:
-                raise IncompatibleConfig(f"{alias_text}, and {composition.option(node)} has none: choose another")
+                accepted_options = inspect.signature(get_method(composition.config[node]["_target_"])).parameters
+            if option and option not in accepted_options:
+                raise IncompatibleConfig(f"{alias_text}, but {composition.option(node)} has no option {option}")
 
 
 def check_client_column(composition: Composed, partition: "Partition") -> None:
-    """Raise `IncompatibleConfig` if a column of the data names the clients, but the partition makes its own."""
+    """Raise `IncompatibleConfig` if a column of the data names the clients, but the partition ignores this column."""
     column = composition.config["dataset"].get("client")
     if column is not None and not partition.takes_owners:
         raise IncompatibleConfig(
-            f"dataset.client={column} names the clients, and {composition.option('partition')} makes its own: choose "
-            f"heterogeneity=natural, or leave dataset.client out (with dataset.leave_out=[{column}] where the column "
-            "holds numbers that are no input)"
+            f"dataset.client={column} has no effect with {composition.option('partition')}, which makes the clients: "
+            f"set heterogeneity=natural, or leave dataset.client out (and set dataset.leave_out=[{column}] if the "
+            "column must not be an input)"
         )

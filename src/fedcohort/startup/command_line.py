@@ -19,7 +19,7 @@ from fedcohort.startup.options import OPTION_CHECKS
 
 TRACEBACK_VARIABLE = "HYDRA_FULL_ERROR"
 # the value of TRACEBACK_VARIABLE before each active call of `run_with_one_line_errors`
-_ENCLOSING: list[str | None] = []
+_previous_values: list[str | None] = []
 PLUGINS = {  # launchers and sweepers that are plugins, and a package that each requires
     "hydra/launcher=joblib": "hydra_plugins.hydra_joblib_launcher",
     "hydra/launcher=slurm": "submitit",
@@ -57,7 +57,7 @@ def run_with_one_line_errors(main: Callable[[], object], arguments: Sequence[str
         The exit code: 0, or 2 after a mistake.
     """
     previous_value = os.environ.get(TRACEBACK_VARIABLE)
-    _ENCLOSING.append(previous_value)
+    _previous_values.append(previous_value)
     os.environ[TRACEBACK_VARIABLE] = "1"  # Hydra then raises its errors instead of printing them
     try:
         check_command_line(arguments, configs)
@@ -69,7 +69,7 @@ def run_with_one_line_errors(main: Callable[[], object], arguments: Sequence[str
         sys.stderr.write(f"{line}\n")
         return 2
     finally:
-        _ENCLOSING.pop()
+        _previous_values.pop()
         os.environ.pop(TRACEBACK_VARIABLE)
         os.environ.update({} if previous_value is None else {TRACEBACK_VARIABLE: previous_value})
     return 0
@@ -85,7 +85,7 @@ def check_command_line(arguments: Sequence[str], configs: Path) -> None:
 
 def is_traceback_requested() -> bool:
     """Return whether the user has set HYDRA_FULL_ERROR=1, which `run_with_one_line_errors` sets, too."""
-    return (_ENCLOSING[0] if _ENCLOSING else os.environ.get(TRACEBACK_VARIABLE)) == "1"
+    return (_previous_values[0] if _previous_values else os.environ.get(TRACEBACK_VARIABLE)) == "1"
 
 
 def check_arguments(arguments: Sequence[str], configs: Path) -> None:
@@ -95,8 +95,8 @@ def check_arguments(arguments: Sequence[str], configs: Path) -> None:
     """
     check_hydra_options(arguments)
     _check_form(arguments, configs)
-    flags = {argument.partition("=")[0] for argument in arguments}
-    if {"-p", "--package"} & flags and not {"-c", "--cfg"} & flags:
+    argument_names = {argument.partition("=")[0] for argument in arguments}
+    if {"-p", "--package"} & argument_names and not {"-c", "--cfg"} & argument_names:
         raise OptionError("--package has an effect only together with --cfg: leave it out")
     for argument in arguments:
         name, equals, value = argument.partition("=")
@@ -130,8 +130,8 @@ def _check_form(arguments: Sequence[str], configs: Path) -> None:
         if equals and not value and value_follows:
             has_spaces, next_text = next_text, ""
         if has_spaces:
-            typed = f"{argument} {next_text}".strip()
-            raise OptionError(f"{typed}: options have no spaces around =, type {name}={has_spaces}")
+            typed_text = f"{argument} {next_text}".strip()
+            raise OptionError(f"{typed_text}: options have no spaces around =, type {name}={has_spaces}")
 
 
 def check_hydra_options(arguments: Sequence[str]) -> None:
@@ -169,18 +169,18 @@ def check_sweep(arguments: Sequence[str]) -> None:
         package, _, submodule = PLUGINS.get(argument, "").partition(".")
         is_missing = importlib.util.find_spec(package) is None if package else False
         if is_missing or (submodule and importlib.util.find_spec(PLUGINS[argument]) is None):
-            install = 'pip install --constraint constraints.txt --editable ".[sweep]"'
-            raise OptionError(f"{argument} needs a plugin: {install}")
+            install_command = 'pip install --constraint constraints.txt --editable ".[sweep]"'
+            raise OptionError(f"{argument} needs a plugin: {install_command}")
     if not {"-m", "--multirun"} & set(arguments):
         return
     for argument in arguments:
         name, _, value = argument.partition("=")
         if argument == "hydra/launcher=submitit_local":
-            raise OptionError(f"{argument}: its jobs outlive a killed sweep; hydra/launcher=local ends them with it")
+            raise OptionError(f"{argument}: its jobs outlive a killed sweep; use hydra/launcher=local instead")
         is_slurm = name == "hydra/launcher" and value.endswith("slurm")
         if is_slurm and not (shutil.which("sbatch") and shutil.which("srun")):
-            where = "run it on a machine where jobs are submitted"
-            raise OptionError(f"{argument} needs SLURM's sbatch and srun on the PATH: {where}")
+            advice_text = "run it on a machine where jobs are submitted"
+            raise OptionError(f"{argument} needs SLURM's sbatch and srun on the PATH: {advice_text}")
         if name == "hydra.launcher.n_jobs" and value != "-1" and not re.fullmatch("[1-9][0-9]*", value):
             raise range_error(name, "an integer in [1, inf), or -1 for as many as there are cores", value)
         if name == "paths.logs":

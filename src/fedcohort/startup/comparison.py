@@ -17,7 +17,7 @@ ALL_RUNS = "all runs"
 
 
 def read_answer(query: Query, question: Question, wait_s: float = server.WAIT_S) -> Answer:
-    """Read the runs of `query` and compare them.
+    """Read the runs of `query` from MLflow and compare them as `question` asks.
 
     Raises `OptionError`; `TrackingError` where MLflow fails or takes longer than `wait_s` seconds.
     """
@@ -48,8 +48,8 @@ def answer_folders(folders: Sequence[Path], question: Question, conditions: Mapp
         TrackingError: if there is nothing to compare.
     """
     q, paths = question, {path.name: path for path in map(Path.absolute, folders)}
-    required = (conditions or {}).items()
-    compared = [run for run in runs.read_folders(paths.values()) if all(run.fact(k) == v for k, v in required)]
+    required_values = (conditions or {}).items()
+    compared = [run for run in runs.read_folders(paths.values()) if all(run.fact(k) == v for k, v in required_values)]
     matched_runs = match(compared, q.rows, q.cols, *q.metrics, baseline=q.baseline)
     return answer(q, matched_runs, read_curves([paths[run.id] for run in matched_runs.runs], q.metrics))
 

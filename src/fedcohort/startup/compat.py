@@ -12,7 +12,7 @@ from fedcohort.errors import ForeignChange
 HYDRA_VERSION = "1.3.8"
 
 
-def combinations(overrides: list[Override]) -> list[list[str]]:
+def list_combinations(overrides: list[Override]) -> list[list[str]]:
     """Return the overrides of each job of a sweep over all combinations.
 
     Uses `hydra._internal.core_plugins.basic_sweeper.BasicSweeper.split_arguments` (Hydra 1.3.8).
@@ -20,12 +20,12 @@ def combinations(overrides: list[Override]) -> list[list[str]]:
     try:
         from hydra._internal.core_plugins.basic_sweeper import BasicSweeper  # noqa: PLC0415  or no run would start
 
-        split = BasicSweeper.split_arguments
+        split_arguments = BasicSweeper.split_arguments
     except (ImportError, AttributeError) as error:
         hydra_method = "BasicSweeper.split_arguments"
         raise ForeignChange("hydra-core", hydra_method, "lists the jobs of a sweep", HYDRA_VERSION) from error
-    (batch,) = split(overrides, None)
-    return batch
+    (job_overrides,) = split_arguments(overrides, None)
+    return job_overrides
 
 
 def no_callbacks() -> Any:  # noqa: ANN401 - a private class
@@ -51,8 +51,8 @@ def register(name: str, plugin: type[Plugin]) -> None:
 def list_groups_in_place() -> None:
     """Let `--help` list the choices of the groups without a copy of all configs for each, which takes 2 s in all.
 
-    Replaces `ConfigLoaderImpl.get_group_options` where no config is named (Hydra 1.3.8). Without that method nothing
-    changes.
+    Replaces `ConfigLoaderImpl.get_group_options` of Hydra 1.3.8 for calls that name no config. A version of Hydra
+    without this method stays as it is.
     """
     from hydra._internal.config_loader_impl import ConfigLoaderImpl  # noqa: PLC0415  or no run would start
 

@@ -22,7 +22,7 @@ from fedcohort.startup.compose import Composed
 
 Instance = typing.Any  # a component, an observer or a callback
 TARGET = "_target_"
-OWN_CLASS = re.compile(r"fedcohort(\.[A-Za-z]\w*)+")
+FEDCOHORT_CLASS = re.compile(r"fedcohort(\.[A-Za-z]\w*)+")
 CONTRACTS = {  # module and class, where they differ from the group's `base` and the name of the group
     "agg": ("agg.base", "Aggregator"),
     "server": ("server.base", "ServerOptimizer"),
@@ -40,7 +40,7 @@ CALLBACK_CONTRACT: Contract = (
 
 
 def _contract_of(base: type) -> Contract:
-    """Return the contract that a class inherits `base`."""
+    """Return the contract that a class fulfils if it inherits from `base`."""
     name = f"{base.__module__}.{base.__name__}"
     return {name}, f"a class that inherits {name}"
 
@@ -72,38 +72,38 @@ def make(composition: Composed, group: str, *, foreign: bool = False) -> Instanc
 
 
 def build(
-    node: Mapping[str, typing.Any], where: str, option: str, contract: Contract | None = None, *, foreign: bool = False
+    node: Mapping[str, typing.Any], path: str, option: str, contract: Contract | None = None, *, foreign: bool = False
 ) -> Instance:
     """Make the component that a node describes, and the components inside it.
 
     Args:
         node: options by name, with the class in `_target_`.
-        where: path of the node in the config, for messages.
+        path: path of the node in the config, for messages.
         option: the option as typed, for messages.
-        contract: contract of the class; None for the protocol of the group `where`.
+        contract: contract of the class; None for the protocol of the group `path`.
         foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
 
     Raises:
         OptionError: for a class or an option that can't be used.
     """
-    contract = contract or _contract_of(protocol_of(where))
+    contract = contract or _contract_of(protocol_of(path))
     if TARGET not in node:
-        raise ranges.range_error(f"{where}.{TARGET}", contract[1], None)
-    _check_classes(node, where, option, contract, foreign=foreign)
-    return _instantiate(node, where, option)
+        raise ranges.range_error(f"{path}.{TARGET}", contract[1], None)
+    _check_classes(node, path, option, contract, foreign=foreign)
+    return _instantiate(node, path, option)
 
 
-def _instantiate(node: object, where: str, option: str) -> Instance:
+def _instantiate(node: object, path: str, option: str) -> Instance:
     """Make the component that a node describes, whose classes have been checked."""
     if not isinstance(node, Mapping) or TARGET not in node:
         return node
     arguments = {str(name): value for name, value in node.items() if name != TARGET}
-    arguments = {name: _instantiate(value, f"{where}.{name}", f"{where}.{name}") for name, value in arguments.items()}
-    target = _import_class(node[TARGET], where, option)
+    arguments = {name: _instantiate(value, f"{path}.{name}", f"{path}.{name}") for name, value in arguments.items()}
+    target = _import_class(node[TARGET], path, option)
     try:
         return target(**arguments)
     except OptionError as error:
-        raise OptionError(f"{where}.{error}") from error
+        raise OptionError(f"{path}.{error}") from error
     except FedcohortError:
         raise
     except TypeError as error:
@@ -115,25 +115,25 @@ def _instantiate(node: object, where: str, option: str) -> Instance:
 
 
 def _compare_arguments(target: type, arguments: Mapping[str, object], cause: TypeError) -> str:
-    """Return the clause that names unknown and missing options of a class; `cause` where there are none."""
-    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    """Return the clause that names the unknown and missing options of a class; the text of `cause` without any."""
+    variadic_kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     signature = inspect.signature(target).parameters
-    parameters = {name: item for name, item in signature.items() if item.kind not in variadic}
-    required = {name for name, item in parameters.items() if item.default is inspect.Parameter.empty}
+    parameters = {name: parameter for name, parameter in signature.items() if parameter.kind not in variadic_kinds}
+    required_names = {name for name, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
     problems = [f"has no option {name!r}" for name in sorted(set(arguments) - set(parameters))]
-    problems += [f"needs the option {name!r}" for name in sorted(required - set(arguments))]
+    problems += [f"needs the option {name!r}" for name in sorted(required_names - set(arguments))]
     return f"{', '.join(problems) or cause}; {options.list_options(parameters)}"
 
 
-def _check_classes(node: object, where: str, option: str, contract: Contract, *, foreign: bool) -> None:
+def _check_classes(node: object, path: str, option: str, contract: Contract, *, foreign: bool) -> None:
     """Check the class of a component and of those inside it. None of them is called.
 
     Args:
         node: options by name, with the class in `_target_`; anything else is a value.
-        where: path of the node in the config, for messages.
+        path: path of the node in the config, for messages.
         option: the option as typed, for messages.
         contract: contract of the class.
-        foreign: as for `build`.
+        foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
 
     Raises:
         OptionError: for a class that does not fulfil its contract, and for a key that would change its call.
@@ -142,24 +142,24 @@ def _check_classes(node: object, where: str, option: str, contract: Contract, *,
         return
     names = [str(key) for key in node if not str(key).startswith("_")]
     if unknown_key := next((str(key) for key in node if str(key).startswith("_") and key != TARGET), None):
-        raise options.unknown_option_error(where, unknown_key, names)
+        raise options.unknown_option_error(path, unknown_key, names)
     target = None
     if TARGET in node:
-        target = _import_class(node[TARGET], where, option, foreign=foreign)
+        target = _import_class(node[TARGET], path, option, foreign=foreign)
         names_of_bases, allowed = contract
         if names_of_bases.isdisjoint(f"{base_class.__module__}.{base_class.__name__}" for base_class in target.__mro__):
             network = any(base_class.__module__ == "torch.nn.modules.module" for base_class in target.__mro__)
             advice_text = f". For your own network, type model=module model.path={node[TARGET]}" if network else ""
-            raise OptionError(f"{ranges.range_error(f'{where}.{TARGET}', allowed, node[TARGET])}{advice_text}")
+            raise OptionError(f"{ranges.range_error(f'{path}.{TARGET}', allowed, node[TARGET])}{advice_text}")
     for name in names:
-        inner_place = f"{where}.{name}"
+        inner_place = f"{path}.{name}"
         _check_classes(node[name], inner_place, inner_place, _contract_inside(target, name, contract), foreign=foreign)
 
 
 def _contract_inside(owner_class: type | None, name: str, contract: Contract) -> Contract:
     """Return the contract of a component that is an option of another one.
 
-    The type of the option is the contract; where that is no component, any component is accepted.
+    The type of the option is the contract. If this type is no component, any component is accepted.
 
     Args:
         owner_class: the class that has the option; None for a mapping of plain options.
@@ -172,37 +172,37 @@ def _contract_inside(owner_class: type | None, name: str, contract: Contract) ->
         type_hint: object = typing.get_type_hints(owner_class.__init__).get(name)  # type: ignore[misc]
     except (NameError, TypeError, AttributeError):
         type_hint = None
-    classes = [kind for kind in (type_hint, *typing.get_args(type_hint)) if inspect.isclass(kind)]
-    return _contract_of(next((kind for kind in classes if Component in kind.__mro__), Component))
+    classes = [hint for hint in (type_hint, *typing.get_args(type_hint)) if inspect.isclass(hint)]
+    return _contract_of(next((hint for hint in classes if Component in hint.__mro__), Component))
 
 
-def _import_class(target: object, where: str, option: str, *, foreign: bool = False) -> type:
+def _import_class(target: object, path: str, option: str, *, foreign: bool = False) -> type:
     """Return the class that `target` names.
 
     Raises `OptionError` if it can't be imported, is not a class, or is not a class of fedcohort in a foreign config.
     """
     try:
-        result = _import_own_class(target, where) if foreign else get_object(typing.cast(str, target))
+        imported_class = _import_own_class(target, path) if foreign else get_object(typing.cast(str, target))
     except OptionError:
         raise
     except Exception as error:
         cause = error.__cause__  # Hydra's own message has several lines
-        missing = isinstance(cause, ImportError | AttributeError)
-        reason = str(cause) if missing else " ".join(str(error).split("\n")[:2])
+        is_missing = isinstance(cause, ImportError | AttributeError)
+        reason = str(cause) if is_missing else " ".join(str(error).split("\n")[:2])
         raise OptionError(f"{option}: _target_ {target!r} can't be used: {reason}") from error
-    if not inspect.isclass(result):
-        raise ranges.range_error(f"{where}.{TARGET}", "a class", target)
-    return result
+    if not inspect.isclass(imported_class):
+        raise ranges.range_error(f"{path}.{TARGET}", "a class", target)
+    return imported_class
 
 
-def _import_own_class(target: object, where: str) -> object:
+def _import_own_class(target: object, path: str) -> object:
     """Return the class of this name that a module of fedcohort defines. No other module is imported."""
-    allowed = "a class of fedcohort, because the config comes from a run folder and must not execute other code"
-    error = ranges.range_error(f"{where}.{TARGET}", allowed, target)
-    if not isinstance(target, str) or not OWN_CLASS.fullmatch(target):
+    allowed_text = "a class of fedcohort, because the config comes from a run folder and must not execute other code"
+    error = ranges.range_error(f"{path}.{TARGET}", allowed_text, target)
+    if not isinstance(target, str) or not FEDCOHORT_CLASS.fullmatch(target):
         raise error
     module, _, name = target.rpartition(".")
-    result = vars(importlib.import_module(module)).get(name)
-    if getattr(result, "__module__", None) != module:  # such as fedcohort.record.provenance.subprocess
+    imported_class = vars(importlib.import_module(module)).get(name)
+    if getattr(imported_class, "__module__", None) != module:  # such as fedcohort.record.provenance.subprocess
         raise error
-    return result
+    return imported_class

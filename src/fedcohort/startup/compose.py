@@ -1,7 +1,7 @@
 """Step 1 of a run: compose the typed overrides with the yamls of configs/ into plain data.
 
-The yamls may use two resolvers. `${if_set:dataset.client,null,50}` is the second argument where the option is set, and
-the third where it is null. `${preset:clients,50}` is the value that the chosen heterogeneity sets, or 50.
+The yamls may use two resolvers. `${if_set:dataset.client,null,50}` is null if the option dataset.client is set, and 50
+if it is null. `${preset:clients,50}` is the value of `clients` that the chosen heterogeneity sets, or 50.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,9 +29,9 @@ class Composed:
 
     Attributes:
         config: plain data, with all interpolations resolved.
-        choices: the choice in each group; that of a component inside another one by its path (`objective.base`). The
-            key `heterogeneity` is missing where other options change what the preset sets.
-        overrides: as typed.
+        choices: the choice in each group; the key of a component inside another one is its path (`objective.base`).
+            The key `heterogeneity` is missing if other options change a value that the preset sets.
+        overrides: the overrides as typed.
     """
 
     config: Mapping[str, Any]
@@ -89,8 +89,8 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
 
     Args:
         cfg: the config that Hydra has composed.
-        choices: `hydra.runtime.choices`.
-        overrides: as typed.
+        choices: the choice in each group, from `hydra.runtime.choices`.
+        overrides: the overrides as typed.
 
     Raises:
         OptionError: for a value that is missing or can't be resolved, and for an option of a preset.

@@ -27,7 +27,8 @@ class JobComposer:
     """Composes configs from one folder of groups.
 
     Args:
-        by_hydra: composes overrides by Hydra, with the node `hydra`, which is removed; once for each set of overrides.
+        by_hydra: composes overrides with Hydra, including the node `hydra`, which is then removed. It is called once
+            for each set of overrides.
         configs: the folder of the groups.
     """
 
@@ -100,12 +101,12 @@ class JobComposer:
         group = override.key_or_group
         if group.split(".")[0] in replaced_groups or override.is_delete():
             return True
-        return not _find_reach(self._configs, group, str(override.value())).isdisjoint(replaced_groups)
+        return not _find_affected(self._configs, group, str(override.value())).isdisjoint(replaced_groups)
 
 
 @cache
-def _find_reach(configs: Path, group: str, choice: str) -> frozenset[str]:
-    """Return the top-level options outside its group that a choice can set, also through files that it includes."""
+def _find_affected(configs: Path, group: str, choice: str) -> frozenset[str]:
+    """Return the top-level options that a choice can set outside its group, also by files in its defaults list."""
     package = PACKAGE.search(_read_text(configs, group, choice))
     if package is None:
         return frozenset()
@@ -116,7 +117,7 @@ def _find_reach(configs: Path, group: str, choice: str) -> frozenset[str]:
     for entry in node.get("defaults", ()):
         for name, included_choice in ({group: entry} if isinstance(entry, str) else entry).items():
             included_group = str(name).removeprefix("override ").lstrip("/").partition("@")[0]
-            names |= {included_group} | _find_reach(configs, included_group, str(included_choice).partition("@")[0])
+            names |= {included_group} | _find_affected(configs, included_group, str(included_choice).partition("@")[0])
     return frozenset(names)
 
 

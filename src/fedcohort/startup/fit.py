@@ -38,7 +38,7 @@ def fit(
     run_observers: RunObservers,
     tasks: ProgramTasks,
     sweep: str | None,
-    home: folder.RunFolder | None,
+    run_folder: folder.RunFolder | None,
 ) -> Path | None:
     """Train, starting from the checkpoint in the run's folder, and return the folder.
 
@@ -49,7 +49,7 @@ def fit(
         run_observers: observers and callbacks.
         tasks: the processes of the run on several machines.
         sweep: id of the sweep that the run belongs to, or None.
-        home: the run's folder; None for a task that follows the first one. Such a task returns None if the first
+        run_folder: the run's folder; None for a task that follows the first one. Such a task returns None if the first
             task has nothing to train.
 
     Raises:
@@ -61,7 +61,7 @@ def fit(
     processes = count_processes(config)
     identity = {**select_options(config, RunIdentity.FORCED), **{f"trainer.{k}": v for k, v in processes.items()}}
     origin = provenance.current_start(config, identity, loop.federation.checksum)
-    begin_result = tasks.run_on_first(lambda: _begin(home, loop, config, origin))
+    begin_result = tasks.run_on_first(lambda: _begin(run_folder, loop, config, origin))
     if begin_result is None:
         return None
     path, is_new, restart = begin_result
@@ -72,8 +72,8 @@ def fit(
     loop.make_run_info = partial(describe_run, composition, loop, network, sweep, path, restart)
     loop.folder, loop.new_folder = path, is_new
     loop.choose_memory_layout(network)
-    to_file = nullcontext() if home is None else messages.log_to_file(path)
-    loop.component_by_module = _owners(composition, loop, network)
+    to_file = nullcontext() if run_folder is None else messages.log_to_file(path)
+    loop.component_by_module = _list_module_options(composition, loop, network)
     ending_context = _report_ending(path, _resume_command(composition, sweep), loop.component_by_module)
     with to_file, _threads(config["trainer"]["threads"]), ending_context:
         if not is_new:
@@ -83,17 +83,17 @@ def fit(
         lightnings = training.make_trainer(is_new_run=not rounds_done)
         interrupts.enter_phase(RunPhase.FORKED)  # `GracefulStop` reverts this in the process that trains
         training.fit(lightnings, network, path / folder.LAST_CKPT if rounds_done else None)
-        if home is not None:
+        if run_folder is not None:
             manifest.write_manifest(path, folder.MANIFEST_FILES)
     return path
 
 
-def _owners(composition: Composed, loop: FederatedLoop, network: torch.nn.Module) -> dict[str, str]:
+def _list_module_options(composition: Composed, loop: FederatedLoop, network: torch.nn.Module) -> dict[str, str]:
     """Return the option to which each module of the components' code belongs, with its class."""
     components = {group: (item, *getattr(item, "hooks", ())) for group, item in vars(loop.components).items()}
-    objects: dict[str, Iterable[object]] = {**components, "model": list(network.modules())}
-    targets = {group: composition.config[group]["_target_"] for group in objects}
-    code = {f"{composition.option(group)} ({targets[group]})": items for group, items in objects.items()}
+    objects_by_group: dict[str, Iterable[object]] = {**components, "model": list(network.modules())}
+    targets = {group: composition.config[group]["_target_"] for group in objects_by_group}
+    code = {f"{composition.option(group)} ({targets[group]})": items for group, items in objects_by_group.items()}
     return component_by_module(code, loop.components.needs())
 
 
@@ -103,20 +103,20 @@ def _begin(
     """Find the checkpoint from which the run resumes, and record the start.
 
     Returns:
-        The run's folder, whether it is new, and the rounds that are done, for all tasks of the run.
+        The run's folder, whether it is new, and the state from which the run resumes.
     """
     if home is None:
         raise TypeError("only the first task of a run finds its checkpoint")
-    restart = find_restart(home, loop.settings.config_hash, config["resume"], origin)
-    rounds_done, rounds = restart.rounds, config["rounds"]
+    resume_point = find_restart(home, loop.settings.config_hash, config["resume"], origin)
+    rounds_done, rounds = resume_point.rounds, config["rounds"]
     if rounds_done > rounds:
         raise OptionError(f"rounds must be at least {rounds_done}, as many as {home.path} has already, got {rounds}")
-    loop.settings.budget.check_not_exceeded(restart.spending, home.path)
+    loop.settings.budget.check_not_exceeded(resume_point.spending, home.path)
     manifest.remove_manifest(home.path)  # the files change from here on
     folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(dict(config)))
-    start = {"round": rounds_done, "resume": config["resume"], "forced": restart.forced, **origin}
+    start = {"round": rounds_done, "resume": config["resume"], "forced": resume_point.forced, **origin}
     provenance.append_start(home.path, start)
-    return home.path, home.is_new, restart
+    return home.path, home.is_new, resume_point
 
 
 @contextmanager
@@ -131,24 +131,24 @@ def _threads(n_threads: int) -> Iterator[None]:
 
 
 @contextmanager
-def _report_ending(path: Path, resume_command: str, owners: Mapping[str, str]) -> Iterator[None]:
+def _report_ending(path: Path, resume_command: str, option_by_module: Mapping[str, str]) -> Iterator[None]:
     """Turn an error or a signal during training into a message of one line.
 
     Args:
         path: the run's folder.
         resume_command: the command that resumes the run.
-        owners: the option to which each module of the components' code belongs.
+        option_by_module: the option to which each module of the components' code belongs.
     """
     try:
         yield
     except BaseException as error:
-        if error_text := trainer.find_rejection(error) or find_faulty_component(error, owners):
+        if error_text := trainer.find_rejection(error) or find_faulty_component(error, option_by_module):
             raise error_text from error
         rank_died = trainer.is_process_death(error)
-        stopped = rank_died or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
+        is_stopped = rank_died or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
         if rank_died and not interrupts.exit_code:
             raise FedcohortError(trainer.describe_rank_death(error)) from error
-        if not interrupts.exit_code or not stopped:
+        if not interrupts.exit_code or not is_stopped:
             raise
     finally:
         interrupts.enter_phase(RunPhase.START)

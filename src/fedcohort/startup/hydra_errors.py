@@ -18,12 +18,12 @@ from fedcohort.errors import ComponentError, FedcohortError, OptionError
 from fedcohort.startup.options import unknown_option_error
 
 LOST_JOB_ERRORS = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # errors of submitit and joblib
-SWEEP = "{0}: several values are a sweep, put -m first (python train.py -m ...); a list is typed as [a,b]"
+SWEEP_MESSAGE = "{0}: several values are a sweep, put -m first (python train.py -m ...); a list is typed as [a,b]"
 # what to type for a file or a class of one's own
 USER_OPTIONS = {"dataset": "dataset=folder dataset.path={}", "model": "model=module model.path={}"}
 MESSAGES = (  # pattern of the first line of Hydra's error, and the message
-    (r"Ambiguous value for argument '(.*)'$", SWEEP),
-    (r"Sweep parameters '(.*)' requires", SWEEP),
+    (r"Ambiguous value for argument '(.*)'$", SWEEP_MESSAGE),
+    (r"Sweep parameters '(.*)' requires", SWEEP_MESSAGE),
     (r"Could not append to config\. An item is already at '(.*)'", "{0} exists already: leave out the +"),
     (r"Multiple values for (\S+)\. ", "{0} is chosen already: leave out the +"),
     (
@@ -106,7 +106,7 @@ def unknown_choice_message(configs: Path, name: str, value: str, choices: Iterab
         configs: the folder of the groups.
         name: the group, perhaps with the node that it fills (`objective@objective.base`).
         value: the choice that was typed.
-        choices: those of the group; by default the files in its folder.
+        choices: the valid choices of the group; by default the names of the files in its folder.
     """
     group = name.partition("@")[0]
     error = ranges.unknown_choice_error(name, value, list(choices) or list_choices(configs, group))

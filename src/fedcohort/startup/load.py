@@ -21,12 +21,12 @@ def data_seed(config: Mapping[str, Any]) -> int:
     return int(config["seed"] if config["data_seed"] is None else config["data_seed"])
 
 
-def load_federation(composition: Composed, objects: Mapping[str, Any]) -> "Federation":
+def load_federation(composition: Composed, components_by_group: Mapping[str, Any]) -> "Federation":
     """Load the data and split them among the clients.
 
     Args:
         composition: the composed config.
-        objects: the components of DATA_GROUPS at least, by group.
+        components_by_group: the components of DATA_GROUPS at least, by group.
 
     Raises:
         FedcohortError: if the data are missing, malformed or too small for the options.
@@ -39,12 +39,12 @@ def load_federation(composition: Composed, objects: Mapping[str, Any]) -> "Feder
     seed = data_seed(config)
 
     def read_raw() -> Raw:
-        raw = check(objects["dataset"].load(seed))
+        raw = check(components_by_group["dataset"].load(seed))
         memory.return_free_memory()
-        check_targets({group: objects[group] for group in DATA_GROUPS}, composition.choices, raw)
+        check_targets({group: components_by_group[group] for group in DATA_GROUPS}, composition.choices, raw)
         return raw
 
-    split_components = {group: objects[group] for group in DATA_GROUPS if group != "dataset"}
+    split_components = {group: components_by_group[group] for group in DATA_GROUPS if group != "dataset"}
     options = SplitOptions(**split_components, seed=seed, clients=config["clients"], **config["split"])
     return build(read_raw(), options)  # no other reference to the data is kept, so that `build` can free them
 

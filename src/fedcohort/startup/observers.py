@@ -24,7 +24,8 @@ class RunObservers:
     """The observers and callbacks of a run.
 
     Attributes:
-        observers: in the order of configs/callback, then the tracker, which uploads their files, then the status.
+        observers: the observers in the order of configs/callback, then the tracker, which uploads their files, then
+            the writer of status.json.
         callbacks: Lightning callbacks, which may end the run before its last round.
         ends_early: configs of these callbacks, sorted.
     """
@@ -46,8 +47,8 @@ def make_observers(composition: Composed) -> RunObservers:
     callbacks = {node_name: item for node_name, item in callbacks_by_name.items() if not isinstance(item, Observer)}
     _check_monitors(callbacks)
     tracker = components.make(composition, "logger")
-    texts = sorted(json.dumps(nodes[node_name], sort_keys=True, default=str) for node_name in callbacks)
-    ends_early = [json.loads(text) for text in texts]  # equal to those that are read from a file
+    callback_texts = sorted(json.dumps(nodes[node_name], sort_keys=True, default=str) for node_name in callbacks)
+    ends_early = [json.loads(text) for text in callback_texts]  # equal to those that are read from a file
     observers = [item for item in callbacks_by_name.values() if isinstance(item, Observer)]
     observers += [*([] if tracker is None else [tracker]), RunStatus(ends_early)]
     return RunObservers(observers, list(callbacks.values()), ends_early)
@@ -63,8 +64,8 @@ def _check_folders(nodes: Mapping[str, object], logs: str) -> None:
         for option in FOLDER_OPTIONS & options.keys():
             folder = options[option]
             if folder is not None and folder != logs and not is_inside(str(folder), logs):
-                allowed = f"null, or a folder inside paths.logs={logs}, the only folder that a run writes to"
-                raise ranges.range_error(f"{node_name}.{option}", allowed, folder)
+                allowed_text = f"null, or a folder inside paths.logs={logs}, the only folder that a run writes to"
+                raise ranges.range_error(f"{node_name}.{option}", allowed_text, folder)
         name = options.get("filename")
         if name is not None and Path(str(name)).name != name:
             raise ranges.range_error(f"{node_name}.filename", "null, or a file's name without a folder", name)

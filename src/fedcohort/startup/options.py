@@ -21,32 +21,32 @@ def check_run_name(option: str, value: object) -> None:
         raise ranges.range_error(option, "letters, digits, '.', '_' and '-', as in a file's name, or null", value)
 
 
-def check_count_per_core(option: str, value: object, *, auto: bool = False) -> None:
-    """Check a number of processes or threads; auto: whether the value auto is allowed."""
-    if auto and value == "auto":
+def check_count_per_core(option: str, value: object, *, allow_auto: bool = False) -> None:
+    """Check a number of processes or threads; allow_auto: whether the value auto is allowed."""
+    if allow_auto and value == "auto":
         return
     n_cores = cores.available_cores()
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= PER_CORE * n_cores:
-        allowed = f"an integer in [1, {PER_CORE * n_cores}]{' or auto' if auto else ''}"
+        allowed_text = f"an integer in [1, {PER_CORE * n_cores}]{' or auto' if allow_auto else ''}"
         reason = f"{PER_CORE} for each of the {n_cores} cores that this process may use"
-        raise ranges.range_error(option, f"{allowed} ({reason})", value)
+        raise ranges.range_error(option, f"{allowed_text} ({reason})", value)
 
 
 def check_threads_of_forks(trainer: Mapping[str, Any]) -> None:
     """Check that forked processes have one thread each: a pool of threads does not survive a fork."""
     devices = cores.available_cores() if trainer["devices"] == "auto" else trainer["devices"]
-    forked = trainer["accelerator"] == "cpu" and trainer["num_nodes"] == 1 and devices > 1
-    if forked and trainer["threads"] > 1:
-        allowed = f"1 where trainer.devices={trainer['devices']} forks {devices} processes on one machine"
-        raise ranges.range_error("trainer.threads", allowed, trainer["threads"])
+    is_forked = trainer["accelerator"] == "cpu" and trainer["num_nodes"] == 1 and devices > 1
+    if is_forked and trainer["threads"] > 1:
+        allowed_text = f"1 where trainer.devices={trainer['devices']} forks {devices} processes on one machine"
+        raise ranges.range_error("trainer.threads", allowed_text, trainer["threads"])
 
 
 def check_precision(engine: Mapping[str, Any], accelerator: str) -> None:
     """Check that a processor that is to train in bf16 has instructions for it, unless `engine.force` is true."""
-    emulated = engine["precision"] == "bf16" and accelerator == "cpu" and processor.has_bf16() is False
-    if emulated and not engine["force"]:
-        allowed = "float32 on this processor, which lacks bf16 instructions and is some 8 times slower with bf16"
-        raise ranges.range_error("engine.precision", f"{allowed} (engine.force=true overrides)", "bf16")
+    is_emulated = engine["precision"] == "bf16" and accelerator == "cpu" and processor.has_bf16() is False
+    if is_emulated and not engine["force"]:
+        allowed_text = "float32 on this processor, which lacks bf16 instructions and is some 8 times slower with bf16"
+        raise ranges.range_error("engine.precision", f"{allowed_text} (engine.force=true overrides)", "bf16")
 
 
 def check_resume(option: str, value: object) -> None:
@@ -57,10 +57,10 @@ def check_resume(option: str, value: object) -> None:
 
 def check_objective_metric(option: str, value: object) -> None:
     """Check the metric that a run returns to a sweeper."""
-    allowed = ("server_val/acc", "server_val/loss")
-    if value is not None and value not in allowed:
+    allowed_metrics = ("server_val/acc", "server_val/loss")
+    if value is not None and value not in allowed_metrics:
         reason = " (nothing may select on the test set)" if str(value).startswith(("test/", "clients/acc")) else ""
-        raise OptionError(f"{option} must be one of {', '.join(allowed)}, or null, got {value!r}{reason}")
+        raise OptionError(f"{option} must be one of {', '.join(allowed_metrics)}, or null, got {value!r}{reason}")
 
 
 def check_writable_folder(option: str, value: object) -> None:
@@ -94,7 +94,7 @@ OPTION_CHECKS: Mapping[str, OptionCheck] = {  # `round/settings.py` has the opti
     "sweep.wait": ranges.flag,
     "paths.logs": check_writable_folder,
     "trainer.accelerator": choice_check("cpu", "gpu"),
-    "trainer.devices": partial(check_count_per_core, auto=True),
+    "trainer.devices": partial(check_count_per_core, allow_auto=True),
     "trainer.num_nodes": integer_check("[1, inf)"),
     "trainer.threads": check_count_per_core,
 }
@@ -116,7 +116,7 @@ def unknown_option_error(node_name: str, option: str, names: Collection[str]) ->
     """Return the error for an option that does not exist.
 
     Args:
-        node_name: path of its node or group=choice; "" for the top level.
+        node_name: path of the option's node, or group=choice; "" for the top level.
         option: the option that was typed.
         names: the valid options.
     """
@@ -137,17 +137,17 @@ def check(config: Mapping[str, Any]) -> None:
     for node in dict.fromkeys(option.split(".")[0] for option in OPTION_CHECKS if "." in option):
         names, content = list_node_options(node), config.get(node)
         if not isinstance(content, Mapping):
-            form = f"set option by option ({', '.join(f'{node}.{name}' for name in names)})"
-            raise ranges.range_error(node, form, content)
+            correct_form = f"set option by option ({', '.join(f'{node}.{name}' for name in names)})"
+            raise ranges.range_error(node, correct_form, content)
         for option in content if "_target_" not in content else ():  # a component's constructor checks its options
             if option not in names:
                 raise unknown_option_error(node, option, names)
-    for option, allowed in OPTION_CHECKS.items():
+    for option, check_value in OPTION_CHECKS.items():
         node, _, name = option.rpartition(".")
         content = config[node] if node else config
         if name not in content:
             raise OptionError(f"~{option} removes an option that the config does not have: leave it out")
-        allowed(option, content[name])
+        check_value(option, content[name])
     check_threads_of_forks(config["trainer"])
     if config["clients"] is not None and config["cohort"] > config["clients"]:
         raise IncompatibleConfig(f"cohort={config['cohort']} exceeds clients={config['clients']}")

@@ -15,15 +15,15 @@ from fedcohort.errors import OptionError
 
 PLAIN_TEXT = re.compile(r"[A-Za-z_/.][\w./@+%-]*", re.ASCII)  # texts that Hydra reads as texts without quotes
 NOT_TEXT = {"null", "true", "false", "nan", "inf"}
-KINDS = "a number, a text, True, False, None, a path, or a list or dict of these"
+VALUE_TYPES = "a number, a text, True, False, None, a path, or a list or dict of these"
 
 
-def list_overrides(options: Mapping[str, object], *, several: bool = False) -> list[str]:
+def list_overrides(options: Mapping[str, object], *, is_sweep: bool = False) -> list[str]:
     """Return the overrides for keyword arguments, in their order. Raises `OptionError`.
 
     Args:
         options: values by the name of the option or group.
-        several: whether a list, a range or a text with commas holds several values of an option, as in a sweep.
+        is_sweep: whether a list, a range or a text with commas holds several values of an option, as in a sweep.
     """
     overrides = []
     for name, value in options.items():
@@ -31,13 +31,13 @@ def list_overrides(options: Mapping[str, object], *, several: bool = False) -> l
             overrides += ["model=module", f"model.path={_path_of(value)}"]
             continue
         is_list = isinstance(value, list | tuple | range) or (isinstance(value, str) and "," in value)
-        if is_list and not several and "." not in name:
+        if is_list and not is_sweep and "." not in name:
             raise OptionError(f"{name}={value!r}: several values are a sweep, call fedcohort.sweep")
         values = {name: value}
         if isinstance(value, Mapping) and "." not in name:
-            values = {f"{name}.{key}": item for key, item in value.items()}
-        spell = _spell_values if several else spell_value
-        overrides += [f"{key}={spell(key, item)}" for key, item in values.items()]
+            values = {f"{name}.{key}": option_value for key, option_value in value.items()}
+        spell_option = _spell_values if is_sweep else spell_value
+        overrides += [f"{key}={spell_option(key, option_value)}" for key, option_value in values.items()]
     return overrides
 
 
@@ -47,7 +47,7 @@ def _spell_values(name: str, value: object) -> str:
         return value  # as typed on the command line
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         return spell_value(name, value)
-    if not (values := [spell_value(name, item) for item in value]):
+    if not (values := [spell_value(name, element) for element in value]):
         raise OptionError(f"{name} has no values: a list of a sweep holds at least one")
     return ",".join(values)
 
@@ -65,13 +65,13 @@ def spell_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a user pas
         is_plain = PLAIN_TEXT.fullmatch(text) and text.lower() not in NOT_TEXT
         return text if is_plain else str(QuotedString(text, Quote.single).with_quotes())
     if isinstance(value, Mapping):
-        items = (f"{spell_value(name, key)}:{spell_value(name, item)}" for key, item in value.items())
+        items = (f"{spell_value(name, key)}:{spell_value(name, element)}" for key, element in value.items())
         return "{" + ",".join(items) + "}"
     if isinstance(value, list | tuple | range):
-        return "[" + ",".join(spell_value(name, item) for item in value) + "]"
+        return "[" + ",".join(spell_value(name, element) for element in value) + "]"
     if hasattr(value, "tolist"):  # NumPy's scalars and arrays
         return spell_value(name, value.tolist())
-    raise OptionError(f"{name} must be {KINDS}, got {type(value).__name__}")
+    raise OptionError(f"{name} must be {VALUE_TYPES}, got {type(value).__name__}")
 
 
 def _is_network(value: object) -> bool:
@@ -82,12 +82,12 @@ def _path_of(factory: Any) -> str:  # noqa: ANN401 - a class, a function or what
     """Return the dotted name by which another process finds a class or function that makes a network."""
     name = getattr(factory, "__qualname__", "")
     if not name.isidentifier():
-        kind, advice_text = type(factory), "write a function at the top that returns it, and pass that"
-        if _is_network(factory) and not kind.__module__.startswith("torch."):
-            advice_text = f"pass model={kind.__name__}"
+        network_class, advice_text = type(factory), "write a function at the top that returns it, and pass that"
+        if _is_network(factory) and not network_class.__module__.startswith("torch."):
+            advice_text = f"pass model={network_class.__name__}"
         raise OptionError(
             "model must be the name of a choice, or a class or function at the top of a module, got "
-            f"{name or f'a network of the class {kind.__name__}'}. Each run makes its own network, with the weights of "
-            f"its seed: {advice_text}"
+            f"{name or f'a network of the class {network_class.__name__}'}. Each run has to make a new network with "
+            f"the weights of its seed: {advice_text}"
         )
     return f"{factory.__module__}.{name}"

@@ -37,27 +37,27 @@ def check(choices: Mapping[str, str], facts: Facts) -> None:
         choices: the choice in each group.
         facts: the run, as far as it is known.
     """
-    required: list[tuple[str, Requirement]] = []
+    requirements: list[tuple[str, Requirement]] = []
     for group in GROUPS_WITH_REQUIREMENTS:
         component = getattr(facts.components, group)
         with name_component_of_errors(component):
-            required += [(group, item) for item in sort_requirements(component.requirements, choices[group])]
+            requirements += [(group, item) for item in sort_requirements(component.requirements, choices[group])]
     for group in SIGNAL_READERS:
         component = getattr(facts.components, group)
         with name_component_of_errors(component):
             signals = [find_signal(name) for name in sorted(component.needs)]
-        required += [(group, signal.requirement) for signal in signals if signal.requirement is not None]
-    for group, requirement in required:
+        requirements += [(group, signal.requirement) for signal in signals if signal.requirement is not None]
+    for group, requirement in requirements:
         if requirement.holds(facts) is False:
             raise IncompatibleConfig(requirement_message(requirement, f"{group}={choices[group]}", choices, facts))
-    if (every := facts.config["eval"]["update_every"]) and not FORESEEN_SAMPLES.holds(facts):
-        raise IncompatibleConfig(requirement_message(FORESEEN_SAMPLES, f"eval.update_every={every}", choices, facts))
+    if (interval := facts.config["eval"]["update_every"]) and not FORESEEN_SAMPLES.holds(facts):
+        raise IncompatibleConfig(requirement_message(FORESEEN_SAMPLES, f"eval.update_every={interval}", choices, facts))
 
 
 def requirement_message(
     requirement: Requirement, option: str, choices: Mapping[str, str], facts: Facts | None = None
 ) -> str:
-    """Return the message of a requirement that does not hold; option: the one that requires it."""
+    """Return the message of a requirement that does not hold; option: the option that has this requirement."""
     options = {group: f"{group}={choice}" for group, choice in choices.items()}
     absence = " and ".join((facts and facts.options_for_full_participation) or ())
     return requirement.message.format(**options, option=option, full_participation=absence)
@@ -69,8 +69,8 @@ def sort_requirements(requirements: Iterable[Requirement], choice: str) -> list[
     Raises `IncompatibleConfig` for an item that is not a `Requirement`.
     """
     if invalid_item := next((item for item in requirements if not isinstance(item, Requirement)), None):
-        what = f"{choice} declares {invalid_item!r} as a requirement or recommendation"
-        raise IncompatibleConfig(f"{what}: it must be a Requirement of fedcohort.component")
+        message_start = f"{choice} declares {invalid_item!r} as a requirement or recommendation"
+        raise IncompatibleConfig(f"{message_start}: it must be a Requirement of fedcohort.component")
     return sorted(requirements, key=lambda requirement: requirement.message)
 
 
@@ -97,7 +97,7 @@ def check_clock(choices: Mapping[str, str], facts: Facts) -> None:
 def check_targets(components: Mapping[str, Component], choices: Mapping[str, str], raw: "Raw") -> None:
     """Raise `IncompatibleConfig` if a component requires classes of samples that the data lack.
 
-    components: those that are applied to the data, by group.
+    components: the components that are applied to the data, by group.
     """
     for group, component in components.items():
         if ONE_CLASS_PER_SAMPLE in component.requirements and not raw.targets.single:
@@ -112,11 +112,11 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
         OptionError: if the selector rejects the population.
     """
     cohort, federation, deadline = facts.config["cohort"], facts.federation, facts.components.deadline
-    exceeds = f"exceeds the {federation.n_clients} clients of dataset={federation.name}"
+    excess_text = f"exceeds the {federation.n_clients} clients of dataset={federation.name}"
     if cohort > federation.n_clients:
-        raise IncompatibleConfig(f"cohort={cohort} {exceeds}")
-    if (selected := deadline.cohort_size(cohort)) > federation.n_clients:
-        what = f"deadline={choices['deadline']} selects {selected} clients for cohort={cohort}, which {exceeds}"
+        raise IncompatibleConfig(f"cohort={cohort} {excess_text}")
+    if (n_selected := deadline.cohort_size(cohort)) > federation.n_clients:
+        what = f"deadline={choices['deadline']} selects {n_selected} clients for cohort={cohort}, which {excess_text}"
         raise IncompatibleConfig(f"{what}: lower deadline.factor, or cohort")
     check(choices, facts)
     try:
@@ -149,13 +149,13 @@ def check_batches(network: "nn.Module", batch: int | None, federation: "Federati
         raise IncompatibleConfig(f"{what}: choose client.batch=2 or more, or model.norm=group where the model has it")
 
 
-def list_notices(choices: Mapping[str, str], facts: Facts, typed: Sequence[str] = ()) -> list[str]:
-    """Return the notices of a run.
+def list_notices(choices: Mapping[str, str], facts: Facts, typed_overrides: Sequence[str] = ()) -> list[str]:
+    """Return the notices about valid options that have no effect, or a surprising one, in a run.
 
     Args:
         choices: the choice in each group.
         facts: the run, including data and network.
-        typed: the overrides that the user typed.
+        typed_overrides: the overrides that the user typed.
     """
     lines = []
     for group in SIGNAL_READERS:
@@ -168,17 +168,17 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed: Sequence[str] 
                 unmet_recommendations.setdefault(recommendation, []).append(f"{group}={choices[group]}")
     for item, options in unmet_recommendations.items():
         lines.append(requirement_message(item, " and ".join(options), choices, facts))
-    lines += _without_effect(choices, facts, typed)
+    lines += _list_options_without_effect(choices, facts, typed_overrides)
     lines += _sent_models(choices, facts)
     for group in (field.name for field in fields(facts.components)):
         lines += getattr(facts.components, group).notices(choices[group])
     return lines
 
 
-def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[str]) -> list[str]:
+def _list_options_without_effect(choices: Mapping[str, str], facts: Facts, typed_overrides: Sequence[str]) -> list[str]:
     """Return a notice for each option that has no effect in this run."""
     components, lines = facts.components, []
-    epochs = [override for override in typed if override.startswith("client.epochs=")]
+    epochs = [override for override in typed_overrides if override.startswith("client.epochs=")]
     if components.client.steps is not None and epochs:
         lines.append(f"{epochs[-1]} has no effect: client.steps={components.client.steps} is set (null for epochs)")
     name = "epochs" if components.client.steps is None else "steps"
@@ -193,8 +193,8 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
         lines.append(f"deadline.partial_work=true has no effect with client.{name}=1, which can't be done in part")
     if components.attack.falsified_signals and not components.attack.falsified_signals & components.needs():
         falsified = ", ".join(sorted(components.attack.falsified_signals))
-        what = f"attack={choices['attack']} has no effect"
-        lines.append(f"{what}: neither the selector nor the aggregator reads {falsified}")
+        message_start = f"attack={choices['attack']} has no effect"
+        lines.append(f"{message_start}: neither the selector nor the aggregator reads {falsified}")
     if components.signal_noise.perturbs:
         signals = {name: find_signal(name) for name in sorted(components.needs())}
         unprotected = [name for name, signal in signals.items() if isinstance(signal, Static) and signal.bytes_up]
@@ -207,9 +207,9 @@ def _without_effect(choices: Mapping[str, str], facts: Facts, typed: Sequence[st
             )
     if components.proxy.has_inputs and PROXY_INPUTS not in components.agg.requirements:
         lines.append(f"proxy={choices['proxy']} has no effect: agg={choices['agg']} doesn't read it")
-    decays = [override for override in typed if override.startswith("eval.average_decay=")]
-    if decays and facts.config["eval"]["average"] == "none":
-        lines.append(f"{decays[-1]} has no effect with eval.average=none: set eval.average=ema")
+    decay_overrides = [override for override in typed_overrides if override.startswith("eval.average_decay=")]
+    if decay_overrides and facts.config["eval"]["average"] == "none":
+        lines.append(f"{decay_overrides[-1]} has no effect with eval.average=none: set eval.average=ema")
     return lines
 
 
@@ -234,11 +234,11 @@ def _sent_models(choices: Mapping[str, str], facts: Facts) -> list[str]:
     ]
 
 
-def list_unmeasured(config: Mapping[str, Any]) -> list[str]:
+def list_late_evaluations(config: Mapping[str, Any]) -> list[str]:
     """Return a notice for each evaluation whose interval exceeds the rounds of the run; config: composed."""
     rounds, lines = config["rounds"], []
-    for name, where in EVALUATIONS.items():
+    for name, location_text in EVALUATIONS.items():
         if (interval := config["eval"][name]) > rounds:
-            what = f"eval.{name}={interval} exceeds rounds={rounds}"
-            lines.append(f"{what}: only the first model is evaluated{where}, before any training")
+            message_start = f"eval.{name}={interval} exceeds rounds={rounds}"
+            lines.append(f"{message_start}: only the first model is evaluated{location_text}, before any training")
     return lines

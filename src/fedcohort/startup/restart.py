@@ -30,8 +30,8 @@ class ResumePoint:
 
     Attributes:
         rounds: number of rounds that are done, 0 without a checkpoint.
-        forced: differences in code, versions and processes with resume=force, otherwise None.
-        spending: costs of these rounds.
+        forced: differences in code, versions and processes that resume=force ignores; None for other values of resume.
+        spending: what the run has spent of its budget in these rounds.
     """
 
     rounds: int = 0
@@ -45,7 +45,7 @@ def find_restart(folder: RunFolder, config_hash: str, resume: bool | str, now: p
     Args:
         folder: the run's folder.
         config_hash: hash of the config, which the checkpoint must have.
-        resume: the option.
+        resume: the option: True for the newest checkpoint, "previous" to allow the one before, "force" for any code.
         now: code, versions and processes of this start (`provenance.current_start`).
 
     Raises:
@@ -59,19 +59,19 @@ def find_restart(folder: RunFolder, config_hash: str, resume: bool | str, now: p
     try:
         payload = load_usable(path, config_hash)
     except DamagedCheckpoint as error:
-        previous = None
+        previous_payload = None
         with suppress(DamagedCheckpoint):
-            previous = load_usable(paths[1], config_hash) if paths[1:] else None
-        if previous is None:
+            previous_payload = load_usable(paths[1], config_hash) if paths[1:] else None
+        if previous_payload is None:
             reason = "the previous checkpoint is damaged, too" if paths[1:] else "there is no previous checkpoint"
             raise CheckpointError(f"{error}; {reason}: start a new run with resume=false") from error
-        done = checkpoint.rounds_in(previous)
+        done = checkpoint.rounds_in(previous_payload)
         if resume not in MODES_WITH_FALLBACK:
             raise CheckpointError(
                 f"{error}; the previous checkpoint, of round {done}, is intact: resume from it with resume=previous"
             ) from error
         log.warning("%s; resuming from the previous checkpoint, of round %d", error, done)
-        payload, path = previous, paths[1]
+        payload, path = previous_payload, paths[1]
     differences = provenance.list_differences(payload[checkpoint.CHECKPOINT_ENTRY], now)
     if differences and resume != FORCE:
         raise CheckpointError(
@@ -86,13 +86,13 @@ def find_restart(folder: RunFolder, config_hash: str, resume: bool | str, now: p
         os.replace(path, folder.checkpoint)
     for difference in differences:
         log.warning("resume=force continues in spite of a difference: %s", difference)
-    packed = [state["spending"] for state in states if "spending" in state]  # older versions saved none
-    spending = BudgetHistory.unpack(packed[0]) if packed else BudgetHistory(BudgetUse(done))
+    saved_histories = [state["spending"] for state in states if "spending" in state]  # older versions saved none
+    spending = BudgetHistory.unpack(saved_histories[0]) if saved_histories else BudgetHistory(BudgetUse(done))
     return ResumePoint(done, differences if resume == FORCE else None, spending)
 
 
 def load_usable(path: Path, config_hash: str) -> dict[str, Any]:
-    """Return a checkpoint, and check it and the files of the clients' stored vectors. Raises `CheckpointError`."""
+    """Read and check a checkpoint and the files of the clients' stored vectors. Raises `CheckpointError`."""
     payload = checkpoint.load_checkpoint(path, config_hash)
     for state in payload["callbacks"].values():
         if "clients" in state:

@@ -24,13 +24,13 @@ from fedcohort.tracking import sweeps
 log = logging.getLogger("fedcohort")
 
 
-def run(composition: Composed, job: SweepJob | None = None, *, last: bool = False) -> Path:
+def run(composition: Composed, job: SweepJob | None = None, *, is_last: bool = False) -> Path:
     """Execute a run, and return its folder.
 
     Args:
         composition: the composed config.
         job: the job of the sweep that the run belongs to; None outside of a sweep.
-        last: whether the process ends after this run, so that the run's memory need not be freed.
+        is_last: whether the process ends after this run, so that the run's memory need not be freed.
 
     Raises:
         FedcohortError: if the run is rejected or fails.
@@ -40,7 +40,7 @@ def run(composition: Composed, job: SweepJob | None = None, *, last: bool = Fals
         try:
             return _run(composition, job)
         finally:
-            if not last:
+            if not is_last:
                 memory.collect_after_run()  # a process may execute hundreds of runs
 
 
@@ -48,19 +48,19 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     config, sweep = composition.config, job.id if job else None
     num_nodes = config["trainer"]["num_nodes"]
     # Step 2: check
-    objects = make_light_components(composition)
+    light_components = make_light_components(composition)
     run_observers = make_observers(composition)
     if task.is_following_task(num_nodes):  # the first task has the observers, and logs for all
         log.setLevel(logging.ERROR)
         run_observers = replace(run_observers, observers=())
     for observer in run_observers.observers:
         observer.prepare()  # a tracker starts its process, which imports MLflow while this one imports torch
-    components = make_components(composition, objects)
+    components = make_components(composition, light_components)
     # Step 3: load
-    run_facts = load.load(composition, objects, components)
+    run_facts = load.load(composition, light_components, components)
     # Step 4: build
-    network = build.build_network(composition, objects["model"], run_facts.federation)
-    build.probe(composition, objects["model"], network, run_facts)
+    network = build.build_network(composition, light_components["model"], run_facts.federation)
+    build.check_forward_pass(composition, light_components["model"], network, run_facts)
     loop = build.build_loop(composition, run_facts, network)
     # Step 5: fit, in the folder of the run
     from fedcohort.lightning.tasks import ProgramTasks
@@ -68,19 +68,19 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
 
     memory.end_imports()
     tasks, logs = ProgramTasks(num_nodes), Path(config["paths"]["logs"])
-    restarted = slurm.find_restarted_job()
+    restarted_job = slurm.find_restarted_job()
     if tasks.is_following:
         with tasks.run_together():
             return fit(composition, loop, network, run_observers, tasks, sweep, None) or logs
-    if restarted:
-        log.info("SLURM has restarted job %s: it resumes its run, as with resume=true", restarted)
+    if restarted_job:
+        log.info("SLURM has restarted job %s: it resumes its run, as with resume=true", restarted_job)
     siblings = job.list_siblings() if job else frozenset()
-    digest, budget = folder.config_hash(config), Budget.from_config(config)
-    request = claim.Request(digest, config["seed"], budget, run_observers.ends_early, restarted, siblings)
-    resume = bool(config["resume"]) or restarted is not None
-    with tasks.run_together(), _claim(logs.absolute(), _name(composition), request, resume) as run_folder:
+    config_hash, budget = folder.config_hash(config), Budget.from_config(config)
+    request = claim.Request(config_hash, config["seed"], budget, run_observers.ends_early, restarted_job, siblings)
+    resume = bool(config["resume"]) or restarted_job is not None
+    with tasks.run_together(), _claim(logs.absolute(), _folder_name(composition), request, resume) as run_folder:
         if run_folder.finished:
-            _reuse(run_folder.path, budget, run_observers, job)
+            _reuse_finished_run(run_folder.path, budget, run_observers, job)
             return run_folder.path
         if config["resume"] and run_folder.is_new and job is None:  # in a resumed sweep, most jobs have no run yet
             log.info("nothing to resume for this config and seed; starting a new run")
@@ -90,19 +90,19 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     return run_folder.path
 
 
-def _name(composition: Composed) -> str:
+def _folder_name(composition: Composed) -> str:
     """Return the first part of the run folder's name."""
     choices = composition.choices
     method = f"exp_{choices['experiment']}" if "experiment" in choices else choices["selector"]
     return composition.config["name"] or f"{method}-{choices['agg']}-{choices['dataset']}"
 
 
-def _reuse(path: Path, budget: Budget, run_observers: RunObservers, job: SweepJob | None) -> None:
-    """Check the folder of a finished run, let the observers complete their records, and note the run in the sweep."""
+def _reuse_finished_run(path: Path, budget: Budget, run_observers: RunObservers, job: SweepJob | None) -> None:
+    """Check the folder of a finished run, complete the observers' records, and record the run in its sweep."""
     manifest.check_all_files(path)
     reached_limits = budget.list_reached(folder.spending_of(folder.status_of(path)).now)
-    reason = f"raise {'= and '.join(reached_limits)}= to extend it" if reached_limits else "a callback ended it"
-    log.info("already finished: %s (%s)", path, reason)
+    end_reason = f"raise {'= and '.join(reached_limits)}= to extend it" if reached_limits else "a callback ended it"
+    log.info("already finished: %s (%s)", path, end_reason)
     for observer in run_observers.observers:
         observer.catch_up(path)
     if job:
@@ -114,7 +114,7 @@ def _reuse(path: Path, budget: Budget, run_observers: RunObservers, job: SweepJo
 
 @contextmanager
 def _claim(logs: Path, name: str, request: claim.Request, resume: bool) -> Iterator[folder.RunFolder]:
-    """Lock the run's folder until the end of the context. A new folder is removed where nothing is written into it."""
+    """Lock the run's folder until the context ends. A new folder is removed if nothing was written into it."""
     interrupts.raise_if_interrupted()
     with interrupts.delay_signals(), disk.disk_errors_in_one_line(logs):
         run_folder = claim.claim_folder(logs, name, request, resume)

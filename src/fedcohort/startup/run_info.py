@@ -27,18 +27,18 @@ def describe_run(
     network: "nn.Module",
     sweep: str | None,
     path: Path,
-    restart: "ResumePoint",
+    resume_point: "ResumePoint",
     expected_s: "Values",
 ) -> RunInfo:
     """Return the description of a run whose folder is claimed.
 
     Args:
         composition: the composed config.
-        loop: with components, federation and observers.
+        loop: the loop of the run, with its components, federation and observers.
         network: the model, whose trainable parameters are counted.
         sweep: id of the sweep that the run belongs to, or None.
         path: the run's folder.
-        restart: the rounds before this start, and their costs.
+        resume_point: the rounds before this start of the run, and their costs.
         expected_s: expected virtual seconds of a full local job of each client, [K].
     """
     starts, config = provenance.read_starts(path), composition.config
@@ -54,8 +54,8 @@ def describe_run(
         expected_s=expected_s,
         n_params=sum(p.numel() for p in network.parameters() if p.requires_grad),
         rounds=config["rounds"],
-        start=restart.rounds,
-        spent=restart.spending.pack() if restart.rounds else {},
+        start=resume_point.rounds,
+        spent=resume_point.spending.pack() if resume_point.rounds else {},
         starts=starts,
         changed=list_typed(composition),
         **this_start,
@@ -87,6 +87,6 @@ def describe_data(federation: "Federation") -> dict[str, Any]:
 
 
 def list_typed(composition: Composed) -> dict[str, str]:
-    """Return the typed choices and options that MLflow has, too, with their values as they were typed."""
+    """Return the typed choices and options that MLflow also records, with their values as they were typed."""
     typed_overrides = (override.lstrip("+~").partition("=") for override in composition.overrides)
     return {name: value for name, _, value in typed_overrides if role_of(name).tracked}

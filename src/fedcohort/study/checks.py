@@ -31,7 +31,10 @@ def name_file_in_errors(path: Path, required: Sequence[str]) -> Iterator[None]:
 def check_option_names(
     yaml_path: str, options: Mapping[str, Any], names: Sequence[str], required: Sequence[str] = ()
 ) -> None:
-    """Check that options are among `names`, and that no required one is missing; where: their node, "" for the file."""
+    """Check that options are among `names`, and that no required one is missing.
+
+    yaml_path: path of the options' node in the file; "" for the whole file.
+    """
     for key in options:
         if key not in names:
             raise unknown_option_error(yaml_path, str(key), names)
@@ -44,7 +47,7 @@ def read_mapping(option: str, value: object) -> dict[str, Any]:
     """Return the options of a yaml node by name. Raises `OptionError` for a list or a single value."""
     if not isinstance(value, Mapping):
         raise ranges.range_error(option, "options by name", value)
-    return {str(key): item for key, item in value.items()}
+    return {str(key): option_value for key, option_value in value.items()}
 
 
 def read_named_mapping(option: str, value: object) -> dict[str, Any]:
@@ -64,14 +67,14 @@ def read_rules(value: object) -> Rules:
     return Rules(**{{"equal": "margin"}.get(name, name): rule_value for name, rule_value in rule_values.items()})
 
 
-def read_target(option: str, value: object, metric: str, at_baseline: Target) -> Target | None:
-    """Return the target that an option names: a number, or `baseline` for `at_baseline`; None for null."""
+def read_target(option: str, value: object, metric: str, baseline_target: Target) -> Target | None:
+    """Return the target that an option names: a number, or `baseline` for `baseline_target`; None for null."""
     if value is None or value == BASELINE:
-        return at_baseline if value else None
+        return baseline_target if value else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ranges.range_error(option, f"a number, {BASELINE} or null", value)
     ranges.number(option, value, "[0, 1]" if is_share(metric) else "(-inf, inf)")
-    return replace(at_baseline, value=float(value))
+    return replace(baseline_target, value=float(value))
 
 
 def read_seeds(option: str, value: object) -> tuple[int, ...]:
@@ -79,7 +82,7 @@ def read_seeds(option: str, value: object) -> tuple[int, ...]:
     ranges.integers(option, value, "[0, inf)")
     seeds: Any = value
     if not seeds or len(set(seeds)) < len(seeds):
-        raise ranges.range_error(option, "a list of one or more seeds, none twice", value)
+        raise ranges.range_error(option, "a list of one or more different seeds", value)
     return tuple(seeds)
 
 
@@ -96,12 +99,12 @@ def read_variants(value: object, methods: Sequence[str]) -> dict[str, tuple[str,
     """Return the groups of methods that the option `variants` names; a method is in at most one group."""
     variants = read_named_mapping("variants", value)
     grouped_methods = set[str]()
-    for name, group in variants.items():
-        ranges.words(f"variants.{name}", group, *methods)
-        if len(group) == 1 or grouped_methods & set(group):
-            raise ranges.range_error(f"variants.{name}", "a list of two methods or more, each in one list", group)
-        grouped_methods |= set(group)
-    return {name: tuple(group) for name, group in variants.items()}
+    for name, members in variants.items():
+        ranges.words(f"variants.{name}", members, *methods)
+        if len(members) == 1 or grouped_methods & set(members):
+            raise ranges.range_error(f"variants.{name}", "two or more methods that no other list has", members)
+        grouped_methods |= set(members)
+    return {name: tuple(members) for name, members in variants.items()}
 
 
 def read_overrides(option: str, value: object) -> tuple[str, ...]:

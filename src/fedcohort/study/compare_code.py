@@ -23,7 +23,7 @@ import numpy as np
 from fedcohort.record import provenance
 from fedcohort.results.run import Evaluations
 from fedcohort.study.definition import Condition, Key, merge_overrides
-from fedcohort.study.measure import LOSS, ROUNDS
+from fedcohort.study.measure import LOSS_METRIC, N_ROUNDS
 from fedcohort.study.result_files import DONE
 from fedcohort.study.runner import Run, StudyRunner
 from fedcohort.study.tasks import Outcome, Task, run_tasks
@@ -43,10 +43,10 @@ def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Conditio
     """
     commit, dirty = provenance.current_commit()
     groups = list_groups(runner, conditions, seeds)
-    runner.print_line(f"{len(groups)} reference runs of {ROUNDS} rounds to do")
-    tasks = [_reference(runner, *runs[0]) for runs in groups]
+    runner.print_line(f"{len(groups)} reference runs of {N_ROUNDS} rounds to do")
+    reference_tasks = [_make_reference_task(runner, *runs[0]) for runs in groups]
     try:
-        with closing(run_tasks(tasks, runner.launch)) as outcomes:
+        with closing(run_tasks(reference_tasks, runner.launch)) as outcomes:
             for run_number, (position, outcome) in enumerate(outcomes, 1):
                 condition, seed = groups[position][0]
                 keys = [member.key(seed_of_member) for member, seed_of_member in groups[position]]
@@ -71,20 +71,20 @@ def list_groups(runner: StudyRunner, conditions: Sequence[Condition], seeds: Seq
     return list(groups.values())
 
 
-def _reference(runner: StudyRunner, condition: Condition, seed: int) -> Task:
-    rounds = min(ROUNDS, runner.results.rows[condition.key(seed)]["rounds"])
+def _make_reference_task(runner: StudyRunner, condition: Condition, seed: int) -> Task:
+    rounds = min(N_ROUNDS, runner.results.rows[condition.key(seed)]["rounds"])
     overrides = merge_overrides(condition.overrides, (f"rounds={rounds}",))
     return Task(overrides, seed, runner.configs, runner.logs, runner.study.metric, keep=False, resume=False)
 
 
-def _store_difference(runner: StudyRunner, keys: Sequence[Key], outcome: Outcome, compared: str) -> str:
+def _store_difference(runner: StudyRunner, keys: Sequence[Key], outcome: Outcome, commit_text: str) -> str:
     """Store in the rows of a group how the first of them compares with the reference run, and describe it."""
     if outcome.curve is None:
         return f"not compared, {outcome.status}: {outcome.reason}"
     earlier_result = runner.results.rows[keys[0]]["behaviour"], runner.results.curves[keys[0]]
     difference_text = name_differences(earlier_result, (outcome.facts["behaviour"], outcome.curve))
     for key in keys:
-        runner.results.rows[key] |= {"compared": compared, "differs": difference_text}
+        runner.results.rows[key] |= {"compared": commit_text, "differs": difference_text}
     return f"differs in {difference_text}" if difference_text else "the same"
 
 
@@ -99,19 +99,19 @@ def name_differences(earlier_result: tuple[str, Evaluations], rerun: tuple[str, 
     if earlier_result[0] and rerun[0]:
         (digest, losses), (digest_now, losses_now) = (text.split(":") for text in (earlier_result[0], rerun[0]))
         differences = ["cohorts"] * (digest != digest_now) + differences
-        before, after = _numbers(losses), _numbers(losses_now)
+        before, after = _parse_losses(losses), _parse_losses(losses_now)
         if before.shape != after.shape or not np.isclose(before, after, rtol=LOSS_TOLERANCE, equal_nan=True).all():
-            differences.append(LOSS)
+            differences.append(LOSS_METRIC)
     return ", ".join(differences)
 
 
-def _numbers(text: str) -> Values:
+def _parse_losses(text: str) -> Values:
     return np.array([float(number) for number in text.split(",") if number])
 
 
 def _compare_curves(earlier_curve: Evaluations, rerun: Evaluations) -> list[str]:
-    """Name the columns that differ in the rounds 1 to `ROUNDS`, each with the first round that does."""
-    a, b = ((curve.steps > 0) & (curve.steps <= ROUNDS) for curve in (earlier_curve, rerun))
+    """Name the columns that differ in the rounds 1 to `N_ROUNDS`, each with the first round that does."""
+    a, b = ((curve.steps > 0) & (curve.steps <= N_ROUNDS) for curve in (earlier_curve, rerun))
     if not np.array_equal(earlier_curve.steps[a], rerun.steps[b]):
         return ["evaluated rounds"]
     differences = []

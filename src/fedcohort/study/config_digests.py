@@ -47,16 +47,16 @@ class ConfigDigests:
     def __init__(self, configs: Path) -> None:
         # content by path; by their names without `.yaml`, which several groups may use
         self._files: dict[str, dict[str, str]] = {}
-        self._always = {PRIMARY_CONFIG}
+        self._primary_names = {PRIMARY_CONFIG}
         self._digests: dict[frozenset[str], str] = {}
         for path in sorted(configs.rglob("*.yaml")):
             self._files.setdefault(path.stem, {})[path.relative_to(configs).as_posix()] = read_content(path)
             if not NAME_PATTERN.fullmatch(path.stem):
-                self._always.add(path.stem)
+                self._primary_names.add(path.stem)
 
     def digest_of(self, overrides: Sequence[str]) -> str:
         """Return the digest of the overrides and the files that their composition can read, as 12 hex digits."""
-        names = self._names_in(overrides)
+        names = self._list_file_names(overrides)
         if names not in self._digests:
             digest = hashlib.blake2b(digest_size=8)
             for path, content in self._find_reachable(names).items():
@@ -64,13 +64,13 @@ class ConfigDigests:
             self._digests[names] = digest.hexdigest()
         return hashlib.blake2b("\0".join([*overrides, self._digests[names]]).encode(), digest_size=6).hexdigest()
 
-    def _names_in(self, overrides: Sequence[str]) -> frozenset[str]:
+    def _list_file_names(self, overrides: Sequence[str]) -> frozenset[str]:
         return find_names(" ".join(overrides)).intersection(self._files)
 
     def _find_reachable(self, names: frozenset[str]) -> dict[str, str]:
         """Return the files with these names, and all files that these name, directly or indirectly."""
-        reached_names, fresh = frozenset[str](), names | self._always
-        while fresh := fresh.intersection(self._files) - reached_names:
-            reached_names |= fresh
-            fresh = frozenset().union(*(find_names(text) for name in fresh for text in self._files[name].values()))
+        reached_names, added = frozenset[str](), names | self._primary_names
+        while added := added.intersection(self._files) - reached_names:
+            reached_names |= added
+            added = frozenset().union(*(find_names(text) for name in added for text in self._files[name].values()))
         return {path: content for name in sorted(reached_names) for path, content in self._files[name].items()}

@@ -41,7 +41,7 @@ class Setting:
         axis: kind of heterogeneity that the setting varies, as "label noise"; it groups the columns of tables.
         overrides: overrides of the runs in this setting.
         bounds: overrides of its bounds by name, which replace `overrides`.
-        target: to which costs are measured; None for none.
+        target: the target to which costs are measured; None for no target.
         methods: the methods that are run in it, in addition to the baseline and the bounds; None for all.
         family: name that settings share which differ in cohort size or level only. Families have equal weight in means.
         oracle: the oracle whose gain is the headroom; None to choose among all, on seeds that are left out.
@@ -65,7 +65,7 @@ class SameCost:
     Attributes:
         method: the other method, option `of`.
         cost: the option of `until` that ends the runs, and the column of the results: `bytes` or `client_flops`.
-        overrides: of its runs, without the limit.
+        overrides: overrides of the reference's runs, without the limit.
     """
 
     method: str
@@ -89,7 +89,7 @@ class Study:
         tuned: result of the tuning, by the name of the tuned method, `<method>_tuned`.
         few: number of seeds of methods that are run on the first seeds only.
         same_cost: references of equal cost, by name.
-        variants: by a name, methods that are variants of one idea. Their p-values are corrected together.
+        variants: groups of methods that are variants of one idea, by name; their p-values are corrected together.
         notes: remarks for the page.
     """
 
@@ -182,11 +182,11 @@ class Condition:
 def add_user_methods(study: Study, selectors: Sequence[str] | None, configs: Path) -> Study:
     """Add selectors of `configs/selector` that `study.yaml` does not name. Raises `OptionError` for unknown ones."""
     bounds = dict.fromkeys(BOUND_PREFIX + bound for setting in study.settings.values() for bound in setting.bounds)
-    available = sorted(path.stem for path in (configs / "selector").glob("*.yaml"))
+    selector_names = sorted(path.stem for path in (configs / "selector").glob("*.yaml"))
     own_methods = [name for name in selectors or () if name not in study.overrides and name not in bounds]
     for name in own_methods:
-        if name not in available:
-            names = dict.fromkeys((*study.overrides, *bounds, *available))
+        if name not in selector_names:
+            names = dict.fromkeys((*study.overrides, *bounds, *selector_names))
             raise OptionError(f"selectors must be some of {', '.join(names)}, got {name!r}")
     return replace(study, overrides={**study.overrides, **{name: (f"selector={name}",) for name in own_methods}})
 
@@ -197,7 +197,7 @@ def list_conditions(
     """List the conditions of a study in its order. The baseline and the bounds of a setting are always included.
 
     Args:
-        study: whose conditions are listed.
+        study: the study.
         settings: names of settings; None for all.
         methods: names of methods, which are listed in each of these settings and with any seed; None for those that
             the study requests in each setting. The methods whose cost they have are added.
@@ -209,12 +209,12 @@ def list_conditions(
         if name not in study.settings:
             raise OptionError(f"cells must be some of {', '.join(study.settings)}, got {name!r}")
     conditions = []
-    required = {study.baseline, *(methods or ()), *(study.measured_method(method) for method in methods or ())}
+    required_methods = {study.baseline, *(methods or ()), *(study.measured_method(method) for method in methods or ())}
     for name, setting in study.settings.items():
         if settings is not None and name not in settings:
             continue
         for method, overrides in study.overrides.items():
-            is_named = methods is not None and method in required
+            is_named = methods is not None and method in required_methods
             if is_named or (methods is None and study.includes(name, method)):
                 is_limited = study.measured_method(method) in study.few and methods is None
                 seeds = tuple(study.seeds_of(method)) if is_limited else None

@@ -23,7 +23,7 @@ from typing import Any
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.results.metric import lower_is_better
-from fedcohort.results.run import KINDS
+from fedcohort.results.run import RESULT_KINDS
 from fedcohort.results.target import LEVEL, Target
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import checks
@@ -66,7 +66,7 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
     for key in ("title", "question", "metric"):
         ranges.text(key, node[key])
     ranges.texts("notes", node["notes"])
-    ranges.choice("result", node["result"], *KINDS)
+    ranges.choice("result", node["result"], *RESULT_KINDS)
     ranges.integer("horizon", node["horizon"], "[1, inf)", allow_null=True)
     common_overrides = checks.read_overrides("common", node["common"])
     _check_metric(node["metric"], common_overrides)
@@ -104,10 +104,10 @@ def _read(folder: Path, options: Mapping[str, Any]) -> Study:
 
 def _check_metric(metric: str, common_overrides: Overrides) -> None:
     if lower_is_better(metric):
-        raise ranges.range_error("metric", "one of which more is better", metric)
+        raise ranges.range_error("metric", "a metric whose larger values are better", metric)
     if metric.startswith("clients/") and not any(override.startswith(CLIENTS_EVERY) for override in common_overrides):
         raise OptionError(
-            f"metric={metric} needs {CLIENTS_EVERY}1 or more in common: runs of a study have 0, which is no round"
+            f"metric={metric} is measured in no round, as {CLIENTS_EVERY}0 in studies: add {CLIENTS_EVERY}1 to common"
         )
 
 
@@ -126,22 +126,22 @@ def _read_same_cost(
     same_cost, horizon = read_same_cost(node["same_cost"], overrides, next(iter(overrides))), node["horizon"]
     if same_cost and horizon is not None:
         raise OptionError(
-            f"horizon={horizon} ignores later rounds, which runs of same_cost may have: leave horizon out, or same_cost"
+            f"horizon={horizon} ignores rounds that runs of same_cost may have: leave out horizon or same_cost"
         )
     for name, setting in settings.items():
-        for reference, method in ((reference, entry.method) for reference, entry in same_cost.items()):
+        for reference, method in ((reference, item.method) for reference, item in same_cost.items()):
             if setting.methods is not None and reference in setting.methods and method not in setting.methods:
-                raise OptionError(f"cells.{name}.rows: {reference} has the cost of {method}: add {method}")
+                raise OptionError(f"cells.{name}.rows: {reference} repeats the cost of {method}: add {method}")
     return same_cost
 
 
 def _check_effects(settings: Mapping[str, Setting], overrides_by_method: Iterable[Overrides]) -> None:
     """Check that each override of a setting has an effect, on one method at least."""
-    replaced = set.intersection(*({option_name(word) for word in overrides} for overrides in overrides_by_method))
+    replaced = set.intersection(*({option_name(text) for text in overrides} for overrides in overrides_by_method))
     for name, setting in settings.items():
         for override in setting.overrides:
             if option_name(override) in replaced:
-                raise OptionError(f"cells.{name}.words: every method replaces {override}: leave it out")
+                raise OptionError(f"cells.{name}.words: {override} has no effect on any method: leave it out")
 
 
 def _read_methods(node: Mapping[str, Any]) -> tuple[dict[str, Overrides], dict[str, str]]:
@@ -160,28 +160,28 @@ def _read_methods(node: Mapping[str, Any]) -> tuple[dict[str, Overrides], dict[s
     return overrides, roles
 
 
-def _read_method(key: str, value: object, allowed: str) -> tuple[str, Overrides]:
+def _read_method(key: str, value: object, allowed_text: str) -> tuple[str, Overrides]:
     if isinstance(value, str) and value:
         value = {value: [f"selector={value}"]}
     if not isinstance(value, Mapping) or len(value) != 1:
-        raise ranges.range_error(key, allowed, value)
+        raise ranges.range_error(key, allowed_text, value)
     ((name, overrides),) = checks.read_named_mapping(key, value).items()
     return name, checks.read_overrides(f"{key}.{name}", overrides)
 
 
 def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
-    at_baseline = Target(level=LEVEL if node["level"] is None else node["level"], crossing=node["crossing"])
-    read_target = partial(checks.read_target, metric=node["metric"], at_baseline=at_baseline)
+    baseline_target = Target(level=LEVEL if node["level"] is None else node["level"], crossing=node["crossing"])
+    read_target = partial(checks.read_target, metric=node["metric"], baseline_target=baseline_target)
     target, setting_nodes = read_target("target", node["target"]), checks.read_named_mapping("cells", node["cells"])
     settings = {name: _read_setting(name, value, target, read_target) for name, value in setting_nodes.items()}
     if not settings:
         raise ranges.range_error("cells", "one cell or more", setting_nodes)
-    if node["level"] is not None and not any(setting.target == at_baseline for setting in settings.values()):
+    if node["level"] is not None and not any(setting.target == baseline_target for setting in settings.values()):
         raise OptionError(f"level={node['level']} has no effect without target: baseline. Set it, or leave level out")
     labels = Counter(setting.label for setting in settings.values())
     for name, setting in settings.items():
         if labels[setting.label] > 1:
-            raise ranges.range_error(f"cells.{name}.label", "a label that no other cell has", setting.label)
+            raise ranges.range_error(f"cells.{name}.label", "a label that differs from all others", setting.label)
     return settings
 
 

@@ -21,7 +21,7 @@ class Format:
     """The format in which the values of a study's metric are written.
 
     Attributes:
-        factor: by which values are multiplied.
+        factor: factor by which shown values are multiplied.
         unit: unit of a difference, as "points".
         least: number of seeds for an interval; that of two seeds exceeds the range of the metric.
     """
@@ -66,9 +66,9 @@ def format_of(study: Study, metric: str) -> Format:
     return Format(factor, name, study.rules.seeds)
 
 
-def write_share(closed: ShareClosed | None) -> str:
+def write_share(share: ShareClosed | None) -> str:
     """Format a share of the headroom with its interval: `31 % [12, 45]`."""
-    return f"{100 * closed.share:.0f} % [{100 * closed.low:.0f}, {100 * closed.high:.0f}]" if closed else EMPTY_CELL
+    return f"{100 * share.share:.0f} % [{100 * share.low:.0f}, {100 * share.high:.0f}]" if share else EMPTY_CELL
 
 
 def write_rank(rank: float) -> str:
@@ -88,8 +88,8 @@ def join_first(texts: Sequence[str], n: int) -> str:
 
 def number_range(integers: Iterable[int]) -> str:
     """Format the smallest and the largest number: `3 to 5`, or `5` if all are equal."""
-    ordered = sorted(set(integers))
-    return " to ".join(dict.fromkeys((str(ordered[0]), str(ordered[-1])))) if ordered else "no"
+    sorted_numbers = sorted(set(integers))
+    return " to ".join(dict.fromkeys((str(sorted_numbers[0]), str(sorted_numbers[-1])))) if sorted_numbers else "no"
 
 
 def relative_costs(method: MethodVerdict, base: MethodVerdict | None) -> list[tuple[str, str]]:

@@ -40,20 +40,20 @@ def judge(study: Study, results: Results) -> Verdict:
 def judge_settings(study: Study, results: Results) -> Verdict:
     """Return the verdict on each method in each setting, without ranks over settings."""
     runs = ranking.group_runs(study, results)
-    values = {pair: ranking.results_by_seed(rows) for pair, rows in runs.items()}
-    untested = [pair for pair in values if study.role_of(pair[1]) != METHOD]
+    values = {condition: ranking.results_by_seed(rows) for condition, rows in runs.items()}
+    untested = [condition for condition in values if study.role_of(condition[1]) != METHOD]
     entries = compare_results(values, untested, study.options)
     p_values = adjust_all(study, entries)
     settings, by_method = {}, dict[str, list[Difference]]()
     for setting in dict.fromkeys(setting for setting, _ in runs):
         methods = {method: rows for (name, method), rows in runs.items() if name == setting}
-        compared = {method: (entries[setting, method], p_values[setting, method]) for method in methods}
-        settings[setting] = _judge_setting(study, setting, methods, compared)
+        entry_by_method = {method: (entries[setting, method], p_values[setting, method]) for method in methods}
+        settings[setting] = _judge_setting(study, setting, methods, entry_by_method)
         for method, verdict in settings[setting].methods.items():
             if verdict.role == METHOD and verdict.is_compared:
                 by_method.setdefault(method, []).append(verdict.difference)
-    collapsing = frozenset(method for method, differences in by_method.items() if collapses(differences))
-    return Verdict(settings, None, _count_missing(study, runs), collapsing)
+    collapsing_methods = frozenset(method for method, differences in by_method.items() if collapses(differences))
+    return Verdict(settings, None, _count_missing(study, runs), collapsing_methods)
 
 
 def adjust_all(study: Study, entries: Mapping[Pair, Entry]) -> dict[Pair, PValues]:
@@ -61,16 +61,16 @@ def adjust_all(study: Study, entries: Mapping[Pair, Entry]) -> dict[Pair, PValue
 
     Variants of one idea share the family of their settings. A method with too few seeds for a verdict is in no family.
     """
-    p_values = {pair: entry.difference.p if entry.difference else math.nan for pair, entry in entries.items()}
+    p_values = {cell: entry.difference.p if entry.difference else math.nan for cell, entry in entries.items()}
     tested = {
-        pair: entry.difference.p
-        for pair, entry in entries.items()
+        cell: entry.difference.p
+        for cell, entry in entries.items()
         if not entry.untested and entry.difference and entry.difference.n >= study.rules.seeds
     }
     variants = {method: name for name, methods in study.variants.items() for method in methods}
-    of_method = p_values | adjust_families(tested, lambda pair: variants.get(pair[1], pair[1]))
+    of_method = p_values | adjust_families(tested, lambda cell: variants.get(cell[1], cell[1]))
     ps_study = adjust_families(tested, lambda _: "")
-    return {pair: PValues(entry.p, of_method[pair], ps_study.get(pair, math.nan)) for pair, entry in entries.items()}
+    return {cell: PValues(entry.p, of_method[cell], ps_study.get(cell, math.nan)) for cell, entry in entries.items()}
 
 
 def _judge_setting(
@@ -96,7 +96,7 @@ def _judge_setting(
             difference=difference,
             p_values=p_values,
             verdict=entry.verdict if difference.n else "",
-            share_closed=_share(study, difference, headroom),
+            share_closed=_measure_share_closed(study, difference, headroom),
             rank=ranks.get(method, math.nan),
             costs={name: float(np.mean([row[name] for row in rows])) for name in COSTS},
             target={axis: median_cost([cost_of(row, axis) for row in rows]).value for axis in TO_TARGET},
@@ -124,13 +124,13 @@ def _find_headroom(study: Study, setting: str, differences: Differences, min_see
         if study.role_of(method) == ORACLE and named_oracles in (None, method) and not difference.diverged
     }
     with_enough = {method: difference for method, difference in oracles.items() if difference.n >= min_seeds}
-    pool = with_enough or oracles
-    if not pool:
+    candidates = with_enough or oracles
+    if not candidates:
         return Headroom()
-    best_oracle = max(pool, key=lambda method: pool[method].mean)
-    difference = pool[best_oracle]
-    if len(pool) > 1:
-        common_seeds, values = _stack(pool)
+    best_oracle = max(candidates, key=lambda method: candidates[method].mean)
+    difference = candidates[best_oracle]
+    if len(candidates) > 1:
+        common_seeds, values = _stack(candidates)
         left_out = cross_fit(values).left_out
         if left_out is not None:
             difference = summarise_differences(dict(zip(common_seeds, left_out.values.tolist(), strict=True)))
@@ -145,7 +145,7 @@ def _stack(differences: Differences) -> tuple[list[int], np.ndarray]:
     return common_seeds, np.array([[method.by_seed[seed] for seed in common_seeds] for method in differences.values()])
 
 
-def _share(study: Study, difference: Difference, headroom: Headroom) -> ShareClosed | None:
+def _measure_share_closed(study: Study, difference: Difference, headroom: Headroom) -> ShareClosed | None:
     """Return the share of the headroom that a method closes; None for too few common seeds, or without headroom."""
     if headroom.difference is None or not headroom.is_positive:
         return None
@@ -155,18 +155,18 @@ def _share(study: Study, difference: Difference, headroom: Headroom) -> ShareClo
 
 def _find_winner(methods: Mapping[str, MethodVerdict], min_seeds: float) -> tuple[str, Winner] | None:
     """Return the best method of a setting, cross-fitted over the methods with enough seeds; None if none is better."""
-    pool = {
+    candidates = {
         name: method.difference
         for name, method in methods.items()
         if method.role == METHOD and method.difference.n >= min_seeds and not method.difference.diverged
     }
-    if not any(methods[name].sign > 0 for name in pool):
+    if not any(methods[name].sign > 0 for name in candidates):
         return None
-    common_seeds, values = _stack(pool)
+    common_seeds, values = _stack(candidates)
     if not common_seeds:
         return None
     cross_fitted = cross_fit(values)
-    name = list(pool)[cross_fitted.index]
+    name = list(candidates)[cross_fitted.index]
     return (name, cross_fitted) if methods[name].sign > 0 else None
 
 
@@ -185,6 +185,6 @@ def _count_missing(study: Study, runs: Mapping[Pair, Mapping[int, Row]]) -> dict
     """Return how many seeds each condition lacks, for those that lack some."""
     counts = {}
     for condition in list_conditions(study):
-        pair = condition.setting, condition.method
-        counts[pair] = len(set(study.seeds_of(condition.method)) - set(runs.get(pair, {})))
-    return {pair: n for pair, n in sorted(counts.items()) if n}
+        condition_key = condition.setting, condition.method
+        counts[condition_key] = len(set(study.seeds_of(condition.method)) - set(runs.get(condition_key, {})))
+    return {condition_key: n for condition_key, n in sorted(counts.items()) if n}

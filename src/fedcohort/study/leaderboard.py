@@ -72,7 +72,7 @@ def load(folder: Path, load_results: Callable[[Study], Results] = results.load) 
     first_study = next(iter(studies.values()))
     for name, study in studies.items():
         with name_file_in_errors(folder / STUDY_FILE, REQUIRED):
-            _check_alike(f"of.{name}", study, first_study)
+            _check_comparable(f"of.{name}", study, first_study)
     results_of = {name: load_results(study) for name, study in studies.items()}
     studies = {name: results.mark_oracles(study, results_of[name]) for name, study in studies.items()}
     duplicates = _find_duplicates(studies, results_of)
@@ -108,14 +108,14 @@ def load(folder: Path, load_results: Callable[[Study], Results] = results.load) 
     return Leaderboard(joint_study, _join(folder, results_of), groups, duplicates, options["of"], studies, results_of)
 
 
-def _check_alike(option: str, study: Study, first: Study) -> None:
+def _check_comparable(option: str, study: Study, first: Study) -> None:
     """Check that a study can be compared with the first one. Raises `OptionError`."""
     for name in ("baseline", "result", "horizon"):
         if getattr(study, name) != getattr(first, name):
             allowed = f"with {name}={getattr(first, name)}, as {first.name} is"
             raise ranges.range_error(option, f"a study {allowed}", f"{name}={getattr(study, name)}")
     if unit_of(study.metric) != unit_of(first.metric):
-        raise ranges.range_error(option, f"a study with the unit of {first.metric}, as {first.name} is", study.metric)
+        raise ranges.range_error(option, f"a study with the unit of {first.metric}, like {first.name}", study.metric)
 
 
 def _read_options(folder: Path) -> dict[str, Any]:

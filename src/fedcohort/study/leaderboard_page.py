@@ -29,14 +29,14 @@ def write(board: Leaderboard) -> list[Path]:
     tables = {"settings": settings_table(study, verdict, value_format)}
     if ranks is not None:
         tables["overall"] = _ranked_table(board, ranks, verdict, value_format)
-    if placed := {method: method_ranks for method, method_ranks in with_each.items() if method_ranks is not None}:
-        tables["others"] = _others_table(board, placed, verdict, value_format)
+    if mean_ranks := {method: method_ranks for method, method_ranks in with_each.items() if method_ranks is not None}:
+        tables["others"] = _others_table(board, mean_ranks, verdict, value_format)
     differences = []
-    for name, member in board.studies.items():
+    for name, member_study in board.studies.items():
         settings = {key: setting for key, setting in verdict.settings.items() if board.groups[key] == name}
-        parts = difference_tables(study, replace(verdict, settings=settings), value_format) if settings else []
-        tables |= report.number_names(f"differences_{name}", [table for _, table in parts])
-        differences += [(f"{member.title}{f': {title}' if title else ''}", table) for title, table in parts]
+        titled = difference_tables(study, replace(verdict, settings=settings), value_format) if settings else []
+        tables |= report.number_names(f"differences_{name}", [table for _, table in titled])
+        differences += [(f"{member_study.title}{f': {title}' if title else ''}", table) for title, table in titled]
     runs = drop_repeated_runs(row for key, row in results.done_runs() if key[0] in board.groups)
     data = report.shared_data(study, results, verdict, value_format) | {
         "board": board,
@@ -44,13 +44,13 @@ def write(board: Leaderboard) -> list[Path]:
         "summary": page_data.summarise(study, results, verdict, {}),
         "tables": tables,
         "differences": differences,
-        "missing": _find_missing(board, verdict, [name for name in with_each if name not in placed]),
+        "missing": _find_missing(board, verdict, [name for name in with_each if name not in mean_ranks]),
         "runs_by_study": Counter(board.groups[row["cell"]] for row in runs),
         "origin": page_data.describe_origin(runs),
     }
     metrics = {setting: board.studies[name].metric for setting, name in board.groups.items()}
-    csv = report.numbers_frame(study, verdict, metrics).to_csv(index=False, lineterminator="\n")
-    return report.save(study, "leaderboard.md.j2", data, tables, {"numbers": csv})
+    numbers_csv = report.numbers_frame(study, verdict, metrics).to_csv(index=False, lineterminator="\n")
+    return report.save(study, "leaderboard.md.j2", data, tables, {"numbers": numbers_csv})
 
 
 def _ranked_table(board: Leaderboard, ranks: Ranks, verdict: Verdict, fmt: Format) -> Table:

@@ -18,30 +18,30 @@ from fedcohort.results.target import Cost, Target
 from fedcohort.round.score_correlation import split_metric_name
 from fedcohort.study.result_files import Row
 
-ROUNDS = 8  # whose behaviour is compared by `compare_code.py`
-LOSS, ATTACK_SHARE, EPSILON = "server_val/loss", "attack/share", "privacy/epsilon"
+N_ROUNDS = 8  # whose behaviour is compared by `compare_code.py`
+LOSS_METRIC, ATTACK_SHARE, EPSILON = "server_val/loss", "attack/share", "privacy/epsilon"
 CURVE_COSTS = ("virtual_s", "bytes")  # costs that `curves.parquet` has
 
 
-def summarise(run: Evaluations, options: Options, target: Target | None = None, goal: float = math.nan) -> Row:
+def summarise(run: Evaluations, options: Options, target: Target | None = None, target_value: float = math.nan) -> Row:
     """Return the columns of `results.parquet` that follow from the curve: result, last and best value, cost to target.
 
     `late` is the result by the study's options. `<axis>_spent`, which is not written, is the cost at the horizon.
 
     Args:
-        run: its evaluations.
-        options: of the study.
-        target: of the setting; None for none.
-        goal: value of the target; NaN if it is not known.
+        run: the evaluations of the run.
+        options: the study's options of a comparison.
+        target: the setting's target; None for no target.
+        target_value: value of the target; NaN if it is not known.
     """
     trained_values = run.values[run.steps > 0]
     columns = {
         "late": measure_run(run, options.result, options.horizon),
         "last": float((trained_values if len(trained_values) else run.values)[-1]) if len(run.values) else math.nan,
         "best": float(run.values.max()) if len(run.values) else math.nan,
-        "target": goal,
+        "target": target_value,
     }
-    costs = measure_costs(run, goal, options, target or Target())
+    costs = measure_costs(run, target_value, options, target or Target())
     for axis in ("rounds", "virtual_s", "bytes"):
         cost = costs.get(axis, Cost(math.nan, met=False))  # without an evaluation up to the horizon
         columns |= {f"{axis}_to_target": cost.value if cost.met else math.nan, f"{axis}_spent": cost.value}
@@ -86,12 +86,12 @@ def mean_correlations(history: History) -> dict[str, float]:
 
 
 def fingerprint_of(history: History) -> str:
-    """Return the fingerprint of the first `ROUNDS` rounds of a run, by which two versions of the code are compared.
+    """Return the fingerprint of the first `N_ROUNDS` rounds of a run, by which two versions of the code are compared.
 
     It is `<digest of the cohorts and arrivals of these rounds>:<server_val/loss of each, four digits>`.
     """
     rounds = zip(history.steps, history.cohorts, history.arrived, strict=True)
-    text = json.dumps([[step, list(cohort), list(arrived)] for step, cohort, arrived in rounds if 0 < step <= ROUNDS])
-    steps = [step for step in history.measured.get(LOSS, ()) if step <= ROUNDS]
-    losses = ",".join(f"{history.metrics[LOSS].loc[step]:.4g}" for step in steps)
+    text = json.dumps([[step, list(cohort), list(arrived)] for step, cohort, arrived in rounds if 0 < step <= N_ROUNDS])
+    steps = [step for step in history.measured.get(LOSS_METRIC, ()) if step <= N_ROUNDS]
+    losses = ",".join(f"{history.metrics[LOSS_METRIC].loc[step]:.4g}" for step in steps)
     return f"{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}:{losses}"

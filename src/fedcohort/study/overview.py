@@ -18,8 +18,8 @@ from fedcohort.startup.compose import read_yaml
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import METHOD, STUDY_FILE, Study
 from fedcohort.study.formats import Format, join_first
-from fedcohort.study.page_data import KINDS, NOTHING, OPEN, UNUSED, WON, kind_of
-from fedcohort.study.page_tables import MAX_NAMED, write_headroom
+from fedcohort.study.page_data import BETTER, NO_GAIN, SETTING_KINDS, UNCLEAR, UNUSED_GAIN, classify_setting
+from fedcohort.study.page_tables import MAX_NAMED_METHODS, write_headroom
 from fedcohort.study.results import Results, list_federations
 from fedcohort.study.speed import Speeds, name_faster
 from fedcohort.study.verdict import MethodVerdict, Verdict
@@ -42,19 +42,19 @@ def overview_csv(study: Study, results: Results, verdict: Verdict, speed_ups: Sp
     federations = list_federations(study, results)
     lines = []
     for name, setting in verdict.settings.items():
-        better_methods, gain = setting.better(), setting.headroom.difference
-        largest_gain = better_methods[0].difference.mean if better_methods else gain.mean if gain else math.nan
+        better_methods, headroom = setting.better(), setting.headroom.difference
+        largest_gain = better_methods[0].difference.mean if better_methods else headroom.mean if headroom else math.nan
         seeds = [method.difference.n for method in setting.methods.values() if method.role == METHOD]
         line = {
             "cell": name,
-            "kind": kind_of(study, setting),
+            "kind": classify_setting(study, setting),
             "largest": repr(largest_gain * value_format.factor),
             "setting": study.settings[name].label,
             "metric": study.metric,
             "seeds": str(mode(seeds)) if seeds else "",
             "headroom": write_headroom(setting, value_format),
-            "better": _name(better_methods, value_format, study.rules.alpha),
-            "worse": _name(setting.worse(), value_format, study.rules.alpha),
+            "better": _format_methods(better_methods, value_format, study.rules.alpha),
+            "worse": _format_methods(setting.worse(), value_format, study.rules.alpha),
             "faster": name_faster(study, name, speed_ups) or EMPTY_CELL,
             "pays": "yes" if setting.headroom.is_positive else "no",
             "federation": federations.get(name, f"{study.name} {name}"),
@@ -63,13 +63,13 @@ def overview_csv(study: Study, results: Results, verdict: Verdict, speed_ups: Sp
     return pd.DataFrame(lines, columns=list(COLUMNS)).to_csv(index=False, lineterminator="\n")
 
 
-def _name(methods: list[MethodVerdict], value_format: Format, alpha: float) -> str:
+def _format_methods(methods: list[MethodVerdict], value_format: Format, alpha: float) -> str:
     """Format methods with differences: `**oort +2.4**, powd +1.1 and 3 more`; bold after Holm over the study."""
     texts = []
     for method in methods:
-        bold = "**" * (method.p_values.over_all < alpha)
-        texts.append(f"{bold}{method.method} {value_format.signed(method.difference.mean)}{bold}")
-    return join_first(texts, MAX_NAMED) or EMPTY_CELL
+        bold_marks = "**" * (method.p_values.over_all < alpha)
+        texts.append(f"{bold_marks}{method.method} {value_format.signed(method.difference.mean)}{bold_marks}")
+    return join_first(texts, MAX_NAMED_METHODS) or EMPTY_CELL
 
 
 def write(studies: Path) -> Path:
@@ -93,14 +93,15 @@ def render_page(studies: Path) -> str:
     lines = lines.assign(
         size=lines["largest"].astype(float),
         n_seeds=lines["seeds"].replace("", "0").astype(int),
-        kind_order=lines["kind"].map(KINDS.index),
+        kind_order=lines["kind"].map(SETTING_KINDS.index),
         is_sure=lines["is_sure"].astype(bool),
     )
-    ordered = lines.sort_values("size", ascending=False, kind="stable")
+    by_size = lines.sort_values("size", ascending=False, kind="stable")
+    kinds = (BETTER, UNUSED_GAIN, UNCLEAR, NO_GAIN)
     return render(
         "studies.md.j2",
-        by_kind={kind: ordered[ordered["kind"] == kind].to_dict("records") for kind in (WON, UNUSED, OPEN, NOTHING)},
-        counts=_count(lines),
+        by_kind={kind: by_size[by_size["kind"] == kind].to_dict("records") for kind in kinds},
+        counts=_count_kinds(lines),
         tests=len(tests),
         settings=len(lines),
         names=sorted(set(lines["study"])),
@@ -136,19 +137,19 @@ def _adjust_p_over_studies(studies: Path, names: list[str]) -> "pd.DataFrame":
     return tests.assign(p=adjust(tests["diff_p"].astype(float).tolist()))
 
 
-def _count(lines: "pd.DataFrame") -> dict[str, int]:
+def _count_kinds(lines: "pd.DataFrame") -> dict[str, int]:
     """Count the settings of each kind; of several settings with one federation only the largest counts.
 
     It is that with the most seeds, of equals that with the most tests, and then that whose kind claims least.
     """
-    ordered = lines.sort_values(["n_seeds", "n_tests", "kind_order"], ascending=False, kind="stable")
-    distinct_federations = ordered.drop_duplicates("federation")
+    sorted_lines = lines.sort_values(["n_seeds", "n_tests", "kind_order"], ascending=False, kind="stable")
+    distinct_federations = sorted_lines.drop_duplicates("federation")
     kinds_by_federation = lines.groupby("federation")["kind"].agg(["size", "nunique"])
     return {
-        **{outcome_kind: int((distinct_federations["kind"] == outcome_kind).sum()) for outcome_kind in KINDS},
+        **{outcome_kind: int((distinct_federations["kind"] == outcome_kind).sum()) for outcome_kind in SETTING_KINDS},
         "different": len(distinct_federations),
         "repeated": int((kinds_by_federation["size"] > 1).sum()),
         "disagree": int((kinds_by_federation["nunique"] > 1).sum()),
         "sure": int(distinct_federations["is_sure"].sum()),
-        "beyond": int(((distinct_federations["kind"] == WON) & (distinct_federations["pays"] == "no")).sum()),
+        "beyond": int(((distinct_federations["kind"] == BETTER) & (distinct_federations["pays"] == "no")).sum()),
     }

@@ -13,23 +13,23 @@ from fedcohort.results.target import judge_speed
 from fedcohort.results.verdict import FASTER, adjust_families
 from fedcohort.study.definition import BOUND_PREFIX, METHOD, Study, clock_limit, display_name
 from fedcohort.study.formats import number_range
-from fedcohort.study.measure import ROUNDS
+from fedcohort.study.measure import N_ROUNDS
 from fedcohort.study.result_files import DONE, Row
 from fedcohort.study.results import Results
 from fedcohort.study.same_cost import compare_references
 from fedcohort.study.speed import Speeds
 from fedcohort.study.verdict import SettingVerdict, Verdict
 
-# Kinds of settings. WON: a method is better. UNUSED: an oracle is better, and no method. NOTHING: no interval of an
-# oracle reaches above `win.worth`. OPEN: none of these.
-WON, UNUSED, NOTHING, OPEN = KINDS = ("won", "unused", "nothing", "open")
+# Kinds of settings. BETTER: a method is better. UNUSED_GAIN: an oracle is better, but no method.
+# NO_GAIN: no interval of an oracle reaches above `win.worth`. UNCLEAR: none of these.
+BETTER, UNUSED_GAIN, NO_GAIN, UNCLEAR = SETTING_KINDS = ("won", "unused", "nothing", "open")
 
 
 def summarise(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds) -> dict[str, Any]:
     """Return the data of the first paragraphs of a page.
 
     Returns:
-        settings: those with results, each with its kind, by which they are sorted.
+        settings: the settings with results, each with its kind, by which they are sorted.
         counts: number of settings of each kind.
         tests: number of tests of methods in all settings.
         won_over_all: number of settings where a method is better after one correction over all tests.
@@ -39,12 +39,12 @@ def summarise(study: Study, results: Results, verdict: Verdict, speed_ups: Speed
         faster: number of settings whose target was met, and of those where a method is faster, by axis; None without
             a target.
     """
-    settings = [(kind_of(study, setting), setting) for setting in verdict.settings.values()]
+    settings = [(classify_setting(study, setting), setting) for setting in verdict.settings.values()]
     kind_counts = Counter(kind for kind, _ in settings)
     budgets = dict.fromkeys(row["budget"] for (_, method, _), row in results.done_runs() if method == study.baseline)
     return {
-        "settings": sorted(settings, key=lambda pair: (WON, UNUSED, OPEN, NOTHING).index(pair[0])),
-        "counts": {kind: kind_counts[kind] for kind in KINDS},
+        "settings": sorted(settings, key=lambda pair: (BETTER, UNUSED_GAIN, UNCLEAR, NO_GAIN).index(pair[0])),
+        "counts": {kind: kind_counts[kind] for kind in SETTING_KINDS},
         "tests": verdict.tests,
         "won_over_all": sum(setting.has_winner(study.rules.alpha) for setting in verdict.settings.values()),
         "horizons": list(dict.fromkeys(_write_horizon(budget) for budget in budgets if budget)),
@@ -54,16 +54,16 @@ def summarise(study: Study, results: Results, verdict: Verdict, speed_ups: Speed
     }
 
 
-def kind_of(study: Study, setting: SettingVerdict) -> str:
+def classify_setting(study: Study, setting: SettingVerdict) -> str:
     """Return whether a method is better in the setting, headroom is unused, or neither is shown."""
     if setting.better():
-        return WON
+        return BETTER
     if setting.headroom.is_positive:
-        return UNUSED
+        return UNUSED_GAIN
     differences = [setting.methods[name].difference for name in setting.headroom.oracles]
     # an oracle that equals the baseline on every seed has no interval
     upper_bounds = [oracle.high if math.isfinite(oracle.half) else oracle.mean for oracle in differences]
-    return NOTHING if upper_bounds and all(upper_bound <= study.rules.worth for upper_bound in upper_bounds) else OPEN
+    return NO_GAIN if upper_bounds and all(bound <= study.rules.worth for bound in upper_bounds) else UNCLEAR
 
 
 def _write_horizon(budget: str) -> str:
@@ -81,9 +81,9 @@ def _count_faster(study: Study, speed_ups_by_axis: Speeds) -> dict[str, int] | N
     """Return the settings where a method is faster after one correction over all methods and settings of the axis."""
     if not any(speed_ups_by_axis.values()):
         return None
-    counts = {"settings": len({setting for by_pair in speed_ups_by_axis.values() for setting, _ in by_pair})}
-    for axis, by_pair in speed_ups_by_axis.items():
-        speed_ups = {pair: speed.speed_up for pair, speed in by_pair.items() if study.role_of(pair[1]) == METHOD}
+    counts = {"settings": len({setting for speeds in speed_ups_by_axis.values() for setting, _ in speeds})}
+    for axis, speeds in speed_ups_by_axis.items():
+        speed_ups = {cell: speed.speed_up for cell, speed in speeds.items() if study.role_of(cell[1]) == METHOD}
         p_values = adjust_families({pair: gain.p for pair, gain in speed_ups.items()}, lambda _: "")
         faster = {pair for pair, gain in speed_ups.items() if judge_speed(gain, p_values[pair], study.rules) == FASTER}
         counts[axis] = len({setting for setting, _ in faster})
@@ -106,7 +106,7 @@ def find_notes(study: Study, results: Results, verdict: Verdict) -> dict[str, ob
         "collapsing": {name: float(np.nanmin(values)) for name, values in sorted(worst.items())},
         "other_code": len(rows_of_other_code),
         "compared": sorted({row["compared"][:10] for row in rows_of_other_code}),
-        "rounds": ROUNDS,
+        "rounds": N_ROUNDS,
         "same_cost": compare_references(study, results),
     }
 
@@ -121,8 +121,8 @@ def find_missing(study: Study, verdict: Verdict) -> dict[tuple[tuple[int, int, s
     """Return the methods that lack the same runs of the study, by these: (missing seeds, requested seeds, settings)."""
     methods_by_gaps: dict[tuple[tuple[int, int, str], ...], list[str]] = {}
     for method in dict.fromkeys(method for _, method in verdict.missing):
-        missing = {setting: n for (setting, name), n in verdict.missing.items() if name == method}
-        settings = {n: [setting for setting in missing if missing[setting] == n] for n in missing.values()}
+        n_missing = {setting: n for (setting, name), n in verdict.missing.items() if name == method}
+        settings = {n: [setting for setting in n_missing if n_missing[setting] == n] for n in n_missing.values()}
         requested = len(study.seeds_of(method))
         gaps = tuple((n, requested, _name_settings(study, method, settings[n])) for n in sorted(settings, reverse=True))
         methods_by_gaps.setdefault(gaps, []).append(display_name(method))
@@ -133,8 +133,8 @@ def find_changed(study: Study, results: Results) -> dict[str, dict[str, Any]]:
     """Return the runs that are left out because their configuration changed, under the study's name; {} without any.
 
     Returns:
-        runs: their number.
-        methods: their methods, by the settings.
+        runs: number of these runs.
+        methods: methods of these runs, by setting.
         own: user's own methods among them, which have to be named to run again.
     """
     settings, methods = dict[str, dict[str, None]](), dict[str, list[str]]()

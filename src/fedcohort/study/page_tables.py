@@ -17,7 +17,7 @@ from fedcohort.study.verdict import MethodVerdict, SettingVerdict, Verdict
 
 MAX_COLUMNS = 8  # columns of settings in a table that fits on a page
 ORACLE_MARK, OTHER_CODE = "‡", "§"
-MAX_NAMED = 4  # methods that are named in a cell
+MAX_NAMED_METHODS = 4  # methods that are named in a cell
 SCORE_NAMES = {"score": "score", "exploit": "exploitation", "reward": "reward"}
 TARGET_FORMATS = {"rounds": "{:.0f} rounds".format, "virtual_s": units.seconds, "bytes": units.bytes_}
 MEAN_TABLES = {  # by table: the column of the results, its factor and the caption
@@ -56,7 +56,7 @@ def settings_table(study: Study, verdict: Verdict, fmt: Format) -> Table:
     lines = []
     for name, setting in verdict.settings.items():
         baseline = setting.methods.get(study.baseline)
-        bounds = [
+        bound_texts = [
             f"{fmt.difference(method.difference)} ({method.method.removeprefix(BOUND_PREFIX)})"
             for method in setting.methods.values()
             if method.role == BOUND
@@ -68,8 +68,8 @@ def settings_table(study: Study, verdict: Verdict, fmt: Format) -> Table:
                 "setting": study.settings[name].label,
                 study.baseline: fmt.mean(baseline.value) if baseline else "",
                 "headroom (oracle)": write_headroom(setting, fmt) if setting.headroom.difference else "",
-                "bound": "; ".join(bounds),
-                "better, Holm within the setting": join_first(gain_texts, MAX_NAMED),
+                "bound": "; ".join(bound_texts),
+                "better, Holm within the setting": join_first(gain_texts, MAX_NAMED_METHODS),
                 "of these better, Holm over all": sum(m.p_values.over_all < study.rules.alpha for m in better_methods),
                 f"seeds for {fmt.size(study.rules.worth)}": power.seeds_needed,
                 "these seeds show": f"{power.detectable * fmt.factor:.1f}" if math.isfinite(power.detectable) else "",
@@ -110,9 +110,9 @@ def _short_difference(study: Study, setting: SettingVerdict, name: str, value_fo
         return EMPTY_CELL
     if not math.isfinite(method.difference.mean):
         return "diverged" if method.diverged else EMPTY_CELL
-    marks = SIGNS[method.sign] + OTHER_CODE * (method.other_code > 0)
+    verdict_marks = SIGNS[method.sign] + OTHER_CODE * (method.other_code > 0)
     few_seeds = write_few_seeds(method.difference.n, setting.methods[study.baseline])
-    return f"{value_format.signed(method.difference.mean)}{marks}{few_seeds}"
+    return f"{value_format.signed(method.difference.mean)}{verdict_marks}{few_seeds}"
 
 
 def write_few_seeds(n: int, baseline: MethodVerdict) -> str:
@@ -134,12 +134,12 @@ def overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, value_
             for method in methods
         ]
         worst_label = study.settings[overall.worst_setting].label if overall.worst_setting else EMPTY_CELL
-        general = overall.families
+        family_difference = overall.families
         line |= {
             "over these settings": value_format.difference(overall.seeds) + SIGNS[overall.sign(study.rules)],
             "p": show_p(overall.seeds.p),
-            "over settings like these": value_format.difference(general) if general else "",
-            "p (families)": show_p(general.p) if general else "",
+            "over settings like these": value_format.difference(family_difference) if family_difference else "",
+            "p (families)": show_p(family_difference.p) if family_difference else "",
             "worst tenth (worst setting)": f"{value_format.signed(overall.worst_decile)} ({worst_label})",
             "better in": sign_texts.count(1),
             "worse in": sign_texts.count(-1),
@@ -171,13 +171,13 @@ def setting_table(study: Study, setting: SettingVerdict, fmt: Format) -> Table:
         code_text = f", {method.other_code}{OTHER_CODE}" if method.other_code else ""
         n_early = method.ended_by_rounds
         by_rounds = f", rounds ended {n_early} of {method.value.n}" if n_early else ""
-        diverged = method.is_compared and method.diverged
+        has_diverged = method.is_compared and method.diverged
         cost_ratios = {cost: _times(method, baseline, cost) for cost in ("virtual_s", "bytes", "client_flops")}
         lines.append(
             {
                 "method": f"{label_method(study, name)} {SIGNS[method.sign]}".strip(),
                 "result": f"{fmt.mean(method.value)} (n={method.value.n}{diverged_text}{code_text})",
-                "difference": f"diverged on {method.diverged}" if diverged else fmt.difference(method.difference),
+                "difference": f"diverged on {method.diverged}" if has_diverged else fmt.difference(method.difference),
                 "p": show_p(method.p_values.within_setting),
                 "verdict": method.verdict,
                 "headroom closed": write_share(method.share_closed),
@@ -213,12 +213,12 @@ def correlation_table(study: Study, results: Results) -> dict[str, Table]:
     import pandas as pd
 
     means = {}
-    for pair, rows in group_runs(study, results).items():
+    for condition, rows in group_runs(study, results).items():
         runs = [json.loads(row["follows"] or "{}") for row in rows.values()]
         if runs := [run for run in runs if any(name.startswith("reward_") for name in run)]:
-            means[pair] = pd.DataFrame(runs).mean()
+            means[condition] = pd.DataFrame(runs).mean()
     names = {
-        f"{term}_{trait}": f"{SCORE_NAMES[term]}: {FACT_NAMES[trait]}" for term in SCORE_NAMES for trait in CLIENT_FACTS
+        f"{term}_{fact}": f"{SCORE_NAMES[term]}: {FACT_NAMES[fact]}" for term in SCORE_NAMES for fact in CLIENT_FACTS
     }
     frame = pd.DataFrame(means).reindex([*names]).dropna(how="all").rename(index=names)
     texts = frame.map(lambda rho: f"{rho:+.2f}" if math.isfinite(rho) else "").to_dict()

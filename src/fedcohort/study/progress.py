@@ -21,7 +21,7 @@ class Progress:
     """The runs that a study requests, with their states.
 
     Attributes:
-        runs: in the order in which they are done.
+        runs: condition and seed of each run, in the order of execution.
         states: done, refused, failed, missing, or changed. The configuration of a changed run differs from that of its
             stored row, or is rejected.
     """

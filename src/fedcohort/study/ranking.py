@@ -93,12 +93,12 @@ def group_runs(study: Study, results: Results) -> dict[Pair, dict[int, Row]]:
             runs.setdefault((setting, method), {})[seed] = row
     settings, methods = list(study.settings), list(study.overrides)
 
-    def position(pair: Pair) -> tuple[int, bool, int]:
-        setting, method = pair
+    def position(condition: Pair) -> tuple[int, bool, int]:
+        setting, method = condition
         among_methods = methods.index(method) if method in study.overrides else len(methods)
         return settings.index(setting), method.startswith(BOUND_PREFIX), among_methods
 
-    return {pair: runs[pair] for pair in sorted(runs, key=position)}
+    return {condition: runs[condition] for condition in sorted(runs, key=position)}
 
 
 def results_by_seed(runs: Mapping[int, Row]) -> dict[int, float]:
@@ -127,11 +127,11 @@ def split_methods(study: Study, values: Values) -> tuple[list[str], list[str]]:
         for method in study.overrides
         if method in methods
     }
-    main = _largest_table(settings, study.baseline)
+    main_methods = _largest_table(settings, study.baseline)
     for method in methods:
-        if method not in study.overrides and _fits(study, values, main, method):
-            main.append(method)
-    return main, [method for method in dict.fromkeys((*settings, *methods)) if method not in main]
+        if method not in study.overrides and _has_enough_seeds(study, values, main_methods, method):
+            main_methods.append(method)
+    return main_methods, [method for method in dict.fromkeys((*settings, *methods)) if method not in main_methods]
 
 
 def _largest_table(settings: Mapping[str, frozenset[str]], baseline: str) -> list[str]:
@@ -147,7 +147,7 @@ def _largest_table(settings: Mapping[str, frozenset[str]], baseline: str) -> lis
     return [method for method, method_settings in settings.items() if largest and largest <= method_settings]
 
 
-def _fits(study: Study, values: Values, methods: Sequence[str], method: str) -> bool:
+def _has_enough_seeds(study: Study, values: Values, methods: Sequence[str], method: str) -> bool:
     """Return whether a user's method has enough seeds in all settings that `methods` share, and removes no setting."""
     shared_settings = find_shared_settings(values, methods)
     has_enough = all(
@@ -166,12 +166,12 @@ def half_of_seeds(study: Study, runs: Mapping[str, Sized]) -> float:
 
 def find_shared_settings(values: Values, methods: Sequence[str]) -> Shared:
     """Return the settings that all methods have, with the seeds that all of them have there."""
-    shared = {
+    shared_seeds = {
         name: sorted(set.intersection(*(set(results_by_method[method]) for method in methods)))
         for name, results_by_method in values.items()
         if methods and set(methods) <= set(results_by_method)
     }
-    return {name: seeds for name, seeds in shared.items() if seeds}
+    return {name: seeds for name, seeds in shared_seeds.items() if seeds}
 
 
 def rank_and_compare(
@@ -180,9 +180,9 @@ def rank_and_compare(
     """Rank methods in the settings that they share, and compare them with the baseline.
 
     Args:
-        study: with the settings.
+        study: the study, which has the settings.
         values: results by setting, method and seed.
-        methods: that are ranked.
+        methods: the methods that are ranked.
         groups: study of each setting, with which it shares its seeds; None for one study.
 
     Returns:
@@ -201,25 +201,25 @@ def rank_and_compare(
         for name, seeds in shared_settings.items()
     }
     by_method, by_setting = rank_methods(methods, settings, study.name)
-    compared = [method for method in by_method if method != study.baseline] if study.baseline in methods else []
-    return Ranks(by_method, by_setting, shared_settings, _compare(study, values, compared, shared_settings))
+    compared_methods = [method for method in by_method if method != study.baseline] if study.baseline in methods else []
+    return Ranks(by_method, by_setting, shared_settings, _compare(study, values, compared_methods, shared_settings))
 
 
 def _compare(study: Study, values: Values, methods: Sequence[str], shared_settings: Shared) -> dict[str, OverallResult]:
     """Compare each method with the baseline over the shared settings; each p is corrected over the methods."""
     family_of = {name: study.settings[name].family for name in shared_settings}
-    overall = {}
+    results_by_method = {}
     for method in methods:
-        gaps = {
+        differences = {
             name: {seed: values[name][method][seed] - values[name][study.baseline][seed] for seed in seeds}
             for name, seeds in shared_settings.items()
         }
-        means = {name: float(np.mean(list(by_seed.values()))) for name, by_seed in gaps.items()}
-        by_families = over_families(gaps, family_of)
-        overall[method] = OverallResult(over_seeds(gaps, family_of), by_families, *worst_decile(means))
-    p_values = adjust([result.seeds.p for result in overall.values()])
-    ps_families = adjust([result.families.p if result.families else math.nan for result in overall.values()])
-    for (method, result), p, p_families in zip(overall.items(), p_values, ps_families, strict=True):
+        means = {name: float(np.mean(list(by_seed.values()))) for name, by_seed in differences.items()}
+        by_families = over_families(differences, family_of)
+        results_by_method[method] = OverallResult(over_seeds(differences, family_of), by_families, *worst_decile(means))
+    p_values = adjust([result.seeds.p for result in results_by_method.values()])
+    ps_families = adjust([result.families.p if result.families else math.nan for result in results_by_method.values()])
+    for (method, result), p, p_families in zip(results_by_method.items(), p_values, ps_families, strict=True):
         families = result.families and replace(result.families, p=p_families)
-        overall[method] = replace(result, seeds=replace(result.seeds, p=p), families=families)
-    return dict(sorted(overall.items(), key=lambda item: np.nan_to_num(-item[1].seeds.mean, nan=math.inf)))
+        results_by_method[method] = replace(result, seeds=replace(result.seeds, p=p), families=families)
+    return dict(sorted(results_by_method.items(), key=lambda item: np.nan_to_num(-item[1].seeds.mean, nan=math.inf)))

@@ -65,11 +65,11 @@ def write(study: Study, results: Results) -> list[Path]:
         "origin": page_data.describe_origin(drop_repeated_runs(row for _, row in results.done_runs())),
     }
     tables = tables | {f"setting_{name}": table for name, table in setting_tables.items()}
-    csv = {
+    csv_by_name = {
         "numbers": numbers_frame(study, verdict).to_csv(index=False, lineterminator="\n"),
         "overview": overview.overview_csv(study, results, verdict, speeds, fmt),
     }
-    return save(study, "study.md.j2", data, tables, csv)
+    return save(study, "study.md.j2", data, tables, csv_by_name)
 
 
 def shared_data(study: Study, results: Results, verdict: Verdict, value_format: Format) -> dict[str, object]:
@@ -85,16 +85,16 @@ def number_names(name: str, tables: Sequence[Table]) -> dict[str, Table]:
 
 
 def save(
-    study: Study, template: str, data: Mapping[str, object], tables: Mapping[str, Table], csv: Mapping[str, str]
+    study: Study, template: str, data: Mapping[str, object], tables: Mapping[str, Table], csv_by_name: Mapping[str, str]
 ) -> list[Path]:
     """Write the page and its tables, remove tables that an earlier page had, and return all files, the page first.
 
     Args:
-        study: in whose folder the files are.
+        study: the study, to whose folder the files are written.
         template: template of the page in Markdown; report.html contains the figures, and README.md names them only.
         data: data of the template.
         tables: the tables by name, written as .csv and .tex.
-        csv: other .csv files, by name.
+        csv_by_name: other .csv files, by name.
     """
     folder = study.folder
     (folder / TABLES).mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def save(
     files = {"report.html": document(study.title, html, folder), "README.md": text}
     for name, table in tables.items():
         files |= {f"{TABLES}/{name}.csv": table.csv(), f"{TABLES}/{name}.tex": table.latex()}
-    files |= {f"{TABLES}/{name}.csv": content for name, content in csv.items()}
+    files |= {f"{TABLES}/{name}.csv": content for name, content in csv_by_name.items()}
     for name, content in files.items():
         write_atomically(folder / name, content)
     for path in (folder / TABLES).iterdir():
@@ -143,12 +143,12 @@ def _draw_map(study: Study, verdict: Verdict, names: list[str], show: Format) ->
     is_clear = np.array([[method is not None and method.sign != 0 for method in row] for row in methods])
     statistic = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
     metric = " or ".join(map(label_metric, study.metric.split(" or ")))  # a leaderboard has several
-    data = [f"dataset {word.split('=')[1]}" for word in study.common if word.startswith("dataset=")]
+    data = [f"dataset {override.split('=')[1]}" for override in study.common if override.startswith("dataset=")]
     seeds = number_range(method.value.n for method in verdict.methods)
-    note = f"{'; '.join([study.title, *data])}; {statistic} of {metric}; {seeds} seeds"
+    subtitle = f"{'; '.join([study.title, *data])}; {statistic} of {metric}; {seeds} seeds"
     title = f"Difference to {name_method(study.baseline)}, {show.unit} (bold*: significant)"
     difference = pd.DataFrame(values, [study.settings[name].label for name in verdict.settings], pd.Index(names))
-    draw_map(difference, is_clear, [_group_of(study, name) for name in names], title, note, study.folder / MAP)
+    draw_map(difference, is_clear, [_group_of(study, name) for name in names], title, subtitle, study.folder / MAP)
 
 
 def numbers_frame(study: Study, verdict: Verdict, metrics: Mapping[str, str] | None = None) -> "pd.DataFrame":

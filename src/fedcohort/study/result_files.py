@@ -27,16 +27,16 @@ COLUMNS: dict[str, str] = read_yaml(Path(__file__).with_name("result_columns.yam
 KEY_COLUMNS = {"cell": "string", "selector": "string", "seed": "int64"}
 AXES = {"step": "int32", "value": "float64", "virtual_s": "float64", "bytes": "float64"}
 SINGLE_PRECISION = dict.fromkeys(("value", "virtual_s", "bytes"), "float")  # older versions, in pyarrow's name
-REQUIRED = (*KEY_COLUMNS, "status", "metric", "words")
+REQUIRED_COLUMNS = (*KEY_COLUMNS, "status", "metric", "words")
 REMEDY = f"git restore brings back {RESULTS}, {CURVES} and {manifest.NAME} together; to run the study again remove them"
 
 
 def write(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401 - pyarrow has no types
     """Write both tables, each whole or not at all, curves first, and the manifest."""
-    packed = {CURVES: io.BytesIO(), RESULTS: io.BytesIO()}
-    for file, table in ((packed[CURVES], curves), (packed[RESULTS], rows)):
+    buffers = {CURVES: io.BytesIO(), RESULTS: io.BytesIO()}
+    for file, table in ((buffers[CURVES], curves), (buffers[RESULTS], rows)):
         parquet.write_table(table, file, compression="zstd")
-    manifest.replace_files(folder, {name: file.getbuffer() for name, file in packed.items()}, create_missing=True)
+    manifest.replace_files(folder, {name: file.getbuffer() for name, file in buffers.items()}, create_missing=True)
 
 
 def exist(folder: Path) -> bool:
@@ -55,12 +55,12 @@ def exist(folder: Path) -> bool:
 def read_rows(folder: Path) -> list[Row]:
     """Read `results.parquet`; columns that an older version did not write are absent. Raises `DataError`."""
     path = folder / RESULTS
-    rows: list[Row] = _read(path, REQUIRED, COLUMNS).to_pylist()
-    if repeated := _find_repeated(" ".join(str(row[name]) for name in KEY_COLUMNS) for row in rows):
-        raise _damaged(path, f"it has two rows of {repeated}")  # conflicting copies: neither is known to be right
+    rows: list[Row] = _read(path, REQUIRED_COLUMNS, COLUMNS).to_pylist()
+    if repeated_key := _find_repeated(" ".join(str(row[name]) for name in KEY_COLUMNS) for row in rows):
+        raise _damaged(path, f"it has two rows of {repeated_key}")  # conflicting copies: neither is known to be right
     for row in rows:
         if row["status"] not in (DONE, REFUSED, FAILED):
-            raise _damaged(path, f"its column status has {row['status']!r}")
+            raise _damaged(path, f"its column status has the value {row['status']!r}")
     return rows
 
 
@@ -71,7 +71,7 @@ def read_curves(folder: Path) -> Any:  # noqa: ANN401
     is_continued = (frame[list(KEY_COLUMNS)] == frame[list(KEY_COLUMNS)].shift()).all(axis=1)
     is_unordered = (is_continued & (frame["step"].diff() <= 0)) | (frame["step"] < 0)
     if is_unordered.any() or frame[~is_continued].duplicated([*KEY_COLUMNS]).any():
-        raise _damaged(path, "the rounds of a run are not in order, each once")
+        raise _damaged(path, "the rounds of a run are not in ascending order, or one is repeated")
     return frame
 
 
@@ -91,18 +91,18 @@ def _read(path: Path, required: Sequence[str], types: Mapping[str, str]) -> Any:
         raise DataError(f"{error}. {REMEDY}") from error
     except (OSError, pa.ArrowException) as error:
         raise _damaged(path, f"it can't be read ({str(error).splitlines()[0]})") from error
-    if repeated := _find_repeated(table.column_names):
-        raise _damaged(path, f"it has two columns {repeated}")
+    if repeated_name := _find_repeated(table.column_names):
+        raise _damaged(path, f"it has two columns {repeated_name}")
     for name in required:
         if name not in table.column_names:
             raise _damaged(path, f"it has no column {name}")
         if table[name].null_count:
             raise _damaged(path, f"its column {name} has empty cells")
     for field in table.schema:
-        name, kind = field.name, str(field.type)
-        allowed = {types.get(name, kind), {"float64": "double"}.get(types.get(name, "")), SINGLE_PRECISION.get(name)}
-        if kind not in allowed and (kind != "null" or table.num_rows):
-            raise _damaged(path, f"its column {name} must be of the type {types[name]}, not {kind}")
+        name, dtype = field.name, str(field.type)
+        dtypes = {types.get(name, dtype), {"float64": "double"}.get(types.get(name, "")), SINGLE_PRECISION.get(name)}
+        if dtype not in dtypes and (dtype != "null" or table.num_rows):
+            raise _damaged(path, f"its column {name} must be of the type {types[name]}, not {dtype}")
     return table
 
 

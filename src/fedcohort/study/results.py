@@ -50,11 +50,11 @@ class Results:
     user_folder: Path | None = None
     user_keys: set[Key] = field(default_factory=set)
 
-    def put(self, row: Row, curve: Evaluations | None, *, is_own: bool = False) -> None:
-        """Store the outcome of a run, and replace an earlier one; is_own: whether its method is a user's own."""
+    def put(self, row: Row, curve: Evaluations | None, *, is_user_method: bool = False) -> None:
+        """Store the outcome of a run in place of an earlier one; is_user_method: whether a user added its method."""
         key = (row["cell"], row["selector"], row["seed"])
         self.rows[key] = EMPTY_ROW | row
-        if is_own and self.user_folder is not None:
+        if is_user_method and self.user_folder is not None:
             self.user_keys.add(key)
         self.curves.pop(key, None)
         if curve is not None:
@@ -68,12 +68,12 @@ class Results:
         """Compute the columns that follow from the curves of a setting, by the study's rules.
 
         Args:
-            study: with the rules.
+            study: the study, which has the rules.
             setting: name of the setting.
             new_key: the only run that has changed, which may change the target of the others; None for all.
         """
         options, definition = study.options, study.settings.get(setting)
-        target, goal = definition.target if definition else None, math.nan
+        target, goal_value = definition.target if definition else None, math.nan
         keys = [key for key in self.curves if key[0] == setting and key in self.rows]
         if new_key is not None and (target is None or target.value is not None):
             keys = [key for key in keys if key == new_key]
@@ -81,9 +81,9 @@ class Results:
         runs = {key: self.curves[key].up_to(options.horizon, clock_by_key[key]) for key in keys}
         if target is not None:
             baseline_runs = [run for key, run in runs.items() if key[1] == study.baseline and key not in self.changed]
-            goal = target_value(baseline_runs, options, target)
+            goal_value = target_value(baseline_runs, options, target)
         for key, run in runs.items():
-            self.rows[key] |= summarise(run, options, target, goal)
+            self.rows[key] |= summarise(run, options, target, goal_value)
 
     def save(self) -> None:
         """Write both files of each folder, completely or not at all."""
@@ -96,8 +96,8 @@ class Results:
         import pandas as pd
         import pyarrow as pa
 
-        def schema_of(kinds: Mapping[str, str]) -> Any:  # noqa: ANN401 - pyarrow has no types
-            return pa.schema([pa.field(name, pa.type_for_alias(column_type)) for name, column_type in kinds.items()])
+        def schema_of(dtypes: Mapping[str, str]) -> Any:  # noqa: ANN401 - pyarrow has no types
+            return pa.schema([pa.field(name, pa.type_for_alias(column_type)) for name, column_type in dtypes.items()])
 
         curves = {key: self.curves[key] for key in keys if key in self.curves}
         n_rounds = [len(curve.steps) for curve in curves.values()]
@@ -117,7 +117,7 @@ def load(study: Study, user_folder: Path | None = None) -> Results:
     Done rows without a curve, and refused or failed rows of another metric, are left out.
 
     Args:
-        study: whose results are read.
+        study: the study.
         user_folder: where the rows of a user's own methods are, which are added; None for the study's folder.
 
     Raises:
@@ -152,7 +152,7 @@ def _read(study: Study, folder: Path, results: Results) -> None:
                 continue
             raise DataError(
                 f"{folder / RESULTS} has runs of the metric {row['metric']}, and {STUDY_FILE} asks for "
-                f"{study.metric}: put it back, make another study folder for {study.metric}, or remove "
+                f"{study.metric}: restore the metric, make another study folder for {study.metric}, or remove "
                 f"{RESULTS}, {CURVES} and {manifest.NAME}"
             )
         if row["status"] == DONE and key not in results.curves:

@@ -59,32 +59,32 @@ class StudyRunner:
             raise OptionError("again=true compares commits, but this code has uncommitted changes: commit them first")
         if lines := self.collect(conditions, seeds):
             raise OptionError("\n".join([*lines, "wait for these jobs, or cancel them, before more are started"]))
-        limited = [condition for condition in conditions if condition.method in self.study.same_cost]
-        unlimited = [condition for condition in conditions if condition not in limited]
-        if unlimited or not limited:
-            self._run_missing(unlimited, seeds, limited)
-        if limited:  # their limits are known now
-            self._run_missing(limited, seeds)
+        limited_conditions = [condition for condition in conditions if condition.method in self.study.same_cost]
+        other_conditions = [condition for condition in conditions if condition not in limited_conditions]
+        if other_conditions or not limited_conditions:
+            self._run_missing(other_conditions, seeds, limited_conditions)
+        if limited_conditions:  # their limits are known now
+            self._run_missing(limited_conditions, seeds)
 
     def _run_missing(
-        self, conditions: Sequence[Condition], seeds: Sequence[int], later: Sequence[Condition] = ()
+        self, conditions: Sequence[Condition], seeds: Sequence[int], later_conditions: Sequence[Condition] = ()
     ) -> None:
-        """Do the missing runs of some conditions; later: conditions that are only checked before the first run."""
-        current = self.find_progress(conditions, seeds)
-        self._update_digests(current)
+        """Do the missing runs of `conditions`; `later_conditions` are only checked before the first run."""
+        progress_now = self.find_progress(conditions, seeds)
+        self._update_digests(progress_now)
         to_do = {
             key: (condition, seed)
-            for condition, seed in current.runs
-            if (current.states[key := condition.key(seed)] in progress.TO_DO and not condition.waits_for)
-            or (current.states[key] == DONE and self._is_outdated(self.results.rows[key]))
+            for condition, seed in progress_now.runs
+            if (progress_now.states[key := condition.key(seed)] in progress.TO_DO and not condition.waits_for)
+            or (progress_now.states[key] == DONE and self._is_outdated(self.results.rows[key]))
         }
         methods = {condition.method for condition, _ in to_do.values()}
         unfinished = [condition for condition in conditions if condition.method in methods]
-        check_conditions(self.study, [*unfinished, *(later if to_do else ())], self.configs)
+        check_conditions(self.study, [*unfinished, *(later_conditions if to_do else ())], self.configs)
         n_to_do, time_left = len(to_do), progress.estimate_time(self.results)
-        n_done = current.count(DONE) - sum(current.states[key] == DONE for key in to_do)
-        self.print_line(f"{n_done} of {len(current.runs)} runs are done, {n_to_do} to do")
-        for method in dict.fromkeys(condition.waits_for for condition, _ in current.runs if condition.waits_for):
+        n_done = progress_now.count(DONE) - sum(progress_now.states[key] == DONE for key in to_do)
+        self.print_line(f"{n_done} of {len(progress_now.runs)} runs are done, {n_to_do} to do")
+        for method in dict.fromkeys(condition.waits_for for condition, _ in progress_now.runs if condition.waits_for):
             self.print_line(f"references of same_cost wait for runs of {method}, whose cost they have")
         with closing(self._outcomes(list(to_do.values()))) as outcomes:  # an error or a signal ends the processes first
             for number, ((condition, seed), outcome) in enumerate(outcomes, 1):
@@ -94,7 +94,7 @@ class StudyRunner:
                     time_left.add((condition.setting, condition.method), row["wall_s"])
                 seconds = time_left.seconds([key[:2] for key in to_do]) / self.launch.n_jobs
                 time_text = f", {units.rough_seconds(seconds)} left" if seconds else ""
-                self.print_line(f"[{number}/{n_to_do}] {_describe(row, outcome.run_as)}{time_text}")
+                self.print_line(f"[{number}/{n_to_do}] {_describe_outcome(row, outcome.run_as)}{time_text}")
 
     def find_progress(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> progress.Progress:
         """Compare the requested runs with the stored results, seed by seed, so that a stopped study has fewer seeds."""
@@ -140,8 +140,8 @@ class StudyRunner:
         """
         lines = []
         resolved = resolve_conditions(self.study, conditions, seeds, self.results.rows)
-        startable = [c for c in reversed(resolved) if not c.waits_for]  # of equal conditions the first has the run
-        runs = {_spell(c.overrides, seed): (c, seed) for c in startable for seed in c.seeds or seeds}
+        can_start = [c for c in reversed(resolved) if not c.waits_for]  # of equal conditions the first has the run
+        runs = {_spell_run(c.overrides, seed): (c, seed) for c in can_start for seed in c.seeds or seeds}
         for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.PLAN_FILE}")):
             sweep = plan_file.parent
             for record in sweep_folder.read(sweep).values():
@@ -149,13 +149,13 @@ class StudyRunner:
                 is_new = record.folder is not None and record.folder.exists() and record.how in ("done", "skipped")
                 if is_new and (run := runs.get(" ".join(overrides))) is not None:
                     outcome = tasks.read_outcome(record, self.task(*run))
-                    self.print_line(_describe(self._store(*run, outcome), None))
+                    self.print_line(_describe_outcome(self._store(*run, outcome), None))
                     tasks.discard_folder(outcome, self.task(*run))
             plan = sweep_folder.read_plan(sweep)
             state = status.read_status(sweep, plan) if plan is not None else None
             if state is not None and state.waits:
-                cancel = f"fedcohort sweep cancel {sweep.name} logs={self.logs}"
-                lines.append(f"{status.describe(sweep.name, state)}\n  {cancel}")
+                cancel_command = f"fedcohort sweep cancel {sweep.name} logs={self.logs}"
+                lines.append(f"{status.describe(sweep.name, state)}\n  {cancel_command}")
             else:
                 shutil.rmtree(sweep, ignore_errors=True)
         return lines
@@ -178,7 +178,7 @@ class StudyRunner:
         for condition, seed in progress_now.runs:
             row, digest = self.results.rows.get(condition.key(seed), {}), self.digests.digest_of(condition.overrides)
             if progress_now.states[condition.key(seed)] == DONE and row["stamp"] != digest:
-                row |= {"stamp": digest, "words": _spell(condition.overrides, seed)}
+                row |= {"stamp": digest, "words": _spell_run(condition.overrides, seed)}
                 is_updated = True
         if is_updated:
             self.results.save()
@@ -194,7 +194,7 @@ class StudyRunner:
         jobs = dict[tuple[object, ...], list[Run]]()
         for condition, seed in runs:
             refusal_text = tasks.find_refusal(condition.overrides, self.configs)
-            if refusal_text is not None and refusal_text.kind in tasks.REFUSAL_ERRORS:
+            if refusal_text is not None and refusal_text.error_class in tasks.REFUSAL_ERRORS:
                 yield (condition, seed), Outcome(REFUSED, refusal_text.reason)
             elif (outcome := self._find_equal(condition, seed)) is not None:
                 yield (condition, seed), outcome
@@ -202,7 +202,7 @@ class StudyRunner:
                 identity = tasks.identity_of(condition.overrides, self.configs)
                 jobs.setdefault((*identity.values(), seed), []).append((condition, seed))
         groups = list(jobs.values())
-        with closing(run_tasks([self.task(*group[0]) for group in groups], self.launch)) as outcomes:
+        with closing(run_tasks([self.task(*equal_runs[0]) for equal_runs in groups], self.launch)) as outcomes:
             for run_number, outcome in outcomes:
                 for condition, seed in groups[run_number]:  # a bound of one setting can equal the baseline of another
                     yield (condition, seed), self._find_equal(condition, seed) or outcome
@@ -220,23 +220,23 @@ class StudyRunner:
         commit, dirty = provenance.current_commit()
         row: Row = {"commit": commit, "dirty": dirty, **outcome.facts}
         row |= {"cell": condition.setting, "selector": condition.method, "seed": seed, "metric": self.study.metric}
-        row |= {"status": outcome.status, "reason": outcome.reason, "words": _spell(condition.overrides, seed)}
+        row |= {"status": outcome.status, "reason": outcome.reason, "words": _spell_run(condition.overrides, seed)}
         row["stamp"] = self.digests.digest_of(condition.overrides)
         if outcome.run_as is None and not row["dirty"]:
             row |= {"compared": row["commit"], "differs": ""}
         if outcome.curve is not None:
             row |= tasks.identity_of(condition.overrides, self.configs)
-        self.results.put(row, outcome.curve, is_own=self.study.is_user_method(condition.method))
+        self.results.put(row, outcome.curve, is_user_method=self.study.is_user_method(condition.method))
         self.results.measure(self.study, condition.setting, condition.key(seed))
         self.results.save()
         return self.results.rows[condition.key(seed)]
 
 
-def _spell(overrides: Overrides, seed: int) -> str:
+def _spell_run(overrides: Overrides, seed: int) -> str:
     return " ".join((*overrides, f"seed={seed}"))
 
 
-def _describe(row: Row, run_as: Key | None) -> str:
+def _describe_outcome(row: Row, run_as: Key | None) -> str:
     name = f"{row['cell']} {row['selector']} seed {row['seed']}"
     if run_as:
         return f"{name}: {row['late']:.4f}, the same run as {run_as[0]} {run_as[1]}"

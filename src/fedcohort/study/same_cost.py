@@ -41,14 +41,14 @@ def read_same_cost(value: object, overrides: Mapping[str, Overrides], baseline: 
     """Return the references of the option `same_cost` by name; overrides: of the other methods."""
     references = {}
     for name, node in checks.read_named_mapping("same_cost", value).items():
-        where, options = f"same_cost.{name}", checks.read_mapping(f"same_cost.{name}", node)
-        checks.check_option_names(where, options, ("of", "equal", "words"), ("of", "equal"))
+        node_path, options = f"same_cost.{name}", checks.read_mapping(f"same_cost.{name}", node)
+        checks.check_option_names(node_path, options, ("of", "equal", "words"), ("of", "equal"))
         if name in overrides:
             raise OptionError(f"same_cost: {name} is listed twice")
-        ranges.choice(f"{where}.of", options["of"], *(method for method in overrides if method != baseline))
-        ranges.choice(f"{where}.equal", options["equal"], *COST_NAMES)
+        ranges.choice(f"{node_path}.of", options["of"], *(method for method in overrides if method != baseline))
+        ranges.choice(f"{node_path}.equal", options["equal"], *COST_NAMES)
         cohort = [override for override in overrides[options["of"]] if option_name(override) == "cohort"]
-        words = checks.read_overrides(f"{where}.words", options.get("words", [*overrides[baseline], *cohort]))
+        words = checks.read_overrides(f"{node_path}.words", options.get("words", [*overrides[baseline], *cohort]))
         references[name] = SameCost(options["of"], options["equal"], words)
     return references
 
@@ -61,22 +61,22 @@ def resolve_conditions(
     Where the run of the other method is not done, the condition has its name in `waits_for`.
 
     Args:
-        study: with the references.
+        study: the study, which has the references.
         conditions: conditions of the study.
         seeds: seeds that are requested.
         rows: the stored results.
     """
-    resolved = []
+    resolved_conditions = []
     for condition in conditions:
         if condition.method not in study.same_cost:
-            resolved.append(condition)
+            resolved_conditions.append(condition)
             continue
         for seed in condition.seeds or seeds:
-            resolved.append(replace(_limit(study, condition, seed, rows), seeds=(seed,)))
-    return resolved
+            resolved_conditions.append(replace(_limit_cost(study, condition, seed, rows), seeds=(seed,)))
+    return resolved_conditions
 
 
-def _limit(study: Study, condition: Condition, seed: int, rows: Mapping[Key, Row]) -> Condition:
+def _limit_cost(study: Study, condition: Condition, seed: int, rows: Mapping[Key, Row]) -> Condition:
     """Return the condition of one seed, which ends at the cost of the other method's run."""
     setting, reference = condition.setting, study.same_cost[condition.method]
     row, base = (rows.get((setting, method, seed)) for method in (reference.method, study.baseline))
@@ -86,14 +86,14 @@ def _limit(study: Study, condition: Condition, seed: int, rows: Mapping[Key, Row
     is_baseline = condition.overrides == study.overrides_in(setting, study.overrides[study.baseline])
     if is_baseline and base is not None and base["status"] == DONE and _costs_the_same(base, limit, reference.cost):
         return condition
-    words = [f"until.{reference.cost}={limit!r}", f"rounds={ROUNDS_FACTOR * row['rounds']}"]
-    words += [f"{CLOCK}=null" for override in condition.overrides if option_name(override) == CLOCK]
-    return replace(condition, overrides=merge_overrides(condition.overrides, words))
+    limit_overrides = [f"until.{reference.cost}={limit!r}", f"rounds={ROUNDS_FACTOR * row['rounds']}"]
+    limit_overrides += [f"{CLOCK}=null" for override in condition.overrides if option_name(override) == CLOCK]
+    return replace(condition, overrides=merge_overrides(condition.overrides, limit_overrides))
 
 
-def _costs_the_same(base: Row, limit: float, cost: str) -> bool:
+def _costs_the_same(baseline_row: Row, limit: float, cost: str) -> bool:
     """Return whether the baseline's run has this cost, up to the mean cost of one of its rounds."""
-    return bool(abs(base[cost] - limit) < base[cost] / max(base["rounds"], 1))
+    return bool(abs(baseline_row[cost] - limit) < baseline_row[cost] / max(baseline_row["rounds"], 1))
 
 
 def compare_references(study: Study, results: Results) -> list[dict[str, object]]:
@@ -101,8 +101,8 @@ def compare_references(study: Study, results: Results) -> list[dict[str, object]
 
     Returns:
         setting, method, reference, cost: labels.
-        difference: of the method to its reference, over their common seeds.
-        rounds: of the reference's runs with these seeds.
+        difference: difference of the method to its reference, over their common seeds.
+        rounds: rounds of the reference's runs with these seeds.
         same_run: number of these seeds where the baseline's own run is the reference.
         short: number of these seeds where the reference's rounds ended before its limit.
     """

@@ -30,7 +30,7 @@ from fedcohort.study.checks import check_option_names, name_file_in_errors, read
 
 TUNED_FILE, SUFFIX = "tuned.yaml", "_tuned"
 REQUIRED = ("trials", "seeds", "cells", "space")
-METRIC = "server_val/acc"
+DEFAULT_METRIC = "server_val/acc"
 RESULT_FIELDS = ("trials", "seeds", "cells", "metric", "words", "value", "default")  # fields of `Tuned`, by method
 SEARCH_FIELDS = ("stamp", "tried", "spare")  # other fields of tuned.yaml, which only the search reads
 TRIAL_FIELDS = ("words", "value", "commit")  # fields of a trial; one without a value also has a reason
@@ -80,7 +80,7 @@ class SearchSpace:
         trials: number of trials of each method.
         seeds: seeds of the runs of a trial.
         settings: settings of the runs of a trial.
-        metric: that is compared.
+        metric: metric that the trials maximise.
         methods: ranges of the options, by method and option.
     """
 
@@ -106,7 +106,7 @@ class Tuned:
         trials: number of trials.
         seeds: seeds of the runs of a trial.
         cells: settings of the runs of a trial.
-        metric: that is compared.
+        metric: metric that the trials maximise.
         value: metric of the best trial.
         default: metric with the default options.
         commits: number of trials of each commit.
@@ -137,11 +137,11 @@ def read_search_space(value: object, settings: Collection[str], seeds: Collectio
     node = read_mapping("tune", value)
     check_option_names("tune", node, (*REQUIRED, "metric"), REQUIRED)
     ranges.integer("tune.trials", node["trials"], "[1, inf)")
-    tuning_seeds, metric = read_seeds("tune.seeds", node["seeds"]), node.get("metric", METRIC)
+    tuning_seeds, metric = read_seeds("tune.seeds", node["seeds"]), node.get("metric", DEFAULT_METRIC)
     if overlap := sorted(set(tuning_seeds) & set(seeds)):
-        raise ranges.range_error("tune.seeds", f"seeds without those of the study, such as {overlap[0]}", node["seeds"])
+        raise ranges.range_error("tune.seeds", f"seeds that the study does not use, unlike {overlap[0]}", node["seeds"])
     ranges.words("tune.cells", node["cells"], *settings)
-    ranges.choice("tune.metric", metric, METRIC)
+    ranges.choice("tune.metric", metric, DEFAULT_METRIC)
     methods = dict[str, dict[str, Range]]()
     for method, options in read_mapping("tune.space", node["space"]).items():
         yaml_path = f"tune.space.{method}"
@@ -162,11 +162,11 @@ def _read_range(yaml_path: str, value: Any) -> Range:  # noqa: ANN401 - any valu
             raise ranges.range_error(yaml_path, f"an interval with low < high{', low > 0' if log else ''}", dict(value))
         return Interval(low, high, log)
     is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
-    is_plain = is_list and all(item is None or isinstance(item, str | int | float) for item in value)
+    is_plain = is_list and all(value_item is None or isinstance(value_item, str | int | float) for value_item in value)
     if is_plain and len(set(map(spell_value, value))) == len(value):
         return Choice(tuple(value))
     raise ranges.range_error(
-        yaml_path, "a list of two values or more, none twice, or {low: 0.1, high: 10, log: true}", value
+        yaml_path, "a list of two or more different values, or {low: 0.1, high: 10, log: true}", value
     )
 
 

@@ -15,14 +15,14 @@ LOCK_FILE = "study.lock"  # in the folder of the study's logs
 
 @contextmanager
 def lock_study(logs: Path, print_line: Callable[[str], None]) -> Iterator[None]:
-    """Lock a study, whose results two processes would overwrite, and exit with the code of a signal.
+    """Allow one process at a time to write a study's results; a signal ends the process with its exit code.
 
     Raises `CheckpointError` if another process holds the lock.
     """
     logs.mkdir(parents=True, exist_ok=True)
     file = try_to_lock(logs / LOCK_FILE)
     if file is None:
-        raise CheckpointError(f"{logs.name}: another process runs this study; n_jobs=2 runs two jobs in one command")
+        raise CheckpointError(f"{logs.name}: another process runs this study: wait for it (n_jobs=2 runs two jobs)")
     with file, print_warnings_once():
         try:
             yield
@@ -34,7 +34,7 @@ def lock_study(logs: Path, print_line: Callable[[str], None]) -> Iterator[None]:
 @contextmanager
 def print_warnings_once() -> Iterator[None]:
     """Print each warning once, since hundreds of runs have the same warnings, and no other message."""
-    terminal, printed_warnings = messages.log_to_terminal(), set[str]()
+    terminal_handler, printed_warnings = messages.log_to_terminal(), set[str]()
 
     def is_new_warning(record: logging.LogRecord) -> bool:
         text = record.getMessage()
@@ -42,8 +42,8 @@ def print_warnings_once() -> Iterator[None]:
         printed_warnings.add(text)
         return is_new
 
-    terminal.addFilter(is_new_warning)
+    terminal_handler.addFilter(is_new_warning)
     try:
         yield
     finally:
-        terminal.removeFilter(is_new_warning)
+        terminal_handler.removeFilter(is_new_warning)

@@ -22,7 +22,7 @@ from fedcohort.study.results import Results
 from fedcohort.study.verdict import Verdict
 
 COSTS = ("client_flops", "bytes")  # costs of whole runs
-MAX_NAMED = 2  # methods of an axis that are named in a cell
+MAX_NAMED_METHODS = 2  # methods of an axis that are named in a cell
 AXES = {"virtual_s": "virtual time", "bytes": "bytes", "rounds": "rounds"}  # costs to the target
 
 
@@ -53,28 +53,28 @@ Speeds = Mapping[str, Mapping[Pair, Speed]]  # by axis, and by setting and metho
 
 def measure_speeds(study: Study, results: Results) -> Speeds:
     """Return the speeds of methods where a run of a pair met the target; bounds have none."""
-    runs = {pair: rows for pair, rows in group_runs(study, results).items() if study.role_of(pair[1]) != BOUND}
-    untested = [pair for pair in runs if study.role_of(pair[1]) != METHOD]
+    runs = {cell: rows for cell, rows in group_runs(study, results).items() if study.role_of(cell[1]) != BOUND}
+    untested = [cell for cell in runs if study.role_of(cell[1]) != METHOD]
     totals = {
-        cost: {pair: {seed: row[cost] for seed, row in rows.items()} for pair, rows in runs.items()} for cost in COSTS
+        cost: {cell: {seed: row[cost] for seed, row in rows.items()} for cell, rows in runs.items()} for cost in COSTS
     }
     speeds: dict[str, dict[Pair, Speed]] = {}
     for axis in AXES:
-        costs = {pair: {seed: cost_of(row, axis) for seed, row in rows.items()} for pair, rows in runs.items()}
+        costs = {cell: {seed: cost_of(row, axis) for seed, row in rows.items()} for cell, rows in runs.items()}
         speeds[axis] = {}
-        for pair, entry in compare_along(costs, untested, study.options).items():
+        for cell, entry in compare_along(costs, untested, study.options).items():
             if (gain := entry.speed_up) is not None and gain.unmet < gain.n and math.isfinite(gain.ratio):
-                base = pair[0], study.baseline
-                ratios = {cost: relative_cost(by_pair[pair], by_pair[base]) for cost, by_pair in totals.items()}
-                speeds[axis][pair] = Speed(gain, entry.p, entry.verdict, ratios)
+                base_cell = cell[0], study.baseline
+                ratios = {cost: relative_cost(by_cell[cell], by_cell[base_cell]) for cost, by_cell in totals.items()}
+                speeds[axis][cell] = Speed(gain, entry.p, entry.verdict, ratios)
     return speeds
 
 
 def speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list[tuple[str, str, Table]]:
     """Return axis, title and table for the settings in which a run met the target; methods are lines."""
     tables = []
-    for axis, by_pair in speed_ups.items():
-        reached_settings = [setting for setting in verdict.settings if any(pair[0] == setting for pair in by_pair)]
+    for axis, speeds in speed_ups.items():
+        reached_settings = [setting for setting in verdict.settings if setting in {name for name, _ in speeds}]
         for title, settings in split_settings(study, reached_settings):
             baselines = {name: verdict.settings[name].methods[study.baseline] for name in settings}
             labels = {name: study.settings[name].label for name in settings}
@@ -83,12 +83,12 @@ def speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list[tupl
             for method in dict.fromkeys(method for name in settings for method in verdict.settings[name].methods):
                 line = {}
                 for name in settings:
-                    if speed := by_pair.get((name, method)):
+                    if speed := speeds.get((name, method)):
                         few_seeds = write_few_seeds(speed.speed_up.n, baselines[name])
                         line[labels[name]] = f"{write_speed(speed)} {write_costs(speed)}{few_seeds}"
                 if line:
-                    empty = dict.fromkeys(labels.values(), EMPTY_CELL)
-                    lines.append({"method": label_method(study, method), **empty, **line})
+                    empty_cells = dict.fromkeys(labels.values(), EMPTY_CELL)
+                    lines.append({"method": label_method(study, method), **empty_cells, **line})
             caption = f"Speed-up to the target over {study.baseline}, by {AXES[axis]}{f': {title}' if title else ''}"
             tables.append((axis, title, make_table(lines, caption)))
     return tables
@@ -110,15 +110,15 @@ def write_costs(speed: Speed) -> str:
 def name_faster(study: Study, setting: str, speed_ups: Speeds) -> str:
     """Describe the faster methods of a setting: `virtual time: fedcbs 1.86 (1.0, 1.2); bytes: ...`; "" without any."""
     axis_texts = []
-    for axis, by_pair in speed_ups.items():
-        faster = {
+    for axis, speeds in speed_ups.items():
+        faster_methods = {
             method: speed
-            for (name, method), speed in by_pair.items()
+            for (name, method), speed in speeds.items()
             if name == setting and speed.sign > 0 and study.role_of(method) == METHOD
         }
         texts = [
             f"{method} {write_speed(speed).replace(SIGNS[1], '')} {write_costs(speed)}"
-            for method, speed in sorted(faster.items(), key=lambda item: -item[1].speed_up.ratio)
+            for method, speed in sorted(faster_methods.items(), key=lambda item: -item[1].speed_up.ratio)
         ]
-        axis_texts += [f"{AXES[axis]}: {join_first(texts, MAX_NAMED)}"] if texts else []
+        axis_texts += [f"{AXES[axis]}: {join_first(texts, MAX_NAMED_METHODS)}"] if texts else []
     return "; ".join(axis_texts)

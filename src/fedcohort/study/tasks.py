@@ -43,7 +43,7 @@ class Task:
     """A run of a study that has to be executed.
 
     Attributes:
-        overrides: of the run, without the seed.
+        overrides: overrides of the run, without the seed.
         configs: the folder of the groups.
         logs: folder in which the run's folder is created.
         keep: whether the run's folder is kept.
@@ -69,11 +69,11 @@ class Outcome:
     """The outcome of a run: done with its results, refused, or failed with the reason.
 
     Attributes:
-        reason: of a refusal or a failure.
+        reason: reason of a refusal or a failure.
         facts: columns of `results.parquet` of a run that is done.
-        curve: of a run that is done.
+        curve: evaluations of a run that is done.
         run_as: setting, method and seed of the same run, where another condition has it.
-        folder: of the run that is done.
+        folder: folder of the run that is done.
     """
 
     status: str
@@ -157,7 +157,7 @@ def read_outcome(record: JobRecord | None, task: Task) -> Outcome:
         seconds = seconds_before(record.folder, int(1000 * began_s)) + ended_s - began_s
         ended_text = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(ended_s))
         return Outcome(DONE, "", {**run_facts, "wall_s": seconds, "when": ended_text}, curve, folder=record.folder)
-    reason, separator, log = record.reason.partition("; log: ")
+    reason, separator, log_text = record.reason.partition("; log: ")
     if record.how == "failed" and record.kind in REFUSAL_ERRORS:
         return Outcome(REFUSED, reason)
     if record.how == "stopped":
@@ -167,7 +167,7 @@ def read_outcome(record: JobRecord | None, task: Task) -> Outcome:
     env_variable = re.search(r"\$\{oc\.env:(\w+)", " ".join(task.overrides))
     if record.kind == "DataError" and env_variable:
         reason += f" (here by the environment: {env_variable[1]}=folder fedcohort study run ...)"
-    return Outcome(FAILED, f"{reason}{separator}{log}")
+    return Outcome(FAILED, f"{reason}{separator}{log_text}")
 
 
 def seconds_before(folder: Path, now_ms: int) -> float:
@@ -183,30 +183,30 @@ def check_conditions(study: Study, conditions: Sequence[Condition], configs: Pat
     """Check the baseline and the bounds of each setting, and each other method in a setting that accepts it.
 
     Args:
-        study: with the conditions.
+        study: the study, which has the conditions.
         conditions: conditions that have runs to do.
         configs: the folder of the groups.
 
     Raises:
         OptionError: for an unknown option, and for a `horizon` that the runs do not evaluate.
     """
-    path, reasons, accepted = study.folder / STUDY_FILE, dict[str, str](), set[str]()
+    path, reason_by_method, accepted_methods = study.folder / STUDY_FILE, dict[str, str](), set[str]()
     for condition in conditions:
         method = condition.method
         has_schedule = any(option_name(override) in SCHEDULE_OPTIONS for override in study.overrides.get(method, ()))
         is_needed = study.role_of(method) in (BASELINE, BOUND)
-        if method in accepted and not is_needed and not has_schedule:
+        if method in accepted_methods and not is_needed and not has_schedule:
             continue
         if (refusal_text := find_refusal(condition.overrides, configs)) is None:
             with name_file_in_errors(path, ()):
                 check_evaluations(study, condition, compose(condition.overrides, configs).config)
-            accepted.add(method)
+            accepted_methods.add(method)
         elif is_needed:
             raise OptionError(f"{path}: {condition.setting}, {method}: {refusal_text.reason}")
         else:
-            reasons.setdefault(method, refusal_text.reason)
-    for method, reason in reasons.items():
-        if method not in accepted:
+            reason_by_method.setdefault(method, refusal_text.reason)
+    for method, reason in reason_by_method.items():
+        if method not in accepted_methods:
             raise OptionError(f"{path}: {method}: {reason}")
 
 
@@ -215,12 +215,12 @@ def check_evaluations(study: Study, condition: Condition, config: Mapping[str, A
     if config["until"]["virtual_s"] is not None and study.horizon is None:  # the clock has a window of its own
         return
     option = next((name for prefix, name in INTERVAL_OPTION_BY_METRIC.items() if study.metric.startswith(prefix)), None)
-    rounds, every = config["rounds"], config["eval"][option.partition(".")[2]] if option else 1
-    evaluated = rounds // every if every else 0
-    schedule = f"rounds={rounds}" + (f" {option}={every}" if option else "")
+    rounds, step = config["rounds"], config["eval"][option.partition(".")[2]] if option else 1
+    n_evaluations = rounds // step if step else 0
+    schedule = f"rounds={rounds}" + (f" {option}={step}" if option else "")
     condition_name = f"{condition.setting}, {condition.method}"
-    if not evaluated:
+    if not n_evaluations:
         raise OptionError(f"{condition_name}: {schedule} measures {study.metric} in no round")
-    if study.horizon is not None and not every <= study.horizon <= rounds:
-        allowed = f"an integer in [{every}, {rounds}], the evaluated rounds of {condition_name} ({schedule}), or null"
+    if study.horizon is not None and not step <= study.horizon <= rounds:
+        allowed = f"an integer in [{step}, {rounds}], the evaluated rounds of {condition_name} ({schedule}), or null"
         raise ranges.range_error("horizon", allowed, study.horizon)

@@ -60,13 +60,13 @@ class Tuning:
     def run(self, methods: Sequence[str]) -> None:
         """Search for each method, one after the other. Raises `OptionError` before the first trial."""
         with name_file_in_errors(self.study.folder / STUDY_FILE, ()):
-            defaults = {method: self._defaults(method) for method in methods}
+            defaults = {method: self._read_default_options(method) for method in methods}
         for method in methods:
             self._search(method, defaults[method])
 
     def _search(self, method: str, defaults: Mapping[str, Any]) -> None:
         optuna = import_optuna()
-        options, digest = self.space.methods[method], self._stamp(method)
+        options, digest = self.space.methods[method], self._digest_search(method)
         stored = load_searches(self.study.folder).get(method, {})
         stored_trials: list[Trial] = [*stored["tried"], *stored["spare"]] if stored.get("stamp") == digest else []
         stored_by_overrides = {tuple(trial["words"]): trial for trial in stored_trials}
@@ -80,7 +80,7 @@ class Tuning:
             overrides = _spell_overrides({name: _suggest(suggestion, name, option) for name, option in options.items()})
             is_new, is_repeated = overrides not in stored_by_overrides, overrides in results
             if is_new:
-                stored_by_overrides[overrides] = self._try(method, overrides)
+                stored_by_overrides[overrides] = self._run_trial(method, overrides)
             trial = stored_by_overrides[overrides]
             state = optuna.trial.TrialState
             search.tell(suggestion, trial["value"], state.FAIL if trial["value"] is None else state.COMPLETE)
@@ -99,9 +99,9 @@ class Tuning:
                 f"to repeat them, remove them from {self.study.folder / TUNED_FILE}"
             )
 
-    def _defaults(self, method: str) -> dict[str, Any]:
+    def _read_default_options(self, method: str) -> dict[str, Any]:
         """Return the default options of a method. Raises `OptionError` for a search space without them."""
-        options = dict(flatten_config(compose(self._tasks(method, ())[0].overrides, self.configs).config))
+        options = dict(flatten_config(compose(self._list_trial_runs(method, ())[0].overrides, self.configs).config))
         for name, values in self.space.methods[method].items():
             if name not in options:
                 node = name.partition(".")[0]
@@ -114,7 +114,7 @@ class Tuning:
                 )
         return {name: options[name] for name in self.space.methods[method]}
 
-    def _tasks(self, method: str, overrides: Overrides) -> list[Task]:
+    def _list_trial_runs(self, method: str, overrides: Overrides) -> list[Task]:
         """Return the runs of a trial, one for each setting and seed of the search."""
         study, metric = self.study, self.space.metric
         of_method = study.overrides.get(method, (f"selector={method}",))
@@ -124,13 +124,13 @@ class Tuning:
             for seed in self.space.seeds
         ]
 
-    def _try(self, method: str, overrides: Overrides) -> Trial:
+    def _run_trial(self, method: str, overrides: Overrides) -> Trial:
         """Run a trial. Its value is the mean result of its runs, or None if a run was rejected or failed."""
-        runs = self._tasks(method, overrides)
+        runs = self._list_trial_runs(method, overrides)
         outcomes = list(dict(sorted(run_tasks(runs, self.launch))).values())
         commit, dirty = provenance.current_commit()
-        code = f"{commit[:10]}{' with uncommitted changes' if dirty else ''}"
-        trial: Trial = {"words": list(overrides), "value": None, "commit": code}
+        code_text = f"{commit[:10]}{' with uncommitted changes' if dirty else ''}"
+        trial: Trial = {"words": list(overrides), "value": None, "commit": code_text}
         options, results = self.study.options, []
         for task, outcome in zip(runs, outcomes, strict=True):
             if outcome.curve is None:
@@ -140,9 +140,9 @@ class Tuning:
         value = float(np.mean(results))
         return {**trial, "value": value} if math.isfinite(value) else {**trial, "reason": f"its mean is {value}"}
 
-    def _stamp(self, method: str) -> str:
+    def _digest_search(self, method: str) -> str:
         """Return a digest of the search, without its number of trials: trials of another search are not used."""
-        runs = self._tasks(method, ())
+        runs = self._list_trial_runs(method, ())
         options = {name: asdict(option) for name, option in self.space.methods[method].items()}
         share_rule = [LATE_SHARE] if any(clock_limit(run.overrides) for run in runs) else []
         measure = {"result": self.study.result, "horizon": self.study.horizon}
@@ -154,7 +154,7 @@ class Tuning:
     def _write(self, method: str, search_digest: str, done_trials: Trials, all_trials: Trials) -> None:
         with_value = [trial for trial in done_trials.values() if trial["value"] is not None]
         best_trial: Trial = max(with_value, key=lambda trial: trial["value"], default={"words": [], "value": math.nan})
-        default = next(iter(done_trials.values()))["value"]
+        default_value = next(iter(done_trials.values()))["value"]
         search_facts = {
             "trials": self.space.trials_of(method),
             "seeds": list(self.space.seeds),
@@ -162,7 +162,7 @@ class Tuning:
             "metric": self.space.metric,
             "words": list(best_trial["words"]),
             "value": best_trial["value"],
-            "default": math.nan if default is None else default,
+            "default": math.nan if default_value is None else default_value,
             "stamp": search_digest,
             "tried": list(done_trials.values()),
             "spare": [trial for overrides, trial in all_trials.items() if overrides not in done_trials],

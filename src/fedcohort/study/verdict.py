@@ -105,7 +105,7 @@ class SettingVerdict:
     """The verdicts on all methods of a setting, with its headroom and the number of seeds that it needs.
 
     Attributes:
-        methods: those with results, in the study's order.
+        methods: verdicts on the methods with results, in the study's order.
         headroom: headroom of its oracle.
         power: power of the tests of its methods.
         winner: the best method and its cross-fitted value; None if no method is better.
@@ -124,8 +124,8 @@ class SettingVerdict:
 
     def worse(self) -> list[MethodVerdict]:
         """Return the methods that are significantly worse than the baseline, the worst first."""
-        worse = [method for method in self.methods.values() if method.sign < 0 and method.role == METHOD]
-        return sorted(worse, key=lambda method: method.difference.mean)
+        worse_methods = [method for method in self.methods.values() if method.sign < 0 and method.role == METHOD]
+        return sorted(worse_methods, key=lambda method: method.difference.mean)
 
     def has_winner(self, alpha: float) -> bool:
         """Return whether a method is still better after one correction over all methods and settings."""

@@ -12,7 +12,7 @@ def read_value(value: float) -> float:
 def is_conflict(error: BaseException) -> bool:
     """Return whether another process had locked the database, or was writing the same metrics.
 
-    MLflow wraps the errors of SQLite, of which only the text is left. The follower of a killed run may still send
-    rounds when that of the resumed run sends them as well.
+    MLflow wraps the errors of SQLite, of which only the text is left. The uploading process of a killed run may still
+    send rounds when that of the resumed run sends them as well.
     """
     return any(text in str(error) for text in ("database is locked", "UNIQUE constraint failed: metrics."))

@@ -51,13 +51,13 @@ class Sender:
         place: where it is tracked.
         every_s: seconds between two sends; 0 sends at each call.
         wait_s: seconds that one send may take.
-        due: time of the next send, on the clock `time.monotonic`.
+        next_send_s: time of the next send, on the clock `time.monotonic`.
     """
 
     def __init__(self, info: RunInfo, place: server.Place, every_s: float, wait_s: float) -> None:
         self.info, self.place, self.every_s, self.wait_s = info, place, every_s, wait_s
-        self.due = 0.0
-        self._feed: RunUpload | None = None
+        self.next_send_s = 0.0
+        self._upload: RunUpload | None = None
         self._failures = 0
 
     def start(self) -> None:
@@ -65,11 +65,11 @@ class Sender:
         identity.register(self.info.folder, self.place)
         self._attempt(self._send)
         if not self._failures:  # importing and connecting takes longer than sending
-            self.due = time.monotonic() + self.every_s
+            self.next_send_s = time.monotonic() + self.every_s
 
     def observe(self) -> None:
         """Send the new lines of the journal, if a send is due."""
-        if time.monotonic() >= self.due:
+        if time.monotonic() >= self.next_send_s:
             self._attempt(self._send)
 
     def finish(self, status: str) -> None:
@@ -80,22 +80,22 @@ class Sender:
             identity.mark_complete(self.info.folder, self.place)
 
         def delete() -> None:
-            if self._feed is not None:
-                self._feed.client.set_terminated(self._feed.run_id, "KILLED")
-                self._feed.client.delete_run(self._feed.run_id)
+            if self._upload is not None:
+                self._upload.client.set_terminated(self._upload.run_id, "KILLED")
+                self._upload.client.delete_run(self._upload.run_id)
 
         self._attempt(delete if status == "dropped" else close_feed)
 
     def _send(self) -> RunUpload:
-        if self._feed is None:
-            self._feed = open_upload(self.info, self.place)
-        n_sent = self._feed.send()
+        if self._upload is None:
+            self._upload = open_upload(self.info, self.place)
+        n_sent = self._upload.send()
         if self._failures:
             log.info("MLflow at %s is reachable again: %d rounds sent", self.place.uri, n_sent)
-        return self._feed
+        return self._upload
 
     def _attempt(self, action: Callable[[], object]) -> None:
-        began = time.monotonic()
+        started_s = time.monotonic()
         try:
             with time_limit(self.wait_s, "sending (logger.wait_s)"):
                 server.retry_after_conflicts(action)
@@ -108,7 +108,7 @@ class Sender:
                     *(self.place.uri, server.root_cause(error), self.info.folder, command_to_send(self.info.folder)),
                 )
             self._failures += 1
-        self.due = time.monotonic() + self._pause(time.monotonic() - began)
+        self.next_send_s = time.monotonic() + self._pause(time.monotonic() - started_s)
 
     def _pause(self, took_s: float) -> float:
         """Return the seconds until the next send: more if sending is slow, and twice as many after each failure."""
@@ -141,15 +141,15 @@ def follow(folder: Path, every_s: float, wait_s: float, wait: Wait) -> None:
     Raises:
         TrackingError: the experiment was deleted.
     """
-    tracked = identity.load(folder)
-    if tracked is None:
+    tracked_run = identity.load(folder)
+    if tracked_run is None:
         raise ValueError(f"{folder} has no tracking server")
-    sender = Sender(metadata.load_info(folder), tracked.place, every_s, wait_s)
+    sender = Sender(metadata.load_info(folder), tracked_run.place, every_s, wait_s)
     sender.start()
     status = None
     while status is None:
         shortest_s, longest_s = POLL_RANGE_S
-        status = wait(min(max(sender.due - time.monotonic(), shortest_s), longest_s))
+        status = wait(min(max(sender.next_send_s - time.monotonic(), shortest_s), longest_s))
         if status is None and not is_locked(folder / "run.lock"):
             status = wait(0) or status_at_end(folder)
         if status is None:
@@ -195,7 +195,7 @@ def serve(reader: Connection, writer: Connection) -> None:
             error_text = str(error)
         except Exception as error:  # a defect here must not affect the run
             log.warning(
-                "MLflow did not get the rest of this run (%s: %s); `%s` sends what is missing",
+                "MLflow did not receive the last rounds of this run (%s: %s); `%s` sends what is missing",
                 *(type(error).__name__, error, command_to_send(folder)),
             )
         with suppress(OSError):

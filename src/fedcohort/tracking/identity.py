@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 FILE_NAME = "mlflow.json"
-LOCK = ".mlflow.lock"
+LOCK_FILE = ".mlflow.lock"
 KEY_TAG = "fedcohort.startup.run"
 
 
@@ -64,14 +64,14 @@ def load(folder: "Path") -> TrackedRun | None:
 
 def register(folder: "Path", place: Place) -> None:
     """Record where the run is tracked, so that it can be sent later even if the server does not answer."""
-    with exclusive_lock(folder / LOCK):
+    with exclusive_lock(folder / LOCK_FILE):
         _find_or_add_entry(folder, place)
 
 
 def mark_complete(folder: "Path", place: Place) -> None:
     """Record that the server has all rounds and files of the run in `folder`."""
-    with exclusive_lock(folder / LOCK):
-        _write(folder, replace(_find_or_add_entry(folder, place), complete=True))
+    with exclusive_lock(folder / LOCK_FILE):
+        _write_entry(folder, replace(_find_or_add_entry(folder, place), complete=True))
 
 
 def is_complete(folder: "Path", place: Place) -> bool:
@@ -80,25 +80,25 @@ def is_complete(folder: "Path", place: Place) -> bool:
 
 
 def _find_or_add_entry(folder: "Path", place: Place) -> TrackedRun:
-    """Return the entry of this server, which is created if necessary. Each server has another MLflow run."""
+    """Return the entry of a server in `mlflow.json`, which is created if necessary. Each server has its own entry."""
     for entry in _read_places(folder):
         if entry.place == place:
             return entry
     entry = TrackedRun(place.uri, place.experiment, place.artifacts, uuid.uuid4().hex)
-    _write(folder, entry)
+    _write_entry(folder, entry)
     return entry
 
 
 def find_or_create_run(client: "MlflowClient", info: RunInfo, place: Place) -> str:
     """Return the id of the folder's MLflow run: the recorded one, one that a killed process created, or a new one."""
-    with exclusive_lock(info.folder / LOCK):
+    with exclusive_lock(info.folder / LOCK_FILE):
         experiment = experiment_id(client, place)  # first: a server that is down leaves mlflow.json unchanged
         identity = _find_or_add_entry(info.folder, place)
         run = _find_recorded(client, identity)
         if run is None:
             runs_with_key = client.search_runs([experiment], f"tags.`{KEY_TAG}` = '{identity.key}'", max_results=1)
-            run = runs_with_key[0] if runs_with_key else _create(client, info, identity, experiment)
-        _write(
+            run = runs_with_key[0] if runs_with_key else _create_run(client, info, identity, experiment)
+        _write_entry(
             info.folder, replace(identity, experiment_id=run.info.experiment_id, run_id=run.info.run_id, complete=False)
         )
         describe(client, info, run)
@@ -110,11 +110,11 @@ def describe(client: "MlflowClient", info: RunInfo, run: "Run") -> None:
     from mlflow.entities import Param, RunTag
 
     params = record.params(info)
-    missing = [Param(key, value) for key, value in params.items() if key not in run.data.params]
+    missing_params = [Param(key, value) for key, value in params.items() if key not in run.data.params]
     changed = {f"changed.{key}": value for key, value in params.items() if run.data.params.get(key, value) != value}
     tags = {**record.tags(info, "running"), **changed}
     new_tags = [RunTag(key, value) for key, value in tags.items() if run.data.tags.get(key) != value]
-    client.log_batch(run.info.run_id, params=missing, tags=new_tags)
+    client.log_batch(run.info.run_id, params=missing_params, tags=new_tags)
     if run.inputs is None or not run.inputs.dataset_inputs:
         client.log_inputs(run.info.run_id, [record.dataset(info)])
 
@@ -134,7 +134,7 @@ def _find_recorded(client: "MlflowClient", identity: TrackedRun) -> "Run | None"
     return run if run.info.lifecycle_stage == "active" else None
 
 
-def _create(client: "MlflowClient", info: RunInfo, identity: TrackedRun, experiment: str) -> "Run":
+def _create_run(client: "MlflowClient", info: RunInfo, identity: TrackedRun, experiment: str) -> "Run":
     tags = {**record.tags(info, "running"), KEY_TAG: identity.key}
     name = info.name.replace(f"-{info.config_hash}", "")  # without the hash: pages cut long names before the seed
     return client.create_run(experiment, metadata.read_start_times(info.folder)[0], tags, run_name=name)
@@ -155,6 +155,6 @@ def _read_places(folder: "Path") -> list[TrackedRun]:
         ) from error
 
 
-def _write(folder: "Path", latest: TrackedRun) -> None:
-    earlier = [asdict(entry) for entry in _read_places(folder) if entry.place != latest.place]
-    write_atomically(folder / FILE_NAME, json.dumps({**asdict(latest), "earlier": earlier}, indent=1) + "\n")
+def _write_entry(folder: "Path", latest: TrackedRun) -> None:
+    earlier_entries = [asdict(entry) for entry in _read_places(folder) if entry.place != latest.place]
+    write_atomically(folder / FILE_NAME, json.dumps({**asdict(latest), "earlier": earlier_entries}, indent=1) + "\n")

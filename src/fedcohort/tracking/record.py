@@ -19,10 +19,10 @@ LONGEST_PARAM = 6000  # MLflow's limits, characters
 LONGEST_TAG = 8000
 LONGEST_KEY = 250
 NOT_SENT = {"tracking"}  # only for the start-up table
-PACKAGE = "fedcohort."  # prefix of the classes of this package
-NAME = "name"  # tag: the name that a user gave the run
+PACKAGE_PREFIX = "fedcohort."  # prefix of the classes of this package
+NAME_TAG = "name"  # tag: the name that a user gave the run
 ALIKE_TAG = "alike"  # tag: equal for runs that differ only in their seeds
-REPORT = "report"  # tag of a comparison that is stored as a run: the compared runs
+REPORT_TAG = "report"  # tag of a comparison that is stored as a run: the compared runs
 SORTED_FIRST = "acc"  # the main metric again, under a name that sorts first: MLflow's compare page opens with it
 
 
@@ -38,7 +38,7 @@ def tags(info: RunInfo, status: str) -> dict[str, str]:
     values = {
         **_choices(info),
         **{key: str(value) for key, value in info.tags.items() if key not in NOT_SENT},
-        **({NAME: str(name)} if (name := info.config.get(NAME)) else {}),
+        **({NAME_TAG: str(name)} if (name := info.config.get(NAME_TAG)) else {}),
         "seed": str(info.seed),
         "status": status,
         **limit_tags,
@@ -47,13 +47,13 @@ def tags(info: RunInfo, status: str) -> dict[str, str]:
         ALIKE_TAG: " ".join([info.name.partition(f"-{info.config_hash}")[0], info.config_hash, *budgets]),
         "commit": info.commit,
         "dirty": str(info.dirty).lower(),
-        **_starts(info),
+        **_list_start_tags(info),
         FOLDER: str(info.folder),
         "fedcohort": info.versions.get("fedcohort", ""),
         "mlflow.source.name": "train.py",
         "mlflow.source.type": "LOCAL",
         "mlflow.source.git.commit": info.commit,
-        "mlflow.user": _user(),
+        "mlflow.user": _user_name(),
     }
     return {key[:LONGEST_KEY]: str(value)[:LONGEST_TAG] for key, value in values.items()}
 
@@ -63,7 +63,7 @@ def params(info: RunInfo) -> dict[str, str]:
     options = {
         key: value
         for key, value in flatten_config(info.config)
-        if role_of(key).tracked and not isinstance(value, Mapping) and not str(value).startswith(PACKAGE)
+        if role_of(key).tracked and not isinstance(value, Mapping) and not str(value).startswith(PACKAGE_PREFIX)
     }
     parameter_values = {**options, **_choices(info), "n_params": info.n_params, "n_clients": len(info.n_train)}
     return {key[:LONGEST_KEY]: text(value)[:LONGEST_PARAM] for key, value in parameter_values.items()}
@@ -76,11 +76,11 @@ def dataset(info: RunInfo) -> "DatasetInput":
     client_arrays = [info.n_train, info.class_counts, info.noise_rate]
     client_arrays += [] if info.feature_noise is None else [info.feature_noise]
     digest = hashlib.blake2b(b"".join(array.tobytes() for array in client_arrays), digest_size=4).hexdigest()
-    samples = int(info.class_counts.sum())
-    profile = {"clients": len(info.n_train), "samples": samples, "classes": int(info.class_counts.shape[1])}
+    n_samples = int(info.class_counts.sum())
+    size_profile = {"clients": len(info.n_train), "samples": n_samples, "classes": int(info.class_counts.shape[1])}
     source = json.dumps(info.config.get("dataset", {}), default=str)
     return DatasetInput(
-        Dataset(info.choices.get("dataset", "data"), digest, "fedcohort", source, profile=json.dumps(profile)),
+        Dataset(info.choices.get("dataset", "data"), digest, "fedcohort", source, profile=json.dumps(size_profile)),
         tags=[InputTag("mlflow.data.context", name_heterogeneity(info))],
     )
 
@@ -100,7 +100,7 @@ def _choices(info: RunInfo) -> dict[str, str]:
     return {**choices, "heterogeneity": name_heterogeneity(info)}
 
 
-def _starts(info: RunInfo) -> dict[str, str]:
+def _list_start_tags(info: RunInfo) -> dict[str, str]:
     """Return the tags of the run's starts: their number, commits, and differences that `resume=force` accepted."""
     if not info.starts:
         return {}
@@ -115,7 +115,7 @@ def text(value: object) -> str:
     return str(value)
 
 
-def _user() -> str:
+def _user_name() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a container's user without a name

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from fedcohort.record.tags import SWEEPS
 from fedcohort.roles import RunIdentity, role_of
 from fedcohort.tracking import server, sweeps, view
-from fedcohort.tracking.record import LONGEST_TAG, REPORT
+from fedcohort.tracking.record import LONGEST_TAG, REPORT_TAG
 from fedcohort.tracking.server import Place, connect, retry_after_conflicts
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def publish(
         place: the server or database.
         name: name of the run.
         sweep: sweep whose runs are compared, None for runs of several sweeps.
-        about: value of the tag: the sweep, or the condition on the runs.
+        about: value of the tag `report`: the sweep, or the condition on the runs.
         verdict: the verdict in one line.
         note: the verdict and the tables, in Markdown.
         files: the artifacts, the page first.
@@ -44,16 +44,16 @@ def publish(
         client = connect(place)
         experiment = server.experiment_id(client, place)
         runs = _list_runs_of_sweep(client, experiment, sweep or "")
-        earlier = [run for run in _list_reports(client, experiment) if run.data.tags[REPORT] == about]
-        id = str(client.create_run(experiment, int(time.time() * 1000), {REPORT: about}, run_name=name).info.run_id)
+        earlier_reports = [run for run in _list_reports(client, experiment) if run.data.tags[REPORT_TAG] == about]
+        id = str(client.create_run(experiment, int(time.time() * 1000), {REPORT_TAG: about}, run_name=name).info.run_id)
         for path in files:
             client.log_artifact(id, str(path))
-        swept, page = _list_swept([run.data.params for run in runs]), files[0].name
+        swept_options, page = _list_swept([run.data.params for run in runs]), files[0].name
         tags = {
             view.VERDICT_TAG: verdict,
             view.PAGE_TAG: page,
             view.SWEEP: sweep or "",
-            view.OPTIONS: " ".join(f"{option}={','.join(values)}" for option, values in swept.items()),
+            view.OPTIONS: " ".join(f"{option}={','.join(values)}" for option, values in swept_options.items()),
             view.DATE: time.strftime("%Y-%m-%d %H:%M"),
             view.NOTE_TAG: f"[The page]({view.artifact_page(experiment, id, page)})\n\n{note}",
             "mlflow.source.name": "fedcohort compare",
@@ -62,10 +62,10 @@ def publish(
         for key, value in tags.items():
             client.set_tag(id, key, value[:LONGEST_TAG])
         client.set_terminated(id, "FINISHED")
-        for run in earlier:
+        for run in earlier_reports:
             client.delete_run(run.info.run_id)
         if sweep is not None and runs:
-            view.save_sweep(client, experiment, sweep, list(swept))
+            view.save_sweep(client, experiment, sweep, list(swept_options))
         view.show_reports(client, experiment, _list_reports(client, experiment))
         return id
 
@@ -74,7 +74,7 @@ def publish(
 
 def _list_reports(client: "MlflowClient", experiment: str) -> "list[Run]":
     """Return the runs that are reports, the newest first."""
-    return list(server.search_runs(client, experiment, f"tags.`{REPORT}` LIKE '%'"))
+    return list(server.search_runs(client, experiment, f"tags.`{REPORT_TAG}` LIKE '%'"))
 
 
 def _list_runs_of_sweep(client: "MlflowClient", experiment: str, sweep: str) -> "list[Run]":

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient, entities
 
 LAST = "last"  # stands for the newest sweep
-REQUESTS = 4  # concurrent requests to a server
+MAX_REQUESTS = 4  # concurrent requests to a server
 
 
 @dataclass(frozen=True)
 class Query:
-    """Which runs to read.
+    """A query for the runs of a comparison in MLflow.
 
     Attributes:
         tracking_uri: address of MLflow.
@@ -51,7 +51,7 @@ class Query:
 
     def matches(self, tags: Mapping[str, str]) -> bool:
         """Return whether a run with these tags belongs to the sweep, not to one with a longer id, and is no report."""
-        return record.REPORT not in tags and (self.sweep is None or self.sweep in parse_sweeps(tags.get(SWEEPS)))
+        return record.REPORT_TAG not in tags and (self.sweep is None or self.sweep in parse_sweeps(tags.get(SWEEPS)))
 
 
 def connect(query: Query) -> "MlflowClient":
@@ -69,10 +69,10 @@ def resolve(client: "MlflowClient", query: Query) -> Query:
     """
     if query.sweep != LAST:
         return query
-    tracked = server.search_runs(client, find_experiment(client, query), f"tags.{SWEEPS} LIKE '%'")
-    newest_sweep = name_newest([_read(run) for run in tracked if record.REPORT not in run.data.tags])
+    tracked_runs = server.search_runs(client, find_experiment(client, query), f"tags.{SWEEPS} LIKE '%'")
+    newest_sweep = name_newest([_read(run) for run in tracked_runs if record.REPORT_TAG not in run.data.tags])
     if newest_sweep is None:
-        raise range_error("sweep", f"null: experiment {query.experiment!r} has none", query.sweep)
+        raise range_error("sweep", f"null: experiment {query.experiment!r} has no sweep", query.sweep)
     return replace(query, sweep=newest_sweep)
 
 
@@ -82,22 +82,22 @@ def read_runs(client: "MlflowClient", query: Query) -> list[Run]:
 
     experiment = find_experiment(client, query)
     try:
-        tracked = server.search_runs(client, experiment, query.conditions)
-        selected = [run for run in tracked if query.matches(run.data.tags)]
+        tracked_runs = server.search_runs(client, experiment, query.conditions)
+        selected_runs = [run for run in tracked_runs if query.matches(run.data.tags)]
     except MlflowException as error:
         if query.filter and error.error_code == "INVALID_PARAMETER_VALUE":
             raise OptionError(f"filter: MLflow can't read {query.filter!r}: {server.root_cause(error)}") from error
         raise
-    if not selected and query.sweep is not None:
+    if not selected_runs and query.sweep is not None:
         tags = (run.data.tags.get(SWEEPS) for run in server.search_runs(client, experiment, ""))
         ids = sorted({sweep for tag in tags for sweep in parse_sweeps(tag)})
         if query.sweep not in ids:
-            allowed = f"one of {', '.join(ids)}" if ids else f"null: experiment {query.experiment!r} has none"
+            allowed = f"one of {', '.join(ids)}" if ids else f"null: experiment {query.experiment!r} has no sweep"
             raise OptionError(f"{range_error('sweep', allowed, query.sweep)}{did_you_mean(query.sweep, [LAST, *ids])}")
-    if not selected:
-        condition = f" with {query.conditions}" if query.conditions else ""
-        raise TrackingError(f"no runs in experiment {query.experiment!r}{condition} at {query.tracking_uri}")
-    return sorted(map(_read, selected), key=lambda run: (run.started_ms, run.name))
+    if not selected_runs:
+        condition_text = f" with {query.conditions}" if query.conditions else ""
+        raise TrackingError(f"no runs in experiment {query.experiment!r}{condition_text} at {query.tracking_uri}")
+    return sorted(map(_read, selected_runs), key=lambda run: (run.started_ms, run.name))
 
 
 def find_experiment(client: "MlflowClient", query: Query) -> str:
@@ -117,22 +117,22 @@ def _read(run: "entities.Run") -> Run:
         name=run.info.run_name or run.info.run_id,
         status=status,
         started_ms=run.info.start_time or 0,
-        params=_params(run.data.params, tags),
+        params=_update_budget(run.data.params, tags),
         tags=tags,
         metrics={name: compat.read_value(value) for name, value in run.data.metrics.items()},
     )
 
 
-def _params(params: Mapping[str, str], tags: Mapping[str, str]) -> Mapping[str, str]:
+def _update_budget(params: Mapping[str, str], tags: Mapping[str, str]) -> Mapping[str, str]:
     """Return the parameters with the newest budget: in MLflow an extended run keeps its first parameters.
 
     An option that did not exist when the run was logged is null.
     """
-    newest = {**dict.fromkeys(BUDGET, "null"), **params}
-    newest |= {name: tags[name] for name in BUDGET if name in tags}
-    if newest[ROUNDS] == "null":
-        del newest[ROUNDS]
-    return newest
+    newest_params = {**dict.fromkeys(BUDGET, "null"), **params}
+    newest_params |= {name: tags[name] for name in BUDGET if name in tags}
+    if newest_params[ROUNDS] == "null":
+        del newest_params[ROUNDS]
+    return newest_params
 
 
 def read_curves(client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[str]) -> "pd.DataFrame":
@@ -150,17 +150,17 @@ def read_curves(client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[s
         history = server.retry_after_conflicts(lambda: client.get_metric_history(*key))
         return [(*key, metric.step, metric.timestamp, compat.read_value(metric.value)) for metric in history]
 
-    with ThreadPoolExecutor(REQUESTS) as pool:
-        readings = [reading for history in pool.map(read_metric, keys) for reading in history]
+    with ThreadPoolExecutor(MAX_REQUESTS) as executor:
+        readings = [reading for history in executor.map(read_metric, keys) for reading in history]
     rows = pd.DataFrame(readings, columns=["run", "name", "round", "time", "value"]).sort_values("time", kind="stable")
     rows["value"] = rows["value"].fillna(math.inf)
     values_by_metric = rows.drop_duplicates(["run", "name", "round"], keep="last").pivot(
         index=["run", "round"], columns="name", values="value"
     )
     values_by_metric = values_by_metric.reindex(columns=names).sort_index()
-    measured = values_by_metric[list(metrics)].notna().any(axis=1)
+    is_measured = values_by_metric[list(metrics)].notna().any(axis=1)
     spent = {axis: sum(values_by_metric[name] for name in COSTS[axis]) for axis in AXES}
-    return values_by_metric[list(metrics)].assign(**spent)[measured].reset_index()[["run", "round", *AXES, *metrics]]
+    return values_by_metric[list(metrics)].assign(**spent)[is_measured].reset_index()[["run", "round", *AXES, *metrics]]
 
 
 def read_folders(folders: Iterable[Path]) -> list[Run]:

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SQLITE = "sqlite:///"
 EXPERIMENT = "fedcohort"  # the default name
-ATTEMPTS = 5
+MAX_ATTEMPTS = 5
 WAIT_S = 120.0  # seconds for sending and reading after the last job of a sweep
-PAGE = 1000  # runs per request
-QUIET_AND_QUICK = {
+RUNS_PER_REQUEST = 1000  # runs per request
+MLFLOW_SETTINGS = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # with MLflow's default a run waits for minutes
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "0",
@@ -71,8 +71,8 @@ def place(uri: str | None, experiment: str, logs: Path) -> Place:
     if has_password(uri):
         raise password_error("tracking_uri", uri)
     if uri.startswith("file:") or ("://" not in uri and uri != "databricks"):
-        allowed = "null, sqlite:///<file>, or the address of a server (MLflow >= 3.13 rejects folders of files)"
-        raise range_error("tracking_uri", allowed, uri)
+        allowed_text = "null, sqlite:///<file>, or the address of a server (MLflow >= 3.13 rejects folders of files)"
+        raise range_error("tracking_uri", allowed_text, uri)
     if not isinstance(experiment, str) or not experiment:
         raise range_error("experiment", "a text that is not empty", experiment)
     if uri.startswith(SQLITE):
@@ -80,14 +80,14 @@ def place(uri: str | None, experiment: str, logs: Path) -> Place:
         if file.is_dir():
             raise range_error("tracking_uri", "the path of a file, not of a folder (remove or rename it)", uri)
         return Place(f"{SQLITE}{file}", experiment, (file.parent / "mlartifacts").as_uri())
-    served = uri.startswith(("http:", "https:", "databricks"))
-    return Place(uri, experiment, None if served else (logs.absolute() / "mlartifacts").as_uri())
+    is_server = uri.startswith(("http:", "https:", "databricks"))
+    return Place(uri, experiment, None if is_server else (logs.absolute() / "mlartifacts").as_uri())
 
 
-def options_of(where: Place) -> dict[str, str]:
+def options_of(location: Place) -> dict[str, str]:
     """Return the options of a command that name this server and experiment, without those with default values."""
-    uri = {} if where.uri == place(None, EXPERIMENT, Path("logs")).uri else {"tracking_uri": where.uri}
-    return uri | ({} if where.experiment == EXPERIMENT else {"experiment": where.experiment})
+    uri = {} if location.uri == place(None, EXPERIMENT, Path("logs")).uri else {"tracking_uri": location.uri}
+    return uri | ({} if location.experiment == EXPERIMENT else {"experiment": location.experiment})
 
 
 def expected_errors() -> tuple[type[Exception], ...]:
@@ -107,12 +107,12 @@ def root_cause(error: BaseException) -> str:
 
 def import_mlflow() -> None:
     """Import MLflow, which takes seconds, with settings for few messages and short timeouts."""
-    for name, value in QUIET_AND_QUICK.items():
+    for name, value in MLFLOW_SETTINGS.items():
         os.environ.setdefault(name, value)
     import mlflow.store.tracking.sqlalchemy_store  # noqa: F401
 
 
-def connect(where: Place) -> "MlflowClient":
+def connect(location: Place) -> "MlflowClient":
     """Return a client of MLflow. A new SQLite file gets its tables under a lock, all of them or none."""
     import_mlflow()  # outside of the lock
     from mlflow import MlflowClient
@@ -120,50 +120,50 @@ def connect(where: Place) -> "MlflowClient":
     logging.getLogger("mlflow").setLevel(logging.CRITICAL)  # it logs a traceback of handled errors
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger("urllib3").setLevel(logging.ERROR)
-    with database_lock(where):
-        if where.database is not None:
-            if where.database.exists():
-                _try_to_open(where.database)
+    with database_lock(location):
+        if location.database is not None:
+            if location.database.exists():
+                _try_to_open(location.database)
             else:
-                _make_tables(where.database)
-        return MlflowClient(tracking_uri=where.uri, registry_uri=where.uri)
+                _make_tables(location.database)
+        return MlflowClient(tracking_uri=location.uri, registry_uri=location.uri)
 
 
-def database_lock(where: Place) -> AbstractContextManager[None]:
+def database_lock(location: Place) -> AbstractContextManager[None]:
     """Prevent other processes from creating tables or an experiment in the same SQLite file; no-op for a server."""
-    if where.database is None:
+    if location.database is None:
         return nullcontext()
-    return exclusive_lock(where.database.with_name(f".{where.database.name}.lock"))
+    return exclusive_lock(location.database.with_name(f".{location.database.name}.lock"))
 
 
-def experiment_id(client: "MlflowClient", where: Place) -> str:
+def experiment_id(client: "MlflowClient", location: Place) -> str:
     """Return the id of the experiment, which is created if necessary. Raises `TrackingError` if it was deleted."""
     from mlflow.exceptions import MlflowException
 
-    with database_lock(where):
-        experiment = client.get_experiment_by_name(where.experiment)
+    with database_lock(location):
+        experiment = client.get_experiment_by_name(location.experiment)
         if experiment is None:
             try:
-                return _create_experiment(client, where)
+                return _create_experiment(client, location)
             except MlflowException as error:
                 if error.error_code != "RESOURCE_ALREADY_EXISTS":
                     raise
-                experiment = client.get_experiment_by_name(where.experiment)
+                experiment = client.get_experiment_by_name(location.experiment)
     if experiment is None or experiment.lifecycle_stage not in ("active", "deleted"):
-        raise OSError(f"{where.uri} does not answer as MLflow does")
+        raise OSError(f"{location.uri} is not a server of MLflow, as its answer shows: check tracking_uri")
     if experiment.lifecycle_stage == "deleted":
         raise TrackingError(
-            f"the experiment {where.experiment!r} is deleted in MLflow at {where.uri}: restore it there, "
+            f"the experiment {location.experiment!r} is deleted in MLflow at {location.uri}: restore it there, "
             "or name another one with logger.experiment"
         )
     return str(experiment.experiment_id)
 
 
-def _create_experiment(client: "MlflowClient", where: Place) -> str:
-    slug = re.sub(r"[^\w.-]", "-", where.experiment)
-    location = where.artifacts and f"{where.artifacts}/{slug}"
+def _create_experiment(client: "MlflowClient", location: Place) -> str:
+    slug = re.sub(r"[^\w.-]", "-", location.experiment)
+    artifact_folder = location.artifacts and f"{location.artifacts}/{slug}"
     experiment_id = str(
-        client.create_experiment(where.experiment, artifact_location=location, tags=view.experiment_tags())
+        client.create_experiment(location.experiment, artifact_location=artifact_folder, tags=view.experiment_tags())
     )
     client.set_experiment_tag(experiment_id, "mlflow.note.content", view.experiment_note(experiment_id))
     return experiment_id
@@ -171,11 +171,11 @@ def _create_experiment(client: "MlflowClient", where: Place) -> str:
 
 def retry_after_conflicts(action: Callable[[], T]) -> T:
     """Return the result of the action, which is repeated while it conflicts with another process (`is_conflict`)."""
-    for attempt in range(ATTEMPTS):
+    for attempt in range(MAX_ATTEMPTS):
         try:
             return action()
         except expected_errors() as error:
-            if not is_conflict(error) or attempt == ATTEMPTS - 1:
+            if not is_conflict(error) or attempt == MAX_ATTEMPTS - 1:
                 raise
             time.sleep(0.1 * 2**attempt * (1 + random.random()))
     raise AssertionError("unreachable")
@@ -205,6 +205,6 @@ def search_runs(client: "MlflowClient", experiment: str, condition: str) -> "Ite
     """Yield the runs of an experiment, by id, that satisfy a condition in MLflow's language."""
     token: str | None = ""
     while token is not None:
-        page = client.search_runs([experiment], condition, max_results=PAGE, page_token=token or None)
+        page = client.search_runs([experiment], condition, max_results=RUNS_PER_REQUEST, page_token=token or None)
         yield from page
         token = page.token or None

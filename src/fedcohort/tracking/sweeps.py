@@ -36,8 +36,8 @@ def sweeps_of(folder: Path) -> list[str]:
 
 def sweeps_tag(folder: Path, sweep: str | None) -> dict[str, str]:
     """Return the tag of the run in `folder` with `sweep` added; {} without any sweep."""
-    ids = list(dict.fromkeys([*sweeps_of(folder), *([sweep] if sweep else [])]))
-    return {SWEEPS: SEPARATOR.join(ids)} if ids else {}
+    sweep_ids = list(dict.fromkeys([*sweeps_of(folder), *([sweep] if sweep else [])]))
+    return {SWEEPS: SEPARATOR.join(sweep_ids)} if sweep_ids else {}
 
 
 def add_sweep(folder: Path, sweep: str) -> None:
@@ -52,16 +52,16 @@ def add_sweep(folder: Path, sweep: str) -> None:
 def send_sweeps(runs: Sequence[RunInfo]) -> None:
     """Send the sweeps of finished runs to MLflow. A server that is down is no error."""
     for info in runs:
-        tracked = identity.load(info.folder)
-        if tracked is None or tracked.run_id is None:
+        tracked_run = identity.load(info.folder)
+        if tracked_run is None or tracked_run.run_id is None:
             continue
         try:
             with time_limit(server.WAIT_S, "sending"):
-                server.connect(tracked.place).set_tag(tracked.run_id, SWEEPS, info.tags[SWEEPS])
+                server.connect(tracked_run.place).set_tag(tracked_run.run_id, SWEEPS, info.tags[SWEEPS])
         except server.expected_errors() as error:
             log.warning(
                 "MLflow at %s cannot record that %s belongs to this sweep, too (%s)",
-                tracked.tracking_uri,
+                tracked_run.tracking_uri,
                 info.name,
                 server.root_cause(error),
             )
@@ -72,21 +72,21 @@ def options_of(sweep: str, runs: Sequence[SweptRun]) -> dict[str, str]:
 
     Two of the swept parameters are rows and columns; of each of the others one value is selected.
     """
-    axes, fixed = choose_axes(runs)
+    axes, fixed_options = choose_axes(runs)
     options = {"sweep": sweep, **axes}
-    if fixed:  # the budget (`rounds`) of extended runs is current in tags only
-        prefixes = {key: "tags" if key in BUDGET else "params" for key in fixed}
-        options["filter"] = " and ".join(f'{prefixes[key]}.`{key}` = "{value}"' for key, value in fixed.items())
-    tracked = identity.load(runs[0][0].folder)
-    return options | (server.options_of(tracked.place) if tracked is not None else {})
+    if fixed_options:  # the budget (`rounds`) of extended runs is current in tags only
+        prefixes = {key: "tags" if key in BUDGET else "params" for key in fixed_options}
+        options["filter"] = " and ".join(f'{prefixes[key]}.`{key}` = "{value}"' for key, value in fixed_options.items())
+    tracked_run = identity.load(runs[0][0].folder)
+    return options | (server.options_of(tracked_run.place) if tracked_run is not None else {})
 
 
 def command_of(sweep: str, runs: Sequence[SweptRun]) -> str:
     """Return a line with the command that compares the runs of a sweep."""
-    words = [f"{option}={value}" for option, value in options_of(sweep, runs).items()]
+    option_texts = [f"{option}={value}" for option, value in options_of(sweep, runs).items()]
     fixed = choose_axes(runs)[1]
-    which = f"the runs of {', '.join(f'{key}={value}' for key, value in fixed.items())}" if fixed else "them"
-    return f"Compare {which}: {fedcohort_command('compare')} {shlex.join(words)}"
+    runs_text = f"the runs of {', '.join(f'{key}={value}' for key, value in fixed.items())}" if fixed else "them"
+    return f"Compare {runs_text}: {fedcohort_command('compare')} {shlex.join(option_texts)}"
 
 
 def choose_axes(runs: Sequence[SweptRun]) -> tuple[dict[str, str], dict[str, str]]:
@@ -94,12 +94,12 @@ def choose_axes(runs: Sequence[SweptRun]) -> tuple[dict[str, str], dict[str, str
 
     The baseline is the usual one (random selection, FedAvg), if the runs have it.
     """
-    swept, first = _list_swept(runs), list(BASELINES)
-    names = sorted(swept, key=lambda name: first.index(name) if name in first else len(first))
+    values_by_option, preferred = _list_swept(runs), list(BASELINES)
+    names = sorted(values_by_option, key=lambda name: preferred.index(name) if name in preferred else len(preferred))
     axes = dict(zip(("rows", "cols"), names, strict=False))
-    if baseline := next((BASELINES[name] for name in names[:2] if BASELINES.get(name) in swept[name]), None):
+    if baseline := next((BASELINES[name] for name in names[:2] if BASELINES.get(name) in values_by_option[name]), None):
         axes["baseline"] = baseline
-    return axes, {name: swept[name][0] for name in names[2:]}
+    return axes, {name: values_by_option[name][0] for name in names[2:]}
 
 
 def _list_swept(runs: Sequence[SweptRun]) -> dict[str, list[str]]:
@@ -107,7 +107,7 @@ def _list_swept(runs: Sequence[SweptRun]) -> dict[str, list[str]]:
 
     MLflow has these parameters, and a table over seeds can show several values of them.
     """
-    keys = dict.fromkeys(word.lstrip("+").partition("=")[0].split("@")[-1] for _, words in runs for word in words)
+    keys = dict.fromkeys(text.lstrip("+").partition("=")[0].split("@")[-1] for _, words in runs for text in words)
     params = [record.params(info) for info, _ in runs]
-    values = {key: list(dict.fromkeys(of_run[key] for of_run in params if key in of_run)) for key in keys}
+    values = {key: list(dict.fromkeys(run_params[key] for run_params in params if key in run_params)) for key in keys}
     return {key: x for key, x in values.items() if len(x) > 1 and role_of(key).identity is not RunIdentity.SEED}

@@ -21,7 +21,7 @@ from fedcohort.tracking.identity import is_complete, register
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
-QUIET_S = 10.0  # seconds of waiting after which a message names the server
+MAX_SILENT_WAIT_S = 10.0  # seconds of waiting after which a message names the server
 
 
 class Follower:
@@ -85,7 +85,7 @@ class MlflowTracker(Observer):
         return shlex.join([*fedcohort_command("ui").split(), *(f"{name}={value}" for name, value in options.items())])
 
     def prepare(self) -> None:
-        """Start the follower, which imports MLflow while this process imports torch."""
+        """Start the uploading process, which imports MLflow while this process imports torch."""
         try:
             MlflowTracker._follower = MlflowTracker._follower or Follower()
             self._problem = ""
@@ -101,7 +101,7 @@ class MlflowTracker(Observer):
             self._begin()
 
     def observe(self, report: RoundReport) -> None:
-        """Log the messages of the follower. Raises `TrackingError` if the experiment was deleted."""
+        """Log the messages of the uploading process. Raises `TrackingError` if the experiment was deleted."""
         if self._folder is not None and self._read(0) and self._problem:
             raise TrackingError(self._problem)
 
@@ -116,8 +116,8 @@ class MlflowTracker(Observer):
         if self._folder is not None and MlflowTracker._follower is not None:
             MlflowTracker._follower.end()
             MlflowTracker._follower = None
-            limit = f"did not take the rest of this run within logger.wait_s={self._wait_s:g} seconds"
-            self._problem = f"MLflow at {self._place.uri} {limit}"
+            problem_text = f"did not take the rest of this run within logger.wait_s={self._wait_s:g} seconds"
+            self._problem = f"MLflow at {self._place.uri} {problem_text}"
         elif self._folder is not None:
             self._problem = self._problem or "the process that sends to MLflow has died"
         self._folder = None
@@ -131,15 +131,21 @@ class MlflowTracker(Observer):
             self.finish("finished")
 
     def _begin(self) -> bool:
-        """Send the run's folder to the follower, which is started if necessary; return whether this succeeded."""
+        """Send the run's folder to the uploading process, started if necessary; return whether this worked."""
         self.prepare()
         return self._write(folder=str(self._folder), every_s=self._every_s, wait_s=self._wait_s)
 
     def _end(self, status: str, deadline: float, command: str) -> bool:
-        """Send the status of the run to the follower; return whether it was done by the deadline."""
+        """Send the run's status to the process that uploads its journal; return whether it has uploaded the rest.
+
+        Args:
+            status: how the run ended, such as "finished".
+            deadline: time at which to stop waiting, on the clock `time.monotonic`.
+            command: command that sends the rest, for a message.
+        """
         if not self._write(status=status):
             return False
-        reply = self._read(min(deadline - time.monotonic(), QUIET_S))
+        reply = self._read(min(deadline - time.monotonic(), MAX_SILENT_WAIT_S))
         if not reply and MlflowTracker._follower is not None and time.monotonic() < deadline:
             text = "waiting for MLflow at %s, at most %g s (logger.wait_s); `%s` sends the rest later"
             log.info(text, self._place.uri, self._wait_s, command)
@@ -147,7 +153,7 @@ class MlflowTracker(Observer):
         return reply
 
     def _write(self, **message: object) -> bool:
-        """Return whether the message could be sent to the follower."""
+        """Send a message to the uploading process; return whether this succeeded."""
         try:
             if MlflowTracker._follower is not None:
                 MlflowTracker._follower.connection.send(message)
@@ -157,7 +163,7 @@ class MlflowTracker(Observer):
             return False
 
     def _read(self, timeout_s: float) -> bool:
-        """Log the follower's messages for at most `timeout_s` seconds; return whether it is done with the run."""
+        """Log the messages of the uploading process for at most `timeout_s` seconds; return whether it is done."""
         deadline = time.monotonic() + timeout_s
         try:
             while MlflowTracker._follower is not None:

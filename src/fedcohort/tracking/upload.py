@@ -35,21 +35,21 @@ class RunUpload:
         self.run_id = run_id
         self._journal = folder / history.JOURNAL_FILE
         self._offset, self._digest = 0, ""
-        self._waiting: list[Line] = []
-        self._present = {metric.step for metric in client.get_metric_history(run_id, LAST_METRIC)}
+        self._unsent_lines: list[Line] = []
+        self._sent_steps = {metric.step for metric in client.get_metric_history(run_id, LAST_METRIC)}
 
     def send(self) -> int:
         """Send the committed steps that are missing, and return their number."""
         lines, self._offset = history.read_lines(self._journal, self._offset, self._digest)
         self._digest = lines[-1].digest if lines else self._digest
-        self._waiting += [line for line in lines if line.step not in self._present]
+        self._unsent_lines += [line for line in lines if line.step not in self._sent_steps]
         n_sent = 0
-        while self._waiting:
-            most_metrics = max(len(line.metrics) for line in self._waiting)
-            batch = self._waiting[: max(1, MAX_BATCH // most_metrics)]  # MLflow has all metrics of a step or none
+        while self._unsent_lines:
+            most_metrics = max(len(line.metrics) for line in self._unsent_lines)
+            batch = self._unsent_lines[: max(1, MAX_BATCH // most_metrics)]  # MLflow has all metrics of a step or none
             log_batch(self.client, self.run_id, batch)
-            self._present |= {line.step for line in batch}
-            del self._waiting[: len(batch)]
+            self._sent_steps |= {line.step for line in batch}
+            del self._unsent_lines[: len(batch)]
             n_sent += len(batch)
         return n_sent
 
@@ -66,7 +66,7 @@ class RunUpload:
         """Set the tags of the run's status and completed rounds, and with a summary the note on the run's page."""
         from mlflow.entities import RunTag
 
-        tags = {"status": status, DONE: str(max(self._present, default=0))}
+        tags = {"status": status, DONE: str(max(self._sent_steps, default=0))}
         if status == "finished":
             budget_use = history.count_spent(history.read_lines(self._journal)[0])
             tags[ENDED_BY] = ", ".join(info.budget.list_reached(budget_use))
@@ -76,9 +76,9 @@ class RunUpload:
 
 
 def open_upload(info: RunInfo, place: Place, *, running: bool = True) -> RunUpload:
-    """Connect, find or create the folder's run, and read the steps that it has; running: whether to show it as running.
+    """Connect to MLflow, find or create the run of the folder, and read the steps that it has.
 
-    This may be repeated.
+    running: whether MLflow shows the run as running. A repeated call has no further effect.
     """
 
     def attempt() -> RunUpload:
@@ -107,7 +107,7 @@ def artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
 
 
 def _metrics(line: Line) -> "Iterator[Metric]":
-    """Yield the metrics of a step with the marker last, so that a step with the marker is complete."""
+    """Yield the metrics of a step with `LAST_METRIC` at the end, so that a step that has it is complete."""
     from mlflow.entities import Metric
 
     if MAIN_METRIC in line.metrics:

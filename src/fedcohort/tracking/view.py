@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 VIEW_TAG = "mlflow.sharedViewState."  # prefix of the tag of a view, before its key
-KEY = "fedcohort"  # key of the view of all runs
+VIEW_KEY = "fedcohort"  # key of the view of all runs
 SWEEP_KEY = "sweep-"  # prefix of the key of a sweep's view
 ALL_RUNS = Path(__file__).with_name("view_of_runs.json")  # the view of all runs, in MLflow's form
 PAGE = "#/experiments/%s/runs?workflowType=machine_learning&viewStateShareKey=%s"
@@ -39,7 +39,7 @@ MAX_NOTE = 5000  # characters of a tag of an experiment, MLflow's limit
 
 def page_of_runs(experiment_id: str, sweep: str | None = None) -> str:
     """Return the path of the experiment's runs, or of the view of a sweep, relative to the server."""
-    return PAGE % (experiment_id, KEY if sweep is None else f"{SWEEP_KEY}{sweep}")
+    return PAGE % (experiment_id, VIEW_KEY if sweep is None else f"{SWEEP_KEY}{sweep}")
 
 
 def artifact_page(experiment_id: str, run_id: str, file: str) -> str:
@@ -56,7 +56,7 @@ def list_sweeps(tags: Mapping[str, str]) -> list[str]:
 
 def experiment_tags() -> dict[str, str]:
     """Return the tags of a new experiment, with the view of all runs."""
-    views = {f"{VIEW_TAG}{KEY}": _view("Selectors", {})}
+    views = {f"{VIEW_TAG}{VIEW_KEY}": _make_view("Selectors", {})}
     return {"mlflow.experimentKind": "custom_model_development", **views}
 
 
@@ -73,12 +73,12 @@ def save_sweep(client: "MlflowClient", experiment_id: str, sweep: str, options: 
     """Save the view of a sweep; options: the parameters in which its runs differ, except the seed."""
     columns = [f"metrics.`{SORTED_FIRST}`", *(f"params.`{name}`" for name in options), "params.`seed`"]
     state = {"selectedColumns": columns, "searchFilter": f"tags.{SWEEPS} LIKE '%{sweep}%'"}
-    client.set_experiment_tag(experiment_id, f"{VIEW_TAG}{SWEEP_KEY}{sweep}", _view(f"Sweep {sweep}", state))
+    client.set_experiment_tag(experiment_id, f"{VIEW_TAG}{SWEEP_KEY}{sweep}", _make_view(f"Sweep {sweep}", state))
 
 
 def show_reports(client: "MlflowClient", experiment_id: str, reports: "Sequence[Run]") -> None:
     """Put reports, the newest first, at the start of the experiment's note. Other text in it stays."""
-    paragraphs = [_paragraph(experiment_id, run.info.run_id, run.data.tags) for run in reports[:MAX_REPORTS]]
+    paragraphs = [_make_paragraph(experiment_id, run.info.run_id, run.data.tags) for run in reports[:MAX_REPORTS]]
     tags = client.get_experiment(experiment_id).tags
     previous = tags.get(NOTE_TAG, experiment_note(experiment_id)).split("\n\n")
     other_text = "\n\n".join(text for text in previous if not text.startswith((ANSWER, ANSWER.strip("*")))).strip("\n")
@@ -88,13 +88,13 @@ def show_reports(client: "MlflowClient", experiment_id: str, reports: "Sequence[
         client.set_experiment_tag(experiment_id, NOTE_TAG, note_text)
 
 
-def _paragraph(experiment_id: str, report: str, tags: Mapping[str, str]) -> str:
+def _make_paragraph(experiment_id: str, report: str, tags: Mapping[str, str]) -> str:
     """Return the paragraph of a report: the verdict first, because MLflow shows only two lines of a folded note.
 
     Args:
-        experiment_id: of the experiment.
+        experiment_id: id of the experiment.
         report: id of the report's run.
-        tags: of this run.
+        tags: tags of the report's run.
     """
     page, verdict, sweep, options, date = (tags.get(tag, "") for tag in (PAGE_TAG, VERDICT_TAG, SWEEP, OPTIONS, DATE))
     answer_text = f"{ANSWER}{artifact_page(experiment_id, report, page)})**: {verdict}"
@@ -103,7 +103,7 @@ def _paragraph(experiment_id: str, report: str, tags: Mapping[str, str]) -> str:
     return f"{answer_text} ({', '.join(fact_texts)})" if fact_texts else answer_text
 
 
-def _view(name: str, changes: Mapping[str, Any]) -> str:
+def _make_view(name: str, changes: Mapping[str, Any]) -> str:
     """Return a view in MLflow's form, which adds further charts; changes: differences to the view of all runs."""
     now_ms, state = time.time_ns() // 1_000_000, json.loads(ALL_RUNS.read_text()) | changes
     return json.dumps({"name": name, "createdAt": now_ms, "updatedAt": now_ms, "state": json.dumps(state)})

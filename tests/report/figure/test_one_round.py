@@ -137,11 +137,11 @@ def test_bars_end_at_the_score_and_at_its_components(tmp_path: Path, drawn: dict
 
 
 def test_parts_that_have_no_room_are_counted(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
-    parts = {f"part_p{i}": np.arange(12.0) + i for i in range(one_round.PANELS + 1)}  # explore is the seventh
+    parts = {f"part_p{i}": np.arange(12.0) + i for i in range(one_round.MAX_PART_PANELS + 1)}  # explore is the seventh
     facts = written(tmp_path / "run", parts)
     drawn["round.png"] = known(one_round.draw(facts, read(facts.folder)))
     assert "(2 more are not shown)" in words(drawn["round.png"])
-    assert len(drawn["round.png"].axes) == 1 + one_round.PANELS
+    assert len(drawn["round.png"].axes) == 1 + one_round.MAX_PART_PANELS
 
 
 @pytest.mark.parametrize(

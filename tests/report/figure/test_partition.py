@@ -17,7 +17,7 @@ def test_groups_of_about_equal_size() -> None:
 
 def test_clients_in_the_order_of_their_classes() -> None:
     counts = np.array([[0, 4], [3, 1], [4, 0], [1, 3]])
-    assert partition.by_class(counts).tolist() == [2, 1, 0, 3]
+    assert partition.sort_by_class(counts).tolist() == [2, 1, 0, 3]
 
 
 def test_names_of_classes_are_short_and_absent_without_room(tmp_path: Path) -> None:

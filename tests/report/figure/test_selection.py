@@ -23,8 +23,8 @@ def test_a_coarse_map_keeps_the_rare() -> None:
         [[idle, idle, too_late, idle], [idle, arrived, idle, too_late], [away, idle, away, idle], [away] + 3 * [idle]]
     )
     halves = np.array([0, 2])
-    assert selection.coarse(outcome, halves, halves).tolist() == [[arrived, too_late], [away, idle]]
-    assert selection.coarse(outcome, np.arange(4), np.arange(4)).tolist() == outcome.tolist()
+    assert selection.coarsen(outcome, halves, halves).tolist() == [[arrived, too_late], [away, idle]]
+    assert selection.coarsen(outcome, np.arange(4), np.arange(4)).tolist() == outcome.tolist()
 
 
 def test_the_selection_map_shows_the_fate_of_each_client_and_round(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_a_large_population_has_rows_of_those_ever_selected(
 ) -> None:
     facts = ran(tmp_path / "run", clients=40)
     history = read(facts.folder)
-    ever = selection.ever_selected(history)
+    ever = selection.find_selected_clients(history)
     assert ever.tolist() == sorted({k for step in range(1, 7) for k in report(step, clients=40).cohort.tolist()})
     assert 0 < len(ever) < 40
     all_fates = selection.outcomes(history, np.arange(40))

@@ -15,7 +15,13 @@ from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import curves, timeline
 from fedcohort.report.figure.style import MAX_MARKED_POINTS
-from fedcohort.report.figure.timeline import LOOKS, count_arrivals, list_timed_rounds, load_timed_round, round_lengths
+from fedcohort.report.figure.timeline import (
+    STYLE_BY_PHASE,
+    count_arrivals,
+    list_timed_rounds,
+    load_timed_round,
+    round_lengths,
+)
 from fedcohort.report.run_figures import draw
 from fedcohort.round.client_facts import ClientFacts
 from known import known
@@ -66,7 +72,7 @@ def test_a_round_is_read(tmp_path: Path) -> None:
     assert loaded.jobs["arrived"].tolist() == [True, True, False, False]
     assert loaded.jobs["partial"].tolist() == [False, True, False, False]
     assert (loaded.closed, loaded.announced, loaded.total) == (20.0, 20.0, 25.0)
-    assert set(LOOKS) <= set(loaded.jobs)
+    assert set(STYLE_BY_PHASE) <= set(loaded.jobs)
     assert round_lengths(history).tolist() == [25.0] * 3
     assert count_arrivals(history).loc[3].to_dict() == {"complete": 1, "partial": 1, "late": 2}
 

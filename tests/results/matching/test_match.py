@@ -84,7 +84,7 @@ def test_a_cell_of_other_settings_is_marked() -> None:
     ordinary = [make_run(word, s, 0.1 + s / 100) for word in ("random", "powd") for s in range(3)]
     matched = match([*ordinary, *long], "selector", None, ACC)
     assert "also differs: rounds is 5 for powd, random; 50 for ucb" in matched.notes
-    assert matched.odd == {("", "ucb")}
+    assert matched.atypical_cells == {("", "ucb")}
 
 
 def test_options_of_the_compared_group_may_differ() -> None:
@@ -92,7 +92,7 @@ def test_options_of_the_compared_group_may_differ() -> None:
     prox = [make_run("random", s, 0.2, agg="fedprox", regulariser="prox", options={"agg.mu": "1"}) for s in (0, 1)]
     matched = match([*plain, *prox, make_run("ucb", 0, 0.1)], "selector", "agg", ACC)
     assert notes_with(matched, "also differs") == ["also differs: regulariser is none for fedavg; prox for fedprox"]
-    assert matched.odd == frozenset()
+    assert matched.atypical_cells == frozenset()
 
 
 def test_several_commits_and_values_that_are_not_finite_are_named() -> None:
@@ -144,7 +144,7 @@ def test_budgets_of_their_own_are_compared_seed_by_seed() -> None:
     random = [make_run("random", s, 0.5, options={"until.virtual_s": budgets[s]}) for s in (1, 2)]
     methods = [make_run("ucb", s, 0.6, options={"until.virtual_s": budget}) for s, budget in budgets.items()]
     matched = match([*random, *methods], "selector", None, ACC)
-    assert (notes_with(matched, "also differs"), matched.odd) == ([], frozenset())
+    assert (notes_with(matched, "also differs"), matched.atypical_cells) == ([], frozenset())
     longer = [make_run("ucb", s, 0.6, options={"until.virtual_s": "300" if not s else "null"}) for s in budgets]
     random.append(make_run("random", 0, 0.5, options={"until.virtual_s": "300"}))
     matched = match([*random, *longer], "selector", None, ACC)
@@ -152,7 +152,7 @@ def test_budgets_of_their_own_are_compared_seed_by_seed() -> None:
         "also differs: until.virtual_s on seed 1 is 400 for random; null for ucb",
         "also differs: until.virtual_s on seed 2 is 500 for random; null for ucb",
     ]
-    assert matched.odd == {("", "random"), ("", "ucb")}
+    assert matched.atypical_cells == {("", "random"), ("", "ucb")}
 
 
 def test_notes_name_a_run_by_its_folder() -> None:

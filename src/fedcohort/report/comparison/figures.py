@@ -39,10 +39,10 @@ def draw(result: Answer, folder: Path, *, curves: bool = True) -> list[Path]:
 
 def _note(result: Answer) -> str:
     """Return the second line of a figure, such as `digits, 12 runs, 3 seeds per condition`."""
-    data = sorted({run.params["dataset"] for run in result.matched.runs if "dataset" in run.params})
-    counts = sorted({entry.mean.n for entry in result.headline.entries.values()})
-    seeds = " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1]))))
-    return ", ".join([*data, f"{len(result.frames.runs)} runs", f"{seeds} seeds per condition"])
+    dataset_names = sorted({run.params["dataset"] for run in result.matched.runs if "dataset" in run.params})
+    seed_counts = sorted({entry.mean.n for entry in result.headline.entries.values()})
+    seeds = " to ".join(dict.fromkeys(map(str, (seed_counts[0], seed_counts[-1]))))
+    return ", ".join([*dataset_names, f"{len(result.frames.runs)} runs", f"{seeds} seeds per condition"])
 
 
 def _name(result: Answer, condition: str | None) -> str:
@@ -53,35 +53,35 @@ def _name(result: Answer, condition: str | None) -> str:
 def _draw_intervals(result: Answer, folder: Path) -> list[Path]:
     """Draw one point for each cell: its difference to the baseline, or its mean without a baseline."""
     table, unit = result.headline, unit_of(result.headline.options.metric)
-    compared = [cell for cell in _sort(result) if _has_difference(table.entries[cell])]
-    name, points = ("forest", compared) if compared else ("means", _sort(result))
+    cells = [cell for cell in _sort_cells(result) if _has_difference(table.entries[cell])]
+    name, drawn_cells = ("forest", cells) if cells else ("means", _sort_cells(result))
     baseline, metric = _name(result, result.question.baseline), label_metric(table.options.metric)
-    groups = {cell: _group(result, cell) for cell in points}
+    groups = {cell: _group_of_cell(result, cell) for cell in drawn_cells}
     has_parts = [len(table.settings) > 1, result.matched.condition in FOLDERS and len(set(groups.values())) > 1]
     rows = []
-    for cell in points:
+    for cell in drawn_cells:
         entry = table.entries[cell]
-        value: Mean = entry.difference if compared and entry.difference is not None else entry.mean
+        value: Mean = entry.difference if cells and entry.difference is not None else entry.mean
         lower, high = value.low * unit.factor, value.high * unit.factor
         group = ", ".join(text for text, is_shown in zip((cell[0], groups[cell]), has_parts, strict=True) if is_shown)
         sign, is_unlike = sign_of(entry.verdict), bool(result.unlike.get(cell))
         # hollow: no significant difference, or runs that differ in more than what is compared
-        look = (sign, _legend(entry, baseline, is_unlike=is_unlike), bool(sign) and not is_unlike) if compared else ()
+        look = (sign, _legend(entry, baseline, is_unlike=is_unlike), bool(sign) and not is_unlike) if cells else ()
         rows.append(Row(f"{_name(result, cell[1])} (n={value.n})", group, value.mean * unit.factor, lower, high, *look))
-    title = f"{metric}: paired difference to {baseline}" if compared else f"{metric}: mean and 95 % interval"
-    label = f"better than {baseline}, {unit.difference}" if compared else f"{metric}, {unit.name}"
-    canvas = draw_intervals(rows, title, _note(result), label.rstrip(", "), 0.0 if compared else None)
+    title = f"{metric}: paired difference to {baseline}" if cells else f"{metric}: mean and 95 % interval"
+    label = f"better than {baseline}, {unit.difference}" if cells else f"{metric}, {unit.name}"
+    canvas = draw_intervals(rows, title, _note(result), label.rstrip(", "), 0.0 if cells else None)
     return style.save(canvas, folder / f"{name}.png", style.FORMATS)
 
 
-def _group(result: Answer, cell: Cell) -> str:
+def _group_of_cell(result: Answer, cell: Cell) -> str:
     return ORACLES if result.headline.entries[cell].untested else describe_method(cell[1])[1]
 
 
-def _sort(result: Answer) -> list[Cell]:
+def _sort_cells(result: Answer) -> list[Cell]:
     """Return the cells by setting and group of method, in each group the best first."""
     settings = list(result.headline.settings)
-    return sorted(ordered_cells(result), key=lambda c: (settings.index(c[0]), GROUPS.index(_group(result, c))))
+    return sorted(ordered_cells(result), key=lambda c: (settings.index(c[0]), GROUPS.index(_group_of_cell(result, c))))
 
 
 def _has_difference(entry: Entry) -> bool:
@@ -98,7 +98,7 @@ def _draw_differences(result: Answer, curves: Runs, folder: Path) -> list[Path]:
     """Draw one panel for each method: its curve minus the baseline's, by round."""
     table, baseline = result.headline, result.question.baseline
     unit = unit_of(table.options.metric)
-    drawn_cells = [cell for cell in _sort(result) if _has_difference(table.entries[cell]) and cell in curves]
+    drawn_cells = [cell for cell in _sort_cells(result) if _has_difference(table.entries[cell]) and cell in curves]
     mean_curves = {}
     for cell in drawn_cells:
         baseline_runs = curves.get((cell[0], str(baseline)), {})
@@ -115,8 +115,8 @@ def _draw_differences(result: Answer, curves: Runs, folder: Path) -> list[Path]:
     figure, panels = style.panels(titles, title, _note(result), columns=2 if len(mean_curves) <= 4 else 4, height=1.0)
     for axes, (cell, curve) in zip(panels, mean_curves.items(), strict=True):
         colour, marker = STYLE_BY_SIGN[sign_of(table.entries[cell].verdict)]
-        look = {"color": colour, "marker": marker, "label": _legend(table.entries[cell], name, is_unlike=False)}
-        _line(axes, curve, 1.0, unit.factor, look)
+        line_style = {"color": colour, "marker": marker, "label": _legend(table.entries[cell], name, is_unlike=False)}
+        _draw_line(axes, curve, 1.0, unit.factor, line_style)
         axes.axhline(0.0, color=style.BLACK, linewidth=0.8)
     figure.supylabel(f"better by, {unit.difference}".rstrip(", "), fontsize=style.TEXT)
     style.legend(figure)
@@ -127,12 +127,12 @@ def _draw_curves(result: Answer, curves: Runs, folder: Path) -> list[Path]:
     """Draw a row of panels for each setting: the metric by round, and by each cost that all runs logged."""
     table = result.headline
     unit, metric = unit_of(table.options.metric), label_metric(table.options.metric)
-    columns = _columns(curves)
+    columns = _list_axes(curves)
     if not curves or not columns:
         return []
     settings = list(table.settings)
     conditions = list(dict.fromkeys(condition for _, condition in table.entries))
-    styles = _choose(result, conditions)
+    styles = _choose_line_styles(result, conditions)
     width = style.COLUMN if len(columns) == 1 else style.PAGE
     height = 0.5 + 1.7 * len(settings) + style.LINE_HEIGHT * len(styles) / len(columns)
     canvas = style.new_figure(f"{metric}: mean and 95 % interval over seeds", _note(result), width, height)
@@ -142,7 +142,7 @@ def _draw_curves(result: Answer, curves: Runs, folder: Path) -> list[Path]:
             for condition in [*(name for name in conditions if name not in styles), *styles]:
                 curve = mean_curve(curves.get((setting, condition), {}), axis)
                 if condition in styles:
-                    _line(axes, curve, factor, unit.factor, styles[condition])
+                    _draw_line(axes, curve, factor, unit.factor, styles[condition])
                 elif len(curve.x):
                     label = f"{len(conditions) - len(styles)} others"
                     axes.plot(curve.x * factor, curve.mean * unit.factor, color="#D5D5D5", linewidth=0.8, label=label)
@@ -169,21 +169,21 @@ def _mark_target(axes: "Axes", result: Answer, setting: str, unit: MetricUnit) -
         axes.axhline(target, color=style.GREY, linewidth=1.0, linestyle="--", label=label)
 
 
-def _columns(curves: Runs) -> dict[str, tuple[float, str]]:
+def _list_axes(curves: Runs) -> dict[str, tuple[float, str]]:
     """Return factor and label of each axis that all runs logged."""
     runs = [run.spent for by_seed in curves.values() for run in by_seed.values()]
-    seconds, n_bytes = ([float(costs[axis][-1]) for costs in runs] for axis in ("virtual_s", "bytes"))
+    run_seconds, n_bytes = ([float(costs[axis][-1]) for costs in runs] for axis in ("virtual_s", "bytes"))
     columns = {ROUNDS: (1.0, "communication round")} if curves else {}
-    if min(seconds, default=0.0) > 0:
-        size, name = style.virtual_unit(seconds)
-        columns["virtual_s"] = (1 / size, f"virtual time, {name}")
+    if min(run_seconds, default=0.0) > 0:
+        unit_seconds, name = style.virtual_unit(run_seconds)
+        columns["virtual_s"] = (1 / unit_seconds, f"virtual time, {name}")
     if min(n_bytes, default=0.0) > 0:
         unit = unit_of("comm/down_bytes", max(n_bytes))
         columns["bytes"] = (unit.factor, f"bytes, {unit.name}")
     return columns
 
 
-def _choose(result: Answer, conditions: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _choose_line_styles(result: Answer, conditions: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the options of the lines with a colour: the baseline, and the best conditions on average over settings."""
 
     def mean(condition: str) -> float:
@@ -192,7 +192,7 @@ def _choose(result: Answer, conditions: Sequence[str]) -> dict[str, dict[str, An
         return value if math.isfinite(value) else -math.inf
 
     best_conditions = sorted(conditions, key=lambda name: (name != result.question.baseline, -mean(name)))[:MAX_LINES]
-    names = list(dict.fromkeys(condition for _, condition in _sort(result) if condition in best_conditions))
+    names = list(dict.fromkeys(condition for _, condition in _sort_cells(result) if condition in best_conditions))
     line_styles = zip(COLOURS, style.DASHES, style.MARKERS, strict=True)
     return {
         name: {"color": colour, "linestyle": dashes, "marker": marker, "label": _name(result, name)}
@@ -200,10 +200,10 @@ def _choose(result: Answer, conditions: Sequence[str]) -> dict[str, dict[str, An
     }
 
 
-def _line(axes: "Axes", curve: MeanCurve, x_factor: float, factor: float, look: Mapping[str, Any]) -> None:
+def _draw_line(axes: "Axes", curve: MeanCurve, x_factor: float, factor: float, line_style: Mapping[str, Any]) -> None:
     if not len(curve.x):
         return
     x, mean, half_width = curve.x * x_factor, curve.mean * factor, curve.half * factor
-    axes.plot(x, mean, linewidth=1.2, markersize=3, markevery=max(1, len(x) // 6), **look)
+    axes.plot(x, mean, linewidth=1.2, markersize=3, markevery=max(1, len(x) // 6), **line_style)
     if np.isfinite(half_width).any():
-        axes.fill_between(x, mean - half_width, mean + half_width, color=look["color"], alpha=0.16, linewidth=0)
+        axes.fill_between(x, mean - half_width, mean + half_width, color=line_style["color"], alpha=0.16, linewidth=0)

@@ -70,19 +70,19 @@ def list_verdicts(comparison: Answer) -> list[str]:
     if comparison.question.baseline is None:
         return []
     table = comparison.headline
-    unit, places = unit_of(table.options.metric), difference_decimals(table)
+    unit, digits = unit_of(table.options.metric), difference_decimals(table)
     methods_by_setting = {}
 
     def quantity(value: float) -> str:
         """Return a value with its unit, such as `1 point`, `2.7 points` or `0.05 nats`; "" for NaN."""
-        number, plural = f"{value * unit.factor:.2g}", unit.difference
-        name = plural.removesuffix("s") if plural == "points" and number == "1" else plural
+        number, unit_name = f"{value * unit.factor:.2g}", unit.difference
+        name = unit_name.removesuffix("s") if unit_name == "points" and number == "1" else unit_name
         return f"{number} {name}".strip() if math.isfinite(value) else ""
 
     for name in table.settings:
         entries = {condition: entry for condition, entry in table.in_setting(name).items() if entry.difference}
         if entries:
-            methods_by_setting[name] = [_describe(comparison, (name, c), e, unit, places) for c, e in entries.items()]
+            methods_by_setting[name] = [_describe(comparison, (name, c), e, unit, digits) for c, e in entries.items()]
     text = render(
         "verdict.md.j2",
         methods_by_setting=methods_by_setting,
@@ -97,27 +97,27 @@ def list_verdicts(comparison: Answer) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def _describe(comparison: Answer, cell: Cell, entry: Entry, unit: MetricUnit, places: int) -> dict[str, Any]:
+def _describe(comparison: Answer, cell: Cell, entry: Entry, unit: MetricUnit, digits: int) -> dict[str, Any]:
     """Return the values that the template needs for one method, with numbers as text.
 
     `interval` is that of the absolute difference `size`, or of the signed one without a significant difference. `costs`
     are (times the baseline's, name) of each cost that differs. `unlike` are options that differ as well.
     """
-    gap = entry.difference or NO_DIFFERENCE
-    mean, low, high = (value * unit.factor for value in (gap.mean, gap.low, gap.high))
-    ends = sorted((abs(low), abs(high))) if sign_of(entry.verdict) else (low, high)
-    times = {COST_NAMES[cost]: by_cell[cell].times for cost, by_cell in comparison.costs.items()}
+    difference = entry.difference or NO_DIFFERENCE
+    mean, low, high = (value * unit.factor for value in (difference.mean, difference.low, difference.high))
+    bounds = sorted((abs(low), abs(high))) if sign_of(entry.verdict) else (low, high)
+    ratios = {COST_NAMES[cost]: by_cell[cell].times for cost, by_cell in comparison.costs.items()}
     unit_name = f" {unit.difference}" if unit.difference else ""
     return {
         "name": cell[1],
         "entry": entry,
-        "gap": gap,
-        "size": f"{abs(mean):.{places}f}{unit_name}",
-        "signed": f"{mean:+.{places}f}{unit_name}",
-        "interval": f"[{ends[0]:.{places}f}, {ends[1]:.{places}f}]" if math.isfinite(gap.half) else "",
+        "gap": difference,
+        "size": f"{abs(mean):.{digits}f}{unit_name}",
+        "signed": f"{mean:+.{digits}f}{unit_name}",
+        "interval": f"[{bounds[0]:.{digits}f}, {bounds[1]:.{digits}f}]" if math.isfinite(difference.half) else "",
         "p": show_p(entry.p),
-        "costs": [(f"{x:.2f}", name) for name, x in times.items() if math.isfinite(x) and abs(x - 1) > EQUAL_COST],
-        "knows_costs": any(map(math.isfinite, times.values())),
+        "costs": [(f"{x:.2f}", name) for name, x in ratios.items() if math.isfinite(x) and abs(x - 1) > EQUAL_COST],
+        "knows_costs": any(map(math.isfinite, ratios.values())),
         "unlike": comparison.unlike.get(cell, ()),
     }
 

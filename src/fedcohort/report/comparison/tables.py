@@ -110,7 +110,8 @@ def result_table(result: Answer) -> Table:
 def _name_columns(result: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]:
     """Return the columns that name a cell; marks follow the name of a condition."""
     oracles = {cell for cell in cells if result.headline.entries[cell].untested}
-    marks = {c: f"{' ' + ODD if c in result.matched.odd else ''}{' ' + ORACLE if c in oracles else ''}" for c in cells}
+    atypical_cells = result.matched.atypical_cells
+    marks = {c: f"{' ' + ODD if c in atypical_cells else ''}{' ' + ORACLE if c in oracles else ''}" for c in cells}
     settings = {result.matched.setting: [cell[0] for cell in cells]} if result.matched.setting else {}
     return {**settings, result.matched.condition: [cell[1] + marks[cell] for cell in cells]}
 
@@ -130,7 +131,7 @@ def result_values(result: Answer) -> "pd.DataFrame":
             entry, mean, diff = table.entries[cell], table.entries[cell].mean, table.entries[cell].difference
             row = _key_columns(result, cell) | {"metric": table.options.metric}
             row |= {name: getattr(mean, name) for name in ("mean", "std", "n", "low", "high")}
-            row |= {"seeds": " ".join(map(str, entry.results)), "odd": cell in result.matched.odd}
+            row |= {"seeds": " ".join(map(str, entry.results)), "odd": cell in result.matched.atypical_cells}
             row |= {"oracle": entry.untested, "baseline": result.question.baseline if diff is not None else None}
             if diff is not None:
                 row["difference"] = diff.mean

@@ -46,54 +46,54 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     metrics = history.metrics
     if not any(name in metrics for lines in LINES.values() for name, *_ in lines):
         return None
-    window = smoothing(metrics)
-    mean = f" (means of {window} rounds; pale: as measured)" if window > 1 else ""
+    window = smoothing_window(metrics)
+    mean = f" (means of {window} rounds; pale: as measured_values)" if window > 1 else ""
     steps = metrics.index.to_series().astype(float)
-    time = metrics.get("time/virtual_s", 0 * steps)
-    has_time_axis = not has_equal_rounds(time.to_numpy(), steps.to_numpy())
+    virtual_s = metrics.get("time/virtual_s", 0 * steps)
+    has_time_axis = not has_equal_rounds(virtual_s.to_numpy(), steps.to_numpy())
     columns = 2 if has_time_axis else 1
     figure = style.new_run_figure(info, f"Accuracy and loss{mean}", style.PAGE if has_time_axis else style.COLUMN, 4.0)
     grid = figure.subplots(2, columns, sharey="row", sharex="col", squeeze=False)
     _draw_column(grid[:, 0], metrics, steps, window)
     style.label_rounds_axis(grid[1, 0])
     if has_time_axis:
-        size, unit = style.virtual_unit(time.tolist())
-        _draw_column(grid[:, 1], metrics, time / size, window)
+        unit_s, unit = style.virtual_unit(virtual_s.tolist())
+        _draw_column(grid[:, 1], metrics, virtual_s / unit_s, window)
         grid[1, 1].set_xlabel(f"virtual time, {unit}")
     else:
-        seconds = float(time.iloc[-1] / steps.iloc[-1]) if len(steps) and steps.iloc[-1] > 0 else 0.0
-        pace = f"about {units.seconds(seconds)} of virtual time each" if seconds > 0 else "without virtual time"
-        grid[1, 0].set_xlabel(f"communication round\n({pace})")
+        pace_s = float(virtual_s.iloc[-1] / steps.iloc[-1]) if len(steps) and steps.iloc[-1] > 0 else 0.0
+        pace_text = f"about {units.seconds(pace_s)} of virtual time each" if pace_s > 0 else "without virtual time"
+        grid[1, 0].set_xlabel(f"communication round\n({pace_text})")
     grid[0, 0].set_ylabel("accuracy, %")
     grid[1, 0].set_ylabel("cross-entropy, nats")
     style.legend(figure)
     return figure
 
 
-def has_equal_rounds(time: np.ndarray, steps: np.ndarray) -> bool:
+def has_equal_rounds(virtual_s: np.ndarray, steps: np.ndarray) -> bool:
     """Return whether curves by virtual time look like those by round: no time passes, or rounds take equal time."""
-    if not len(steps) or steps[-1] <= 0 or not time[-1] > 0:
+    if not len(steps) or steps[-1] <= 0 or not virtual_s[-1] > 0:
         return True
-    return bool(np.abs(time / time[-1] - steps / steps[-1]).max() < MAX_DISTANCE)
+    return bool(np.abs(virtual_s / virtual_s[-1] - steps / steps[-1]).max() < MAX_DISTANCE)
 
 
 def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[float]", window: int) -> None:
     """Draw accuracy and loss, the band of the clients, and a star at the best accuracy, as early stopping gives it."""
     for axes, lines in zip(column, LINES.values(), strict=True):
         for name, label, colour, line_style, width in lines:
-            values = measured(metrics, name)
+            values = measured_values(metrics, name)
             if window > 1 and width == THICK_LINE:
                 axes.plot(x[values.index], values, color=colour, linewidth=0.6, alpha=0.35)
             if len(values):
                 line_style_ = {"label": label, "color": colour, "linestyle": line_style}
                 style.line(axes, x[values.index], smooth(values, window), width, **line_style_)
         style.format_axes(axes)
-    low, high = (measured(metrics, name) for name in BAND_METRICS[:2])
+    low, high = (measured_values(metrics, name) for name in BAND_METRICS[:2])
     rounds = low.index.intersection(high.index)
     if len(rounds):
         low, high = (smooth(values[rounds], window) for values in (low, high))
         column[0].fill_between(x[rounds], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=BAND_METRICS[2])
-    accuracy = measured(metrics, "test/acc")
+    accuracy = measured_values(metrics, "test/acc")
     if len(accuracy):
         best_round = int(accuracy.index.to_numpy()[accuracy.to_numpy().argmax()])  # the first round with the highest
         label = f"best so far: {accuracy[best_round]:.1f} % at round {best_round}"
@@ -101,25 +101,25 @@ def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[floa
         column[0].plot(x[best_round], accuracy[best_round], "*", linestyle="none", label=label, **marker)
 
 
-def measured(metrics: "pd.DataFrame", name: str) -> "pd.Series[float]":
-    """Return the finite values of a metric by round, accuracies in per cent; empty if it was not measured."""
+def measured_values(metrics: "pd.DataFrame", name: str) -> "pd.Series[float]":
+    """Return the finite values of a metric by round, accuracies in per cent; empty if it was not measured_values."""
     import pandas as pd
 
     values: pd.Series[float] = metrics.get(name, pd.Series(dtype=float))
     return values[np.isfinite(values)] * (1 if name.endswith("loss") else 100)
 
 
-def smoothing(metrics: "pd.DataFrame") -> int:
+def smoothing_window(metrics: "pd.DataFrame") -> int:
     """Return the window of the moving mean, in rounds; 1 if the points themselves are readable."""
-    points = max(len(measured(metrics, name)) for lines in LINES.values() for name, *_ in lines)
+    points = max(len(measured_values(metrics, name)) for lines in LINES.values() for name, *_ in lines)
     return 1 if points <= MAX_RAW_POINTS else 2 * (len(metrics) // 100) + 1
 
 
 def smooth(values: "pd.Series[float]", window: int) -> "pd.Series[float]":
-    """Return the mean of the measured values in the `window` rounds around each round.
+    """Return the mean of the measured_values values in the `window` rounds around each round.
 
     Args:
-        values: by round, ascending.
+        values: measured values, indexed by round in ascending order.
         window: odd number of rounds.
     """
     rounds = range(values.index[0], values.index[-1] + 1)
@@ -131,34 +131,34 @@ def draw_pace(info: RunInfo, history: History) -> "Figure | None":
     if not list_timed_rounds(history):
         return None
     figure = style.new_run_figure(info, "Length of each round, and clients that arrived by its end", style.COLUMN, 3.3)
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
+    upper, arrival_axes = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     round_ends = history.metrics["round/closed_s"].dropna()
     total = round_lengths(history).reindex(round_ends.index)
     deadlines = history.metrics.get("round/announced_s", round_ends.iloc[:0]).dropna()
-    size, unit = style.virtual_unit([*total.dropna().tolist(), *round_ends.tolist(), *deadlines.tolist()])
+    unit_s, unit = style.virtual_unit([*total.dropna().tolist(), *round_ends.tolist(), *deadlines.tolist()])
     if (total > (1 + MIN_VISIBLE_SHARE) * round_ends).any():
-        style.line(upper, total.index, total / size, 1.0, color=style.GREY, label="with queries and waits", marker="")
-    style.line(upper, round_ends.index, round_ends / size, color=style.BLUE, label="round closed")
+        style.line(upper, total.index, total / unit_s, 1.0, color=style.GREY, label="with queries and waits", marker="")
+    style.line(upper, round_ends.index, round_ends / unit_s, color=style.BLUE, label="round closed")
     if len(deadlines):
-        dashes: dict[str, Any] = {"color": style.VERMILLION, "linestyle": "--", "label": "announced deadline"}
-        style.line(upper, deadlines.index, deadlines / size, marker="", **dashes)
+        line_style: dict[str, Any] = {"color": style.VERMILLION, "linestyle": "--", "label": "announced deadline"}
+        style.line(upper, deadlines.index, deadlines / unit_s, marker="", **line_style)
     upper.set_ylim(0, 1.08 * max(upper.dataLim.y1, 1e-12))
     upper.set_ylabel(f"virtual time\nof a round, {unit}")
     style.format_axes(upper)
     counts = count_arrivals(history)
-    edges = np.append(counts.index.to_numpy() - 0.5, counts.index[-1] + 0.5)
+    bar_edges = np.append(counts.index.to_numpy() - 0.5, counts.index[-1] + 0.5)
     lower_edge = np.zeros(len(counts))
     for name, colour, hatch, label in ARRIVAL_COUNTS:
         upper_edge = lower_edge + counts[name].to_numpy()
         if (upper_edge > lower_edge).any():
             bar_style: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
-            lower.stairs(upper_edge, edges, baseline=lower_edge, fill=True, label=label, **bar_style)
+            arrival_axes.stairs(upper_edge, bar_edges, baseline=lower_edge, fill=True, label=label, **bar_style)
         lower_edge = upper_edge
-    lower.set_ylabel("clients")
-    lower.set_ylim(bottom=0)
-    style.format_axes(lower)
-    style.use_integer_ticks(lower.yaxis, 4)
-    style.label_rounds_axis(lower)
-    lower.set_xlim(0.5, max(history.steps) + 0.5)
+    arrival_axes.set_ylabel("clients")
+    arrival_axes.set_ylim(bottom=0)
+    style.format_axes(arrival_axes)
+    style.use_integer_ticks(arrival_axes.yaxis, 4)
+    style.label_rounds_axis(arrival_axes)
+    arrival_axes.set_xlim(0.5, max(history.steps) + 0.5)
     style.legend(figure)
     return figure

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 STYLE_BY_SIGN = {1: (style.BLUE, "o"), 0: (style.GREY, "D"), -1: (style.VERMILLION, "s")}  # by the sign of a verdict
 ROW_HEIGHT = 0.165  # inches
 MAX_COLUMN_LETTERS = 28  # letters of a name that leave room for a panel in a column of a paper
-DARK_FROM = 0.55  # of the colour scale: numbers on darker squares are white
+DARK_THRESHOLD = 0.55  # of the colour scale: numbers on darker squares are white
 NUMBER_SIZE = 7.0  # points: size of the numbers in the squares
 CELL_WIDTH, CELL_HEIGHT = 0.34, 0.15  # inches: smallest width of a square, which holds "-5.9*", and its height
 MAX_LABEL_LINES = 3  # of the label of a setting
@@ -36,7 +36,7 @@ class Row:
 
     Attributes:
         name: published name.
-        group: of the method; rows of a group follow each other.
+        group: group of the method; rows of a group follow each other.
         value: the point.
         low: lower end of the interval; NaN for none.
         high: upper end of the interval; NaN for none.
@@ -59,10 +59,10 @@ def draw_intervals(rows: Sequence[Row], title: str, note: str, label: str, refer
     """Return the figure.
 
     Args:
-        rows: from above.
+        rows: the rows, from top to bottom.
         title: what the figure shows.
         note: text such as the number of runs.
-        label: of the horizontal axis.
+        label: label of the horizontal axis.
         reference: value of the baseline, a vertical line; None for none.
     """
     names, groups = [row.name for row in rows], [row.group for row in rows]
@@ -71,10 +71,10 @@ def draw_intervals(rows: Sequence[Row], title: str, note: str, label: str, refer
     axes = canvas.subplots()
     for row, y in zip(rows, name_rows_by_group(axes, names, groups), strict=True):
         colour, marker = STYLE_BY_SIGN[row.sign]
-        look: dict[str, Any] = {"color": colour, "fmt": marker, "capsize": 2, "markersize": 3.5, "linewidth": 1.0}
+        points: dict[str, Any] = {"color": colour, "fmt": marker, "capsize": 2, "markersize": 3.5, "linewidth": 1.0}
         error_bars = [[row.value - row.low], [row.high - row.value]] if np.isfinite(row.high) else None
         fill_style = "full" if row.is_filled else "none"
-        axes.errorbar([row.value], [y], xerr=error_bars, fillstyle=fill_style, label=row.verdict or "_", **look)
+        axes.errorbar([row.value], [y], xerr=error_bars, fillstyle=fill_style, label=row.verdict or "_", **points)
     if reference is not None:
         axes.axvline(reference, color=style.BLACK, linewidth=0.9)
     axes.set_xlabel(label)
@@ -88,8 +88,8 @@ def name_rows_by_group(axes: "Axes", names: Sequence[str], groups: Sequence[str]
 
     Args:
         axes: a panel whose rows point down.
-        names: of the rows, from above; those of a group follow each other.
-        groups: of each name; a single group is not written.
+        names: names of the rows, from top to bottom; the rows of a group follow each other.
+        groups: group of each row; a single group is not written.
     """
     labels, rows = list[str](), list[int]()
     for i, (name, group) in enumerate(zip(names, groups, strict=True)):
@@ -117,10 +117,10 @@ def draw_map(
         difference: difference to the baseline by label of the setting (rows) and by option of the method (columns); NaN
             if there is no result.
         is_clear: whether a difference is significant, [settings, methods].
-        groups: of each method, from `method_names.GROUPS`.
+        groups: group of each method, from `method_names.GROUPS`.
         title: title of the figure.
         note: second line of the title.
-        path: of the file.
+        path: path of the file.
     """
     from matplotlib.colors import SymLogNorm
 
@@ -131,20 +131,20 @@ def draw_map(
     width = style.COLUMN if margin_in + CELL_WIDTH * n_settings <= style.COLUMN else style.PAGE
     labels = [_wrap_label(label) for label in difference.index]
     label_in = max(len(line) for label in labels for line in label.split("\n")) * style.LETTER_RATIO * NUMBER_SIZE / 72
-    means = difference.mean().fillna(0.0).to_numpy(dtype=float)
-    order = np.lexsort((-means, np.array([GROUPS.index(group) for group in groups])))
+    mean_differences = difference.mean().fillna(0.0).to_numpy(dtype=float)
+    method_order = np.lexsort((-mean_differences, np.array([GROUPS.index(group) for group in groups])))
     blocks = np.array_split(np.arange(n_settings), n_blocks)
-    has_result = [np.isfinite(values[block][:, order]).any(0) for block in blocks]
-    rows = [order[flags] if flags.any() else order for flags in has_result]
+    has_result = [np.isfinite(values[block][:, method_order]).any(0) for block in blocks]
+    rows = [method_order[is_drawn] if is_drawn.any() else method_order for is_drawn in has_result]
     heights = [CELL_HEIGHT * (len(block) + len({groups[i] for i in block})) + label_in + 0.1 for block in rows]
     canvas = style.new_figure(title, note, width, sum(heights))
     largest_difference = max(float(np.nanmax(np.abs(values), initial=0.0)), 1.0)
-    norm = SymLogNorm(linthresh=1.0, vmin=-largest_difference, vmax=largest_difference)
+    colour_scale = SymLogNorm(linthresh=1.0, vmin=-largest_difference, vmax=largest_difference)
     grid = canvas.subplots(n_blocks, squeeze=False, height_ratios=heights)[:, 0]
     for axes, block, methods in zip(grid, blocks, rows, strict=True):
         block_cells = np.ix_(block, methods)
         row_positions = name_rows_by_group(axes, [names[i] for i in methods], [groups[i] for i in methods])
-        _draw_squares(axes, values[block_cells].T, is_clear[block_cells].T, row_positions, norm)
+        _draw_squares(axes, values[block_cells].T, is_clear[block_cells].T, row_positions, colour_scale)
         axes.set_xticks(range(len(block)), [labels[i] for i in block], rotation=90, linespacing=1.0)
         axes.spines[:].set_visible(False)
         axes.tick_params(axis="x", length=0, labelsize=NUMBER_SIZE)
@@ -166,10 +166,10 @@ def _draw_squares(
     for i, j in np.ndindex(*difference.shape):
         value = difference[i, j]
         number_text = f"{value:+.1f}" if abs(value) < 9.95 else f"{value:+.0f}" if np.isfinite(value) else "–"
-        colour = "white" if np.isfinite(value) and abs(float(norm(value)) - 0.5) > DARK_FROM / 2 else style.BLACK
-        look: dict[str, Any] = {"color": colour, "fontweight": "bold" if is_clear[i, j] else "normal"}
+        colour = "white" if np.isfinite(value) and abs(float(norm(value)) - 0.5) > DARK_THRESHOLD / 2 else style.BLACK
+        font: dict[str, Any] = {"color": colour, "fontweight": "bold" if is_clear[i, j] else "normal"}
         number_text = number_text.replace("-", "−") + "*" * int(is_clear[i, j])
-        text = axes.text(j, int(row_positions[i]), number_text, fontsize=NUMBER_SIZE, ha="center", va="center", **look)
+        text = axes.text(j, int(row_positions[i]), number_text, fontsize=NUMBER_SIZE, ha="center", va="center", **font)
         text.set_in_layout(False)  # hundreds of texts would take the layout seconds
 
 
@@ -180,10 +180,10 @@ def draw_ranks(ranks: Mapping[str, tuple[str, float, float, float]], baseline: s
         ranks: group, mean rank, and the ends of its interval by method.
         baseline: the method with the line.
         note: second line of the title.
-        path: of the file.
+        path: path of the file.
     """
-    order = sorted(ranks, key=lambda name: (GROUPS.index(ranks[name][0]), ranks[name][1]))
-    rows = [Row(name_method(name), *ranks[name]) for name in order]
+    sorted_methods = sorted(ranks, key=lambda name: (GROUPS.index(ranks[name][0]), ranks[name][1]))
+    rows = [Row(name_method(name), *ranks[name]) for name in sorted_methods]
     label = f"mean rank, 1 is best (line: {name_method(baseline)})"
     reference = ranks[baseline][1] if baseline in ranks else None
     style.save(draw_intervals(rows, "Mean rank over settings, with 95 % intervals", note, label, reference), path)

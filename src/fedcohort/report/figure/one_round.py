@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 IDLE, AWAY, TOO_LATE, ARRIVED = range(4)
 Outcomes = Int[np.ndarray, "_n"]
 N_BEST, MAX_ROWS = 30, 60  # rows: up to `MAX_ROWS` all clients, otherwise the best by score and the selected ones
-PANELS = 5  # components that are drawn next to a score
+MAX_PART_PANELS = 5  # components that are drawn next to a score
 STYLE_BY_OUTCOME = {  # outcome -> (colour, marker, label)
     ARRIVED: (style.BLUE, "o", "selected, arrived"),
     TOO_LATE: (style.VERMILLION, "X", "selected, too late or lost"),
@@ -79,8 +79,8 @@ def list_scored_rounds(history: History) -> list[int]:
 
 def outcomes_of(available: np.ndarray, selected: np.ndarray, arrived: np.ndarray) -> Outcomes:
     """Return for each client whether it was idle, away, too late, or arrived in the round."""
-    codes = np.select([selected & arrived, selected, ~available], [ARRIVED, TOO_LATE, AWAY], IDLE)
-    return codes.astype(np.int8)
+    outcome_codes = np.select([selected & arrived, selected, ~available], [ARRIVED, TOO_LATE, AWAY], IDLE)
+    return outcome_codes.astype(np.int8)
 
 
 def load_scored_round(history: History, step: int) -> ScoredRound:
@@ -91,10 +91,10 @@ def load_scored_round(history: History, step: int) -> ScoredRound:
     available = rows["available"].to_numpy(dtype=bool) if in_journal is None else in_journal
     by_client = rows.reindex(index=range(len(available))).dropna(axis="columns", how="all").astype(float)
     columns: dict[str, Values] = {str(name): values.to_numpy() for name, values in by_client.items()}
-    nothing = np.full(len(available), np.nan)
-    selected, arrived = (columns.get(name, nothing) == 1 for name in ("selected", "arrived"))
+    no_values = np.full(len(available), np.nan)
+    selected, arrived = (columns.get(name, no_values) == 1 for name in ("selected", "arrived"))
     names = [name for name in columns if name == "probability" or name.startswith("part_")]
-    values = {"score": columns.get("score", nothing), **{name: columns[name] for name in names}}
+    values = {"score": columns.get("score", no_values), **{name: columns[name] for name in names}}
     return ScoredRound(step, outcomes_of(available, selected, arrived), values)
 
 
@@ -105,10 +105,10 @@ def choose_rows(round: ScoredRound) -> Ids:
     best `N_BEST` and all selected clients, `MAX_ROWS` at most.
     """
     ranking = round.ranking
-    scored, selected = ~np.isnan(round.key[ranking]), round.selected[ranking]
-    if (scored | selected).sum() > MAX_ROWS:
-        scored[N_BEST:] = False
-    rows: Ids = ranking[scored | selected][:MAX_ROWS]
+    has_score, is_selected = ~np.isnan(round.key[ranking]), round.selected[ranking]
+    if (has_score | is_selected).sum() > MAX_ROWS:
+        has_score[N_BEST:] = False
+    rows: Ids = ranking[has_score | is_selected][:MAX_ROWS]
     return rows
 
 
@@ -119,10 +119,10 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
     """
     steps = list_scored_rounds(history)
     if step is not None and step not in steps:
-        allowed = f"left out, as selector={info.choices.get('selector')} gives neither scores nor probabilities"
+        allowed_text = f"left out, as selector={info.choices.get('selector')} gives neither scores nor probabilities"
         if steps:
-            allowed = f"one of the rounds that selected by scores or probabilities, {list_steps(steps)}"
-        raise range_error("round", allowed, step)
+            allowed_text = f"one of the rounds that selected by scores or probabilities, {list_steps(steps)}"
+        raise range_error("round", allowed_text, step)
     if not steps:
         return None
     round = load_scored_round(history, steps[-1] if step is None else step)
@@ -150,12 +150,12 @@ def _title(round: ScoredRound) -> str:
 def _list_panels(round: ScoredRound) -> list[tuple[str, Values]]:
     """Return the label of each panel, and its values by client."""
     columns = round.columns
-    parts = [name for name in columns if name.startswith("part_")]
+    part_columns = [name for name in columns if name.startswith("part_")]
     panels = [] if np.isnan(columns["score"]).all() else [("score", columns["score"])]
-    panels += [(label_of(name.removeprefix("part_")), columns[name]) for name in parts[:PANELS]]
-    if (hidden := len(parts) - PANELS) > 0:
+    panels += [(label_of(name.removeprefix("part_")), columns[name]) for name in part_columns[:MAX_PART_PANELS]]
+    if (n_hidden := len(part_columns) - MAX_PART_PANELS) > 0:
         label, values = panels[-1]
-        panels[-1] = (f"{label}\n({hidden} more are not shown)", values)
+        panels[-1] = (f"{label}\n({n_hidden} more are not shown)", values)
     return panels + [(name, columns[name]) for name in ("probability",) if name in columns]
 
 
@@ -175,18 +175,18 @@ def _draw_bars(axes: "Axes", round: ScoredRound, rows: Ids, values: Values) -> N
 
 def _name_rows(axes: "Axes", info: RunInfo, round: ScoredRound, rows: Ids) -> None:
     """Put the clients' ids, label noise and most frequent class at the rows, each with the sign of its outcome."""
-    noise, majority = 100 * np.nan_to_num(info.noise_rate), info.class_counts.argmax(axis=1)
+    noise_percent, majority_class = 100 * np.nan_to_num(info.noise_rate), info.class_counts.argmax(axis=1)
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_yticks(np.arange(len(rows)), [f"{k}, {noise[k]:.0f} %, {majority[k]}" for k in rows])
+    axes.set_yticks(np.arange(len(rows)), [f"{k}, {noise_percent[k]:.0f} %, {majority_class[k]}" for k in rows])
     axes.tick_params(axis="y", labelsize=style.row_size(axes, len(rows)), pad=11)
-    for code in np.unique(round.outcome[rows]):  # an empty line without clipping would break the layout
-        y = np.flatnonzero(round.outcome[rows] == code)
-        colour, marker, _ = STYLE_BY_OUTCOME[int(code)]
+    for outcome_code in np.unique(round.outcome[rows]):  # an empty line without clipping would break the layout
+        y = np.flatnonzero(round.outcome[rows] == outcome_code)
+        colour, marker, _ = STYLE_BY_OUTCOME[int(outcome_code)]
         marker_style: dict[str, Any] = {"color": colour, "markersize": 3.5, "linestyle": "none", "clip_on": False}
         axes.plot(np.full(len(y), -0.035), y, marker=marker, transform=axes.get_yaxis_transform(), **marker_style)
-    hidden = int(round.selected.sum() - round.selected[rows].sum())
-    cut = f"; {hidden:,} more were selected" if hidden else ""
-    axes.set_ylabel(f"client, label noise, most frequent class\n(best first, {len(rows)} of {len(round.key):,}{cut})")
+    n_hidden = int(round.selected.sum() - round.selected[rows].sum())
+    note = f"; {n_hidden:,} more were selected" if n_hidden else ""
+    axes.set_ylabel(f"client, label noise, most frequent class\n(best first, {len(rows)} of {len(round.key):,}{note})")
 
 
 def _list_handles(round: ScoredRound) -> "list[Artist]":

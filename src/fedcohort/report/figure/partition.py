@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-IN_MAP = "class imbalance"  # visible in the map of classes
+TRAIT_IN_MAP = "class imbalance"  # visible in the map of classes
 MAX_NAMED_CLASSES = 12  # with more, the names of classes would overlap
 MAX_NAME_LENGTH = 18
 MIN_LOG_RATIO = 20.0  # ratio of the largest to the median value from which a strip is logarithmic
@@ -29,9 +29,9 @@ def draw(info: RunInfo) -> "Figure":
     """Return the figure. A population of more than 400 clients is shown in groups of neighbours."""
     n = len(info.class_counts)
     traits = population.list_traits(info)
-    order, sorted_by = sort_clients(info)
+    client_order, sorted_by = sort_clients(info)
     edges = style.group_starts(n)
-    strip_traits = [trait for trait in traits if trait.varies and trait.word != IN_MAP]
+    strip_traits = [trait for trait in traits if trait.varies and trait.word != TRAIT_IN_MAP]
     class_names = class_labels(info)
     height = float(np.clip(1.8 + 0.08 * n, 3.0, 6.5))
     height += max(map(len, class_names), default=0) * style.LETTER_RATIO * style.TEXT / 72  # names are upright
@@ -45,15 +45,15 @@ def draw(info: RunInfo) -> "Figure":
     grid = figure.subplots(1, len(widths), sharey=True, squeeze=False, width_ratios=widths)[0]
     label = f", sorted by {sorted_by}" if sorted_by else ""
     label = f"client{label}" if len(edges) == n else f"clients{label} (about {n / len(edges):.0f} in each row)"
-    image = _heat_map(grid[0], population.class_shares(info.class_counts)[order], edges, label)
-    style.name_rows(grid[0], order, sorted_by_id=not sorted_by)
+    image = _heat_map(grid[0], population.class_shares(info.class_counts)[client_order], edges, label)
+    style.name_rows(grid[0], client_order, sorted_by_id=not sorted_by)
     if class_names:
         grid[0].set_xticks(range(len(class_names)), class_names, rotation=90)
     colour_bar = figure.colorbar(image, ax=grid[0], location="top", aspect=30, ticks=[0, 5, 10, 25, 50, 100])
     colour_bar.set_label("share of the client's samples, %", fontsize=style.TEXT)
     colour_bar.ax.tick_params(labelsize=style.TEXT, length=2)
     for axes, trait in zip(grid[1:], strip_traits, strict=True):
-        draw_strip(axes, trait.values[order], edges, trait.label)
+        draw_strip(axes, trait.values[client_order], edges, trait.label)
     return figure
 
 
@@ -76,10 +76,10 @@ def sort_clients(info: RunInfo) -> tuple[Ids, str]:
     if trait is not None:
         return np.argsort(-trait.values, kind="stable").astype(np.int64), trait.word
     n = len(info.class_counts)
-    return (by_class(info.class_counts), "most frequent class") if n > style.MAX_ROWS else (np.arange(n), "")
+    return (sort_by_class(info.class_counts), "most frequent class") if n > style.MAX_ROWS else (np.arange(n), "")
 
 
-def by_class(class_counts: np.ndarray) -> Ids:
+def sort_by_class(class_counts: np.ndarray) -> Ids:
     """Return the clients ordered by their most frequent class, those with its largest shares first."""
     class_shares = population.class_shares(class_counts)
     return np.lexsort((-class_shares.max(axis=1), class_shares.argmax(axis=1))).astype(np.int64)
@@ -87,10 +87,10 @@ def by_class(class_counts: np.ndarray) -> Ids:
 
 def group_means(rows: np.ndarray, edges: Ids) -> Float64[np.ndarray, "..."]:
     """Return the mean of each group of neighbouring rows."""
-    sizes = np.diff(np.append(edges, len(rows)))
-    sums = np.add.reduceat(rows.astype(np.float64), edges, axis=0)
-    means: np.ndarray = (sums.T / sizes).T
-    return means
+    group_sizes = np.diff(np.append(edges, len(rows)))
+    group_sums = np.add.reduceat(rows.astype(np.float64), edges, axis=0)
+    mean_rows: np.ndarray = (group_sums.T / group_sizes).T
+    return mean_rows
 
 
 def _heat_map(axes: "Axes", class_shares: np.ndarray, edges: Ids, label: str) -> "AxesImage":

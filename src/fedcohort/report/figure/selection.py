@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 COLOURS = (style.PALE_GREY, "#C9C9C9", style.ORANGE, style.BLUE)  # by outcome, in print from light to dark
 LABELS = ("available, not selected", "unavailable", "selected, too late or lost", "selected, arrived")
-COLUMNS = 700  # rounds that the map shows separately
+MAX_MAP_ROUNDS = 700  # rounds that the map shows separately
 MAX_MAP_CELLS = 2**25  # clients x rounds up to which every client has a row; otherwise only selected clients have one
 
 Outcomes = Int[np.ndarray, "clients rounds"]
@@ -35,9 +35,9 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     n_clients, rounds = len(info.n_train), sum(step > 0 for step in history.steps)
     if not rounds:
         return None
-    order, sorted_by = partition.sort_clients(info)
+    client_order, sorted_by = partition.sort_clients(info)
     is_small = n_clients * rounds <= MAX_MAP_CELLS
-    clients = order if is_small else order[np.isin(order, ever_selected(history))]
+    clients = client_order if is_small else client_order[np.isin(client_order, find_selected_clients(history))]
     if not len(clients):
         return None
     ids = np.sort(clients)
@@ -50,9 +50,9 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     widths = [6, 1.2, *([1.2] if trait else [])]
     grid = figure.subplots(1, len(widths), width_ratios=widths, sharey="row", squeeze=False)[0]
     label = "client" if is_small else f"client, of the {len(clients):,} ever selected"
-    _map(grid[0], outcome, f"{label}, sorted by {sorted_by}" if sorted_by else label)
+    _draw_map(grid[0], outcome, f"{label}, sorted by {sorted_by}" if sorted_by else label)
     style.name_rows(grid[0], clients, sorted_by_id=not sorted_by)
-    _per_client(grid[1], outcome)
+    _draw_client_counts(grid[1], outcome)
     if trait is not None:
         values = trait.values[clients]
         partition.draw_strip(grid[2], values, style.group_starts(len(clients)), trait.label)
@@ -61,11 +61,11 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     grid[0].set_xlim(0.5, rounds + 0.5)
     grid[0].set_ylim(len(clients) - 0.5, -0.5)
     outcome_codes = [code for code in (ARRIVED, TOO_LATE, AWAY, IDLE) if (outcome == code).any()]
-    style.legend(figure, [Patch(**_look(code), label=LABELS[code]) for code in outcome_codes])
+    style.legend(figure, [Patch(**_bar_style(code), label=LABELS[code]) for code in outcome_codes])
     return figure
 
 
-def ever_selected(history: History) -> Ids:
+def find_selected_clients(history: History) -> Ids:
     """Return the sorted ids of the clients that were in a cohort."""
     clients = {client for cohort in history.cohorts for client in cohort}
     return np.array(sorted(clients), dtype=np.int64)
@@ -92,47 +92,47 @@ def outcomes(history: History, clients: Ids) -> Outcomes:
     return outcome
 
 
-def coarse(outcome: Outcomes, rows: Ids, columns: Ids) -> Int64[np.ndarray, "rows columns"]:
+def coarsen(outcome: Outcomes, rows: Ids, columns: Ids) -> Int64[np.ndarray, "rows columns"]:
     """Return one outcome for each group of clients and rounds.
 
     It is ARRIVED if any client arrived, else TOO_LATE if any was late, else the outcome of the majority.
     """
-    highest = np.maximum.reduceat(np.maximum.reduceat(outcome, rows, axis=0), columns, axis=1)
+    best_outcome = np.maximum.reduceat(np.maximum.reduceat(outcome, rows, axis=0), columns, axis=1)
     is_away = partition.group_means(partition.group_means(outcome == AWAY, rows).T, columns).T
-    return np.where(highest >= TOO_LATE, highest, np.where(is_away >= 0.5, AWAY, IDLE)).astype(np.int64)
+    return np.where(best_outcome >= TOO_LATE, best_outcome, np.where(is_away >= 0.5, AWAY, IDLE)).astype(np.int64)
 
 
-def _map(axes: "Axes", outcome: Outcomes, label: str) -> None:
+def _draw_map(axes: "Axes", outcome: Outcomes, label: str) -> None:
     from matplotlib.colors import ListedColormap
 
     n_clients, rounds = outcome.shape
-    rows, columns = style.group_starts(n_clients), style.group_starts(rounds, COLUMNS)
+    rows, columns = style.group_starts(n_clients), style.group_starts(rounds, MAX_MAP_ROUNDS)
     axes_extent, image_style = (0.5, rounds + 0.5, n_clients - 0.5, -0.5), {"vmin": -0.5, "vmax": len(COLOURS) - 0.5}
-    style.draw_heat_map(axes, coarse(outcome, rows, columns), axes_extent, cmap=ListedColormap(COLOURS), **image_style)
+    style.draw_heat_map(axes, coarsen(outcome, rows, columns), axes_extent, cmap=ListedColormap(COLOURS), **image_style)
     if max(len(rows), len(columns)) <= style.MAX_MARKED_POINTS:
         row, column = np.nonzero(outcome == TOO_LATE)
         axes.plot(column + 1, row, "x", color=style.BLACK, markersize=2, markeredgewidth=0.6)
-    grouping = "" if len(rows) == n_clients else f" (each row: about {n_clients / len(rows):.0f} clients)"
-    axes.set_ylabel(f"{label}{grouping}")
+    grouping_text = "" if len(rows) == n_clients else f" (each row: about {n_clients / len(rows):.0f} clients)"
+    axes.set_ylabel(f"{label}{grouping_text}")
     style.label_rounds_axis(axes)
 
 
-def _per_client(axes: "Axes", outcome: Outcomes) -> None:
+def _draw_client_counts(axes: "Axes", outcome: Outcomes) -> None:
     rows = style.group_starts(len(outcome))
-    sizes = np.diff(np.append(rows, len(outcome)))
-    height = sizes * (0.85 if len(rows) <= style.MAX_MARKED_POINTS else 1.0)
-    start = np.zeros(len(rows))
-    for code in (ARRIVED, TOO_LATE):
-        width = partition.group_means((outcome == code).sum(axis=1), rows)
-        axes.barh(rows + sizes / 2 - 0.5, width, left=start, height=height, **_look(code))
-        start = start + width
-    axes.set_xlim(0, 1.05 * max(float(start.max()), 1.0))
+    group_sizes = np.diff(np.append(rows, len(outcome)))
+    height = group_sizes * (0.85 if len(rows) <= style.MAX_MARKED_POINTS else 1.0)
+    bar_start = np.zeros(len(rows))
+    for outcome_code in (ARRIVED, TOO_LATE):
+        width = partition.group_means((outcome == outcome_code).sum(axis=1), rows)
+        axes.barh(rows + group_sizes / 2 - 0.5, width, left=bar_start, height=height, **_bar_style(outcome_code))
+        bar_start = bar_start + width
+    axes.set_xlim(0, 1.05 * max(float(bar_start.max()), 1.0))
     axes.set_xlabel("times selected" + (", mean" if len(rows) < len(outcome) else ""))
     style.format_axes(axes)
     style.use_integer_ticks(axes.xaxis, 4)
     axes.tick_params(labelleft=False, left=False)
 
 
-def _look(code: int) -> dict[str, Any]:
+def _bar_style(code: int) -> dict[str, Any]:
     hatch = style.HATCH_PATTERN if code == TOO_LATE else ""
     return {"facecolor": COLOURS[code], "hatch": hatch, "edgecolor": "#777777", "linewidth": 0.2}

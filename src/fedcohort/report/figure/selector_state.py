@@ -20,7 +20,7 @@ from fedcohort.round.score_correlation import split_metric_name
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WIDTH = 1.96  # standard deviations: 95 % of a normal distribution
+Z_95 = 1.96  # standard deviations: 95 % of a normal distribution
 MAX_PANELS = 24
 STYLE_BY_FACT = {  # names of `round/score_correlation.py`: colour, label, and name in `population.list_facts`
     "noise": (style.VERMILLION, "label noise", "label noise"),
@@ -46,18 +46,18 @@ def draw(info: RunInfo, history: History) -> "Figure | None":
     for axes, name in zip(panels, names, strict=False):
         traces = zip(history.steps, history.trace, strict=True)
         points = [(step, *trace[name]) for step, trace in traces if name in trace]
-        steps, mean, std = (np.asarray(values, dtype=float) for values in zip(*points, strict=True))
+        rounds, mean, sd = (np.asarray(values, dtype=float) for values in zip(*points, strict=True))
         axes.axhline(0, color=style.GREY, linewidth=0.8)
-        axes.fill_between(steps, mean - WIDTH * std, mean + WIDTH * std, color=style.BLUE, alpha=0.2, linewidth=0)
-        style.line(axes, steps, mean, color=style.BLUE)
+        axes.fill_between(rounds, mean - Z_95 * sd, mean + Z_95 * sd, color=style.BLUE, alpha=0.2, linewidth=0)
+        style.line(axes, rounds, mean, color=style.BLUE)
     figure.supylabel("value of the state", fontsize=style.TEXT)
     return figure
 
 
 def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
     """Draw rank correlations of scores and rewards by round; return None if the run has none."""
-    pairs = [pair for metric in history.metrics if (pair := split_metric_name(str(metric))) is not None]
-    score_parts = list(dict.fromkeys(term for term, _ in pairs))[:MAX_SCORES]
+    terms_and_facts = [pair for metric in history.metrics if (pair := split_metric_name(str(metric))) is not None]
+    score_parts = list(dict.fromkeys(term for term, _ in terms_and_facts))[:MAX_SCORES]
     facts = list_facts(info)
     if not score_parts or not facts:
         return None
@@ -67,9 +67,9 @@ def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
         axes.axhline(0, color=style.GREY, linewidth=0.8)
         for i, (fact_name, (colour, label, _)) in enumerate(STYLE_BY_FACT.items()):
             values = history.metrics.get(f"{PREFIX}{term}_{fact_name}") if fact_name in facts else None
-            if values is not None and len(measured := values.dropna()):
+            if values is not None and len(measured_values := values.dropna()):
                 line_style = {"color": colour, "label": label, "linestyle": style.DASHES[i], "marker": style.MARKERS[i]}
-                style.line(axes, measured.index, measured, 1.0, **line_style)
+                style.line(axes, measured_values.index, measured_values, 1.0, **line_style)
         axes.set_ylim(-1.05, 1.05)
     figure.supylabel("rank correlation", fontsize=style.TEXT)
     style.legend(figure)
@@ -78,8 +78,8 @@ def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
 
 def list_facts(info: RunInfo) -> list[str]:
     """Return the properties in which clients differ visibly; a correlation with others is noise."""
-    varying = {trait.word for trait in population.list_traits(info) if trait.varies}
-    return [trait for trait, (_, _, trait_name) in STYLE_BY_FACT.items() if trait_name in varying]
+    varying_traits = {trait.word for trait in population.list_traits(info) if trait.varies}
+    return [trait for trait, (_, _, trait_name) in STYLE_BY_FACT.items() if trait_name in varying_traits]
 
 
 def label_of(name: str) -> str:

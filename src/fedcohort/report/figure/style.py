@@ -63,20 +63,20 @@ def new_figure(title: str, note: str, width: float, height: float) -> "Figure":
     Args:
         title: the title.
         note: text such as the number of runs.
-        width: of the figure in inches.
-        height: of the panels with their labels and legend, in inches; the lines of the title come on top.
+        width: width of the figure in inches.
+        height: height of the panels with labels and legend, in inches; the title needs additional height.
     """
     from matplotlib.figure import Figure
 
-    bold = wrap(title, width / BOLD_RATIO - 0.1)
-    title_height = LINE_HEIGHT * (bold.count("\n") + 1) + 0.08
+    bold_title = wrap(title, width / BOLD_RATIO - 0.1)
+    title_height = LINE_HEIGHT * (bold_title.count("\n") + 1) + 0.08
     text = wrap(note, width - 0.1)
-    total = height + title_height + LINE_HEIGHT * (text.count("\n") + 1) + 0.05
-    canvas = Figure(figsize=(width, total))
-    canvas.set_layout_engine("constrained", rect=(0, 0, 1, height / total), w_pad=0.03, h_pad=0.03)
+    total_height = height + title_height + LINE_HEIGHT * (text.count("\n") + 1) + 0.05
+    canvas = Figure(figsize=(width, total_height))
+    canvas.set_layout_engine("constrained", rect=(0, 0, 1, height / total_height), w_pad=0.03, h_pad=0.03)
     text_style: dict[str, Any] = {"ha": "left", "va": "top", "fontsize": TEXT, "linespacing": 1.15}
-    canvas.text(0.05 / width, 1 - 0.05 / total, bold, color=BLACK, fontweight="bold", **text_style)
-    canvas.text(0.05 / width, 1 - title_height / total, text, color="#555555", **text_style)
+    canvas.text(0.05 / width, 1 - 0.05 / total_height, bold_title, color=BLACK, fontweight="bold", **text_style)
+    canvas.text(0.05 / width, 1 - title_height / total_height, text, color="#555555", **text_style)
     return canvas
 
 
@@ -134,8 +134,8 @@ def legend(canvas: "Figure", handles: "Sequence[Artist] | None" = None) -> None:
         handles: the entries; None for those of all panels, each label once.
     """
     if handles is None:
-        pairs = [axes.get_legend_handles_labels() for axes in canvas.axes]
-        by_label = {label: handle for pair in pairs for handle, label in zip(*pair, strict=True)}
+        legends = [axes.get_legend_handles_labels() for axes in canvas.axes]
+        by_label = {label: handle for pair in legends for handle, label in zip(*pair, strict=True)}
         handles = list(by_label.values())
     if handles:
         label_length = max(len(str(handle.get_label())) for handle in handles)
@@ -148,7 +148,7 @@ def draw_heat_map(
     axes: "Axes",
     values: np.ndarray,
     extent: tuple[float, float, float, float] | None,
-    **look: Any,  # noqa: ANN401
+    **image_options: Any,  # noqa: ANN401
 ) -> "AxesImage":
     """Draw a heat map, with white lines between its cells if they can be counted.
 
@@ -156,10 +156,10 @@ def draw_heat_map(
         axes: the panel.
         values: [rows, columns].
         extent: left, right, lower and upper end of the map; None for a unit for each cell.
-        look: options of `Axes.imshow`.
+        image_options: options of `Axes.imshow`.
     """
     rows, columns = values.shape
-    image = axes.imshow(values, aspect="auto", interpolation="nearest", extent=extent, **look)
+    image = axes.imshow(values, aspect="auto", interpolation="nearest", extent=extent, **image_options)
     if rows <= MAX_MARKED_POINTS and columns <= MAX_MARKED_POINTS:
         x_min, x_max, lower, upper = image.get_extent()
         axes.hlines(np.linspace(lower, upper, rows + 1)[1:-1], x_min, x_max, color="white", linewidth=0.6)
@@ -189,11 +189,11 @@ def panels(
     """Return a figure of small multiples and its panels, row by row; it is as wide as a column for up to two across.
 
     Args:
-        titles: of the panels.
+        titles: titles of the panels.
         title: what the figure shows.
         note: text such as the number of runs.
         columns: largest number of panels side by side.
-        height: of a panel in inches.
+        height: height of a panel in inches.
         sharey: whether the panels have the same vertical axis.
     """
     n_panels, columns = len(titles), min(len(titles), columns)
@@ -232,14 +232,14 @@ def save(canvas: "Figure", path: Path, formats: Sequence[str] = ("png",)) -> lis
 
 def group_starts(n_rows: int, limit: int = MAX_ROWS) -> Int64[np.ndarray, "_edges"]:
     """Return the start of each group, for at most `limit` groups of about equal size; [0, 1, 2, ...] if all fit."""
-    groups = max(1, min(n_rows, limit))
-    return (np.arange(groups, dtype=np.int64) * n_rows) // groups
+    n_groups = max(1, min(n_rows, limit))
+    return (np.arange(n_groups, dtype=np.int64) * n_rows) // n_groups
 
 
 def virtual_unit(seconds: Sequence[float]) -> tuple[float, str]:
     """Return the length in seconds and the name of the unit that suits a span of virtual time."""
     longest_s = max((value for value in seconds if np.isfinite(value)), default=0.0)
-    for size, name in ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
-        if longest_s >= 5 * size:
-            return size, name
+    for unit_seconds, name in ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if longest_s >= 5 * unit_seconds:
+            return unit_seconds, name
     return 1.0, "seconds"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LOOKS = {  # phase -> (colour, label)
+STYLE_BY_PHASE = {  # phase -> (colour, label)
     "down_s": (style.SKY, "download"),
     "infer_s": (style.PURPLE, "forward passes"),
     "train_s": (style.BLUE, "training"),
@@ -41,10 +41,10 @@ class TimedRound:
     Attributes:
         step: the round.
         jobs: one row per selected client, in the order in which they finish. Columns are `client` and the seconds of
-            each phase in `LOOKS`; for a late client, those of its complete job. `start`, negative for a job of an
-            earlier round, and `finish` are seconds since the broadcast. `units` and `units_asked` are the units of
-            local work done and requested. `arrived` is a flag for clients in time, `goes_on` for those that still work
-            after the round, and `partial` for those that arrived with less work than requested.
+            each phase in `STYLE_BY_PHASE`; for a late client, those of its complete job. `start`, negative for a job
+            of an earlier round, and `finish` are seconds since the broadcast. `units` and `units_asked` are the units
+            of local work done and requested. `arrived` is a flag for clients in time, `goes_on` for those that still
+            work after the round, and `partial` for those that arrived with less work than requested.
         closed: seconds from the broadcast to the end of the round.
         announced: deadline that was announced to clients, in seconds; NaN without one.
         total: seconds of the round with queries before the broadcast, answers after its end, and waits for available
@@ -75,23 +75,23 @@ def load_timed_round(history: History, step: int) -> TimedRound:
     if "round/in_flight" in metrics:
         rows = _read_jobs(history, step, metrics["time/virtual_s"] - metrics["round/closed_s"])
     else:
-        table = history.clients(["selected", "arrived", *LOOKS, "units", "units_asked"], first=step)
+        table = history.clients(["selected", "arrived", *STYLE_BY_PHASE, "units", "units_asked"], first=step)
         rows = table[(table["step"] == step) & table["selected"]].assign(start=0.0, goes_on=False)
-    finish, partial = rows["start"] + rows[list(LOOKS)].sum(axis=1), rows["units"] < rows["units_asked"]
-    jobs = rows.assign(finish=finish, partial=rows["arrived"] & partial).sort_values(["finish", "client"])
+    finish, is_partial = rows["start"] + rows[list(STYLE_BY_PHASE)].sum(axis=1), rows["units"] < rows["units_asked"]
+    jobs = rows.assign(finish=finish, partial=rows["arrived"] & is_partial).sort_values(["finish", "client"])
     announced, total = metrics.get("round/announced_s", math.nan), round_lengths(history).get(step, math.nan)
     return TimedRound(step, jobs, metrics["round/closed_s"], announced, float(total))
 
 
 def _read_jobs(history: History, step: int, begun_s: float) -> "pd.DataFrame":
     """Return the jobs that were in progress in a round; begun_s: virtual second of its broadcast."""
-    columns = ["selected", "arrived", *LOOKS, "units", "units_asked", "sent_s", "staleness", "in_flight"]
+    columns = ["selected", "arrived", *STYLE_BY_PHASE, "units", "units_asked", "sent_s", "staleness", "in_flight"]
     table = history.clients(columns, first=1)
-    sent = table[table["selected"] & (table["step"] <= step)].groupby("client").last()
-    now = table[table["step"] == step].set_index("client")
-    is_working = now["selected"] | now["arrived"] | (now["in_flight"] == 1)
-    rows = sent.loc[now.index[is_working], [*LOOKS, "units_asked", "sent_s"]]
-    rows = rows.assign(start=rows["sent_s"] - begun_s, arrived=now["arrived"], goes_on=now["in_flight"] == 1)
+    latest_jobs = table[table["selected"] & (table["step"] <= step)].groupby("client").last()
+    present = table[table["step"] == step].set_index("client")
+    is_working = present["selected"] | present["arrived"] | (present["in_flight"] == 1)
+    rows = latest_jobs.loc[present.index[is_working], [*STYLE_BY_PHASE, "units_asked", "sent_s"]]
+    rows = rows.assign(start=rows["sent_s"] - begun_s, arrived=present["arrived"], goes_on=present["in_flight"] == 1)
     return rows.assign(units=rows["units_asked"]).reset_index()
 
 
@@ -110,8 +110,8 @@ def count_arrivals(history: History) -> "pd.DataFrame":
     table = history.clients([*columns, *(["in_flight"] if has_late_updates else [])], first=1)
     is_carried = table["in_flight"] == 1 if has_late_updates else np.zeros(len(table), dtype=bool)
     rows = table[(table["selected"] & ~is_carried) | table["arrived"]]
-    partial = rows["arrived"] & (rows["units"] < rows["units_asked"])
-    counts = rows[["step"]].assign(complete=rows["arrived"] & ~partial, partial=partial, late=~rows["arrived"])
+    is_partial = rows["arrived"] & (rows["units"] < rows["units_asked"])
+    counts = rows[["step"]].assign(complete=rows["arrived"] & ~is_partial, partial=is_partial, late=~rows["arrived"])
     return counts.groupby("step").sum().reindex([step for step in history.steps if step], fill_value=0)
 
 
@@ -126,27 +126,27 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
         np.linspace(0, n_jobs - 1, min(n_jobs, MAX_ROWS)).round().astype(np.int64)
     )  # at equal distances
     jobs = round.jobs.iloc[positions]
-    size, unit = style.virtual_unit([float(min(round.jobs["finish"].max(), AXIS_MULTIPLE * round.end))])
+    unit_seconds, unit = style.virtual_unit([float(min(round.jobs["finish"].max(), AXIS_MULTIPLE * round.end))])
     height = float(np.clip(0.13 * len(jobs), 1.0, 6.0)) + 1.3
     figure = style.new_run_figure(info, describe_round(round), style.COLUMN, height)
     axes = figure.subplots()
-    right_edge = _draw_bars(axes, round, jobs, size)
-    axes.axvline(round.closed / size, color=style.BLACK, linewidth=1.4)
+    right_edge = _draw_bars(axes, round, jobs, unit_seconds)
+    axes.axvline(round.closed / unit_seconds, color=style.BLACK, linewidth=1.4)
     if np.isfinite(round.announced):
-        axes.axvline(round.announced / size, **DEADLINE)
-    axes.set_xlim(max(float(round.jobs["start"].min()) / size, -right_edge), right_edge)
+        axes.axvline(round.announced / unit_seconds, **DEADLINE)
+    axes.set_xlim(max(float(round.jobs["start"].min()) / unit_seconds, -right_edge), right_edge)
     axes.set_ylim(len(jobs) - 0.4, -0.6)
     is_lost = ~(jobs["arrived"] | jobs["goes_on"])
-    marks = np.where(is_lost, "× ", ""), np.where(jobs["goes_on"], " →", "")
-    names = [f"{lost}{client}{later}" for client, lost, later in zip(jobs["client"], *marks, strict=True)]
+    row_marks = np.where(is_lost, "× ", ""), np.where(jobs["goes_on"], " →", "")
+    names = [f"{lost_mark}{client}{later}" for client, lost_mark, later in zip(jobs["client"], *row_marks, strict=True)]
     axes.set_yticks(np.arange(len(jobs)), names)
-    hidden = n_jobs - len(jobs)
-    axes.set_ylabel("client, in order of finish" + (f"\n({hidden:,} more are not shown)" if hidden else ""))
+    n_hidden = n_jobs - len(jobs)
+    axes.set_ylabel("client, in order of finish" + (f"\n({n_hidden:,} more are not shown)" if n_hidden else ""))
     axes.set_xlabel(f"virtual time since the broadcast, {unit}")
     style.format_axes(axes, "x")
     axes.tick_params(axis="y", length=0, labelsize=style.row_size(axes, len(jobs)))
-    for label, lost in zip(axes.get_yticklabels(), is_lost, strict=True):
-        label.set_color(style.VERMILLION if lost else style.BLACK)
+    for label, lost_mark in zip(axes.get_yticklabels(), is_lost, strict=True):
+        label.set_color(style.VERMILLION if lost_mark else style.BLACK)
     style.legend(figure, _list_handles(round))
     return figure
 
@@ -157,24 +157,24 @@ def describe_round(round: TimedRound) -> str:
     work_text = f", {counts['partial']} with part of their work" if counts["partial"] else ""
     in_flight = f", {counts['goes_on']} still at work" if counts["goes_on"] else ""
     extra_s = round.total - round.closed
-    waits = f" ({units.seconds(extra_s)} more for queries and waits)" if extra_s > 0.005 * round.closed else ""
-    close_text = f"closed after {units.seconds(round.closed)}{waits}"
+    wait_text = f" ({units.seconds(extra_s)} more for queries and waits)" if extra_s > 0.005 * round.closed else ""
+    close_text = f"closed after {units.seconds(round.closed)}{wait_text}"
     return f"Round {round.step}: {counts['arrived']} of {len(round.jobs)} arrived{work_text}{in_flight}; {close_text}"
 
 
-def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", size: float) -> float:
+def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", unit_s: float) -> float:
     """Draw one bar for each of `jobs`, pale after the end of the round, and return the end of the axis."""
     y = np.arange(len(jobs))
-    finish, close_time, end = jobs["finish"].to_numpy() / size, round.closed / size, round.end / size
+    finish, close_time, end = jobs["finish"].to_numpy() / unit_s, round.closed / unit_s, round.end / unit_s
     right_edge = max(1.03 * min(float(finish.max()), AXIS_MULTIPLE * end), 1.06 * end)
-    start, is_late = jobs["start"].to_numpy() / size, ~jobs["arrived"].to_numpy()
-    for phase, (colour, _) in LOOKS.items():
-        stop = np.minimum(start + jobs[phase].to_numpy() / size, 2 * right_edge)  # the end may be infinite
+    start, is_late = jobs["start"].to_numpy() / unit_s, ~jobs["arrived"].to_numpy()
+    for phase, (colour, _) in STYLE_BY_PHASE.items():
+        stop = np.minimum(start + jobs[phase].to_numpy() / unit_s, 2 * right_edge)  # the end may be infinite
         end_in_round = np.where(is_late, np.minimum(stop, close_time), stop)
         axes.barh(y, np.maximum(end_in_round - start, 0), left=start, height=0.72, color=colour, linewidth=0)
         start_after_close = np.maximum(start, close_time)
-        after = np.where(is_late, np.maximum(stop - start_after_close, 0), 0)
-        axes.barh(y, after, left=start_after_close, height=0.72, color=colour, alpha=PALE_ALPHA, linewidth=0)
+        late_width = np.where(is_late, np.maximum(stop - start_after_close, 0), 0)
+        axes.barh(y, late_width, left=start_after_close, height=0.72, color=colour, alpha=PALE_ALPHA, linewidth=0)
         start = stop
     font_size = style.row_size(axes, len(jobs))
     for i, job in enumerate(jobs.itertuples()):
@@ -196,7 +196,7 @@ def _list_handles(round: TimedRound) -> "list[Artist]":
 
     jobs = round.jobs
     min_visible_s = MIN_VISIBLE_SHARE * max(round.end, float(jobs["finish"].median()))
-    visible = [phase_style for phase, phase_style in LOOKS.items() if jobs[phase].max() >= min_visible_s]
+    visible = [phase_style for phase, phase_style in STYLE_BY_PHASE.items() if jobs[phase].max() >= min_visible_s]
     handles: list[Artist] = [Patch(color=colour, label=label) for colour, label in visible]
     if jobs["goes_on"].any():
         handles.append(Patch(color=style.BLUE, alpha=PALE_ALPHA, label="at work in the next round (→)"))

@@ -31,7 +31,7 @@ from fedcohort.results.matching.run import (
 )
 
 ALL_OPTIONS = ""  # prefix of every option
-IMPLIED = {  # prefixes of options that a group or option may set in addition to its own: reported, but comparable
+IMPLIED_PREFIXES = {  # prefixes of options that a group or option may set, too: reported, but comparable
     "heterogeneity": ("partition", "label_noise", "feature_noise"),
     "agg": ("server", "objective", "regulariser", "deadline", "client"),
     "experiment": (ALL_OPTIONS,),
@@ -55,7 +55,7 @@ class Matched:
         setting: the parameter or tag whose values are the settings; None for a single setting, "".
         cells: runs by cell and seed.
         notes: runs that were left out, with the reason, and options that also differ.
-        odd: cells that differ from most cells of their setting in more than their condition.
+        atypical_cells: cells that differ from most cells of their setting in more than their condition.
         oracles: cells whose runs read what no server can know.
         federations: options that decide each cell's clients and data, without those that are compared. Equal seeds form
             no pairs between cells that differ in them.
@@ -65,7 +65,7 @@ class Matched:
     setting: str | None
     cells: Cells
     notes: Sequence[str]
-    odd: frozenset[Cell] = frozenset()
+    atypical_cells: frozenset[Cell] = frozenset()
     oracles: frozenset[Cell] = frozenset()
     federations: Mapping[Cell, OptionValues] = field(default_factory=dict)
 
@@ -76,21 +76,21 @@ class Matched:
 
 
 class _Matcher:
-    """Puts runs into cells, and collects notes on the way.
+    """Puts runs into cells, and records which runs are left out and which options differ.
 
     Attributes:
         compared: the parameters and tags that are rows and columns.
         prefixes: prefixes of the options of the compared groups, which may differ.
         implied: prefixes of the options that the compared groups may set in addition to their options.
         left_out: labels of the runs that are left out, by reason.
-        differences: notes on options that differ from cell to cell.
+        differences: one text for each option that differs from cell to cell.
     """
 
-    def __init__(self, rows: str, cols: str | None, metric: str) -> None:
-        self.rows, self.cols, self.metric = rows, cols, metric
-        self.compared = [name for name in (rows, cols) if name]
+    def __init__(self, rows: str, columns: str | None, metric: str) -> None:
+        self.rows, self.columns, self.metric = rows, columns, metric
+        self.compared = [name for name in (rows, columns) if name]
         self.prefixes = tuple(f"{name}." for name in self.compared)
-        self.implied = tuple(prefix for name in self.compared for prefix in IMPLIED.get(name, ()))
+        self.implied = tuple(prefix for name in self.compared for prefix in IMPLIED_PREFIXES.get(name, ()))
         self.left_out: dict[str, list[str]] = {}
         self.differences: list[str] = []
 
@@ -103,8 +103,8 @@ class _Matcher:
         """Return the usable runs by the row and column of the table, and record the reason for each other run."""
         runs_by_cell: dict[tuple[str, str], list[Run]] = {}
         for run in runs:
-            row, column = run.fact(self.rows), "" if self.cols is None else run.fact(self.cols)
-            missing_names = [str(name) for name, value in ((self.rows, row), (self.cols, column)) if value is None]
+            row, column = run.fact(self.rows), "" if self.columns is None else run.fact(self.columns)
+            missing_names = [str(name) for name, value in ((self.rows, row), (self.columns, column)) if value is None]
             if run.status != "finished":
                 self.leave_out(run, f"it is {run.status}")
             elif missing_names or SEED not in run.params:
@@ -116,11 +116,11 @@ class _Matcher:
         return runs_by_cell
 
     def leave_out(self, run: Run, reason: str) -> None:
-        """Note that a run is left out."""
+        """Record that a run is left out, with the reason."""
         self.left_out.setdefault(reason, []).append(label(run))
 
     def federation(self, run: Run) -> OptionValues:
-        """Return the options that decide the clients and data, without compared ones; () if a name is compared."""
+        """Return the options that decide clients and data, without compared ones; () if names of runs are compared."""
         options = result_options(run)
         if ALL_OPTIONS in self.implied or not set(self.compared) <= dict(options).keys():
             return ()
@@ -130,27 +130,27 @@ class _Matcher:
         )
 
     def choose(self, cell: Cell, runs: Sequence[Run], federation_counts: Mapping[OptionValues, int]) -> dict[int, Run]:
-        """Return one run for each seed, all with the options that most runs of the cell have; among equals the newest.
+        """Return the newest run of each seed, among the runs with the options that most runs of the cell have.
 
-        A federation that more runs of all cells have comes first, so that cells can be compared. If every seed has one
-        run, the runs may differ in their budgets (such as the time that another run of the seed took).
+        Options with a federation that more runs of all cells have are preferred, so that cells can be compared. If
+        every seed has one run, the runs may differ in their budgets (such as the time that another run took).
 
         Args:
             cell: cell of the runs.
-            runs: oldest first.
+            runs: runs of the cell, the oldest first.
             federation_counts: number of (run, seed) of each federation over all cells.
         """
         one_per_seed = len({run.seed for run in runs}) == len(runs)
-        skipped = LIMIT_OPTIONS if one_per_seed else frozenset()
-        options = {run.id: tuple(pair for pair in result_options(run) if pair[0] not in skipped) for run in runs}
+        ignored = LIMIT_OPTIONS if one_per_seed else frozenset()
+        options = {run.id: tuple(option for option in result_options(run) if option[0] not in ignored) for run in runs}
         counts = Counter(options.values())
         newest_position = {options[run.id]: i for i, run in enumerate(runs)}
         n_with_federation = {options[run.id]: federation_counts[self.federation(run)] for run in runs}
-        usual = max(counts, key=lambda group: (n_with_federation[group], counts[group], newest_position[group]))
+        majority = max(counts, key=lambda group: (n_with_federation[group], counts[group], newest_position[group]))
         chosen_runs: dict[int, Run] = {}
         for run in runs:
-            if options[run.id] != usual:
-                differ = "; ".join(f"{name}={a} (others {b})" for name, a, b in differences(options[run.id], usual))
+            if options[run.id] != majority:
+                differ = "; ".join(f"{name}={a} (others {b})" for name, a, b in differences(options[run.id], majority))
                 self.leave_out(run, f"it differs from the other runs of {format_cell(cell)}: {differ}")
                 continue
             if run.seed in chosen_runs:
@@ -158,8 +158,8 @@ class _Matcher:
             chosen_runs[run.seed] = run
         return dict(sorted(chosen_runs.items()))
 
-    def find_odd(self, cells: Cells) -> frozenset[Cell]:
-        """Note options that differ from cell to cell and are not compared, and return the cells that differ from most.
+    def find_atypical_cells(self, cells: Cells) -> frozenset[Cell]:
+        """Record the options that differ from cell to cell without being compared; return the cells of a minority.
 
         Budgets are compared seed by seed if the runs of a cell differ in them.
         """
@@ -184,13 +184,13 @@ class _Matcher:
         return frozenset(odd_cells)
 
 
-def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str, baseline: str | None = None) -> Matched:
+def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, baseline: str | None = None) -> Matched:
     """Assign runs to cells, (setting, condition), and choose one run for each seed.
 
     Args:
         runs: all runs that may be compared, oldest first.
         rows: the parameter or tag whose values are the rows of the table.
-        cols: the parameter or tag whose values are the columns; None for a single column.
+        columns: the parameter or tag whose values are the columns; None for a single column.
         metrics: a run without the first one is left out.
         baseline: a value of rows or of cols, which are the conditions then; None for rows.
 
@@ -200,39 +200,39 @@ def match(runs: Sequence[Run], rows: str, cols: str | None, *metrics: str, basel
     """
     if not runs:
         raise TrackingError("there is no finished run to compare")
-    for option, name in (("rows", rows), ("cols", cols)):
+    for option, name in (("rows", rows), ("cols", columns)):
         if name is not None and all(run.fact(name) is None for run in runs):
-            counts = Counter(key for key, _ in {item for run in runs for item in run.params.items()})
-            names = sorted(key for key, n_values in counts.items() if n_values > 1) or sorted(counts)
+            key_counts = Counter(key for key, _ in {parameter for run in runs for parameter in run.params.items()})
+            names = sorted(key for key, n_values in key_counts.items() if n_values > 1) or sorted(key_counts)
             raise range_error(option, f"a parameter or tag of the runs ({', '.join(names)} and more)", name)
     logged = sorted({key for run in runs for key in run.metrics})
     for metric in metrics:
         if metric not in logged:
             raise range_error("metric", f"one of {', '.join(logged) or 'none (the runs have no metrics)'}", metric)
-    matcher = _Matcher(rows, cols, metrics[0])
-    assigned = matcher.assign(runs)
-    if not assigned:
+    matcher = _Matcher(rows, columns, metrics[0])
+    runs_by_position = matcher.assign(runs)
+    if not runs_by_position:
         raise TrackingError(f"none of the {len(runs)} runs can be compared: " + "; ".join(matcher.notes[:3]))
-    row_values, column_values = (sorted({key[i] for key in assigned}, key=natural_sort_key) for i in range(2))
+    row_values, column_values = (sorted({key[i] for key in runs_by_position}, key=natural_sort_key) for i in range(2))
     if baseline is not None and baseline not in (*row_values, *column_values):
-        columns = f" or {cols} ({', '.join(column_values)})" if cols else ""
+        columns = f" or {columns} ({', '.join(column_values)})" if columns else ""
         raise range_error("baseline", f"a value of {rows} ({', '.join(row_values)}){columns}", baseline)
     federation_counts = Counter(
         federation
-        for cell_runs in assigned.values()
+        for cell_runs in runs_by_position.values()
         for federation, _ in {(matcher.federation(run), run.seed) for run in cell_runs}
     )
     by_column = baseline is not None and baseline not in row_values
     runs_by_cell = {}
-    for row, column in sorted(assigned, key=lambda key: (natural_sort_key(key[0]), natural_sort_key(key[1]))):
+    for row, column in sorted(runs_by_position, key=lambda key: (natural_sort_key(key[0]), natural_sort_key(key[1]))):
         cell = (row, column) if by_column else (column, row)
-        runs_by_cell[cell] = matcher.choose(cell, assigned[row, column], federation_counts)
-    odd_cells = matcher.find_odd(runs_by_cell)
+        runs_by_cell[cell] = matcher.choose(cell, runs_by_position[row, column], federation_counts)
+    odd_cells = matcher.find_atypical_cells(runs_by_cell)
     return Matched(
-        *((str(cols), rows) if by_column else (rows, cols)),
+        *((str(columns), rows) if by_column else (rows, columns)),
         runs_by_cell,
         notes=[*matcher.notes, *describe_runs(runs_by_cell, metrics[0])],
-        odd=odd_cells,
+        atypical_cells=odd_cells,
         oracles=frozenset(find_oracles(runs_by_cell)),
         federations={cell: matcher.federation(next(iter(by_seed.values()))) for cell, by_seed in runs_by_cell.items()},
     )

@@ -9,7 +9,7 @@ from fedcohort.record.tags import BUDGET, FOLDER
 from fedcohort.results.compare import Cell, Comparison, Options, compare
 from fedcohort.results.compare_cost import CostComparison, TotalCost, compare_cost, count_costs
 from fedcohort.results.frame import AXES, CLOCK_COLUMN, COSTS, Frames
-from fedcohort.results.matching.match import ALL_OPTIONS, IMPLIED, Matched
+from fedcohort.results.matching.match import ALL_OPTIONS, IMPLIED_PREFIXES, Matched
 from fedcohort.results.matching.run import differences, follows_from_choice, format_cell, name_newest, result_options
 from fedcohort.results.metric import rules_of, sign_of
 from fedcohort.results.run import Kind
@@ -28,13 +28,13 @@ class Question:
     Attributes:
         rows: the parameter or tag whose values are the rows of the table.
         cols: the parameter or tag whose values are the columns, None for a single column.
-        metrics: the verdict is about the first; the table also shows the others.
+        metrics: names of the metrics; verdicts are on the first one, and the table shows all.
         baseline: a value of rows or of cols, None without one.
         better: whether `high` or `low` values of the first metric are better, or `auto` by its name.
-        result: result of a run: `late`, `last` or `best`.
-        horizon: last round whose evaluations count; None for the end.
-        target: target of the comparison of costs, None without one.
-        axis: cost that the primary verdicts on a target are about.
+        result: result of a run: `late` for the mean of the last sixth, or the `last` or the `best` evaluation.
+        horizon: last round whose evaluations count; None for the end of each run.
+        target: value that runs have to reach in a comparison of costs, None for no such comparison.
+        axis: the cost that the main verdicts on a target compare.
         source: describes which runs are compared.
     """
 
@@ -57,10 +57,10 @@ class Answer:
     Attributes:
         matched: the runs in their cells, and the runs that were left out.
         frames: the runs that are compared, and their evaluations; a cell is (setting, condition).
-        tables: a comparison for each metric; the verdict is about the first.
+        tables: a comparison for each metric; verdicts are on the first one.
         costs: cost of the runs by their end, by name of the cost and cell.
         times: costs to the target, None without one.
-        unlike: options, other than the compared one, in which a cell differs from its baseline's.
+        unlike: options, other than the compared one, in which a cell differs from its baseline's cell.
         newest: newest sweep of the runs, None if one sweep has all of them.
         notes: runs that were left out, options that also differ, and cells that cannot be compared.
     """
@@ -134,8 +134,8 @@ def _frame_runs(matched: Matched) -> "pd.DataFrame":
     for (setting, condition), by_seed in matched.cells.items():
         is_oracle = (setting, condition) in matched.oracles
         for seed, run in by_seed.items():
-            clock = run.params.get("until.virtual_s", "null")
-            clock_s = math.nan if clock == "null" else float(clock)
+            clock_limit = run.params.get("until.virtual_s", "null")
+            clock_s = math.nan if clock_limit == "null" else float(clock_limit)
             row = {"run": run.id, "setting": setting, "condition": condition, "seed": seed, "oracle": is_oracle}
             row |= {"folder": run.tags.get(FOLDER, ""), CLOCK_COLUMN: clock_s}
             row |= {axis: sum(run.metrics.get(name, math.nan) for name in COSTS[axis]) for axis in AXES}
@@ -155,19 +155,19 @@ def list_differing_options(cell: Cell, baseline_cell: Cell, matched: Matched) ->
         baseline_cell: cell of the baseline in the same setting.
         matched: the runs.
     """
-    compared = matched.condition
+    compared_option = matched.condition
     runs, base_runs = matched.cells.get(cell, {}), matched.cells.get(baseline_cell, {})
-    implied_options = IMPLIED.get(compared, ())
+    implied_options = IMPLIED_PREFIXES.get(compared_option, ())
     unlike: set[str] = set()
     for seed in set(runs) & set(base_runs):
         options, base_options = result_options(runs[seed]), result_options(base_runs[seed])
         values = {name: {cell: a, baseline_cell: b} for name, a, b in differences(options, base_options)}
-        only_budgets = ALL_OPTIONS in implied_options or compared not in {**dict(options), **dict(base_options)}
+        only_budgets = ALL_OPTIONS in implied_options or compared_option not in {**dict(options), **dict(base_options)}
         unlike |= {
             name
             for name in values
-            if name != compared
-            and not name.startswith(f"{compared}.")
+            if name != compared_option
+            and not name.startswith(f"{compared_option}.")
             and not follows_from_choice(name, values)
             and (name in BUDGET if only_budgets else not name.startswith(implied_options))
         }

@@ -68,10 +68,10 @@ def result_options(run: Run) -> OptionValues:
 
 
 def differences(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    """Return (name, value in a, value in b) of each option that differs; "none" if one of them lacks it."""
-    first, second = dict(a), dict(b)
-    pairs = [(name, first.get(name, "none"), second.get(name, "none")) for name in sorted({*first, *second})]
-    return [(name, value, other_value) for name, value, other_value in pairs if value != other_value]
+    """Return (name, value in a, value in b) for each option that differs; the value of a missing option is "none"."""
+    first, b_values = dict(a), dict(b)
+    value_pairs = [(name, first.get(name, "none"), b_values.get(name, "none")) for name in sorted({*first, *b_values})]
+    return [(name, value, other_value) for name, value, other_value in value_pairs if value != other_value]
 
 
 def label(run: Run) -> str:
@@ -93,8 +93,8 @@ def commit(run: Run) -> str:
 
 def name_newest(runs: Sequence[Run]) -> str | None:
     """Return the sweep with the newest run; among equals the sweep whose name sorts last; None without any sweep."""
-    pairs = [(run.started_ms, sweep) for run in runs for sweep in run.sweeps]
-    return max(pairs)[1] if pairs else None
+    dated_sweeps = [(run.started_ms, sweep) for run in runs for sweep in run.sweeps]
+    return max(dated_sweeps)[1] if dated_sweeps else None
 
 
 Cells = Mapping[Cell, Mapping[int, Run]]  # runs by cell and seed
@@ -120,7 +120,7 @@ def format_values(values: Mapping[Cell, str]) -> str:
 
 
 def _name_cells(values: Mapping[Cell, str], value: str) -> list[str]:
-    """Return the settings or conditions that have the value, if these determine the value of a cell; else the cells."""
+    """Return the names of the settings, conditions or cells with `value`, the first kind that separates the values."""
     equal_cells = [cell for cell in values if values[cell] == value]
     for position in (0, 1):
         names = {cell[position] for cell in values}
@@ -156,8 +156,8 @@ def describe_runs(cells: Cells, metric: str) -> list[str]:
     runs = [run for by_seed in cells.values() for run in by_seed.values()]
     seeds, notes = {run.seed for run in runs}, []
     for cell, by_seed in cells.items():
-        if missing := sorted(seeds - set(by_seed)):
-            notes.append(f"missing: {format_cell(cell)} has no run of seed {', '.join(map(str, missing))}")
+        if missing_seeds := sorted(seeds - set(by_seed)):
+            notes.append(f"missing: {format_cell(cell)} has no run of seed {', '.join(map(str, missing_seeds))}")
     notes += _describe_early_ends([run for run in runs if run.ended_early])
     for run in runs:
         if not math.isfinite(run.metrics[metric]):
@@ -170,8 +170,8 @@ def describe_runs(cells: Cells, metric: str) -> list[str]:
     if len(commits) == 1:
         notes.append(f"all runs are of commit {next(iter(commits))}")
     else:
-        counts = ", ".join(f"{name} ({n})" for name, n in commits.items())
-        notes.append(f"the runs are of several commits: {counts}")
+        commit_counts = ", ".join(f"{name} ({n})" for name, n in commits.items())
+        notes.append(f"the runs are of several commits: {commit_counts}")
     return notes + [f"resumed by force: {label(run)} {run.tags[FORCED]}" for run in runs if FORCED in run.tags]
 
 
@@ -183,13 +183,13 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
     for run in (run for run in runs if run.ended_by):
         budget = ", ".join(f"{name}={run.params.get(name, '?')}" for name in run.ended_by)
         by_budget.setdefault(budget, []).append(run)
-    for budget, ended in by_budget.items():
-        clock = sorted(run.metrics[CLOCK] for run in ended if CLOCK in run.metrics and "virtual_s" in budget)
-        time_range = f"{units.seconds(clock[0])} to {units.seconds(clock[-1])}" if clock else ""
-        span = f", the last round of each after {time_range}" if clock else ""
-        rounds = sorted({int(run.tags[DONE]) for run in ended})
+    for budget, group in by_budget.items():
+        end_times = sorted(run.metrics[CLOCK] for run in group if CLOCK in run.metrics and "virtual_s" in budget)
+        time_range = f"{units.seconds(end_times[0])} to {units.seconds(end_times[-1])}" if end_times else ""
+        span = f", the last round of each after {time_range}" if end_times else ""
+        rounds = sorted({int(run.tags[DONE]) for run in group})
         after = str(rounds[0]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
-        lines.append(f"ended by {budget}: {len(ended)} run{'s' if len(ended) > 1 else ''}, after {after} rounds{span}")
+        lines.append(f"ended by {budget}: {len(group)} run{'s' if len(group) > 1 else ''}, after {after} rounds{span}")
     return lines
 
 
