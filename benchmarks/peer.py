@@ -151,7 +151,7 @@ def run(
     groups = [g for g in Components.__dataclass_fields__ if g not in ("selector", "client")]
     choices = {"agg": "fedavg", "server": "sgd", "objective": "ce", "samples": "all", "deadline": "wait_for_all"}
     choices |= {"regulariser": "none", "codec": "none", "device": "shifted_exponential", "availability": "always"}
-    choices |= {"attack": "none", "proxy": "none", "augmentation": "none"}
+    choices |= {"attack": "none", "proxy": "none", "augmentation": "none", "signal_noise": "none"}
     objects = {group: make_component(group, choices[group]) for group in groups}
     client = make_component("client", "sgd", lr=lr, epochs=1, batch=batch)
     components = Components(selector=FixedCohorts(cohort_of), client=client, **objects)

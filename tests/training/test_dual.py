@@ -17,6 +17,7 @@ from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.round.collected import Collected
 from fedcohort.training.chain import ChainedNetwork
 from fedcohort.training.dual import Dual
+from fedcohort.training.dual_group import GroupShape
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
 from fedcohort.types import ClientUpdate
@@ -75,6 +76,16 @@ def test_no_client_depends_on_its_group() -> None:
     single = {k: deltas(1, [k])[k] for k in range(6)}
     for company in (deltas(6, list(range(6))), deltas(2, [5, 3, 1, 0, 2, 4])):
         assert {k: torch.equal(single[k].delta, company[k].delta) for k in single} == dict.fromkeys(single, True)
+
+
+@for_all("numbers, sizes", [(8 * 8 * 4, [4, 2]), (8 * 8 * 4 - 1, [3, 3]), (1, [1] * 6)])
+def test_a_group_is_limited_by_its_inputs_and_gram_matrices(numbers: int, sizes: list[int]) -> None:
+    """A client of 8 samples has 8 x 5 inputs and 8 x 8 entries of its Gram matrix."""
+    equal = [task_of(k, rows=np.arange(8)) for k in range(6)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fedcohort.training.dual.MAX_GROUP_NUMBERS", numbers)
+        patch.setattr(Dual, "_shape_of_task", lambda *_: GroupShape(2, 4, 1))
+        assert [len(group) for group in Dual(trainer(torch.float32, batch=4)).group_tasks(equal)] == sizes
 
 
 def collected(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate], stacked: bool = False) -> Collected:

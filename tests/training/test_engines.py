@@ -43,7 +43,7 @@ SEQUENTIAL = "sequential: autograd on flat views, one client at a time"
 SIDE_BY_SIDE = "sequential: the vectorised engine does not support "
 WEIGHS = "sequential: the aggregator weighs samples step by step, one client at a time through autograd"
 FRONT_REASON = "sequential: hand-written gradients of the dense layers, autograd before them"
-DUAL = "vectorised: a linear model in its dual, up to 7 clients at a time"
+DUAL = "vectorised: a linear model in its dual, many clients at a time"
 CHANGED = "sequential: the augmentation changes samples in every pass, one client at a time"
 GPU = "vectorised: a small model on a GPU, 7 clients at a time"
 

@@ -5,99 +5,46 @@ sample i, each divided by the size of its mini-batch. A step then needs no weigh
 
     logits of a batch B = X_B W_t' + b_t - lr (X_B X' + 1) A,    A_B <- A_B + dL/dlogits
 
-where the 1 stands for the bias. X W_t' and X X' are computed once per round, for any number of epochs. The update is
-(-lr A' X, -lr sum of A's rows). The remaining work of a step is so small that many clients are trained at once.
+where the 1 stands for the bias. One matrix product gives X W_t' of all clients of a group, and one the sum of their
+updates (-lr A' X, -lr sum of A's rows). In a first pass A is 0 from B on, so that a single pass needs X X' only up to
+the diagonal. The remaining work of a step is so small that many clients are trained at once.
 """
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional as F
 
-from fedcohort.training.chain import output_gradient_and_losses
+from fedcohort.training.chain import one_hot, output_gradient_and_losses
 from fedcohort.training.client_task import ClientTask
+from fedcohort.training.dual_group import GroupPlan, GroupShape, PaddedClients, reorder_gram
 from fedcohort.training.local import LocalTrainer
-from fedcohort.training.passes import PassOrders
+from fedcohort.training.memory_layout import gather_rows
 from fedcohort.training.transfer import Results, finish_in_blocks, to_device
 from fedcohort.types import ClientUpdate, UpdateGroup
 
 # Of small matrix products, and of a mini-batch step apart from them; they only decide between dual and plain steps.
 FLOPS_PER_SECOND, STEP_OVERHEAD_S = 5e10, 6e-5
-MAX_GRAM_ENTRIES = 2**20  # largest number of entries of all Gram matrices in memory
-
-
-@dataclass(frozen=True)
-class GroupShape:
-    """Properties that clients must share to be trained at once.
-
-    Attributes:
-        steps: number of steps of one pass.
-        batch_width: number of samples of a step, with padding.
-        n_passes: epochs or steps of the job.
-    """
-
-    steps: int
-    batch_width: int
-    n_passes: int
-
-    @property
-    def n_rows(self) -> int:
-        return self.steps * self.batch_width
-
-
-@dataclass(frozen=True)
-class GroupPlan:
-    """A group of clients of equal `GroupShape`, which are trained at once.
-
-    Attributes:
-        passes: passes of each client.
-        arrays: order of the rows in each pass [passes, k, rows], numbers of samples [k], and `ClientTask.rows` of each
-            client that does not train on all of its samples.
-    """
-
-    tasks: Sequence[ClientTask]
-    shape: GroupShape
-    passes: Sequence[PassOrders]
-    arrays: Sequence[np.ndarray]
-
-
-@dataclass(frozen=True)
-class PaddedClients:
-    """Samples of several clients, padded to the same number of rows.
-
-    Attributes:
-        logits: X W_t' + b_t of each client.
-        gram_matrices: X X' + 1 of each client.
-        y: labels.
-        sample_shares: 1 over the size of the mini-batch at this row, 0 for padding.
-    """
-
-    logits: Float[Tensor, "k rows c"]
-    gram_matrices: Float[Tensor, "k rows rows"]
-    y: Int64[Tensor, "k rows"]
-    sample_shares: Float[Tensor, "k rows"]
-
-    def reorder(self, order: Int64[Tensor, "k rows"]) -> "PaddedClients":
-        """Return the samples in another order, with the same mini-batches of rows."""
-        row_index, column_index = order[:, :, None], order[:, None, :]
-        gram = self.gram_matrices.gather(1, row_index.expand_as(self.gram_matrices))
-        gram = gram.gather(2, column_index.expand_as(gram))
-        logits = self.logits.gather(1, row_index.expand_as(self.logits))
-        return PaddedClients(logits, gram, self.y.gather(1, order), self.sample_shares)
+MAX_GROUP_NUMBERS = 2**20  # of a group's inputs, and of its Gram matrices, so that they stay in the processor's cache
 
 
 class Dual:
-    """Trains up to `chunk` clients of equal shape at a time, or single clients in turn if that is faster."""
+    """Trains many clients of equal shape at a time, or single clients in turn if that is faster.
 
-    def __init__(self, trainer: LocalTrainer, chunk: int) -> None:
+    Args:
+        trainer: trains single clients.
+        max_clients: largest number of clients of a group, whose size `MAX_GROUP_NUMBERS` limits, too.
+    """
+
+    def __init__(self, trainer: LocalTrainer, max_clients: int = MAX_GROUP_NUMBERS) -> None:
         if trainer.chain is None or not trainer.chain.is_linear:
             raise ValueError("the dual engine needs a model with a single linear layer")
-        self.trainer, self.chunk, self.layer = trainer, chunk, trainer.chain.layers[0]
+        self.trainer, self.max_clients, self.layer = trainer, max_clients, trainer.chain.layers[0]
 
     @staticmethod
     def supports(trainer: LocalTrainer) -> bool:
@@ -112,8 +59,10 @@ class Dual:
     def _shaped_groups(self, tasks: Sequence[ClientTask]) -> Iterator[tuple[GroupShape | None, Sequence[ClientTask]]]:
         """Yield groups of consecutive tasks with their shape, which is None for clients that are trained one by one."""
         for shape, adjacent_tasks in itertools.groupby(tasks, self._shape_of_task):
-            same_shape = list(adjacent_tasks)
-            group_size = len(same_shape) if shape is None else min(self.chunk, MAX_GRAM_ENTRIES // shape.n_rows**2)
+            same_shape, group_size = list(adjacent_tasks), max(1, len(tasks))
+            if shape is not None:
+                numbers_of_client = shape.n_rows * max(shape.n_rows, self.layer.weight.shape[1])
+                group_size = max(1, min(self.max_clients, MAX_GROUP_NUMBERS // numbers_of_client))
             for first_task in range(0, len(same_shape), group_size):
                 yield shape, same_shape[first_task : first_task + group_size]
 
@@ -144,102 +93,136 @@ class Dual:
         plain_s = passes * (n_products / FLOPS_PER_SECOND + steps * STEP_OVERHEAD_S)
         dual_s = (n_products + 2.0 * n_samples * n_samples * (n_inputs + passes * n_classes)) / FLOPS_PER_SECOND
         shape = GroupShape(steps, width, task.units)
-        return shape if dual_s < plain_s and shape.n_rows**2 <= MAX_GRAM_ENTRIES and task.units else None
+        return shape if dual_s < plain_s and shape.n_rows**2 <= MAX_GROUP_NUMBERS and task.units else None
 
     def _plan_group(self, tasks: Sequence[ClientTask], shape: GroupShape) -> GroupPlan:
         all_passes = [self.trainer.passes(task) for task in tasks]
-        row_orders = np.tile(np.arange(shape.n_rows), (len(all_passes[0]), len(tasks), 1))
-        for client_row, passes in enumerate(all_passes):
-            for pass_row, (order, _) in enumerate(passes):
-                row_orders[pass_row, client_row, : len(order)] = order
-        sample_counts = np.array([self.trainer.count_samples(task) for task in tasks])
-        chosen_rows = [task.rows for task in tasks if task.rows is not None]
-        return GroupPlan(tasks, shape, all_passes, [row_orders, sample_counts, *chosen_rows])
+        offsets, n_later = self.trainer.federation.train.offsets, len(all_passes[0]) - 1
+        rows, counts = np.empty((len(tasks), shape.n_rows), np.int64), np.empty(len(tasks), np.int64)
+        later_orders = np.tile(np.arange(shape.n_rows), (n_later, len(tasks), 1))
+        for k, (task, passes) in enumerate(zip(tasks, all_passes, strict=True)):
+            order = passes[0][0]
+            n = counts[k] = len(order)
+            rows[k, :n] = order if task.rows is None else task.rows[order]
+            rows[k, n:] = rows[k, 0]  # padding with a sample of the client, as another client's may be NaN
+            rows[k] += offsets[task.client]
+            if n_later:
+                position = np.argsort(order)
+                later_orders[:, k, :n] = [position[later_order] for later_order, _ in passes[1:]]
+        return GroupPlan(tasks, shape, all_passes, [rows, later_orders, counts])
 
     @torch.no_grad()
-    def _train_group(self, plan: GroupPlan, orders: Tensor, counts: Tensor, *used_rows: Tensor) -> Results:
+    def _train_group(self, plan: GroupPlan, rows: Tensor, later_orders: Tensor, counts: Tensor) -> Results:
         """Train the clients of a plan; the other arguments are its arrays on the device."""
-        trainer, rows = self.trainer, iter(used_rows)
+        trainer, lr, width = self.trainer, plan.tasks[0].lr, plan.shape.batch_width
         trainer.worker.load(trainer.server)
-        samples = [trainer.samples(task, None if task.rows is None else next(rows)) for task in plan.tasks]
-        samples = [(x.flatten(1), y) for x, y in samples]
-        inputs, group = [x for x, _ in samples], self._pad_clients(samples, plan.shape, counts)
-        a, tables = torch.zeros_like(group.logits), []
-        for p, order in enumerate(orders.long()):
+        group = self._gather_clients(plan.shape, rows, counts)
+        a, (first_steps, *later_steps) = torch.zeros_like(group.logits), [len(ranges) for _, ranges in plan.passes[0]]
+        gram = torch.bmm(group.x, group.x.transpose(1, 2)).add_(1.0) if later_steps else None
+        losses, changes = self._train_pass(group, gram, a, range(0, first_steps * width, width), lr)
+        tables = [losses]
+        for order, steps in zip(later_orders.long(), later_steps, strict=True):
             # Rows are brought into the order of the pass, so that its mini-batches are slices; A returns to its order.
             a_indices = order[:, :, None].expand_as(a)
             a_in_order = a.gather(1, a_indices)
-            steps = len(plan.passes[0][p][1])
-            width, lr = plan.shape.batch_width, plan.tasks[0].lr
-            tables.append(self._train_pass(group.reorder(order), a_in_order, width, steps, lr))
+            arguments = (group.reorder(order), reorder_gram(gram, order), a_in_order)
+            tables.append(self._train_pass(*arguments, range(0, steps * width, width), lr)[0])
             a.scatter_(1, a_indices, a_in_order)
-        update_group = self._group_updates(plan.tasks, group.gram_matrices, a, inputs)
-        results = []
-        for k, (task, x, passes) in enumerate(zip(plan.tasks, inputs, plan.passes, strict=True)):
-            make_update = partial(self._primal_update, a[k, : len(x)], x, task.lr)
+        norms = (lr * self._squared_norms(group, gram, a, changes, width).clamp(min=0).sqrt()).unbind()
+        tables = [table.unbind() for table in tables]
+        update_group, results = self._group_updates(plan.tasks, a, group.x, lr), []
+        for k, (task, passes) in enumerate(zip(plan.tasks, plan.passes, strict=True)):
+            make_update = partial(self._primal_update, a, group.x, k, lr)
             delta = make_update() if task.loss_after or update_group is None else make_update
             if isinstance(delta, Tensor):
                 torch.add(trainer.server.w, delta, out=trainer.worker.w)
-            losses = [table[k, : batch_ranges[-1][1]] for table, (_, batch_ranges) in zip(tables, passes, strict=True)]
-            group_and_norm = None if update_group is None else (update_group[0], update_group[1][k])
-            results.append(trainer.result(task, delta, passes, torch.cat(losses), (), group_and_norm))
+            losses = [rows[k][: ranges[-1][1]] for rows, (_, ranges) in zip(tables, passes, strict=True)]
+            losses_of_client = losses[0] if len(losses) == 1 else torch.cat(losses)
+            group_and_norm = None if update_group is None else (update_group, norms[k])
+            results.append(trainer.result(task, delta, passes, losses_of_client, (), group_and_norm))
         return results
 
-    def _group_updates(
-        self, tasks: Sequence[ClientTask], gram: Tensor, a: Tensor, inputs: Sequence[Tensor]
-    ) -> tuple[UpdateGroup, Tensor] | None:
-        """Return the sum and the norms [k] of updates without computing single updates.
+    def _gather_clients(self, shape: GroupShape, rows: Tensor, counts: Tensor) -> PaddedClients:
+        """Gather the samples of a group and compute their logits; the arguments are the shape and arrays of a plan."""
+        shard, n_clients, flat_rows = self.trainer.federation.train, len(rows), rows.flatten()
+        x = gather_rows(shard.x, flat_rows).flatten(1)
+        logits = torch.addmm(self.layer.bias, x, self.layer.transposed_weight)
+        last_row, row = (shape.steps - 1) * shape.batch_width, torch.arange(shape.n_rows, device=rows.device)
+        weights = torch.where(row < last_row, 1.0 / shape.batch_width, 1.0 / (counts[:, None] - last_row).double())
+        shares = (weights * (row < counts[:, None])).to(logits)
+        y = shard.y.index_select(0, flat_rows).view_as(rows)
+        return PaddedClients(x.view(n_clients, shape.n_rows, -1), y, logits.view(n_clients, shape.n_rows, -1), shares)
 
-        |lr A' X|^2 = lr^2 sum of A * (X X') A, where gram is X X' + 1 because of the bias. None if the server does not
-        get all updates unchanged.
+    def _train_pass(
+        self, group: PaddedClients, gram: Tensor | None, a: Tensor, starts: range, lr: float
+    ) -> tuple[Float[Tensor, "k s"], Float[Tensor, "k s c"]]:
+        """Make a pass of mini-batches that start at rows `starts`, in the order of the rows; it changes `a`.
+
+        gram: X X' + 1 in this order; None in a single pass, which computes the blocks below the diagonal.
+
+        Returns:
+            Cross-entropies, and (X_B X' + 1) A of each mini-batch B at its step.
         """
+        objective, width, losses, changes = self.trainer.objective, starts.step, [], []
+        targets = one_hot(group.y, group.logits.shape[2], group.logits.dtype) if objective.plain else group.logits
+        for start in starts:
+            rows = slice(start, start + width)
+            if gram is None:
+                columns, inputs = slice(0, start), group.x
+                products = torch.bmm(inputs[:, rows], inputs[:, columns].transpose(1, 2)).add_(1.0)
+            else:
+                columns, products = slice(None), gram[:, rows]
+            changes.append(torch.bmm(products, a[:, columns]))
+            logits = torch.sub(group.logits[:, rows], changes[-1], alpha=lr)
+            if objective.plain:
+                losses.append(logits)
+                a[:, rows] += logits.softmax(2).sub_(targets[:, rows]).mul_(group.sample_shares[:, rows, None])
+                continue
+            reference = group.logits[:, rows].softmax(2) if objective.uses_reference else None
+            arguments = (objective, logits, group.y[:, rows], reference, group.sample_shares[:, rows])
+            gradient, cross_entropies = output_gradient_and_losses(*arguments)
+            a[:, rows] += gradient
+            losses.append(cross_entropies)
+        table = torch.cat(losses, 1)
+        if objective.plain:
+            table = F.cross_entropy(table.transpose(1, 2), group.y[:, : table.shape[1]], reduction="none")
+        return table, torch.cat(changes, 1)
+
+    def _squared_norms(
+        self, group: PaddedClients, gram: Tensor | None, a: Tensor, changes: Tensor, width: int
+    ) -> Float[Tensor, "k"]:
+        """Return |A' X|^2 + |sum of A's rows|^2 = sum of A * (X X' + 1) A of each client.
+
+        In a single pass, `changes` has the part below the diagonal, which counts twice.
+        """
+        if gram is not None:
+            return (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)
+        x, blocks = group.x.flatten(0, 1).unflatten(0, (-1, width)), a.flatten(0, 1).unflatten(0, (-1, width))
+        diagonal = torch.bmm(torch.bmm(x, x.transpose(1, 2)).add_(1.0), blocks).view_as(a)
+        diagonal[:, : changes.shape[1]].add_(changes, alpha=2)
+        return (a * diagonal).sum((1, 2), dtype=torch.float64)
+
+    def _group_updates(self, tasks: Sequence[ClientTask], a: Tensor, x: Tensor, lr: float) -> UpdateGroup | None:
+        """Return the sum of updates without computing single updates; None if the server gets some of them changed."""
         if not all(self.trainer.sends_all(task) for task in tasks):
             return None
-        lr, row_of_client = tasks[0].lr, {task.client: k for k, task in enumerate(tasks)}
-        squares = (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)
 
         def total(weights: Mapping[int, float]) -> Tensor:
+            included = [k for k, task in enumerate(tasks) if task.client in weights]
             update_sum = torch.zeros_like(self.trainer.worker.w)
-            for client, weight in weights.items():
-                x = inputs[row_of_client[client]]
-                self._add_primal(update_sum, a[row_of_client[client], : len(x)], x, weight * lr)
-            return update_sum
+            if not included:
+                return update_sum
+            scales = [weights[tasks[k].client] for k in included]
+            weighted_a = torch.cat(torch._foreach_mul([a[k] for k in included], scales))
+            # An excluded client's numbers may be NaN, and 0 x NaN is NaN.
+            inputs = x.flatten(0, 1) if len(included) == len(tasks) else torch.cat([x[k] for k in included])
+            return self._add_primal(update_sum, weighted_a, inputs, lr)
 
-        return UpdateGroup(len(tasks), total), lr * squares.clamp(min=0).sqrt()
+        return UpdateGroup(len(tasks), total)
 
-    def _pad_clients(
-        self, samples: Sequence[tuple[Tensor, Tensor]], shape: GroupShape, counts: Tensor
-    ) -> PaddedClients:
-        """Compute the logits and the Gram matrix of each client's samples, with padding; counts: samples of each."""
-        weight, bias, rows, k = self.layer.weight, self.layer.bias, shape.n_rows, len(samples)
-        logits, gram = weight.new_zeros(k, rows, len(bias)), weight.new_zeros(k, rows, rows)
-        y = torch.zeros(k, rows, dtype=torch.int64, device=weight.device)
-        for i, (x, client_labels) in enumerate(samples):
-            n = x.shape[0]
-            torch.addmm(bias, x, self.layer.transposed_weight, out=logits[i, :n])
-            torch.mm(x, x.t(), out=gram[i, :n, :n])
-            y[i, :n] = client_labels
-        last_row, row = (shape.steps - 1) * shape.batch_width, torch.arange(rows, device=weight.device)
-        weights = torch.where(row < last_row, 1.0 / shape.batch_width, 1.0 / (counts[:, None] - last_row).double())
-        return PaddedClients(logits, gram.add_(1.0), y, (weights * (row < counts[:, None])).to(weight))
-
-    def _train_pass(self, group: PaddedClients, a: Tensor, width: int, steps: int, lr: float) -> Float[Tensor, "k s"]:
-        """Make one pass in the order of the rows, which changes `a`; return cross-entropies, [k, steps * width]."""
-        objective, losses_by_step = self.trainer.objective, []
-        reference_probs = group.logits.softmax(2) if objective.uses_reference else group.logits
-        tensors = (group.logits, group.gram_matrices, a, group.sample_shares, reference_probs, group.y)
-        batch_parts = zip(*(torch.split(tensor, width, 1) for tensor in tensors), strict=True)
-        for logits, gram, a_batch, sample_shares, z, y in itertools.islice(batch_parts, steps):
-            logits_now = torch.baddbmm(logits, gram, a, alpha=-lr)
-            reference_z = z if objective.uses_reference else None
-            gradient, cross_entropies = output_gradient_and_losses(objective, logits_now, y, reference_z, sample_shares)
-            a_batch.add_(gradient)
-            losses_by_step.append(cross_entropies)
-        return torch.cat(losses_by_step, 1)
-
-    def _primal_update(self, a: Tensor, x: Tensor, lr: float) -> Tensor:
-        """Return the update of the flat model, [P]."""
-        return self._add_primal(torch.zeros_like(self.trainer.worker.w), a, x, lr)
+    def _primal_update(self, a: Tensor, x: Tensor, k: int, lr: float) -> Tensor:
+        """Return the update of the k-th client of a group, [P]."""
+        return self._add_primal(torch.zeros_like(self.trainer.worker.w), a[k], x[k], lr)
 
     @torch.no_grad()
     def _add_primal(self, out: Tensor, a: Tensor, x: Tensor, lr: float) -> Tensor:

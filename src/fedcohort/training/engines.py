@@ -42,9 +42,7 @@ def choose_engine(engine_kind: str, trainer: LocalTrainer, clients_at_once: int)
     if engine_kind == "vectorised" and mixing_layer:
         return trainer, f"sequential: the vectorised engine does not support {mixing_layer}"
     if engine_kind != "sequential" and Dual.supports(trainer):
-        return Dual(
-            trainer, clients_at_once
-        ), f"vectorised: a linear model in its dual, up to {clients_at_once} clients at a time"
+        return Dual(trainer), "vectorised: a linear model in its dual, many clients at a time"
     if engine_kind == "vectorised":
         return VectorisedEngine(
             trainer, clients_at_once

@@ -81,7 +81,11 @@ def summarise_losses(n_samples: int, passes: PassOrders, losses: Values) -> tupl
         The first loss of a sample that was not trained on is NaN.
     """
     sample_order, batch_sizes = flatten_passes(passes)
-    first_losses, is_number = np.full(n_samples, np.nan), ~np.isnan(losses)
-    first_losses[sample_order[is_number][::-1]] = losses[is_number][::-1]  # the first loss of a sample is written last
+    first_losses = np.full(n_samples, np.nan)
+    if len(passes) > 1:
+        is_number = ~np.isnan(losses)
+        first_losses[sample_order[is_number][::-1]] = losses[is_number][::-1]  # a sample's first loss is written last
+    else:
+        first_losses[sample_order] = losses
     batch_sums = np.add.reduceat(losses, np.cumsum(batch_sizes) - batch_sizes) if len(batch_sizes) else np.empty(0)
     return batch_sums / batch_sizes, batch_sizes, first_losses

@@ -1,0 +1,74 @@
+"""A group of clients that the dual engine trains at once: its shape, its plan, and its samples with padding."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from fedcohort.training.client_task import ClientTask
+from fedcohort.training.passes import PassOrders
+
+
+@dataclass(frozen=True)
+class GroupShape:
+    """Properties that clients must share to be trained at once.
+
+    Attributes:
+        steps: number of steps of one pass.
+        batch_width: number of samples of a step, with padding.
+        n_passes: epochs or steps of the job.
+    """
+
+    steps: int
+    batch_width: int
+    n_passes: int
+
+    @property
+    def n_rows(self) -> int:
+        return self.steps * self.batch_width
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """A group of clients of equal `GroupShape`, which are trained at once.
+
+    Attributes:
+        passes: passes of each client.
+        arrays: arrays that are copied to the device at once. First the row of each sample in the training shard, in the
+            order of the first pass and with padding, [k, rows]. Then the positions in the first pass of the samples of
+            further passes, [passes - 1, k, rows], and the numbers of samples, [k].
+    """
+
+    tasks: Sequence[ClientTask]
+    shape: GroupShape
+    passes: Sequence[PassOrders]
+    arrays: Sequence[np.ndarray]
+
+
+@dataclass(frozen=True)
+class PaddedClients:
+    """Samples of several clients, padded to the same number of rows.
+
+    Attributes:
+        x: inputs.
+        y: labels.
+        logits: X W_t' + b_t of each client.
+        sample_shares: 1 over the size of the mini-batch at this row, 0 for padding.
+    """
+
+    x: Float[Tensor, "k rows d"]
+    y: Int64[Tensor, "k rows"]
+    logits: Float[Tensor, "k rows c"]
+    sample_shares: Float[Tensor, "k rows"]
+
+    def reorder(self, order: Int64[Tensor, "k rows"]) -> "PaddedClients":
+        """Return the samples in another order, with the same mini-batches of rows; inputs keep their order."""
+        logits = self.logits.gather(1, order[:, :, None].expand_as(self.logits))
+        return PaddedClients(self.x, self.y.gather(1, order), logits, self.sample_shares)
+
+
+def reorder_gram(gram: Float[Tensor, "k rows rows"], order: Int64[Tensor, "k rows"]) -> Float[Tensor, "k rows rows"]:
+    """Return the Gram matrices of the samples in another order."""
+    return gram.gather(1, order[:, :, None].expand_as(gram)).gather(2, order[:, None, :].expand_as(gram))
