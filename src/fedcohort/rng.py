@@ -5,6 +5,7 @@ differ only in `selector=` therefore share partition, noise, initial weights, ba
 """
 
 import hashlib
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,16 +33,19 @@ def new_generator(seed: int, purpose: str, round: int = NO_ROUND, client: int = 
 
 
 class RekeyedGenerator:
-    """One generator that is set to one key after another: the draws of `generator` at an eighth of the cost."""
+    """One generator that is set to one key after another: the draws of `generator` at a tenth of the cost."""
 
     def __init__(self) -> None:
         self._bits = np.random.Philox(key=0)
         self._rng = np.random.Generator(self._bits)
+        # The state is set from lists of Python's integers in half the time that arrays take.
         self._fresh = self._bits.state
+        self._fresh["buffer"] = self._fresh["buffer"].tolist()
+        self._fresh["state"]["counter"] = self._fresh["state"]["counter"].tolist()
 
     def rekey(self, seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> np.random.Generator:
         """Set the one generator to the start of this key's stream, and return it; each call returns the same object."""
-        self._fresh["state"]["key"] = np.frombuffer(_digest_key_parts(seed, purpose, round, client), dtype="<u8")
+        self._fresh["state"]["key"] = struct.unpack("<2Q", _digest_key_parts(seed, purpose, round, client))
         self._bits.state = self._fresh
         return self._rng
 

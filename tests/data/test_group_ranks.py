@@ -19,3 +19,12 @@ def test_ranks_follow_the_order() -> None:
         sum(groups[variant] == groups[row] for variant in order[: order.tolist().index(row)]) for row in range(60)
     ]
     assert rank_within_group(groups, order).tolist() == expected
+
+
+def test_more_groups_than_a_half_of_32_bits_has_values() -> None:
+    """Rows of 70,000 groups, each with two rows at random places: ranks are 0 and 1 in the order of the rows."""
+    groups = np.random.default_rng(0).permutation(np.repeat(np.arange(70_000), 2))
+    first_rows = np.unique(groups, return_index=True)[1]
+    expected = np.ones(len(groups), dtype=np.int64)
+    expected[first_rows] = 0
+    assert np.array_equal(rank_within_group(groups), expected)

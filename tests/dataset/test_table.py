@@ -38,6 +38,15 @@ def test_numbers_side_by_side() -> None:
     np.testing.assert_array_equal(frame(a=[1, 2], b=[0.5, 4.0]).numbers(["b", "a"]), [[0.5, 1], [4, 2]])
 
 
+def test_numbers_in_blocks_of_rows_and_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five columns of seven rows, two columns and three rows at a time."""
+    monkeypatch.setattr("fedcohort.dataset.table.COLUMNS_AT_ONCE", 2)
+    monkeypatch.setattr("fedcohort.dataset.table.ROWS_AT_ONCE", 3)
+    expected = np.arange(35.0).reshape(7, 5)
+    columns = {f"x{j}": expected[:, j] for j in range(5)}
+    np.testing.assert_array_equal(frame(**columns).numbers(list(columns)), expected)
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

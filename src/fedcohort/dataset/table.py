@@ -19,6 +19,8 @@ from fedcohort.dataset.parquet import StoredTable, decoded_type
 from fedcohort.host import memory
 from fedcohort.types import Ids
 
+COLUMNS_AT_ONCE, ROWS_AT_ONCE = 4, 4096  # of a table of numbers, which are written while the processor's cache has them
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -152,12 +154,19 @@ class Frame:
         """
         rows = self.table.num_rows
         memory_text = f"{self.where} with {rows:,} rows of {len(names):,} numbers"
-        memory.require_memory(4.0 * rows * len(names) + 8.0 * rows, memory_text, "use fewer rows or columns")
+        memory.require_memory(4.0 * rows * (len(names) + COLUMNS_AT_ONCE + 2), memory_text, "use fewer rows or columns")
         values = np.empty((rows, len(names)), dtype=np.float32)
-        problems = Problems()
-        for j, name in enumerate(names):
-            with problems.collect():
-                values[:, j] = self.read_numbers(name, gaps=gaps)
+        problems, columns = Problems(), np.empty((min(COLUMNS_AT_ONCE, len(names)), rows), dtype=np.float32)
+        for first in range(0, len(names), COLUMNS_AT_ONCE):
+            block_names = names[first : first + COLUMNS_AT_ONCE]
+            for column, name in zip(columns, block_names, strict=False):
+                with problems.collect():
+                    column[:] = self.read_numbers(name, gaps=gaps)
+            # Whole columns, whose values are far apart, would need four times as long.
+            for start in range(0, rows, ROWS_AT_ONCE):
+                part = slice(start, start + ROWS_AT_ONCE)
+                for j in range(len(block_names)):
+                    values[part, first + j] = columns[j, part]
         problems.raise_all()
         return values
 

@@ -173,6 +173,8 @@ class Dispatcher:
         """Send the selector's queries from virtual second `start_s` on; clients that leave early give no answer."""
         selector, cost_model = self.components.selector, self.cost_model
         probes = list(selector.plan(selector_state, ctx)) if len(ctx.ready) else []
+        if not probes:
+            return QueriedClients([], {}, 0.0, 0.0, np.zeros(self.federation.n_clients, dtype=bool))
         with name_component_of_errors(selector):
             ready_share = partial(self.clock.ready_share, start_s)
             answers = self.queries.answer_probes(probes, ctx.ready, ctx.round, ready_share)

@@ -40,7 +40,7 @@ class SharedState:
 
 
 def _bit_sums(federation: Federation) -> dict[str, int]:
-    """Return the integer sum of the bits of each tensor of samples, by name, which is exact in any order."""
+    """Return the integer sum of the bits of each tensor of samples modulo 2^64, by name, the same in any order."""
     splits = ("train", "val", "test", "server_val", "server_test")
     tensors = {f"{split}.{name}": getattr(getattr(federation, split), name) for split in splits for name in ("x", "y")}
     if federation.proxy is not None:
@@ -49,7 +49,10 @@ def _bit_sums(federation: Federation) -> dict[str, int]:
 
 
 def _sum_bits(tensor: Tensor) -> int:
-    return int(tensor.detach().view(INTEGER_TYPE_BY_BYTES[tensor.element_size()]).sum(dtype=torch.int64))
+    bits = tensor.detach().view(INTEGER_TYPE_BY_BYTES[tensor.element_size()])
+    if bits.is_contiguous() and all(n * bits.element_size() % 8 == 0 for n in (bits.numel(), bits.storage_offset())):
+        bits = bits.flatten().view(torch.int64)  # words of eight bytes, whose sum takes a tenth of the time
+    return int(bits.sum(dtype=torch.int64))
 
 
 def _numpy_generator_state() -> tuple[bytes, int]:
