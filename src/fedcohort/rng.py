@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
@@ -39,7 +40,7 @@ class RekeyedGenerator:
         self._bits = np.random.Philox(key=0)
         self._rng = np.random.Generator(self._bits)
         # The state is set from lists of Python's integers in half the time that arrays take.
-        self._fresh = self._bits.state
+        self._fresh: Any = self._bits.state
         self._fresh["buffer"] = self._fresh["buffer"].tolist()
         self._fresh["state"]["counter"] = self._fresh["state"]["counter"].tolist()
 

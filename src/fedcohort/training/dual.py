@@ -120,24 +120,23 @@ class Dual:
         a, (first_steps, *later_steps) = torch.zeros_like(group.logits), [len(ranges) for _, ranges in plan.passes[0]]
         gram = torch.bmm(group.x, group.x.transpose(1, 2)).add_(1.0) if later_steps else None
         losses, changes = self._train_pass(group, gram, a, range(0, first_steps * width, width), lr)
-        tables = [losses]
+        rows_of_pass = [losses.unbind()]
         for order, steps in zip(later_orders.long(), later_steps, strict=True):
             # Rows are brought into the order of the pass, so that its mini-batches are slices; A returns to its order.
             a_indices = order[:, :, None].expand_as(a)
             a_in_order = a.gather(1, a_indices)
-            arguments = (group.reorder(order), reorder_gram(gram, order), a_in_order)
-            tables.append(self._train_pass(*arguments, range(0, steps * width, width), lr)[0])
+            arguments = (group.reorder(order), None if gram is None else reorder_gram(gram, order), a_in_order)
+            rows_of_pass.append(self._train_pass(*arguments, range(0, steps * width, width), lr)[0].unbind())
             a.scatter_(1, a_indices, a_in_order)
         norms = (lr * self._squared_norms(group, gram, a, changes, width).clamp(min=0).sqrt()).unbind()
-        tables = [table.unbind() for table in tables]
         update_group, results = self._group_updates(plan.tasks, a, group.x, lr), []
         for k, (task, passes) in enumerate(zip(plan.tasks, plan.passes, strict=True)):
             make_update = partial(self._primal_update, a, group.x, k, lr)
             delta = make_update() if task.loss_after or update_group is None else make_update
             if isinstance(delta, Tensor):
                 torch.add(trainer.server.w, delta, out=trainer.worker.w)
-            losses = [rows[k][: ranges[-1][1]] for rows, (_, ranges) in zip(tables, passes, strict=True)]
-            losses_of_client = losses[0] if len(losses) == 1 else torch.cat(losses)
+            parts = [part[k][: ranges[-1][1]] for part, (_, ranges) in zip(rows_of_pass, passes, strict=True)]
+            losses_of_client = parts[0] if len(parts) == 1 else torch.cat(parts)
             group_and_norm = None if update_group is None else (update_group, norms[k])
             results.append(trainer.result(task, delta, passes, losses_of_client, (), group_and_norm))
         return results
