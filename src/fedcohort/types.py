@@ -15,6 +15,7 @@ from fedcohort.arrays import Ids as Ids
 from fedcohort.arrays import ReadOnly as ReadOnly
 from fedcohort.arrays import Values as Values
 from fedcohort.arrays import read_only as read_only
+from fedcohort.draw_log import DrawLog
 from fedcohort.errors import UndeclaredSignal, renamed_attribute
 from fedcohort.update import ClientUpdate as ClientUpdate
 from fedcohort.update import UpdateGroup as UpdateGroup
@@ -120,8 +121,7 @@ class ProbeResult(ReadOnly):
 
     Attributes:
         clients: sorted ids of the clients that reported; a client that could not report is absent.
-        values: float64 [len(clients)], or [len(clients), d] where the signal is a row of d numbers. A value may be NaN
-            or infinite.
+        values: float64 [len(clients)], or [len(clients), d] for rows of d numbers. A value may be NaN or infinite.
     """
 
     clients: Ids
@@ -152,14 +152,12 @@ class Selection(ReadOnly):
         uncapped: whether the cohort may be larger than `cohort` (FLASH's first round, selector=full).
         plain: whether this round is one of plain FedAvg. Aggregator, regulariser and server optimizer of the run then
             take no part in it, and it costs what a round of FedAvg costs (FedDiverse's pre-training).
-        units: int64 [n_clients], local epochs of each client (steps, as in `ClientUpdate`), at least 1. None: the
-            default number for all clients.
+        units: int64 [n_clients] >= 1, local epochs of each client (steps, as in `ClientUpdate`); None: the default.
         upload: float64 [n_clients] in (0, 1], the probability with which a client sends each tensor of its update; the
             engine draws. A tensor that was not sent counts as the weighted mean over the clients that sent it, or as
             zero with `zero_fill`. None: all clients send everything.
         zero_fill: see `upload`.
-        reward: float64 [n_clients], the reward of each client's last update for a method that learns from rewards,
-            NaN if there is none. It is only logged.
+        reward: float64 [n_clients], the reward of each client's last update, NaN without one. It is only logged.
     """
 
     clients: Ids
@@ -237,6 +235,7 @@ class RoundReport(ReadOnly):
         clients: one column per quantity, each [n_clients].
         trace: mean and standard deviation of the quantities that the selector estimates, by name (FLASH: theta).
         fingerprint: digest of the global model.
+        draw_log: the draws by which the selector chose the cohort; None without a cohort.
         wall_s: host seconds by stage since the previous report. They have no effect on results.
     """
 
@@ -247,4 +246,5 @@ class RoundReport(ReadOnly):
     clients: Mapping[str, np.ndarray]
     trace: Mapping[str, tuple[float, float]]
     fingerprint: str
+    draw_log: DrawLog | None = None
     wall_s: Mapping[str, float] = field(default_factory=dict)

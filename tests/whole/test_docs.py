@@ -20,7 +20,7 @@ def test_documented_paths_commands_and_options_exist(path: Path) -> None:
     links = re.findall(r"\]\((?!http|#)([^)#]+)", text)
     links = [link for link in links if not link.startswith("../../actions/")]  # pages of the host of the repository
     assert [link for link in links if not (path.parent / link).exists()] == []
-    verbs = re.findall(r"(?:`|^)fedcohort (\w+)", text, re.MULTILINE)
+    verbs = re.findall(r"(?:`|^)fedcohort ([\w-]+)", text, re.MULTILINE)
     assert [verb for verb in verbs if verb not in COMMANDS and verb not in ("VERB", "COMMAND")] == []
     groups = {folder.name for folder in CONFIGS.iterdir() if folder.is_dir()}
     typed = [pair for pair in re.findall(r"(?<![\w.@/])(\w+)=([a-z]\w*)", text) if pair[0] in groups]

@@ -122,6 +122,7 @@ def test_a_killed_run_resumes_with_identical_bits(
     assert os.WIFSIGNALED(status), "the point was never reached"
     resumed = go(tmp_path, *WORDS, *QUIET, "resume=true")
     assert same_bits(uninterrupted[0], resumed)
+    assert history.read(resumed.folder).draws == history.read(uninterrupted[0].folder).draws
     assert len(list((tmp_path / "runs").iterdir())) == 1
     assert tracked(tmp_path) == uninterrupted[1]
 

@@ -13,7 +13,14 @@ from pathlib import Path
 import typer
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
-COMMANDS_WITH_RUN_OPTIONS = ("run", "replay", "profile", "data", "demo")  # commands that take the options of train.py
+COMMANDS_WITH_RUN_OPTIONS = (
+    "run",
+    "replay",
+    "evaluate-policy",
+    "profile",
+    "data",
+    "demo",
+)  # they take those of train.py
 
 
 def candidates(ctx: typer.Context, typed_start: str) -> list[str]:

@@ -25,6 +25,7 @@ COMMANDS = {
     "sweep": "Show the status of a sweep, or cancel it.",
     "compare": "Compare runs that MLflow knows: a table over seeds with paired differences, and figures.",
     "replay": "Replay a logged run with another selector, without training.",
+    "evaluate-policy": "Estimate what another selector's cohorts would have gained in the steps of logged runs.",
     "study": "Run, follow, tune and report a study: settings x selectors x seeds.",
     "figures": "Draw a run's figures again, or explain one round.",
     "methods": "Print the choices of a group, or the signals with their costs, as a table.",
@@ -38,6 +39,11 @@ COMMANDS = {
 }
 READ_CONFIGS = ("data", "methods", "profile")  # commands that have no use in another folder than that of configs/
 HELP = {"-h", "--help", "help"}
+
+
+def module_name(command: str) -> str:
+    """Return the name of a command's module in this package."""
+    return command.replace("-", "_")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,7 +90,7 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
         )
         return 2
     results: list[int] = []
-    module = import_module(f"fedcohort.command.{name}")
+    module = import_module(f"fedcohort.command.{module_name(name)}")
     configs = Path.cwd() / "configs"
     return run_with_one_line_errors(lambda: results.append(module.main(arguments)), arguments, configs) or results[-1]
 
@@ -111,7 +117,7 @@ def _describe(command_name: str) -> "typer.Typer":
     for name, summary in COMMANDS.items():
         help_text = summary
         if name == command_name:  # the docstring of its module, without the import, which takes seconds
-            source = Path(__file__).with_name(f"{name}.py")
+            source = Path(__file__).with_name(f"{module_name(name)}.py")
             help_text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or summary
         kept_as_typed = "\b\n" + help_text.replace("\n\n", "\n\n\b\n")  # \b keeps the lines of a paragraph
         app.command(name, help=kept_as_typed, short_help=summary)(command)

@@ -15,106 +15,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from fedcohort import ranges
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
+from fedcohort.record.logged_selector import LoggedSelector
 from fedcohort.record.replayable import LoggedRound, RunLog, read_log
-from fedcohort.rng import Draws
-from fedcohort.round.backoff import NO_FAILURES, update_backoff, withhold
-from fedcohort.selector.base import Selector
-from fedcohort.signal.base import Derived, QueriedSignal, Static, find_signal
 from fedcohort.startup import components, compose
-from fedcohort.types import Advice, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
+from fedcohort.types import Advice, Selection
 
 USAGE = "fedcohort replay <run folder> [selector=<option>] [selector.<option>=<value> ...]"
-
-
-class LoggedSelector:
-    """A selector that gets its contexts, answers and outcomes from a run's log, one round after the other."""
-
-    def __init__(self, selector: Selector[Any], name: str, log: RunLog, cohort: int) -> None:
-        self.selector, self.name, self.log, self.cohort = selector, name, log, cohort
-        self.facts = Signals(log.facts, selector.needs, "the selector")
-        self.state: Any = None
-        self.failures = NO_FAILURES
-        self.pairwise: frozenset[str] = frozenset()  # signals whose rows have a number for each arrived client
-
-    def start(self, queried_signals: frozenset[str]) -> None:
-        """Initialise the selector's state. Raises `IncompatibleConfig` if it reads values that the log lacks.
-
-        queried_signals: signals that the run's selector may have queried, such as FedCor's after its warm-up.
-        """
-        from fedcohort.round.report import MAX_SIGNAL_COLUMNS  # noqa: PLC0415 - imports torch
-
-        missing_signals, is_wide = [], any(len(round.arrived) > MAX_SIGNAL_COLUMNS for round in self.log.rounds)
-        for name in sorted(self.selector.needs):
-            signal = find_signal(name)
-            if is_pairwise := isinstance(signal, Derived) and signal.pairs:
-                self.pairwise |= {name}
-            is_logged = name in (self.log.facts if isinstance(signal, Static) else self.log.signal_names)
-            may_be_logged = name in queried_signals and isinstance(signal, QueriedSignal)
-            if not (is_logged or may_be_logged) or (is_pairwise and is_wide):
-                missing_signals.append(name)
-        if missing_signals:
-            raise IncompatibleConfig(
-                f"selector={self.name} reads {', '.join(missing_signals)}, which the log of {self.log.info.folder} "
-                "doesn't have: whole updates, values that the server measures, and rows of more than "
-                f"{MAX_SIGNAL_COLUMNS} numbers are not logged"
-            )
-        n_classes = self.log.info.class_counts.shape[1]
-        self.state = self.selector.init(Population(self.log.n_clients, n_classes, self.cohort, self.facts))
-
-    def play(
-        self, round: LoggedRound, logged_probes: Sequence[Probe] | None = None
-    ) -> tuple[list[Probe], Selection, Advice | None]:
-        """Replay a round, and return the selector's queries, its selection and its advice.
-
-        The advice is None if the selection differs from the run's. Raises `IncompatibleConfig` for a query that is not
-        among `logged_probes`, the queries of the run's selector; None for this selector itself.
-        """
-        log = self.log
-        ctx = RoundContext(
-            round=round.t,
-            cohort=self.cohort,
-            n_clients=log.n_clients,
-            available=round.available,
-            signals=self.facts,
-            rng=Draws(log.info.seed, log.n_clients, round.t).generator("selector"),
-            units=log.units,
-        )
-        if self.selector.backs_off:
-            ctx = withhold(self.failures, ctx, self.selector.shortlist(self.cohort))
-        probes = list(self.selector.plan(self.state, ctx)) if len(round.available) else []
-        _check_queries(log, round, self.name, probes if logged_probes is None else logged_probes, probes)
-        answers_before = {probe.signal: self._answer(round, probe) for probe in probes if not probe.concurrent}
-        selection, self.state = self.selector.select(self.state, ctx, answers_before)
-        if not len(round.chosen) or not np.array_equal(selection.clients, round.chosen):
-            return probes, selection, None
-        reports = {name: values[round.arrived] for name, values in round.signals.items()}
-        reports |= {name: reports[name][:, : len(round.arrived)] for name in self.pairwise}  # other rounds may be wider
-        outcome = RoundOutcome(
-            round=round.t,
-            selection=selection,
-            clients=round.arrived,
-            failed=np.setdiff1d(round.chosen, round.arrived),
-            signals=Signals({**log.facts, **reports}, self.selector.needs, "the selector"),
-            probes={probe.signal: self._answer(round, probe) for probe in probes if probe.concurrent},
-            round_s=round.round_s,
-        )
-        advice, self.state = self.selector.observe(self.state, outcome)
-        self.failures = update_backoff(self.failures, outcome)
-        return probes, selection, advice
-
-    def _answer(self, round: LoggedRound, probe: Probe) -> ProbeResult:
-        if probe.signal not in round.signals:
-            raise IncompatibleConfig(
-                f"selector={self.name} asks for {probe.signal} in round {round.t + 1}, which the log of "
-                f"{self.log.info.folder} doesn't have"
-            )
-        return ProbeResult(probe.clients, round.signals[probe.signal][probe.clients])
 
 
 @dataclass(frozen=True)
@@ -151,13 +62,9 @@ def replay(log: RunLog, logged_selector: LoggedSelector, candidate: LoggedSelect
         selector.start(logged_selector.selector.needs)
     for round in log.rounds:
         logged_probes, selection, advice = logged_selector.play(round)
-        if is_other and not np.array_equal(selection.clients, round.chosen):
-            raise CheckpointError(
-                f"replaying {log.info.folder} with its own selector gives another cohort in round {round.t + 1}: "
-                "fedcohort or the selector has changed since the run, so that no other selector can be compared"
-            )
         other_advice = advice
         if is_other:
+            check_repeated(log, round, selection)
             _, selection, other_advice = candidate.play(round, logged_probes)
         if not np.array_equal(selection.clients, round.chosen):
             return Replayed(len(log.rounds), round.t + 1, round.chosen.tolist(), selection.clients.tolist())
@@ -170,18 +77,13 @@ def replay(log: RunLog, logged_selector: LoggedSelector, candidate: LoggedSelect
     return Replayed(len(log.rounds))
 
 
-def _check_queries(
-    log: RunLog, round: LoggedRound, name: str, logged_probes: Sequence[Probe], probes: Sequence[Probe]
-) -> None:
-    """Raise `IncompatibleConfig` for a query in `probes`, of the selector `name`, that is not in `logged_probes`."""
-    for probe in probes:
-        match = [query for query in logged_probes if query.signal == probe.signal and query.options == probe.options]
-        if not match or not np.isin(probe.clients, match[0].clients).all():
-            options = "".join(f" {option}={value}" for option, value in probe.options.items())
-            raise IncompatibleConfig(
-                f"selector={name} queries {probe.signal}{options} in round {round.t + 1} from clients for which the "
-                f"log of {log.info.folder} has no value"
-            )
+def check_repeated(log: RunLog, round: LoggedRound, selection: Selection) -> None:
+    """Raise `CheckpointError` if the run's own selector does not choose the logged cohort of a round."""
+    if not np.array_equal(selection.clients, round.chosen):
+        raise CheckpointError(
+            f"replaying {log.info.folder} with its own selector gives another cohort in round {round.t + 1}: "
+            "fedcohort or the selector has changed since the run, so that no other selector can be compared"
+        )
 
 
 def _equal(a: Advice | None, b: Advice | None) -> bool:

@@ -35,6 +35,11 @@ def append_digest(text: str, previous_digest: str = "") -> str:
     return f'{content[:-1]}, "digest": "{digest_of_bytes(previous_digest.encode(), content.encode())}"}}'
 
 
+def read_digest(text: str) -> str:
+    """Return the digest that `append_digest` has added to a text."""
+    return text.rpartition('"digest": "')[2][: 2 * DIGEST_BYTES]
+
+
 def check_digest(text: str, previous_digest: str = "") -> tuple[str, bool | None]:
     """Return the digest that the text must have, and whether it has it; None if it has no digest, as in older files."""
     match = DIGESTED_JSON.fullmatch(text)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,8 @@ class Line:
             every client.
         table: digest of the step's per-client table, a separate file until the run has finished; None without a table,
             and in lines of older versions.
+        draws: the draws by which the selector chose the cohort (`record/logged_draws.py`); None at step 0, and in lines
+            of older versions.
         digest: digest of this line and all earlier lines; computed for lines of older versions, which have none.
     """
 
@@ -50,6 +52,7 @@ class Line:
     arrived: Sequence[int]
     present: str | None = None
     table: str | None = None
+    draws: Mapping[str, Any] | None = None
     digest: str = ""
 
 
@@ -69,6 +72,7 @@ class History:
         arrived: ids of the clients whose updates arrived, by step.
         presence: the available clients of a step as text, if the journal has them.
         tables: digest of the per-client table of a step, if the journal has one.
+        draws: the draws of a step as `record/logged_draws.py` encodes them, if the journal has them.
     """
 
     folder: Path
@@ -82,6 +86,7 @@ class History:
     arrived: Sequence[Sequence[int]]
     presence: Mapping[int, str]
     tables: Mapping[int, str]
+    draws: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def final(self) -> dict[str, float]:
@@ -206,6 +211,7 @@ def read(folder: Path) -> History:
         arrived=[line.arrived for line in lines],
         presence={line.step: line.present for line in lines if line.present is not None},
         tables={line.step: line.table for line in lines if line.table is not None},
+        draws={line.step: line.draws for line in lines if line.draws is not None},
     )
 
 

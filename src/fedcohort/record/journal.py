@@ -12,7 +12,6 @@ import logging
 import os
 import time
 from collections.abc import Collection
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -20,6 +19,7 @@ from fedcohort.errors import CheckpointError, DamagedFile
 from fedcohort.host.disk import is_file
 from fedcohort.record import client_files, client_table, digest, metadata, presence
 from fedcohort.record.history import JOURNAL_FILE, RESTART_HINT, Line, read_lines, read_undamaged
+from fedcohort.record.logged_draws import encode_draws
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.round.client_facts import ClientFacts
 from fedcohort.types import RoundReport
@@ -187,13 +187,14 @@ def commit_step(file: IO[bytes], report: RoundReport, table: str | None, previou
         arrived=report.arrived.tolist(),
         present=_encode_available(report),
         table=table,
+        draws=None if report.draw_log is None else encode_draws(report.draw_log),
     )
-    line_fields = {name: value for name, value in asdict(line).items() if name != "digest"}
+    line_fields = {name: value for name, value in vars(line).items() if name != "digest"}
     text = digest.append_digest(json.dumps(line_fields), previous_digest)
     file.write(f"{text}\n".encode())
     file.flush()
     os.fsync(file.fileno())
-    return digest.check_digest(text, previous_digest)[0]
+    return digest.read_digest(text)
 
 
 def _encode_available(report: RoundReport) -> str | None:

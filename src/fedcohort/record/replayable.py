@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float64
 
+from fedcohort.draw_log import DrawLog, list_logged_clients
 from fedcohort.errors import CheckpointError
 from fedcohort.record import history, metadata
 from fedcohort.record.history import History
+from fedcohort.record.logged_draws import decode_draws
 from fedcohort.record.observer import RunInfo
 from fedcohort.types import Ids
 
@@ -29,6 +31,7 @@ class LoggedRound:
         arrived: sorted ids of the clients whose updates arrived.
         signals: logged signals by name, each [n_clients] or [n_clients, d], NaN if a client did not report.
         round_s: length of the round in virtual seconds.
+        draw_log: the draws by which the run's selector chose; None in runs of older versions.
     """
 
     t: int
@@ -37,6 +40,7 @@ class LoggedRound:
     arrived: Ids
     signals: Mapping[str, np.ndarray]
     round_s: float
+    draw_log: DrawLog | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,7 @@ def read_log(folder: Path) -> RunLog:
     if missing_step is not None:
         raise CheckpointError(f"{folder} lacks the per-client table of round {missing_step}: repeat the run")
     clock = past.metrics["time/virtual_s"].to_numpy()
+    logged_ids = list_logged_clients(info.seed, len(info.n_train))
     rounds = [
         LoggedRound(
             t=step - 1,
@@ -93,6 +98,7 @@ def read_log(folder: Path) -> RunLog:
             arrived=np.asarray(past.arrived[step], dtype=np.int64),
             signals=read_signals(rows_by_step.get(step, table[:0]), columns, len(info.n_train)),
             round_s=float(clock[step] - clock[step - 1]),
+            draw_log=decode_draws(past.draws[step], logged_ids) if step in past.draws else None,
         )
         for step in past.steps[1:]
     ]

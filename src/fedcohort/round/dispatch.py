@@ -9,6 +9,7 @@ import numpy as np
 from fedcohort.data.federation import Federation
 from fedcohort.deadline.base import PaceContext
 from fedcohort.device.base import Timing, Workload
+from fedcohort.draw_log import NO_DRAWS, DrawLog, LoggedGenerator, list_logged_clients
 from fedcohort.rng import Draws
 from fedcohort.round.backoff import withhold
 from fedcohort.round.clock import Clock
@@ -47,6 +48,7 @@ class Dispatcher:
         self.cohort = components.deadline.cohort_size(settings.cohort)
         populations = Populations.from_federation(federation, settings.cohort, cost_model.device_facts(draws))
         self.populations = replace(populations, report=self.client_reports.report)
+        self.logged_ids = list_logged_clients(settings.seed, federation.n_clients)
         self.timing_by_rates: dict[int, Timing] = {}  # by the id of a `JobRates` object; the cost model has two
 
     @property
@@ -59,8 +61,7 @@ class Dispatcher:
 
         A client whose job is in flight is not ready: it can be neither queried nor selected.
         """
-        draws = Draws(self.settings.seed, self.federation.n_clients, round)
-        busy_jobs = state.in_flight.jobs
+        draws, busy_jobs = Draws(self.settings.seed, self.federation.n_clients, round), state.in_flight.jobs
         ready_ids, waited_s = self.clock.find_ready(draws, state.spent.virtual_s, may_wait=not len(busy_jobs))
         before_s = waited_s + self.clock.window_s
         start_s = state.spent.virtual_s + before_s
@@ -71,16 +72,16 @@ class Dispatcher:
             n_clients=self.federation.n_clients,
             available=ready_ids,
             signals=self.populations.signals(self.queries.needs, "the selector", self.queries.measure_on_server()),
-            rng=draws.generator("selector"),
+            rng=LoggedGenerator(draws.generator("selector"), self.logged_ids),
             units=self.cost_model.units,
         )
         ctx = self._withhold_clients(opening_context, state, busy_jobs, start_s)
         if len(busy_jobs) and (free_places < 1 or not len(ctx.available)):  # this step only waits for jobs in flight
             queried = self._query(state.selector, replace(ctx, available=NO_IDS, backed_off=NO_IDS), draws, start_s)
-            selection, selector_state = Selection(NO_IDS), state.selector
+            selection, selector_state, log = Selection(NO_IDS), state.selector, NO_DRAWS
         else:
             queried = self._query(state.selector, ctx, draws, start_s)
-            selection, selector_state = self._select(state.selector, ctx, queried.answers_to(concurrent=False))
+            selection, selector_state, log = self._select(state.selector, ctx, queried.answers_to(concurrent=False))
         start_s += queried.blocking_s
         jobs, announced_s, first_losses = self._make_jobs(selection, queried, state, draws, start_s)
         return Dispatch(
@@ -97,6 +98,7 @@ class Dispatcher:
             start_s=start_s,
             announced_s=announced_s,
             uniform=draw_uniform(ctx.ready, len(selection.clients), draws),
+            draw_log=log,
         )
 
     def refill(self, step: Dispatch, state: ServerState, busy: Jobs, now_s: float, refill_number: int) -> Dispatch:
@@ -112,7 +114,8 @@ class Dispatcher:
             refill_number: number of the refill in this round, from 1.
         """
         draws = Draws(self.settings.seed, self.federation.n_clients, step.round)
-        ready_ids, rng = self.clock.ready_at(step.ready, now_s), draws.generator("refill", refill_number)
+        ready_ids = self.clock.ready_at(step.ready, now_s)
+        rng = LoggedGenerator(draws.generator("refill", refill_number), self.logged_ids)
         ctx = self._withhold_clients(replace(step.opening, cohort=1, available=ready_ids, rng=rng), state, busy, now_s)
         if not len(ctx.available):
             return step
@@ -120,7 +123,7 @@ class Dispatcher:
         is_absent[ctx.ready] = False
         answers = {name: r.without(is_absent) for name, r in step.queried.answers_to(concurrent=False).items()}
         is_absent[step.ready] = False
-        selection, selector_state = self._select(step.selector_state, ctx, answers)
+        selection, selector_state, log = self._select(step.selector_state, ctx, answers)
         jobs, _, _ = self._make_jobs(selection, step.queried, state, draws, now_s)
         return replace(
             step,
@@ -128,6 +131,7 @@ class Dispatcher:
             selection=replace(selection, clients=np.union1d(step.selection.clients, selection.clients)),
             selector_state=selector_state,
             refilled=step.refilled.joined_with(jobs),
+            draw_log=step.draw_log.joined_with(log),
         )
 
     def with_uniform_cohort(self, step: Dispatch) -> Dispatch:
@@ -151,13 +155,16 @@ class Dispatcher:
 
     def _select(
         self, selector_state: object, ctx: RoundContext, answers: Mapping[str, ProbeResult]
-    ) -> tuple[Selection, object]:
-        """Return the selector's choice and its next state; raise an error for an invalid choice."""
-        selector = self.components.selector
+    ) -> tuple[Selection, object, DrawLog]:
+        """Return the selector's choice, its next state and its draws; raise an error for an invalid choice."""
+        selector, log = self.components.selector, ctx.rng
+        if not isinstance(log, LoggedGenerator):
+            raise TypeError(f"a round's generator must be a LoggedGenerator, not {type(log).__name__}")
+        log.start_selection()
         selection, next_state = selector.select(selector_state, ctx, answers)
         with name_component_of_errors(selector):
             verify_selection(selection, ctx.available, ctx.cohort, ctx.n_clients, self.components.codec)
-        return selection, next_state
+        return selection, next_state, log.finish()
 
     def _make_jobs(
         self, selection: Selection, queried: QueriedClients, state: ServerState, draws: Draws, start_s: float

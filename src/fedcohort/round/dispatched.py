@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool
 
+from fedcohort.draw_log import NO_DRAWS, DrawLog
 from fedcohort.round.jobs import NO_JOBS, Jobs
 from fedcohort.round.workload import list_answered
 from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
@@ -58,6 +59,7 @@ class Dispatch:
         start_s: virtual second at which the jobs begin.
         announced_s: deadline that the clients received, in seconds after `start_s`; inf without one.
         uniform: sorted ids of a uniform reference cohort of the same size (`round/uniform.py`).
+        draw_log: the draws by which the selector chose.
         refilled: jobs of the clients that got a place that became free during the round (`round/refill.py`).
     """
 
@@ -74,4 +76,5 @@ class Dispatch:
     start_s: float
     announced_s: float
     uniform: Ids
+    draw_log: DrawLog = NO_DRAWS
     refilled: Jobs = NO_JOBS

@@ -74,6 +74,7 @@ def make_report(
         metrics=metrics,
         clients=client_table | attacker_column(setup.dispatcher.client_reports.is_attacker, finished),
         trace=setup.components.selector.trace(state.selector),
+        draw_log=None if finished is None else finished.dispatched.draw_log,
         fingerprint=f"{state.choices or '-'}:{weights_hash(setup.server)}",
         wall_s=stopwatch.lap_seconds(),
     )

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from fedcohort.component import Component
+from fedcohort.draw_log import end_draw, start_draw
 from fedcohort.errors import ComponentError
 from fedcohort.maths.order import nth_smallest
 from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
@@ -187,9 +188,10 @@ def top(scores: Values, available_ids: Ids, n_chosen: int, rng: np.random.Genera
         tie_rule: "random" draws among the clients tied at the cut, "id" takes the lowest ids. One vector is drawn
             either way.
     """
+    log = start_draw(rng)
     tie_noise = rng.random(len(scores))[available_ids]
     if n_chosen >= len(available_ids):
-        return np.sort(available_ids)
+        return np.sort(end_draw(log, available_ids, np.inf, available_ids))
     client_scores = rank_nan_last(scores)[available_ids]
     cut_score = np.partition(client_scores, len(client_scores) - n_chosen)[len(client_scores) - n_chosen]
     if np.isfinite(cut_score):
@@ -205,6 +207,10 @@ def top(scores: Values, available_ids: Ids, n_chosen: int, rng: np.random.Genera
     if tie_rule == "random":
         tied_rows = tied_rows[np.argsort(tie_noise[tied_rows], kind="stable")]
     chosen_rows = np.concatenate([np.flatnonzero(is_selected), tied_rows[:n_remaining]])
+    if log:
+        is_selected[chosen_rows] |= tie_rule == "id"
+        weights = np.where(is_selected, np.inf, is_near_cut & (tie_rule == "random"))
+        end_draw(log, available_ids, weights, available_ids[chosen_rows])
     return np.sort(available_ids[chosen_rows])
 
 
@@ -226,6 +232,7 @@ def draw_successively(weights: Values, available_ids: Ids, n_chosen: int, rng: n
         n_chosen: number of clients to draw.
         rng: generator of the keys.
     """
+    log = start_draw(rng)
     draw_noise, client_weights = rng.standard_exponential(len(weights)), weights
     if len(available_ids) < len(weights):
         draw_noise, client_weights = draw_noise[available_ids], client_weights[available_ids]
@@ -238,4 +245,4 @@ def draw_successively(weights: Values, available_ids: Ids, n_chosen: int, rng: n
     cut_key = nth_smallest(draw_keys, n_chosen) if 0 < n_chosen < len(draw_keys) else np.inf
     candidate_rows = np.flatnonzero(draw_keys <= cut_key)  # keys above the cut need no order
     row_order = candidate_rows[np.lexsort((draw_noise[candidate_rows], draw_keys[candidate_rows]))]
-    return available_ids[row_order[:n_chosen]]
+    return end_draw(log, available_ids, np.where(has_weight, client_weights, 0.0), available_ids[row_order[:n_chosen]])

@@ -1,0 +1,170 @@
+"""The log of the draws by which a selector chooses a cohort, with one meaning for all selectors.
+
+A draw takes clients of a pool one after the other, without replacement. Clients of infinite weight come first, with
+certainty. Then follow clients of positive weight, each with the probability w_k / (sum of the weights not drawn yet).
+Clients of weight zero are drawn last, uniformly, only if no other client is left.
+
+The k highest scores are such a draw, too: the weight is infinite above the cut, one for clients that are tied at the
+cut, and zero below it. `maths/successive.py` has the probability of a drawn set.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fedcohort.arrays import Ids, Values
+from fedcohort.rng import new_generator
+
+MAX_LOGGED_CLIENTS = 10_000  # a larger population has the weights of a sample in its log
+SAMPLE_SIZE = 1_000
+NO_IDS: Ids = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One draw without replacement.
+
+    Attributes:
+        clients: ids of the drawn clients, in the order of the draw.
+        weights: their weights, [len(clients)].
+        n_pool: number of clients in the pool.
+        n_zero: number of clients of weight zero in the pool.
+        total: sum of the finite weights in the pool.
+        pool: sorted ids of the clients in the pool whose weights are logged.
+        pool_weights: their weights, [len(pool)].
+        is_query: whether the draw chose clients for a query, before the selection.
+        is_dependent: whether its pool has clients in common with an earlier pool of the selection, from the first
+            random draw on. The pool may then depend on what was drawn.
+    """
+
+    clients: Ids
+    weights: Values
+    n_pool: int
+    n_zero: int
+    total: float
+    pool: Ids
+    pool_weights: Values
+    is_query: bool = False
+    is_dependent: bool = False
+
+
+@dataclass(frozen=True)
+class DrawLog:
+    """The draws of a round in their order.
+
+    Attributes:
+        draws: the draws; draws of no client are left out.
+        has_other_randomness: whether the selection also used random numbers outside of these draws, so that they do not
+            determine the probability of the cohort.
+        logged_ids: sorted ids of the clients whose weights the run logs, in each draw with them in its pool.
+    """
+
+    draws: Sequence[Draw] = ()
+    has_other_randomness: bool = False
+    logged_ids: Ids = field(default_factory=lambda: NO_IDS)
+
+    def joined_with(self, later: "DrawLog") -> "DrawLog":
+        """Return the draws of both logs; those of `later` depend on the earlier ones."""
+        later_draws = [replace(draw, is_dependent=draw.is_dependent or bool(self.draws)) for draw in later.draws]
+        has_other_randomness = self.has_other_randomness or later.has_other_randomness
+        logged_ids = self.logged_ids if len(self.logged_ids) else later.logged_ids
+        return DrawLog((*self.draws, *later_draws), has_other_randomness, logged_ids)
+
+
+NO_DRAWS = DrawLog()
+
+
+def list_logged_clients(seed: int, n_clients: int) -> Ids:
+    """Return the sorted ids of the clients whose weights a run logs: all, or a sample keyed by the run's seed."""
+    if n_clients <= MAX_LOGGED_CLIENTS:
+        return np.arange(n_clients)
+    return np.sort(new_generator(seed, "logged_weights").choice(n_clients, SAMPLE_SIZE, replace=False))
+
+
+def is_random(draw: Draw) -> bool:
+    """Return whether a draw has more than one possible set of clients."""
+    if n_drawn_zero := int(np.count_nonzero(draw.weights == 0)):
+        return n_drawn_zero < draw.n_zero
+    return bool(np.isfinite(draw.weights).any()) and len(draw.clients) < draw.n_pool - draw.n_zero
+
+
+class LoggedGenerator(np.random.Generator):
+    """A generator of the same numbers as another one, which logs the draws without replacement that are made with it.
+
+    Args:
+        generator: the generator whose numbers it continues.
+        logged_ids: sorted ids of the clients whose weights are logged.
+        max_weights: number of weights to log in a round, beyond which a draw has those of the drawn clients only.
+    """
+
+    def __init__(
+        self, generator: np.random.Generator, logged_ids: Ids, max_weights: float = MAX_LOGGED_CLIENTS
+    ) -> None:
+        super().__init__(generator.bit_generator)
+        self._logged_ids, self._free_weights = logged_ids, max_weights
+        self._draws: list[Draw] = []
+        self._pools: list[Ids] = []  # those of the selection, from the first random draw on
+        self._has_other_randomness, self._is_query = False, True
+        self._position = self._find_position()
+
+    def start_selection(self) -> None:
+        """Note that the queries are planned and the selection begins."""
+        self._is_query, self._position = False, self._find_position()
+
+    def finish(self) -> DrawLog:
+        """Return the log of the round."""
+        self.start_draw()
+        return DrawLog(tuple(self._draws), self._has_other_randomness, self._logged_ids)
+
+    def start_draw(self) -> None:
+        """Note whether the selection has used random numbers since the previous draw."""
+        self._has_other_randomness |= not self._is_query and self._find_position() != self._position
+
+    def end_draw(self, pool: Ids, weights: Values, clients: Ids) -> None:
+        """Log a draw of `clients`, in their order, from the sorted ids `pool` with these weights, [len(pool)]."""
+        self._position = self._find_position()
+        if not len(clients):
+            return
+        logged_pool, logged_weights = pool.copy(), weights
+        if len(self._logged_ids) <= self._logged_ids[-1]:  # a sample
+            rows = np.searchsorted(pool, self._logged_ids)
+            rows = rows[pool[np.minimum(rows, len(pool) - 1)] == self._logged_ids]
+            logged_pool, logged_weights = pool[rows], weights[rows]
+        if len(logged_pool) > self._free_weights:
+            logged_pool, logged_weights = pool[:0], weights[:0]
+        self._free_weights -= len(logged_pool)
+        draw = Draw(
+            clients=clients.copy(),
+            weights=weights[np.searchsorted(pool, clients)],
+            n_pool=len(pool),
+            n_zero=len(pool) - int(np.count_nonzero(weights)),
+            total=float(weights.sum(where=np.isfinite(weights))),
+            pool=logged_pool,
+            pool_weights=logged_weights,
+            is_query=self._is_query,
+            is_dependent=any(np.isin(pool, earlier).any() for earlier in self._pools),
+        )
+        self._draws.append(draw)
+        if not self._is_query and (self._pools or is_random(draw)):
+            self._pools.append(pool.copy())
+
+    def _find_position(self) -> tuple[bytes, int, int, int]:
+        """Return the generator's position in its stream, which differs after each random number."""
+        state = self.bit_generator.state
+        return state["state"]["counter"].tobytes(), state["buffer_pos"], state["has_uint32"], state["uinteger"]
+
+
+def start_draw(generator: np.random.Generator) -> LoggedGenerator | None:
+    """Return the generator if it logs, after `start_draw`; None for another one."""
+    if not isinstance(generator, LoggedGenerator):
+        return None
+    generator.start_draw()
+    return generator
+
+
+def end_draw(log: LoggedGenerator | None, pool: Ids, weights: Values | float, clients: Ids) -> Ids:
+    """Log a draw as `LoggedGenerator.end_draw` does, unless `log` is None, and return `clients`."""
+    if log is not None:
+        log.end_draw(pool, np.broadcast_to(weights, len(pool)), clients)
+    return clients

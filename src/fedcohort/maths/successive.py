@@ -1,0 +1,150 @@
+"""The probability of a set that is drawn successively without replacement, and of a cohort of several such draws.
+
+    order:  P(k_1, ..., k_m) = prod_i w_{k_i} / (sum of all weights - w_{k_1} - ... - w_{k_{i-1}})
+    set:  P(S), the sum over its orders, = int_0^inf exp(-t) prod_{k in S} (1 - exp(-w_k t / R)) dt
+
+R is the weight of the pool outside of S. Client k has the key e_k / w_k, e_k exponential, and the m smallest keys are
+drawn. The integral is over R times the smallest key outside of S: the keys in S are below it. The orders are those of
+Plackett and Luce, the sets those of Wallenius ("Biased Sampling", Stanford, 1963).
+
+With t = exp(s) the integrand is analytic in |Im s| < pi/2. The relative error of the trapezoidal rule with a step h is
+about exp(-2 pi^2 / (h^2 m)), and exp(-pi^2 / h) for small m. (Trefethen and Weideman, SIAM Review 56, 2014.)
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int64
+
+from fedcohort.arrays import Ids, Values
+from fedcohort.draw_log import Draw, DrawLog, is_random
+
+MAX_STEP, STEP_OF_ROOT = 0.2, 0.7  # h is the smaller of the first and the second over the root of m
+LOWEST_NODE = -45.0  # of s
+CHUNK = 1_000_000  # numbers of the integrand in memory
+NEVER = -np.inf
+
+
+def set_log_probability(weights: Values, remainder: float) -> float:
+    """Return log P of drawing the set of clients of these positive weights, in any order.
+
+    Args:
+        weights: weights of the drawn clients.
+        remainder: sum of the weights in the pool outside of the set, R.
+    """
+    from scipy.special import logsumexp
+
+    m = len(weights)
+    if not m or remainder <= 0:
+        return 0.0
+    step = min(MAX_STEP, STEP_OF_ROOT / math.sqrt(m))
+    nodes = np.arange(LOWEST_NODE, math.log(m + 12 * math.sqrt(m) + 50), step)
+    rates, counts = np.unique(weights / remainder, return_counts=True)
+    chunks = np.array_split(np.exp(nodes), math.ceil(len(nodes) * len(rates) / CHUNK))
+    log_keys = np.concatenate([np.log(-np.expm1(-np.outer(t, rates))) @ counts for t in chunks])
+    return min(float(logsumexp(nodes - np.exp(nodes) + log_keys) + math.log(step)), 0.0)
+
+
+@dataclass(frozen=True)
+class CohortLaw:
+    """The distribution of a cohort: certain clients, and draws from disjoint pools.
+
+    Attributes:
+        certain: sorted ids of the clients that are in each cohort.
+        draws: draws with more than one possible set.
+        reason: why the log does not determine the distribution; "" if it does.
+    """
+
+    certain: Ids
+    draws: Sequence[Draw]
+    reason: str = ""
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether there is only one cohort."""
+        return not self.draws and not self.reason
+
+    @classmethod
+    def from_log(cls, log: DrawLog, cohort: Ids) -> "CohortLaw":
+        """Return the distribution that drew `cohort`, sorted ids, by the draws of its selection.
+
+        The queries and their answers are given. From the first random draw on, the pools must be disjoint: otherwise a
+        later pool depends on what was drawn, and the probability is a sum over paths that the log does not hold.
+        """
+        draws = [draw for draw in log.draws if not draw.is_query]
+        if log.has_other_randomness:
+            return cls(cohort, (), "it uses random numbers outside of its logged draws")
+        first = next((i for i, draw in enumerate(draws) if is_random(draw)), len(draws))
+        drawn = np.concatenate([np.empty(0, np.int64), *(draw.clients for draw in draws[first:])])
+        random = [draw for draw in draws[first:] if is_random(draw)]
+        if not np.isin(drawn, cohort).all():
+            return cls(cohort, (), "it draws candidates at random, of which only some train")
+        if any(draw.is_dependent for draw in draws):
+            return cls(cohort, (), "its later draws depend on its earlier ones")
+        chosen_at_random = np.concatenate([np.empty(0, np.int64), *(draw.clients for draw in random)])
+        return cls(np.setdiff1d(cohort, chosen_at_random), random)
+
+    def log_probability(self, cohort: Ids) -> float:
+        """Return log P of a cohort, sorted ids; -inf for one that cannot be drawn."""
+        weights_by_draw = self._split(cohort)
+        if weights_by_draw is None:
+            return NEVER
+        return sum(_log_probability(draw, weights) for draw, weights in zip(self.draws, weights_by_draw, strict=True))
+
+    def can_draw(self, cohort: Ids) -> bool:
+        """Return whether a cohort, sorted ids, has a positive probability."""
+        return self._split(cohort) is not None
+
+    @property
+    def has_all_weights(self) -> bool:
+        """Whether the log has the weights of all clients in the pools, so that each cohort's probability is known."""
+        return all(len(draw.pool) == draw.n_pool for draw in self.draws)
+
+    def _split(self, cohort: Ids) -> list[Values] | None:
+        """Return the weights of the clients that come from each draw; None if the cohort cannot be drawn."""
+        remaining = np.setdiff1d(cohort, self.certain, assume_unique=True)
+        if len(remaining) != len(cohort) - len(self.certain):
+            return None
+        weights_by_draw = []
+        for draw in self.draws:
+            ids, weights = np.append(draw.clients, draw.pool), np.append(draw.weights, draw.pool_weights)
+            is_member = np.isin(remaining, ids)
+            order = np.argsort(ids, kind="stable")
+            drawn = weights[order[np.searchsorted(ids, remaining[is_member], sorter=order)]]
+            if _count_kinds(drawn) != _count_kinds(draw.weights):
+                return None
+            weights_by_draw.append(drawn)
+            remaining = remaining[~is_member]
+        return None if len(remaining) else weights_by_draw
+
+    def sample(self, n: int, rng: np.random.Generator) -> Int64[np.ndarray, "n cohort"]:
+        """Return `n` cohorts, each with sorted ids; needs the weights of all clients of the pools."""
+        return np.stack([self._sample_one(rng) for _ in range(n)])
+
+    def _sample_one(self, rng: np.random.Generator) -> Ids:
+        clients = [self.certain]
+        for draw in self.draws:
+            noise = rng.standard_exponential(len(draw.pool))
+            is_zero = draw.pool_weights == 0
+            keys = noise / np.where(is_zero, 1.0, draw.pool_weights)  # 0 for infinite weights
+            order = np.lexsort((keys, is_zero)) if is_zero.any() else np.argsort(keys)
+            clients.append(draw.pool[order[: len(draw.clients)]])
+        return np.sort(np.concatenate(clients))
+
+
+def _count_kinds(weights: Values) -> tuple[int, int, int]:
+    """Return the numbers of infinite, of positive finite and of zero weights."""
+    n_infinite, n_zero = int(np.count_nonzero(np.isinf(weights))), int(np.count_nonzero(weights == 0))
+    return n_infinite, len(weights) - n_infinite - n_zero, n_zero
+
+
+def _log_probability(draw: Draw, weights: Values) -> float:
+    """Return log P that a draw takes a set of clients of these weights, of each kind as many as it took."""
+    if n_zero := int(np.count_nonzero(weights == 0)):  # all clients of positive weight are drawn as well
+        from scipy.special import gammaln
+
+        return float(gammaln(n_zero + 1) + gammaln(draw.n_zero - n_zero + 1) - gammaln(draw.n_zero + 1))
+    positive = weights[np.isfinite(weights)]
+    return set_log_probability(positive, draw.total - float(positive.sum()))

@@ -1,0 +1,242 @@
+"""Off-policy evaluation of a selector: what its cohorts would have gained, each for one step, in logged rounds.
+
+    estimand:  theta = 1/T sum_t E[g_t(S)],  S drawn by the other selector in the state of round t of the logged run
+    ratio:  rho_t = P(S_t; other selector) / P(S_t; run's selector),  S_t the run's cohort as a set
+    inverse propensity:  1/T sum_t rho_t g_t
+    self-normalised:  sum_t rho_t g_t / sum_t rho_t
+    doubly robust:  1/T sum_t (E[q_t(S)] + rho_t (g_t - q_t(S_t)))
+    difference to the run's cohorts:  1/T sum_t (E[q_t(S)] - E_run[q_t(S)] + (rho_t - 1) (g_t - q_t(S_t)))
+    effective sample size:  (sum_t rho_t)^2 / sum_t rho_t^2
+
+g_t is the gain of round t: the change of a metric in the step, positive if it improves. q_t is a ridge regression of
+the gain, fitted on the other runs. Given the past, rho_t g_t - E[g_t(S)] has mean zero, so that the terms of a sum are
+uncorrelated. docs/policy_evaluation.md has the assumptions, and how often the intervals cover.
+
+Doubly robust: Jiang and Li, ICML 2016, arXiv 1511.03722, for one step. Self-normalised: Swaminathan and Joachims,
+NeurIPS 2015.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from fedcohort.maths.successive import CohortLaw
+from fedcohort.record.replayable import LoggedRound, RunLog
+from fedcohort.results.difference import Mean, mean_of
+from fedcohort.types import Values
+
+DIFFERENCE = "doubly robust difference"
+ESTIMATORS = ("inverse propensity", "self-normalised", "doubly robust", DIFFERENCE)
+WITH_INTERVAL = frozenset[str]()  # estimators whose intervals are known to cover, and are shown
+MIN_EFFECTIVE_SIZE = 20.0  # rounds; below it no estimate is given
+MAX_UNCOVERED = 0.01  # share of the other selector's cohorts that the run could not have drawn
+N_COHORTS = 256  # drawn from each selector in each round
+RIDGE_PENALTIES = np.logspace(-2, 4, 13)
+
+
+@dataclass(frozen=True)
+class ComparedRound:
+    """A round of a run with the probabilities of its cohort under two selectors.
+
+    Attributes:
+        run: number of the run, from 0.
+        gain: change of the metric in the step, positive if it improves.
+        log_ratio: log of the ratio of the cohort's probabilities, -inf if the other selector cannot draw it.
+        uncovered: share of the other selector's cohorts that the run's selector cannot draw; NaN if the log has the
+            weights of a sample of the clients only.
+        summary: summary of the run's cohort, [d] (`summarise_cohorts`).
+        run_summary: mean summary of the cohorts of the run's selector, [d]; NaN where `uncovered` is.
+        other_summary: mean summary of the other selector's cohorts, [d].
+    """
+
+    run: int
+    gain: float
+    log_ratio: float
+    uncovered: float
+    summary: Values
+    run_summary: Values
+    other_summary: Values
+
+
+@dataclass(frozen=True)
+class PolicyEvaluation:
+    """The estimates of a selector's mean gain in the rounds of other runs.
+
+    Attributes:
+        n_rounds: number of rounds that count.
+        effective_size: effective sample size of their ratios.
+        uncovered: mean share of the other selector's cohorts that the run's selector cannot draw.
+        logged: mean gain of the runs' own cohorts.
+        estimates: mean gain with its 95 % interval by estimator; empty if they are refused.
+        reason: why there are no estimates; "" if there are.
+        excluded: number of excluded rounds by reason.
+    """
+
+    n_rounds: int
+    effective_size: float
+    uncovered: float
+    logged: Mean
+    estimates: Mapping[str, Mean] = field(default_factory=dict)
+    reason: str = ""
+    excluded: Mapping[str, int] = field(default_factory=dict)
+
+
+def compare_round(
+    log: RunLog, round: LoggedRound, laws: tuple[CohortLaw, CohortLaw], history: "RunHistory", rng: np.random.Generator
+) -> ComparedRound:
+    """Return the round with the probabilities of its cohort.
+
+    Args:
+        log: log of the run.
+        round: the round.
+        laws: distribution of the cohort by the run's selector, and by the other one.
+        history: the rounds before this one, with the gains of the run.
+        rng: generator of further cohorts of both selectors.
+    """
+    run_law, other_law = laws
+    cohorts = other_law.sample(N_COHORTS, rng)
+    uncovered, summary = math.nan, history.summarise_cohorts(log, round.t, round.chosen[None])[0]
+    run_summary = np.full(len(summary), math.nan)
+    if run_law.has_all_weights:
+        uncovered = 1 - float(np.mean([run_law.can_draw(cohort) for cohort in cohorts]))
+        run_summary = history.summarise_cohorts(log, round.t, run_law.sample(N_COHORTS, rng)).mean(axis=0)
+    return ComparedRound(
+        run=history.run,
+        gain=history.gains[round.t],
+        log_ratio=other_law.log_probability(round.chosen) - run_law.log_probability(round.chosen),
+        uncovered=uncovered,
+        summary=summary,
+        run_summary=run_summary,
+        other_summary=history.summarise_cohorts(log, round.t, cohorts).mean(axis=0),
+    )
+
+
+class RunHistory:
+    """What is known of a run's clients before each of its rounds.
+
+    Attributes:
+        run: number of the run, from 0.
+        gains: gain of each round, NaN if it was not measured.
+        levels: value of the metric before each round.
+    """
+
+    def __init__(self, run: int, log: RunLog, levels: Values, sign: int) -> None:
+        """Start before the first round; levels: the metric by step, NaN if it was not measured, [rounds + 1]."""
+        self.run, self.levels, self.gains = run, levels[:-1], sign * np.diff(levels)
+        self._last_loss = np.full(log.n_clients, np.nan)
+        self._last_round = np.full(log.n_clients, -1)
+
+    def add(self, round: LoggedRound) -> None:
+        """Add the outcome of a round."""
+        losses = round.signals["train_loss"]
+        is_known = np.isfinite(losses)
+        self._last_loss[is_known] = losses[is_known]
+        self._last_round[round.arrived] = round.t
+
+    def summarise_cohorts(
+        self, log: RunLog, t: int, cohorts: Int64[np.ndarray, "n cohort"]
+    ) -> Float64[np.ndarray, "n d"]:
+        """Return the summary of each cohort of round t, the input of the reward model.
+
+        The summary has the metric before the round, log(1 + t), and the cohort's means of the clients' training
+        samples, last reported losses, rounds since they trained and expected seconds. The last number is the distance
+        of its class shares from those of all clients. The means and the distance follow once more, times the metric.
+        """
+        known_loss = np.nanmean(self._last_loss) if np.isfinite(self._last_loss).any() else 0.0
+        by_client = [
+            log.info.n_train / log.info.n_train.mean(),
+            np.where(np.isfinite(self._last_loss), self._last_loss, known_loss),
+            np.log1p(t - self._last_round),
+            log.info.expected_s / max(float(log.info.expected_s.mean()), 1e-12),
+        ]
+        counts, all_counts = log.info.class_counts[cohorts].sum(axis=1), log.info.class_counts.sum(axis=0)
+        shares, all_shares = counts / counts.sum(axis=1, keepdims=True), all_counts / all_counts.sum()
+        distance = np.abs(shares - all_shares).sum(axis=1) / 2
+        means = np.stack([*(values[cohorts].mean(axis=1) for values in by_client), distance], axis=1)
+        rounds = np.tile([self.levels[t], math.log1p(t)], (len(cohorts), 1))
+        return np.concatenate([rounds, means, means * self.levels[t]], axis=1)
+
+
+def predict_gains(rounds: Sequence[ComparedRound]) -> Float64[np.ndarray, "3 T"]:
+    """Return the reward model's gain of each round's cohort, and its mean over the cohorts of the two selectors.
+
+    The model is linear, so that the mean of its predictions is its prediction of the mean summary. The prediction of a
+    run comes from a model that was fitted on the other runs. NaN with one run, and for a summary that is unknown.
+    """
+    from sklearn.linear_model import RidgeCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    runs, gains = np.array([r.run for r in rounds]), np.array([r.gain for r in rounds])
+    summaries = np.array([[r.summary, r.run_summary, r.other_summary] for r in rounds]).swapaxes(0, 1)
+    predictions = np.full((3, len(rounds)), math.nan)
+    for run in np.unique(runs) if len(np.unique(runs)) > 1 else ():
+        is_run = runs == run
+        model = make_pipeline(StandardScaler(), RidgeCV(RIDGE_PENALTIES)).fit(summaries[0, ~is_run], gains[~is_run])
+        for kind in range(3):
+            rows = np.flatnonzero(is_run & np.isfinite(summaries[kind]).all(axis=1))
+            predictions[kind, rows] = model.predict(summaries[kind, rows]) if len(rows) else math.nan
+    return predictions
+
+
+def estimate_gain(rounds: Sequence[ComparedRound], excluded: Mapping[str, int]) -> PolicyEvaluation:
+    """Return the estimates of the other selector's mean gain, or the reason for which there are none.
+
+    Args:
+        rounds: the rounds in which both selectors draw with known probabilities.
+        excluded: number of the other rounds, by reason.
+    """
+    gains = np.array([r.gain for r in rounds])
+    ratios = np.exp([r.log_ratio for r in rounds])
+    uncovered = float(np.mean([r.uncovered for r in rounds])) if rounds else math.nan
+    size = float(ratios.sum() ** 2 / (ratios**2).sum()) if ratios.any() else 0.0
+    common = PolicyEvaluation(len(rounds), size, uncovered, mean_of(gains.tolist()), excluded=excluded)
+    if reason := find_refusal(common):
+        return replace(common, reason=reason)
+    return replace(common, estimates=dict(zip(ESTIMATORS, estimate(ratios, gains, predict_gains(rounds)), strict=True)))
+
+
+def estimate(ratios: Values, gains: Values, predictions: Float64[np.ndarray, "3 T"]) -> tuple[Mean, ...]:
+    """Return the estimates of a mean gain with their intervals, in the order of `ESTIMATORS`.
+
+    The width of an interval is that of the mean of n terms. Terms of different rounds differ in expectation, too, which
+    makes the intervals wider than needed.
+
+    Args:
+        ratios: rho_t, [T].
+        gains: g_t, [T].
+        predictions: q_t of the run's cohort, and its mean over the cohorts of the two selectors (`predict_gains`).
+    """
+    predicted, run_predicted, other_predicted = predictions
+    weighted, residuals = ratios * gains, ratios * (gains - predicted)
+    differences = residuals - (gains - predicted)
+    normalised = float(weighted.sum() / ratios.sum())
+    terms_by_value = (
+        (float(weighted.mean()), weighted),
+        (normalised, ratios * (gains - normalised) / ratios.mean()),
+        (float((other_predicted + residuals).mean()), residuals),
+        (float((other_predicted - run_predicted + differences).mean()), differences),
+    )
+    return tuple(replace(mean_of(terms.tolist()), mean=value) for value, terms in terms_by_value)
+
+
+def find_refusal(evaluation: PolicyEvaluation) -> str:
+    """Return why the rounds allow no estimate; "" if they do."""
+    if evaluation.n_rounds < 2:
+        reasons = "; ".join(f"{n} rounds: {reason}" for reason, n in evaluation.excluded.items())
+        return f"no overlap: in fewer than two rounds do both selectors draw with known probabilities ({reasons})"
+    if evaluation.uncovered > MAX_UNCOVERED:
+        return (
+            f"no overlap: {100 * evaluation.uncovered:.1f} % of the other selector's cohorts have the probability zero "
+            "under the run's selector"
+        )
+    if evaluation.effective_size < MIN_EFFECTIVE_SIZE:
+        return (
+            f"too little overlap: the effective sample size is {evaluation.effective_size:.1f} of "
+            f"{evaluation.n_rounds} rounds, and at least {MIN_EFFECTIVE_SIZE:g} are needed. Evaluate more runs, or "
+            "runs of a selector whose weights are closer to the other selector's"
+        )
+    return ""

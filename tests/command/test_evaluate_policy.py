@@ -1,0 +1,115 @@
+"""`fedcohort evaluate-policy`: probabilities of logged cohorts by another selector, and refusals with their reason."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedcohort.command import line
+from fedcohort.command.evaluate_policy import evaluate_policy, main, replay_laws
+from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
+from fedcohort.maths.successive import set_log_probability
+from fedcohort.record import history
+from fedcohort.record.replayable import read_log
+from run_harness import go
+from yaml_words import CONFIGS
+
+LOGGED = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null")
+PROPORTIONAL = ("selector=random", "selector.weights=proportional")
+NOT_PART = ("partition=dirichlet", "heterogeneity=own", "cohort=2", "rounds=15")
+
+
+def ran(logs: Path, *words: str) -> Path:
+    return go(logs, *LOGGED, *NOT_PART, *words).folder
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    logs = tmp_path_factory.mktemp("random")
+    return [ran(logs, f"seed={seed}") for seed in range(2)]
+
+
+def test_cohorts_have_the_probabilities_of_both_selectors(runs: list[Path]) -> None:
+    """Of 12 clients, random draws each pair with probability 1 / 66; the other selector draws by n_k."""
+    log = read_log(runs[0])
+    n_train = log.info.n_train.astype(float)
+    for round, (run_law, other_law) in replay_laws(log, PROPORTIONAL, Path(CONFIGS)):
+        chosen = round.chosen
+        assert run_law.log_probability(chosen) == pytest.approx(-math.log(66))
+        expected = set_log_probability(n_train[chosen], n_train.sum() - n_train[chosen].sum())
+        assert other_law.log_probability(chosen) == pytest.approx(expected)
+
+
+def test_the_command_prints_the_estimates(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*map(str, runs), *PROPORTIONAL], Path(CONFIGS)) == 0
+    text = capsys.readouterr().out
+    assert "over 30 rounds" in text
+    assert text.count("| of the other selector |") == 3
+    assert text.count("| difference of the two |") == 1
+    assert "Only the cohort is replaced" in text
+
+
+def test_the_run_s_mean_gain_is_that_of_its_metric(runs: list[Path]) -> None:
+    result = evaluate_policy(runs[:1], PROPORTIONAL, Path(CONFIGS), metric="test/acc")
+    assert result.n_rounds == 15
+    assert result.logged.mean == pytest.approx(_last_change(runs[0], "test/acc") / 15)
+    losses = evaluate_policy(runs[:1], PROPORTIONAL, Path(CONFIGS), "test/loss")
+    assert losses.logged.mean == pytest.approx(-_last_change(runs[0], "test/loss") / 15)
+    assert "too little overlap" in losses.reason  # 15 rounds are fewer than 20
+
+
+def _last_change(folder: Path, metric: str) -> float:
+    values = history.read(folder).metrics[metric].to_numpy()
+    return float(values[-1] - values[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("selector=round_robin", "selector.tie=id"), "the other selector is deterministic"),
+        (("selector=rpowd",), "draws candidates at random, of which only some train"),
+        (("selector=e3cs",), "uses random numbers outside of its logged draws"),
+    ],
+)
+def test_selectors_without_known_probabilities_are_refused(
+    runs: list[Path], words: tuple[str, ...], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*map(str, runs), *words], Path(CONFIGS)) == 1
+    text = capsys.readouterr().out
+    assert reason in text
+    assert "No estimate" in text
+
+
+def test_the_runs_of_a_deterministic_selector_are_refused(tmp_path: Path) -> None:
+    folder = ran(tmp_path, "selector=round_robin", "selector.tie=id")
+    result = evaluate_policy([folder], ["selector=random"], Path(CONFIGS), "test/loss")
+    assert result.excluded["the run's selector is deterministic"] == 15
+    assert "no overlap" in result.reason
+
+
+def test_wrong_input_is_refused(runs: list[Path], tmp_path: Path) -> None:
+    configs, folder = Path(CONFIGS), str(runs[0])
+    for arguments in ([], [folder], ["selector=random"], [folder, "selector=random", "rows=3"]):
+        with pytest.raises(OptionError):
+            main(arguments, configs)
+    with pytest.raises(CheckpointError, match="has no metric test/f1"):
+        main([folder, *PROPORTIONAL, "metric=test/f1"], configs)
+    with pytest.raises(IncompatibleConfig, match="reads duration, loss_count"):
+        main([folder, "selector=oort"], configs)
+    with pytest.raises(CheckpointError, match="is not the folder of a run"):
+        main([str(tmp_path), "selector=random"], configs)
+
+
+def test_the_command_line_knows_the_command(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert line.main(["evaluate-policy", "--help"]) == 0
+    assert "metric=test/loss" in capsys.readouterr().out
+
+
+def test_each_round_has_its_draws_in_the_journal(runs: list[Path]) -> None:
+    log = read_log(runs[0])
+    for round in log.rounds:
+        assert round.draw_log is not None
+        (draw,) = round.draw_log.draws
+        assert np.array_equal(np.sort(draw.clients), round.chosen)
+        assert draw.pool_weights.tolist() == [1.0] * 12
