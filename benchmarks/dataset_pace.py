@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 
 import made_data
 from fedcohort.dataset import folder, image_dataset, leaf  # noqa: F401  imported before memory is measured
-from fedcohort.dataset.files import read, release_memory
+from fedcohort.dataset.files import read_table, release_memory
 from fedcohort.record import provenance
 from fedcohort.startup import components, compose, split  # noqa: F401
 from fedcohort.startup.load import DATA_GROUPS, load_federation
@@ -149,7 +149,7 @@ def warm_up() -> None:
     """Read a Parquet file of one row, so that Arrow's threads and code (about 50 MB) are not counted as data."""
     with tempfile.TemporaryDirectory() as scratch:
         pq.write_table(pa.table({"x": [[0.0]], "label": [0]}), file := Path(scratch, "train.parquet"))
-        read(file).arrays("x")
+        read_table(file).arrays("x")
     release_memory()
 
 

@@ -49,7 +49,7 @@ def describe(diagnosis: Diagnosis) -> dict[str, object]:
     fit, true_rates = look.noise.fit, truth[look.clients]
     excess = true_rates - np.quantile(true_rates, LOW_QUANTILE)
     row["auc"] = area_under_curve(fit.rate, true_rates > np.median(true_rates))
-    error = np.sqrt(fit.variance + (MISFIT * fit.spread) ** 2) / fit.scale
+    error = np.sqrt(fit.variance + (MISFIT * fit.excess_deviation) ** 2) / fit.nats_per_wrong_label
     row["coverage"] = float((np.abs(fit.rate - excess) <= 1.96 * error).mean())
     return row
 

@@ -41,7 +41,7 @@ from fedcohort.round.round import RoundRunner
 from fedcohort.round.sampling import SampleSelection, pack_losses
 from fedcohort.round.store import MemoryStore
 from fedcohort.samples.base import LOSS_LIST_NAME
-from fedcohort.signal.lab import Lab
+from fedcohort.signal.access import SignalAccess
 from fedcohort.types import Ids, Population
 from growth import OVERRIDES, write_population
 
@@ -165,7 +165,7 @@ def time_sample_choice(cohort: int = COHORT) -> tuple[float, float]:
     federation: Any = SimpleNamespace(n_train=n)
     sample_selector, zeros = make_component("samples", "fedbalancer"), np.zeros(cohort)
     state = replace(sample_selector.init(Population(cohort, 10, cohort, {})), threshold=1.0)
-    chooser = SampleSelection(sample_selector, federation, 10, store, Lab)  # type: ignore[arg-type]
+    chooser = SampleSelection(sample_selector, federation, 10, store, SignalAccess)  # type: ignore[arg-type]
     timing, units, up = Timing(zeros, zeros, n / UNITS, zeros), np.full(cohort, UNITS), [None] * cohort
     jobs = Jobs(np.arange(cohort), np.zeros(cohort, np.int64), zeros > 0, units, units, zeros, up, zeros)
     jobs = replace(jobs, announced_s=np.full(cohort, float(n.mean()) / 5), expected=timing)

@@ -102,7 +102,7 @@ def describe_signals() -> Iterator[str]:
     yield from ("A selector lists in `needs` the signals that it reads, and its run is charged for them.", "")
     for path in sorted((ROOT / "src" / "fedcohort" / "signal").glob("*.py")):
         text = ast.get_docstring(ast.parse(path.read_text())) or ""
-        if path.stem not in ("__init__", "base", "lab"):
+        if path.stem not in ("__init__", "base", "access"):
             body = text.removeprefix(f"{path.stem}: ")
             yield from (f"## {path.stem}", "", textwrap.dedent(body), "")
 

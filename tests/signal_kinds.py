@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 import numpy as np
 from torch import Tensor, nn
 
+from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import Computed, Derived, Measured, Reported, find_signal
-from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, Ids, Values
 
 Kind = TypeVar("Kind", Measured, Computed, Derived, Reported)
@@ -42,7 +42,7 @@ def count_passes(word: str, options: Mapping[str, Any], counts: np.ndarray) -> V
     return passes(options, counts)
 
 
-class BareLab(Lab):
+class BareLab(SignalAccess):
     """Lab in which every measurement raises; tests override the methods that their signal uses."""
 
     server_passes = 0

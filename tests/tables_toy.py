@@ -8,8 +8,8 @@ import numpy as np
 from hydra.utils import get_class
 
 from fedcohort.dataset.image_dataset import ImageLayout
-from fedcohort.dataset.shakespeare import LENGTH
-from fedcohort.dataset.uci_har import SAMPLES, SIGNALS
+from fedcohort.dataset.shakespeare import SEQUENCE_LENGTH
+from fedcohort.dataset.uci_har import SIGNALS, WINDOW_LENGTH
 from pictures_toy import encode, noise
 from reddit_toy import WORDS, sequences
 from roles_toy import lines
@@ -58,7 +58,7 @@ def _dogs() -> dict[str, list[Any]]:
 
 
 def _windows(first: int) -> dict[str, list[Any]]:
-    signals = {name: list(noise(N, (SAMPLES,), c) + 0.5) for c, name in enumerate(SIGNALS)}
+    signals = {name: list(noise(N, (WINDOW_LENGTH,), c) + 0.5) for c, name in enumerate(SIGNALS)}
     return {**signals, "label": [i % 6 for i in range(N)], "subject": [first + i % 3 for i in range(N)]}
 
 
@@ -68,7 +68,7 @@ def _play(first: int) -> dict[str, list[Any]]:
 
 
 def _characters() -> dict[str, list[Any]]:
-    texts = [line[:LENGTH] for line in lines(3, N, LENGTH)]
+    texts = [line[:SEQUENCE_LENGTH] for line in lines(3, N, SEQUENCE_LENGTH)]
     return {"client": [f"c{i % 3}" for i in range(N)], "x": texts, "y": [text[0] for text in texts]}
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cases import for_all
+from fedcohort import types
 from fedcohort.component import NEW_NAMES_OF_DECLARATIONS, Facts, Requirement
 from fedcohort.errors import ComponentError
 from fedcohort.round.guard import guard
@@ -49,6 +50,13 @@ def test_a_former_attribute_of_a_record_names_the_new_one() -> None:
         Selection(np.arange(2)).parts  # noqa: B018
     with pytest.raises(ComponentError, match=r"Facts\.parts is called components now"):
         Facts(None, {}).parts  # noqa: B018
+
+
+def test_an_old_class_names_the_new_one() -> None:
+    with pytest.raises(ComponentError, match=r"types\.Advice is called AggregationOverride now"):
+        _ = types.Advice
+    with pytest.raises(AttributeError, match="Nothing"):
+        _ = types.Nothing
 
 
 def test_an_old_function_of_selectors_names_the_new_one() -> None:

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def read_only(value: T) -> T:
-    """Return a view of an array that can't be written to, and any other value as it is."""
+    """Return a view of an array that can't be written to; return a value of another type unchanged."""
     if not isinstance(value, np.ndarray) or not value.flags.writeable:
         return value
     view = value.view()

@@ -41,7 +41,7 @@ class Facts:
 
     @property
     def time_passes(self) -> bool:
-        """Whether the virtual clock moves from round to round, by work or by the window of selection."""
+        """Whether virtual time passes between rounds: clients' work takes time, or `deadline.window_s` is above 0."""
         return self.timed or self.config["deadline"]["window_s"] > 0
 
     @property
@@ -93,8 +93,8 @@ class Requirement:
     def __post_init__(self) -> None:
         for old_placeholder, new_placeholder in {"{who}": "{option}", "{everybody}": "{full_participation}"}.items():
             if old_placeholder in self.message:
-                what = f"a requirement's message holds {old_placeholder}, which is called {new_placeholder} now"
-                raise ComponentError(f"{what}: {self.message}")
+                problem = f"a requirement's message holds {old_placeholder}, which is called {new_placeholder} now"
+                raise ComponentError(f"{problem}: {self.message}")
 
     def or_else(self, alternative_option: str) -> "Requirement":
         """Return this requirement with another way to meet it, an option of the component, added to its message."""
@@ -175,13 +175,13 @@ ADVANCING_CLOCK = Requirement(
 )
 LATE_UPDATES = Requirement(
     lambda run: run.components.deadline.carries,
-    "{option} reads how late updates are, but with {deadline} none is late: choose deadline=buffered, or "
-    "deadline=fixed with deadline.late_updates=carry",
+    "{option} reads the staleness of updates, but with {deadline} no update arrives in a later round: choose "
+    "deadline=buffered, or deadline=fixed with deadline.late_updates=carry",
 )
 SAME_STEP = Requirement(
     lambda run: not run.components.deadline.carries,
-    "{option} needs all updates of a round to start from the same model, of which late updates under {deadline} do "
-    "not: choose deadline=wait_for_all, or deadline=fixed with deadline.late_updates=drop",
+    "{option} needs all updates of a round to start from the same model, but late updates under {deadline} start from "
+    "an older one: choose deadline=wait_for_all, or deadline=fixed with deadline.late_updates=drop",
 )
 UNDECAYED_CLIENT = Requirement(
     lambda run: run.components.client.weight_decay == 0,
@@ -207,20 +207,19 @@ ONE_CLASS_PER_SAMPLE = Requirement(
 )
 PROXY_INPUTS = Requirement(
     lambda run: run.components.proxy.has_inputs,
-    "{option} trains networks on inputs of the server, and it holds none (proxy=none): choose proxy=dataset, "
-    "proxy=client_heldout or proxy=noise",
+    "{option} trains networks on inputs of the server, but with proxy=none the server has no inputs: choose "
+    "proxy=dataset, proxy=client_heldout or proxy=noise",
 )
 RELATIVE_ADVICE = Requirement(
     lambda run: not run.components.selector.absolute,
-    "{option} normalises the weights of clients, but the weights that {selector} advises must keep their sum "
-    "for an unbiased estimate: choose agg=fedavg, or a form of the selector that advises no weights "
-    "(selector.agg=fedavg where it has one)",
+    "{option} normalises the weights of clients, but the weights that {selector} sets must keep their sum for an "
+    "unbiased estimate: choose agg=fedavg, or options with which the selector sets no weights (for example "
+    "selector.agg=fedavg)",
 )
 UNADVISED_WEIGHTS = Requirement(
     lambda run: not run.components.selector.weighs,
-    "{option} computes its own weights for a part of its step, where the weights that {selector} advises have no "
-    "effect: choose agg=fedavg, or a form of the selector that advises no weights (selector.agg=fedavg where it has "
-    "one)",
+    "{option} computes its own weights for a part of its step, where the weights that {selector} sets have no effect: "
+    "choose agg=fedavg, or options with which the selector sets no weights (for example selector.agg=fedavg)",
 )
 CLEAN_LABELS = Requirement(
     lambda run: run.federation and not run.federation.noise_rate.any(),

@@ -85,15 +85,15 @@ def check_array(
         raise contract_error(value_name, expected, value)
 
 
-def check_ids(value_name: str, value: object, id_count: int, min_length: int = 0) -> None:
+def check_ids(value_name: str, value: object, n_ids: int, min_length: int = 0) -> None:
     """Check an array of ids: sorted distinct integers in [0, n), `min_length` of them or more."""
     is_valid = False
     if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i" and len(value) >= min_length:
-        is_in_range = not len(value) or (value[0] >= 0 and value[-1] < id_count)
+        is_in_range = not len(value) or (value[0] >= 0 and value[-1] < n_ids)
         is_valid = bool(is_in_range and (value[1:] > value[:-1]).all())
     if not is_valid:
         minimum_text = f", at least {min_length}" if min_length else ""
-        expected = f"an integer array of sorted distinct numbers in [0, {id_count - 1}]{minimum_text}"
+        expected = f"an integer array of sorted distinct numbers in [0, {n_ids - 1}]{minimum_text}"
         raise contract_error(value_name, expected, value)
 
 
@@ -151,7 +151,7 @@ def check_tensor(value_name: str, value: object, shape: tuple[int, ...]) -> None
 
 
 def check_vectors_by_name(value_name: str, value: object, vector_length: int | None = None) -> None:
-    """Check a mapping of names to vectors; size: their length, None for any."""
+    """Check a mapping of names to vectors; vector_length: the required length, or None for any length."""
     values_by_name: Mapping[Any, Tensor] = check_type(value_name, value, Mapping)  # type: ignore[type-abstract]
     for key, named_value in values_by_name.items():
         required_shape = getattr(named_value, "shape", (0,))[:1] if vector_length is None else (vector_length,)
@@ -159,48 +159,50 @@ def check_vectors_by_name(value_name: str, value: object, vector_length: int | N
 
 
 def check_result_and_state(
-    value: object, required_type: type[T], previous_state: object, *, allow_none: bool = False
+    result_pair: object, required_type: type[T], previous_state: object, *, allow_none: bool = False
 ) -> tuple[T | None, Any]:
-    """Check that a component returned a pair (item, next state), and return both.
+    """Check that a component returned a pair (result, next state), and return both.
 
     Args:
-        value: the result.
-        required_type: the required type of the item.
-        previous_state: the previous state, whose type the next one must have.
-        allow_none: whether the item may be None.
+        result_pair: the pair that the component returned.
+        required_type: the required type of the first element.
+        previous_state: the state before the call, whose type the next state must have.
+        allow_none: whether the first element may be None.
     """
-    if not isinstance(value, tuple) or len(value) != 2:
-        raise contract_error("the result", f"a pair ({required_type.__name__}, state)", value)
-    item, state = value
-    if not (allow_none and item is None):
-        check_type("the first item of the result", item, required_type)
-    return item, check_state_type(state, previous_state)
+    if not isinstance(result_pair, tuple) or len(result_pair) != 2:
+        raise contract_error("the result", f"a pair ({required_type.__name__}, state)", result_pair)
+    component_result, next_state = result_pair
+    if not (allow_none and component_result is None):
+        check_type("the first item of the result", component_result, required_type)
+    return component_result, check_state_type(next_state, previous_state)
 
 
-def check_state_type(value: object, previous_state: object) -> object:
+def check_state_type(next_state: object, previous_state: object) -> object:
     """Return a component's next state after checking that it has the type of the previous state."""
-    if type(value) is not type(previous_state):
-        raise contract_error("the state", f"a {type(previous_state).__name__}, the type of the previous state", value)
-    return value
+    if type(next_state) is not type(previous_state):
+        raise contract_error(
+            "the state", f"a {type(previous_state).__name__}, the type of the previous state", next_state
+        )
+    return next_state
 
 
 def describe_exception(error: BaseException, module_name: str) -> str:
-    """Describe an exception in one line; module: of the component, whose innermost frame is named."""
+    """Describe an exception in one line, with the innermost line of code in `module_name`, the component's module."""
     message = " ".join(str(error).split("\n")[:2]).strip()
     for old_argument, new_argument in NEW_NAMES_OF_ARGUMENTS.items():
         if f"unexpected keyword argument '{old_argument}'" in message:
             message += f"; {old_argument} is called {new_argument} now"
-    error_line = find_error_line(error.__traceback__, module_name)
-    return f"{type(error).__name__}{f': {message}' if message else ''}{f' ({error_line})' if error_line else ''}"
+    location = find_error_line(error.__traceback__, module_name)
+    return f"{type(error).__name__}{f': {message}' if message else ''}{f' ({location})' if location else ''}"
 
 
 def find_error_line(traceback_start: TracebackType | None, module_name: str) -> str:
     """Return file, line and function of the innermost frame of `module_name`, or an empty text."""
-    line = ""
+    location = ""
     for frame, line_number in traceback.walk_tb(traceback_start):
         if frame.f_globals.get("__name__") == module_name:
-            line = f"{frame.f_code.co_filename}, line {line_number}, in {frame.f_code.co_name}"
-    return line
+            location = f"{frame.f_code.co_filename}, line {line_number}, in {frame.f_code.co_name}"
+    return location
 
 
 def check_answers(signal_name: str, answers: object, n_clients: int) -> np.ndarray:

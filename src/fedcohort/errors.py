@@ -13,7 +13,7 @@ class OptionError(FedcohortError, ValueError):
 
 
 class IncompatibleConfig(FedcohortError):
-    """Options that are valid on their own, but can't be combined."""
+    """Options that are each valid, but can't be combined."""
 
 
 class DataError(FedcohortError):
@@ -61,7 +61,7 @@ class ClientError(FedcohortError):
     """A client's local training failed. The message names client, round and stage (engine=debug)."""
 
 
-class ForeignChange(FedcohortError):
+class LibraryMismatch(FedcohortError):
     """A library lacks a private function, or has changed a message, on which a `compat.py` of this package relies.
 
     Args:
@@ -72,9 +72,11 @@ class ForeignChange(FedcohortError):
     """
 
     def __init__(self, library: str, missing_part: str, purpose: str, known_version: str) -> None:
-        what = f"{library} {version(library)} is installed, and {missing_part}, which {purpose}, differs from that of"
+        message_start = (
+            f"{library} {version(library)} is installed, and {missing_part}, which {purpose}, differs from that of"
+        )
         remedy = f"install {library}=={known_version} (constraints.txt), or adapt the compat.py that uses it"
-        super().__init__(f"{what} {library} {known_version}: {remedy}")
+        super().__init__(f"{message_start} {library} {known_version}: {remedy}")
 
 
 def describe_unexpected_error(error: BaseException) -> str:
@@ -84,5 +86,5 @@ def describe_unexpected_error(error: BaseException) -> str:
     """
     frames = traceback.extract_tb(error.__traceback__)
     frames_to_name = [frame for frame in frames if "site-packages" not in frame.filename] or list(frames)
-    location = f" ({frames_to_name[-1].filename}:{frames_to_name[-1].lineno})" if frames_to_name else ""
-    return f"{type(error).__name__}: {error}{location}"
+    error_location = f" ({frames_to_name[-1].filename}:{frames_to_name[-1].lineno})" if frames_to_name else ""
+    return f"{type(error).__name__}: {error}{error_location}"

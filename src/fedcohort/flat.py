@@ -64,9 +64,9 @@ class Layout:
         frozen_parameters = [(name, p) for name, p in parameters if not p.requires_grad]
         float_buffers = [(name, b) for name, b in buffers if b.is_floating_point()]
         return cls(
-            _place_blocks([(name, p) for name, p in parameters if p.requires_grad], channels_last),
-            _place_blocks([*frozen_parameters, *float_buffers]),
-            _place_blocks([(name, b) for name, b in buffers if not b.is_floating_point()]),
+            _assign_offsets([(name, p) for name, p in parameters if p.requires_grad], channels_last),
+            _assign_offsets([*frozen_parameters, *float_buffers]),
+            _assign_offsets([(name, b) for name, b in buffers if not b.is_floating_point()]),
         )
 
     @property
@@ -90,7 +90,7 @@ class Layout:
         return torch.tensor(mean_positions, dtype=torch.int64), torch.tensor(variance_positions, dtype=torch.int64)
 
 
-def _place_blocks(named_tensors: list[tuple[str, Tensor]], channels_last: bool = False) -> tuple[Block, ...]:
+def _assign_offsets(named_tensors: list[tuple[str, Tensor]], channels_last: bool = False) -> tuple[Block, ...]:
     blocks, offset = [], 0
     for name, tensor in named_tensors:
         blocks.append(Block(name, tuple(tensor.shape), offset, channels_last and tensor.dim() == 4))
@@ -99,9 +99,9 @@ def _place_blocks(named_tensors: list[tuple[str, Tensor]], channels_last: bool =
 
 
 class FlatModel:
-    """A network whose tensors are views into `w`, `buffers` and `counters`; `g` holds its gradients.
+    """A network whose tensors are views into the vectors `w`, `buffers` and `counters`; `g` holds the gradients.
 
-    It is made once the network is on its device. Loading a state_dict into the network writes through the views.
+    Create it once the network is on its device. Loading a state_dict into the network writes through the views.
     """
 
     w: Float[Tensor, "p"]

@@ -29,7 +29,7 @@ class ClientContext:
         client: id of the client.
         layout: places of the network's tensors in the flat vectors.
         rng: returns the generator of (seed, purpose, round, client) for a purpose.
-        samples: number of training samples of the client, |T_k|.
+        samples: number of training samples of the client.
     """
 
     round: int
@@ -78,8 +78,8 @@ class ClientHook(Protocol):
     """The part of a method that runs at the clients. A subclass declares the fields that it uses.
 
     Attributes:
-        downloads: names of the vectors, [P] each, that clients receive in addition to the model.
-        uploads: names of the vectors, [P] each, that clients send in addition to the update.
+        downloads: names of the vectors that clients receive in addition to the model; one number per parameter, [P].
+        uploads: names of the vectors that clients send in addition to the update, [P] each.
         remembers: names of the vectors that clients store between rounds.
     """
 
@@ -116,10 +116,10 @@ class StepView(Protocol):
 
     @property
     def positions(self) -> Int64[Tensor, "b"]:
-        """The positions of the mini-batch's samples in T_k."""
+        """The positions of the mini-batch's samples in the client's training set."""
 
     def validation_gradient(self) -> Vector:
-        """Return the gradient of the mean cross-entropy of the next mini-batch of V_k, [P]."""
+        """Return the gradient of the mean cross-entropy of the client's next validation mini-batch, [P]."""
 
     def along(self, u: Vector) -> Float[Tensor, "b"]:
         """Return the derivative of each sample's objective l_j along u, <grad l_j(y), u>, [b]."""
@@ -141,8 +141,9 @@ class Weigher(ClientHook, Protocol):
     """A hook that weighs samples. A run has at most one.
 
     Attributes:
-        per_sample: names of `remembers` with one float per sample of T_k instead of P floats.
-        averaged: names of `uploads` that the server averages with the weights of the updates instead of summing them.
+        per_sample: names in `remembers` whose vector has one float per training sample of the client instead of one per
+            parameter.
+        averaged: names in `uploads` whose vectors the server averages, weighted as the updates are, instead of summing.
         passes: cost of weighing, in forward passes per sample and step.
     """
 
@@ -176,7 +177,7 @@ def stored_vector_sizes(hooks: Iterable[ClientHook], n_params: int, n_samples: i
 
     Args:
         hooks: hooks of the run.
-        n_params: P.
+        n_params: number of trainable parameters, P.
         n_samples: number of training samples of the largest client.
     """
     floats_by_name: dict[str, int] = {}
@@ -215,13 +216,13 @@ def finish_all(
     """
     results = []
     for hook, correction in zip(hooks, corrections, strict=True):
-        where = _describe_hook(hook)
-        result = check_type(f"{where}: the result of finish", correction.finish(y, steps, lr), HookResult)
+        hook_description = _describe_hook(hook)
+        result = check_type(f"{hook_description}: the result of finish", correction.finish(y, steps, lr), HookResult)
         if set(result.uploads) != set(hook.uploads):
             expected = f"a mapping with {sorted(hook.uploads)}"
-            raise contract_error(f"{where}: HookResult.uploads", expected, result.uploads)
-        check_vectors_by_name(f"{where}: HookResult.uploads", result.uploads, len(y))
-        check_vectors_by_name(f"{where}: HookResult.stored", result.stored)
+            raise contract_error(f"{hook_description}: HookResult.uploads", expected, result.uploads)
+        check_vectors_by_name(f"{hook_description}: HookResult.uploads", result.uploads, len(y))
+        check_vectors_by_name(f"{hook_description}: HookResult.stored", result.stored)
         results.append(result)
     return results
 

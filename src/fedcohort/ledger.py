@@ -8,7 +8,7 @@ import operator
 from dataclasses import dataclass
 
 BYTES_PER_NUMBER = 4  # bytes of one transmitted float
-METRICS = (  # of the fields of `Charge`, in their order
+COST_METRICS = (  # of the fields of `Charge`, in their order
     *("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes", "comp/client_flops", "comp/server_flops"),
     "time/virtual_s",
 )
@@ -40,4 +40,4 @@ class Charge:
 
     def metrics(self) -> dict[str, float]:
         """Return the bytes, FLOPs and virtual seconds by metric name."""
-        return dict(zip(METRICS, vars(self).values(), strict=True))
+        return dict(zip(COST_METRICS, vars(self).values(), strict=True))

@@ -14,7 +14,7 @@ from fedcohort.errors import OptionError
 
 
 def range_error(option: str, allowed_text: str, value: object) -> OptionError:
-    """Return the error for the value of an option; allowed: completes "must be"."""
+    """Return the error for an option's value; allowed_text: what the value must be, such as "a number in (0, 1]"."""
     return OptionError(f"{option} must be {allowed_text}, got {value!r}")
 
 
@@ -45,15 +45,15 @@ def unknown_choice_error(option: str, typed_choice: object, valid_choices: Seque
 
 
 def interval_bounds(interval: str) -> tuple[float, float]:
-    """Return the two ends of an interval, written like "(0, 1]"."""
+    """Return the lower and the upper bound of an interval that is written like "(0, 1]"."""
     lower_bound, upper_bound = (float(bound_text) for bound_text in interval[1:-1].split(","))
     return lower_bound, upper_bound
 
 
-def _is_number(value: object, interval: str, kinds: type | UnionType) -> bool:
+def _is_number(value: object, interval: str, number_types: type | UnionType) -> bool:
     """Return whether `value` is of one of these types, finite as a float, and inside the interval."""
     number: Any = value
-    if not isinstance(value, kinds) or isinstance(value, bool) or abs(number) > sys.float_info.max:
+    if not isinstance(value, number_types) or isinstance(value, bool) or abs(number) > sys.float_info.max:
         return False
     lower_bound, upper_bound = interval_bounds(interval)
     is_above_lower_bound = number >= lower_bound if interval[0] == "[" else number > lower_bound
@@ -78,7 +78,7 @@ def integer(option: str, value: object, interval: str, *, allow_null: bool = Fal
 
 
 def parse_number(option: str, typed_text: str, interval: str) -> float:
-    """Return the number in `typed_text`, which was typed. Raises `OptionError` for one outside of `interval`."""
+    """Return the number that the user typed. Raises `OptionError` if it is no number or outside of `interval`."""
     try:
         value = float(typed_text)
     except ValueError:
@@ -125,7 +125,7 @@ def is_identifier(value: object) -> bool:
 
 
 def identifier(option: str, value: object) -> None:
-    """Check that `value` consists of ASCII letters, digits and underscores, as names of files and folders do."""
+    """Check that `value` can be a name: ASCII letters, digits and underscores, without a digit in front."""
     if not is_identifier(value):
         valid_name = re.sub("[^A-Za-z0-9]+", "_", str(value)).strip("_") or "name"
         valid_name = f"x{valid_name}" if valid_name[0].isdigit() else valid_name
@@ -151,8 +151,12 @@ def numbers(option: str, value: object, interval: str) -> None:
         raise range_error(option, f"a list of numbers in {interval}", value)
 
 
-def words(option: str, value: object, *allowed_items: str) -> None:
-    """Raise `OptionError` unless `value` is a list of one or more of `allowed_items` without repetition."""
-    items = value if _is_list(value) else ()
-    if not items or not all(item in allowed_items for item in items) or len(set(items)) < len(items):
-        raise range_error(option, f"a list of one or more of {', '.join(allowed_items)}, none twice", value)
+def words(option: str, value: object, *allowed_texts: str) -> None:
+    """Raise `OptionError` unless `value` is a list of one or more of `allowed_texts` without repetition."""
+    list_items = value if _is_list(value) else ()
+    if (
+        not list_items
+        or not all(item in allowed_texts for item in list_items)
+        or len(set(list_items)) < len(list_items)
+    ):
+        raise range_error(option, f"a list of one or more of {', '.join(allowed_texts)}, none twice", value)

@@ -34,7 +34,7 @@ def new_generator(seed: int, purpose: str, round: int = NO_ROUND, client: int = 
 
 
 class RekeyedGenerator:
-    """One generator that is set to one key after another: the draws of `generator` at a tenth of the cost."""
+    """A generator that is reused for many keys: the same draws as `new_generator`, at an tenth of the cost."""
 
     def __init__(self) -> None:
         self._bits = np.random.Philox(key=0)
@@ -97,5 +97,5 @@ class Draws:
         return _draw_vector("standard_exponential", self.seed, purpose, self.round, self.n_clients).copy()
 
     def once(self) -> "Draws":
-        """Return the draws of this population that are made once a run, instead of in each round."""
+        """Return the draws that this population makes once per run, so that they are equal in all rounds."""
         return Draws(self.seed, self.n_clients)

@@ -44,13 +44,13 @@ class OptionRole:
 
 
 COMPONENT_OPTION_ROLE = OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, tracked=True)
-_SETTINGS = (
+_OPTIONS_OF_RESULTS = (
     *("data_seed", "clients", "cohort", "deadline.window_s", "split", "update_limit"),
     *("device.watts", "device.joules_per_byte"),
     *("eval.every", "eval.clients_every", "eval.clients_sample", "eval.average", "eval.average_decay"),
 )
-_EXECUTION = ("engine.slices", "checkpoint", "client_store")
-_OUTPUTS = (
+_OPTIONS_OF_EXECUTION = ("engine.slices", "checkpoint", "client_store")
+_OPTIONS_OF_OUTPUT = (
     "eval.update_every",  # a metric that no result depends on
     "callback",  # a callback that ended the run early must be there again: `claim.Request`
     "requires",  # the options that an alias stands for are in the nodes of their groups
@@ -61,11 +61,11 @@ ROLE_BY_OPTION: Mapping[str, OptionRole] = {
     "rounds": OptionRole(OptionEffect.RESULTS, RunIdentity.FREE, tracked=True),  # a larger number extends a run
     "until": OptionRole(OptionEffect.RESULTS, RunIdentity.FREE, tracked=True),  # and so does a larger budget
     "trainer": OptionRole(OptionEffect.LAST_BITS, RunIdentity.FORCED, tracked=True),
-    **dict.fromkeys(_SETTINGS, OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, tracked=True)),
+    **dict.fromkeys(_OPTIONS_OF_RESULTS, OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, tracked=True)),
     # other values give the same result in another way
-    **dict.fromkeys(_EXECUTION, OptionRole(OptionEffect.NOTHING, RunIdentity.FREE, tracked=True)),
+    **dict.fromkeys(_OPTIONS_OF_EXECUTION, OptionRole(OptionEffect.NOTHING, RunIdentity.FREE, tracked=True)),
     # where files are written, and which observers there are
-    **dict.fromkeys(_OUTPUTS, OptionRole(OptionEffect.NOTHING, RunIdentity.FREE)),
+    **dict.fromkeys(_OPTIONS_OF_OUTPUT, OptionRole(OptionEffect.NOTHING, RunIdentity.FREE)),
 }
 
 # Groups and options that were added later. With this choice or value the config hash is the one of earlier versions.
@@ -92,15 +92,15 @@ NEUTRAL_VALUE_BY_LATER_OPTION: Mapping[str, object] = {
 }
 
 
-def matching_table_rows(option: str) -> list[str]:
-    """Return the row of `ROLE_BY_OPTION` for a group or a dotted option, in a list; none for a component's option."""
+def rows_of_option(option: str) -> list[str]:
+    """Return the rows of `ROLE_BY_OPTION` that name a dotted option or its node; [] for an option of a component."""
     return [name for name in ROLE_BY_OPTION if option == name or option.startswith(f"{name}.")]
 
 
 @cache
 def role_of(option: str) -> OptionRole:
     """Return what another value of an option changes, and whether the run then stays the same run."""
-    return next((ROLE_BY_OPTION[name] for name in matching_table_rows(option)), COMPONENT_OPTION_ROLE)
+    return next((ROLE_BY_OPTION[name] for name in rows_of_option(option)), COMPONENT_OPTION_ROLE)
 
 
 def flatten_config(config: Mapping[str, Any], name_prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -36,30 +36,30 @@ def pack_state(value: object) -> PlainData:
 
 
 def unpack_state(plain_data: PlainData, value_type_hint: object = Any) -> StateValue:
-    """Return the value from which `pack` made the payload.
+    """Return the value that `pack_state` converted to `plain_data`.
 
     Args:
-        plain_data: the result of `pack`.
+        plain_data: the result of `pack_state`.
         value_type_hint: the type of the value, from which the classes of its records are known.
 
     Raises:
-        CheckpointError: if the payload has other fields than the class.
+        CheckpointError: if the checkpoint has other fields than the class.
     """
     if not isinstance(plain_data, dict):
         return plain_data
-    ((container_kind, container_items),) = plain_data.items()
-    if container_kind == "array":
+    ((container_type, container_items),) = plain_data.items()
+    if container_type == "array":
         return container_items.numpy().copy()
-    if container_kind == "record":
+    if container_type == "record":
         return _unpack_record(container_items, value_type_hint)
-    if container_kind == "dict":
+    if container_type == "dict":
         _, value_type = (*_type_arguments(value_type_hint), Any, Any)[:2]
         return {unpack_state(k): unpack_state(v, value_type) for k, v in container_items}
     inner_types = tuple(hint for hint in _type_arguments(value_type_hint) if hint is not Ellipsis)
     if len(inner_types) != len(container_items):
         inner_types = (inner_types[:1] or (Any,)) * len(container_items)
     unpacked_items = [unpack_state(item, hint) for item, hint in zip(container_items, inner_types, strict=True)]
-    return tuple(unpacked_items) if container_kind == "tuple" else unpacked_items
+    return tuple(unpacked_items) if container_type == "tuple" else unpacked_items
 
 
 def _unpack_record(packed_fields: dict[str, PlainData], value_type_hint: object) -> StateValue:

@@ -16,9 +16,16 @@ from fedcohort.arrays import ReadOnly as ReadOnly
 from fedcohort.arrays import Values as Values
 from fedcohort.arrays import read_only as read_only
 from fedcohort.draw_log import DrawLog
-from fedcohort.errors import UndeclaredSignal, renamed_attribute
+from fedcohort.errors import ComponentError, UndeclaredSignal, renamed_attribute
 from fedcohort.update import ClientUpdate as ClientUpdate
 from fedcohort.update import UpdateGroup as UpdateGroup
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401
+    """Raise an error that gives the new name of a record, for one release."""
+    if name == "Advice":
+        raise ComponentError("fedcohort.types.Advice is called AggregationOverride now")
+    raise AttributeError(name)
 
 
 class Signals(Mapping[str, Any]):
@@ -77,7 +84,7 @@ class RoundContext(ReadOnly):
         units: local epochs that each client trains by default (steps, as in `ClientUpdate`).
         backed_off: sorted ids of the clients that are ready, but failed repeatedly and may not be selected for a while.
         in_flight: sorted ids of the clients that still work on a job of an earlier round; they are not ready.
-        in_flight_s: virtual seconds until each of these is expected to answer, [len(in_flight)].
+        in_flight_s: virtual seconds until each client of `in_flight` is expected to answer, [len(in_flight)].
     """
 
     round: int
@@ -150,14 +157,16 @@ class Selection(ReadOnly):
         score_terms: terms of the score by name (exploit, explore, ...), each float64 [n_clients].
         probability: float64 [n_clients] of being drawn, where the method draws.
         uncapped: whether the cohort may be larger than `cohort` (FLASH's first round, selector=full).
-        plain: whether this round is one of plain FedAvg. Aggregator, regulariser and server optimizer of the run then
-            take no part in it, and it costs what a round of FedAvg costs (FedDiverse's pre-training).
-        units: int64 [n_clients] >= 1, local epochs of each client (steps, as in `ClientUpdate`); None: the default.
+        plain: whether this round is a round of FedAvg whatever the run's aggregator, regulariser and server optimizer,
+            at the cost of FedAvg (FedDiverse's pre-training).
+        units: int64 [n_clients], local epochs of each client (steps, as in `ClientUpdate`), at least 1. None: the
+            default number for all clients.
         upload: float64 [n_clients] in (0, 1], the probability with which a client sends each tensor of its update; the
-            engine draws. A tensor that was not sent counts as the weighted mean over the clients that sent it, or as
-            zero with `zero_fill`. None: all clients send everything.
-        zero_fill: see `upload`.
-        reward: float64 [n_clients], the reward of each client's last update, NaN without one. It is only logged.
+            engine draws. None: all clients send everything.
+        zero_fill: whether a tensor that a client did not send counts as zero; otherwise it counts as the weighted mean
+            over the clients that sent it.
+        reward: float64 [n_clients], the reward of each client's last update for a method that learns from rewards,
+            NaN if there is none. It is only logged.
     """
 
     clients: Ids
@@ -174,11 +183,11 @@ class Selection(ReadOnly):
 
 
 @dataclass(frozen=True)
-class Advice:
+class AggregationOverride:
     """A selector's override of the aggregation, aligned with the outcome's clients.
 
-    A client that is dropped, or weighs nothing, counts as not arrived in the aggregation. If no client is left, the
-    round is an empty one.
+    A client that is dropped, or has weight 0, counts as not arrived in the aggregation. If no client is left, the round
+    counts as one without arrivals.
 
     Attributes:
         keep: bool, False drops a client's update; None keeps all.
@@ -193,14 +202,14 @@ class Advice:
 
 @dataclass(frozen=True)
 class RoundOutcome(ReadOnly):
-    """The result of a round's training, as `observe` and `direction` see it, with the signals that they declare.
+    """The result of a round's training, as a selector (`observe`) and an aggregator (`direction`) receive it.
 
     Attributes:
         round: number of the round, from 0.
         selection: the cohort.
         clients: sorted ids of the clients whose update arrived and is finite.
         failed: sorted ids of the clients whose update is lost, of the cohort or of those in flight.
-        signals: each [len(clients)], aligned with `clients`.
+        signals: the reported signals that the component declares, by name, each [len(clients)], aligned with `clients`.
         probes: results of the concurrent probes, by signal.
         round_s: virtual seconds that the round took, including those until a client was ready.
         announced_s: the deadline that was announced to clients, in virtual seconds after the broadcast; inf for none.

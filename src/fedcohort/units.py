@@ -13,17 +13,17 @@ PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 def bytes_(value: float) -> str:
     """Return a number of bytes as text in powers of 1000: 1234567 -> '1.23 MB'."""
-    return _scale(value, BYTES)
+    return _format_with_prefix(value, BYTES)
 
 
 def flops(value: float) -> str:
     """Return a number of floating-point operations as text, not as a rate: 1.2e12 -> '1.2 TFLOP'."""
-    return _scale(value, [f"{prefix}FLOP" for prefix in PREFIXES])
+    return _format_with_prefix(value, [f"{prefix}FLOP" for prefix in PREFIXES])
 
 
 def joules(value: float) -> str:
     """Return an energy in joules as text in powers of 1000: 1234567 -> '1.23 MJ'."""
-    return _scale(value, [f"{prefix}J" for prefix in PREFIXES])
+    return _format_with_prefix(value, [f"{prefix}J" for prefix in PREFIXES])
 
 
 def seconds(value: float) -> str:
@@ -32,9 +32,9 @@ def seconds(value: float) -> str:
         return "-"
     if value < 120:
         return f"{value:.3g} s"
-    unit, unit_s, large_unit, finer, _ = next(scale for scale in TIMES if round(value / scale[0]) * scale[0] < scale[4])
-    n_units = round(value / unit)
-    return f"{n_units // unit_s} {large_unit} {n_units % unit_s} {finer}"
+    unit, unit_s, large_unit, small_unit, _ = next(row for row in TIMES if round(value / row[0]) * row[0] < row[4])
+    n_small_units = round(value / unit)
+    return f"{n_small_units // unit_s} {large_unit} {n_small_units % unit_s} {small_unit}"
 
 
 def rough_seconds(value: float) -> str:
@@ -56,10 +56,10 @@ def number(value: float) -> str:
     return f"{value:.4g}" if math.isfinite(value) else "-"
 
 
-def _scale(value: float, names: "tuple[str, ...] | list[str]") -> str:
+def _format_with_prefix(value: float, unit_names: "tuple[str, ...] | list[str]") -> str:
     if not math.isfinite(value):
         return "-"
     power = 0
-    while abs(value) >= 999.5 and power < len(names) - 1:
+    while abs(value) >= 999.5 and power < len(unit_names) - 1:
         value, power = value / 1000, power + 1
-    return f"{value:.3g} {names[power]}"
+    return f"{value:.3g} {unit_names[power]}"

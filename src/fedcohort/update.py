@@ -14,12 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class UpdateGroup:
-    """Clients that were trained in one batch. One matrix product sums their updates without forming any of them.
+    """Clients that were trained in one batch. One matrix product sums their updates without computing each update.
 
     Attributes:
         size: number of clients.
-        total: maps weights by client id to the sum of weight x update, float [P]. A client without a weight is left
-            out.
+        total: function that takes weights by client id and returns the sum of weight x update over these clients, [P].
     """
 
     size: int

@@ -225,7 +225,7 @@ def test_a_client_that_is_left_out_keeps_its_old_weights(tmp_path: Path, monkeyp
     [
         (
             ("objective=flash_robust",),
-            "agg=fedbio learns the weights of noisy labels, and objective=flash_robust corrects labels",
+            "agg=fedbio weighs noisy labels, but objective=flash_robust already replaces labels",
         ),
         (("agg.variant=second_order", "codec=mask"), "agg=fedbio compares or corrects clients in all parameters"),
     ],
@@ -245,7 +245,7 @@ def test_clients_without_validation_data_are_rejected() -> None:
 
     check()
     federation.val.offsets[2:] = federation.val.offsets[1]
-    with pytest.raises(IncompatibleConfig, match=r"learns from each client's V_k.*split.client_val"):
+    with pytest.raises(IncompatibleConfig, match=r"learns from the clients' validation sets.*split.client_val"):
         check()
 
 

@@ -52,5 +52,5 @@ def test_all_kept_is_the_mean() -> None:
 def test_a_cohort_must_be_large_enough() -> None:
     make("agg", "krum", attackers=2).init(make_population(7), 3)
     make("agg", "krum", attackers=0).init(make_population(2), 3)
-    with pytest.raises(OptionError, match=r"attackers must be an integer in \[0, 1\], as a cohort of 6 must"):
+    with pytest.raises(OptionError, match=r"attackers must be an integer in \[0, 1\], as the cohort of 6 must"):
         make("agg", "krum", attackers=2).init(make_population(6), 3)

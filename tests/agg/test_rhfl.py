@@ -124,7 +124,7 @@ def test_a_loss_is_kept_until_the_client_arrives_again() -> None:
     first, state = step(agg, agg.init(make_population(4), 1), {0: [3.0], 1: [0.0], 3: [0.0]}, [2, 2, 2])
     assert first.displacement.tolist() == pytest.approx([1.0], abs=1e-12)  # no client has been seen: equal weights
     _, state = step(agg, state, {0: [0.0], 2: [0.0]}, [5, 7])
-    np.testing.assert_array_equal(state.before, [5, 2, 7, 2])
+    np.testing.assert_array_equal(state.last_losses, [5, 2, 7, 2])
     last, _ = step(agg, state, {1: [1.0], 3: [0.0]}, [1, 2])
     # F = (1, 0): omega_1 = 1 / (1 + e^-beta)
     assert last.displacement.tolist() == pytest.approx([1 / (1 + math.exp(-0.5))], abs=1e-12)
@@ -144,10 +144,10 @@ def test_a_loss_that_is_not_finite_leaves_its_client_out(mode: str) -> None:
     assert known(direction.weights).tolist()[1] == 0
     assert known(direction.weights).sum() == pytest.approx(1, abs=1e-12)
     assert direction.displacement.tolist() == pytest.approx([1.0], abs=1e-9)
-    assert after.before.tolist() == [1.0, 2.0, 1.5]
+    assert after.last_losses.tolist() == [1.0, 2.0, 1.5]
     no_clients, unchanged = step(agg, state, {0: [1.0], 1: [3.0]}, [math.inf, math.nan])
     assert no_clients.displacement.tolist() == [2.0]
-    assert unchanged.before.tolist() == [2.0, 2.0, 2.0]
+    assert unchanged.last_losses.tolist() == [2.0, 2.0, 2.0]
 
 
 def aligned(x: list[float], **options: Any) -> float:
@@ -232,7 +232,7 @@ def test_the_servers_passes_are_counted(mode: str, passes: int) -> None:
 
 
 def test_a_notice_recommends_ccr_without_alignment() -> None:
-    line = "agg.mode=weights_only is FedAvg under RHFL's client confidence, not RHFL: name it so (agg=ccr)"
+    line = "agg.mode=weights_only is FedAvg weighted by RHFL's client confidence, not RHFL: use its name, agg=ccr"
     assert line in startup_notices("agg=rhfl", "agg.mode=weights_only")
     assert line not in startup_notices("agg=rhfl", "proxy=noise")
     assert line not in startup_notices("agg=ccr")
@@ -249,7 +249,7 @@ def test_rhfl_runs_complete(tmp_path: Path) -> None:
     plain = go(tmp_path / "c", "agg=fedavg", "agg.weighting=uniform", "objective=sce", "rounds=1")
     equal = go(tmp_path / "d", "agg=ccr", "agg.beta=0", "rounds=1")
     torch.testing.assert_close(equal.weights(), plain.weights(), atol=1e-6, rtol=0)
-    with pytest.raises(IncompatibleConfig, match=r"it holds none \(proxy=none\)"):
+    with pytest.raises(IncompatibleConfig, match=r"with proxy=none the server has no inputs"):
         go(tmp_path, "agg=rhfl")
     with pytest.raises(IncompatibleConfig, match=r"agg=ccr stands for agg.mode=weights_only, but agg.mode=align_aver"):
         go(tmp_path, "agg=ccr", "agg.mode=align_average", "proxy=noise")

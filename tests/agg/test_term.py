@@ -76,7 +76,7 @@ def test_smoothing_does_not_change_the_first_round(s: float) -> None:
 def test_two_rounds_by_hand(s: float, expected: list[float]) -> None:
     displacement, state = rounds(make("agg", "term", tilt=1.0, smoothing=s), [0.0, LN3], [0.0, np.log(7)])
     np.testing.assert_allclose(displacement, expected, atol=1e-12)
-    assert (np.exp(state.log_mean), state.rounds) == (pytest.approx(3.5 / expected[1]), 2)
+    assert (np.exp(state.log_mean), state.n_rounds) == (pytest.approx(3.5 / expected[1]), 2)
 
 
 def test_the_running_normaliser_is_bias_corrected() -> None:
@@ -112,7 +112,7 @@ def test_a_round_without_finite_losses_keeps_the_normaliser() -> None:
     _, before = aggregate_losses(agg, [0.0, LN3])
     _, after = aggregate_losses(agg, [np.nan, np.inf], state=before)
     assert after == before
-    assert (before.log_mean, before.rounds) == (pytest.approx(np.log(2)), 1)
+    assert (before.log_mean, before.n_rounds) == (pytest.approx(np.log(2)), 1)
 
 
 def test_without_smoothing_there_is_no_state() -> None:

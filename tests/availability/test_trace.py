@@ -149,7 +149,7 @@ def test_the_phones_option_names_the_columns_of_its_table(tmp_path: Path) -> Non
 def test_the_table_of_the_phones_is_not_included(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
-        DataError, match=r"availability_intervals.parquet: there is no such file .*fedcohort contains none"
+        DataError, match=r"availability_intervals.parquet: there is no such file .*fedcohort contains no such table"
     ):
         go(tmp_path, "availability=phones")
     page = " ".join((ROOT / "docs" / "composing.md").read_text().split())

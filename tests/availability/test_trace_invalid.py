@@ -85,14 +85,14 @@ def test_options_that_contradict_the_table_are_rejected(
 
 def test_too_few_clients_are_rejected_unless_they_are_drawn(tmp_path: Path) -> None:
     path = write(tmp_path, TABLE)
-    with pytest.raises(DataError, match=r"has 3 clients, too few for 4: availability.assign=drawn draws one"):
+    with pytest.raises(DataError, match=r"has 3 devices, too few for 4 clients: set availability.assign=drawn"):
         trace(path).schedule(Draws(0, 4))
     assert len(trace(path, assign="drawn").schedule(Draws(0, 4)).seconds_until_ready(0)) == 4
 
 
 def test_a_missing_client_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, {**TABLE, "client": [1 if name == 10 else name // 10 + 1 for name in TABLE["client"]]})
-    with pytest.raises(DataError, match=r"has clients 1 to 1, then 3: add client 2, or set availability"):
+    with pytest.raises(DataError, match=r"has clients 1 to 1 and then 3: add client 2, or set availability"):
         trace(path).schedule(Draws(0, 3))
     assert len(trace(path, assign="drawn").schedule(Draws(0, 3)).seconds_until_ready(0)) == 3
 
@@ -123,7 +123,10 @@ def test_milliseconds_are_rejected(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"period": "own", "period_s": 60}, "period=own names a column of periods and period_s=60 is one for all"),
+        (
+            {"period": "own", "period_s": 60},
+            r"period=own \(a column\) and period_s=60 \(one number for all clients\) exclude each other",
+        ),
         ({"end": "start_s"}, "end and start must be two columns, got 'start_s' for both"),
         ({"start": "client"}, "start and client must be two columns"),
         ({"state": "own", "period": "own"}, "period and state must be two columns"),

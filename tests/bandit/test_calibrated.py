@@ -17,7 +17,7 @@ def test_two_rows_by_hand() -> None:
 
     The same .35 is the residuals' (.5 - .4)^2 + (1 - .7)^2 = .1, and lam |theta_hat|^2 = .25.
     """
-    assert (SMALL.squares, SMALL.count) == (1.25, 2)
+    assert (SMALL.squared_rewards, SMALL.n_rewards) == (1.25, 2)
     assert calibrated.estimate_noise_deviation(SMALL) == pytest.approx(np.sqrt(0.45), rel=1e-14)
     unexplained = ((R - X @ [0.4, 0.3]) ** 2).sum() + 0.4**2 + 0.3**2
     assert unexplained == pytest.approx(0.35, rel=1e-14)
@@ -49,7 +49,7 @@ def test_rewards_without_noise_leave_only_the_prior() -> None:
 def test_non_finite_rows_are_not_counted() -> None:
     rows = np.vstack([X, [[np.nan, 1.0], [1.0, 1.0], [1e200, 0.0]]])
     learned = calibrated.add_rewards(NoisyRidge(ridge.prior_belief(2, 1.0)), rows, np.array([*R, 1.0, np.inf, 1.0]))
-    assert (learned.squares, learned.count) == (1.25, 2)
+    assert (learned.squared_rewards, learned.n_rewards) == (1.25, 2)
     np.testing.assert_array_equal(learned.ridge.V, SMALL.ridge.V)
 
 

@@ -20,9 +20,9 @@ ONE_EACH = [([0], [2.0]), ([1], [1.0]), ([2], [3.0])]
 def test_three_rounds_by_hand() -> None:
     """.7^2 * 2, .7 * 1, 3; the same with ones; T = 1 + .7 + .49."""
     past = played(0.7, ONE_EACH)
-    np.testing.assert_allclose(past.total, [0.98, 0.7, 3.0], rtol=1e-14)
-    np.testing.assert_allclose(past.count, [0.49, 0.7, 1.0], rtol=1e-14)
-    assert past.rounds == pytest.approx(2.19, rel=1e-14)
+    np.testing.assert_allclose(past.reward_sums, [0.98, 0.7, 3.0], rtol=1e-14)
+    np.testing.assert_allclose(past.pull_counts, [0.49, 0.7, 1.0], rtol=1e-14)
+    assert past.n_rounds == pytest.approx(2.19, rel=1e-14)
     np.testing.assert_allclose(discounted.mean_rewards(past), [2.0, 1.0, 3.0], rtol=1e-14)
     # .5 sqrt(2 ln 2.19 / N)
     np.testing.assert_allclose(discounted.confidence_widths(past, 0.5), [0.89437103, 0.74828449, 0.62605972], atol=1e-8)
@@ -37,9 +37,9 @@ def test_sums_are_powers_of_the_discount() -> None:
     for arm in range(5):
         paid = [dict(zip(arms, rewards, strict=True)).get(arm, 0.0) for arms, rewards in history]
         pulled = [float(arm in arms) for arms, _ in history]
-        assert past.total[arm] == pytest.approx(power @ paid, rel=1e-12)
-        assert past.count[arm] == pytest.approx(power @ pulled, rel=1e-12)
-    assert past.rounds == pytest.approx((1 - 0.9**20) / (1 - 0.9), rel=1e-12)
+        assert past.reward_sums[arm] == pytest.approx(power @ paid, rel=1e-12)
+        assert past.pull_counts[arm] == pytest.approx(power @ pulled, rel=1e-12)
+    assert past.n_rounds == pytest.approx((1 - 0.9**20) / (1 - 0.9), rel=1e-12)
 
 
 def test_without_discount_it_equals_ucb1() -> None:
@@ -53,8 +53,8 @@ def test_without_discount_it_equals_ucb1() -> None:
 
 def test_without_memory_only_the_last_round_counts() -> None:
     past = played(0.0, ONE_EACH)
-    np.testing.assert_allclose(past.total, [0.0, 0.0, 3.0], atol=1e-290)
-    np.testing.assert_allclose(past.count, [0.0, 0.0, 1.0], atol=1e-290)
+    np.testing.assert_allclose(past.reward_sums, [0.0, 0.0, 3.0], atol=1e-290)
+    np.testing.assert_allclose(past.pull_counts, [0.0, 0.0, 1.0], atol=1e-290)
     np.testing.assert_allclose(
         discounted.mean_rewards(past), [2.0, 1.0, 3.0]
     )  # what they were worth when they were pulled
@@ -66,7 +66,7 @@ def test_a_forgotten_arm_differs_from_an_unpulled_one() -> None:
     """However small its count, its mean stays and its width is finite, wider than all that were pulled since."""
     for rounds in (13, 300, 5000):
         past = played(0.1, [([0], [5.0])] + [([1], [1.0])] * rounds)
-        assert past.count[0] == pytest.approx(max(0.1**rounds, 1e-300))
+        assert past.pull_counts[0] == pytest.approx(max(0.1**rounds, 1e-300))
         assert discounted.mean_rewards(past)[0] == pytest.approx(5.0, rel=1e-12)
         zero, pulled, never = discounted.confidence_widths(past, 1.0)
         assert pulled < zero < np.inf == never
@@ -75,7 +75,7 @@ def test_a_forgotten_arm_differs_from_an_unpulled_one() -> None:
 
 def test_a_forgotten_arm_restarts_when_pulled_again() -> None:
     past = played(0.1, [([0], [5.0])] + [([1], [1.0])] * 400 + [([0], [7.0])])
-    assert past.count[0] == pytest.approx(1.0)
+    assert past.pull_counts[0] == pytest.approx(1.0)
     assert discounted.mean_rewards(past)[0] == pytest.approx(7.0)
 
 

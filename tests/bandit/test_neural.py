@@ -96,7 +96,7 @@ def test_fitting_equals_torchs_adam_with_a_decaying_rate() -> None:
     """1/2 sum (f - r)^2 + h lam / 2 |theta - theta_0|^2, h = 8, lam = .3, 50 full-batch steps from theta_0."""
     net, X = make_network()
     r = RNG.normal(size=len(X))
-    theta, origin = torch.tensor(net.origin, requires_grad=True), torch.tensor(net.origin)
+    theta, origin = torch.tensor(net.initial_theta, requires_grad=True), torch.tensor(net.initial_theta)
     adam = torch.optim.Adam([theta], lr=0.02)
     falling = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: 1 - step / 50)
     for _ in range(50):
@@ -105,7 +105,7 @@ def test_fitting_equals_torchs_adam_with_a_decaying_rate() -> None:
         (0.5 * (error**2).sum() + 0.5 * 8 * 0.3 * ((theta - origin) ** 2).sum()).backward()
         adam.step()
         falling.step()
-    weights = neural.fit_weights(net.origin, X, r, 0.3, 50, 0.02)
+    weights = neural.fit_weights(net.initial_theta, X, r, 0.3, 50, 0.02)
     np.testing.assert_allclose(weights, theta.detach().numpy(), rtol=1e-8, atol=1e-10)
 
 
@@ -193,7 +193,7 @@ def test_non_finite_rows_are_left_out() -> None:
     X[1, 0], X[2, 1] = np.nan, 1e300
     mean, width, net = neural.predict_with_bonus(net, X)
     assert np.isnan(mean).tolist() == np.isnan(width).tolist() == [False, True, True, False, False, False]
-    assert net.count == 4
+    assert net.n_scored == 4
     r = np.ones(6)
     r[3] = np.inf
     after = neural.add_rewards_and_fit(neural.add_selected_gradients(net, X), X, r, 1.0, 3, 0.01)

@@ -37,15 +37,15 @@ def test_learning_equals_the_steps_by_hand() -> None:
     .45 .2) = .26, enters sigma^2; the transition's share is pi_old[i] pi_new[j] P[i, j].
     """
     past = make_state([0.5, 0.5], np.array([[8.0, 0.0], [1.0, 7.0]]))
-    np.testing.assert_allclose(restless.transition_matrix(past.counts), P, rtol=1e-14)
+    np.testing.assert_allclose(restless.transition_matrix(past.transition_counts), P, rtol=1e-14)
     np.testing.assert_allclose(restless.next_belief(past), [0.55, 0.45], rtol=1e-14)
     np.testing.assert_allclose(restless.predict_rewards(past, X), [0.64], rtol=1e-14)
     after = restless.add_rewards(past, X, R)
     np.testing.assert_allclose(after.belief, [0.99797603, 0.00202397], atol=5e-9)
     a, b = after.belief
     moved = np.array([[a * 0.9, b * 0.1], [a * 0.2, b * 0.8]])
-    np.testing.assert_allclose(after.counts, past.counts + moved / moved.sum(), rtol=1e-12)
-    np.testing.assert_allclose((after.squares, after.count), (0.4 + 0.26**2, 11), rtol=1e-12)
+    np.testing.assert_allclose(after.transition_counts, past.transition_counts + moved / moved.sum(), rtol=1e-12)
+    np.testing.assert_allclose((after.squared_error_sum, after.n_rewards), (0.4 + 0.26**2, 11), rtol=1e-12)
     np.testing.assert_allclose(after.V[:, 0, 0], [1 + a, 1 + b], rtol=1e-12)
     np.testing.assert_allclose(after.b[:, 0], [1 + 0.9 * a, 0.2 + 0.9 * b], rtol=1e-12)
 
@@ -53,9 +53,9 @@ def test_learning_equals_the_steps_by_hand() -> None:
 def test_the_noise_is_estimated_from_the_first_rewards() -> None:
     """Rewards 1, 2, 3: variance 2/3, whatever the predictions; .9 on the diagonal of P, for any number of states."""
     first = restless.add_rewards(restless.initial_belief(1, 2, 1.0, None), np.ones((3, 1)), np.array([1.0, 2.0, 3.0]))
-    np.testing.assert_allclose((first.squares, first.count), (2.0, 3), rtol=1e-14)
+    np.testing.assert_allclose((first.squared_error_sum, first.n_rewards), (2.0, 3), rtol=1e-14)
     for states in (2, 3, 5):
-        start = restless.transition_matrix(restless.initial_belief(1, states, 1.0, None).counts)
+        start = restless.transition_matrix(restless.initial_belief(1, states, 1.0, None).transition_counts)
         off = np.full((states, states), 0.1 / (states - 1))
         np.fill_diagonal(off, 0.9)
         np.testing.assert_allclose(start, off, rtol=1e-12)
@@ -80,7 +80,7 @@ def test_an_implausible_reward_keeps_beliefs_finite(reward: float) -> None:
     assert after.belief.sum() == pytest.approx(1.0)
     assert after.belief[0 if reward > 0 else 1] == 1.0  # theta = 1 is nearer to a large reward
     later = restless.add_rewards(after, X, R)
-    assert all(np.isfinite(part).all() for part in (later.belief, later.counts, later.V, later.b))
+    assert all(np.isfinite(part).all() for part in (later.belief, later.transition_counts, later.V, later.b))
 
 
 def test_equal_states_stay_equal_so_a_run_starts_with_different_ones() -> None:
@@ -109,7 +109,7 @@ def test_a_switching_world_is_followed() -> None:
         rows = rng.random((5, 2))
         past = restless.add_rewards(past, rows, rows @ theta + 0.05 * rng.normal(size=5))
     assert np.mean(picks) > 0.95
-    assert restless.transition_matrix(past.counts).diagonal().min() > 0.7
+    assert restless.transition_matrix(past.transition_counts).diagonal().min() > 0.7
 
 
 def test_non_finite_rewards_are_not_learned_from() -> None:
@@ -118,12 +118,12 @@ def test_non_finite_rewards_are_not_learned_from() -> None:
     after = restless.add_rewards(past, rows, rewards)
     np.testing.assert_allclose(after.belief, [0.9, 0.1], rtol=1e-14)  # a round has gone by all the same
     np.testing.assert_array_equal(after.V, past.V)
-    np.testing.assert_array_equal(after.counts, past.counts)
+    np.testing.assert_array_equal(after.transition_counts, past.transition_counts)
     assert np.isnan(restless.predict_rewards(past, rows)).tolist() == [True, False, True]
 
 
 def test_the_mean_and_deviation_over_states_by_hand() -> None:
     """pi P = (1/2, 1/2) over theta = 1 +- 1 and .2 +- 1: mean .6, variance 1 + .4^2."""
-    past = replace(make_state([0.5, 0.5], np.ones((2, 2))), explored=3)
+    past = replace(make_state([0.5, 0.5], np.ones((2, 2))), n_explored_rounds=3)
     mean, sd = restless.coefficient_moments(past)
     np.testing.assert_allclose([mean[0], sd[0]], [0.6, np.sqrt(1.16)], rtol=1e-12)

@@ -192,7 +192,7 @@ def test_some_natural_clients_may_have_no_test_rows_but_not_all() -> None:
             DataError,
             {"partition": Natural(), "clients": None},
         ),
-        (r"dataset=made: clients=null takes .* clients must be .* got null", OptionError, {"clients": None}),
+        (r"dataset=made: clients=null needs .* clients must be .* got null", OptionError, {"clients": None}),
         (
             r"dataset=made: 1 clients have fewer than 3 .*\(client 0 has 2\)",
             DataError,

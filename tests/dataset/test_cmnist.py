@@ -91,7 +91,7 @@ def test_pixels_in_the_unit_interval_are_the_same_images(folder: Path, tmp_path:
 
 def test_every_client_has_mainly_one_of_the_three() -> None:
     """share .9: 1 - H(.9, .1) / ln 2 = .531004, for the one imbalance or correlation that a client has."""
-    counts = make_dataset().groups(np.array([30_000, 30_000]), np.random.default_rng(0))
+    counts = make_dataset().count_groups(np.array([30_000, 30_000]), np.random.default_rng(0))
     assert np.ptp(counts.sum((1, 2))) <= 3
     metrics = skew.triplets(counts)
     main = metrics.argmax(1)
@@ -102,7 +102,7 @@ def test_every_client_has_mainly_one_of_the_three() -> None:
 
 def test_pooled_clients_have_only_spurious_correlation() -> None:
     """16 of 24 clients with .9 agreement, the others .5: .7667 of all agree, 1 - H(.7667, .2333) / ln 2 = .2160."""
-    metrics = skew.metrics(make_dataset().groups(np.array([30_000, 30_000]), np.random.default_rng(0)))
+    metrics = skew.metrics(make_dataset().count_groups(np.array([30_000, 30_000]), np.random.default_rng(0)))
     assert metrics["global_ci"] == pytest.approx(0, abs=1e-6)
     assert metrics["global_ai"] == pytest.approx(0, abs=1e-6)
     p = 4 / 24 * 0.5 * 2 + 16 / 24 * 0.9
@@ -146,7 +146,7 @@ def test_what_cannot_be_is_refused(folder: Path) -> None:
         make_dataset(ci=0.6, ai=0.5)
     with pytest.raises(OptionError, match="clients must be an integer in"):
         make_dataset(clients=None)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match=r"too few images of one class for clients=5000"):
+    with pytest.raises(DataError, match=r"too few images of a class for clients=5000"):
         make_dataset(folder, clients=5000).load(0)
 
 

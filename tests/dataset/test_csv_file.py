@@ -76,7 +76,7 @@ def test_all_rows_of_a_wrong_length_are_named(tmp_path: Path) -> None:
         (b"PAR1" + bytes(30), "rename it to .parquet"),
         (b"version https://git-lfs.github.com/spec/v1\n", "run git lfs pull"),
         (b"\x1f\x8b\x08\x00" + bytes(99), "damaged or incomplete gzip"),
-        (TEXT.encode("utf-16") + b"\0", "begins as UTF-16 text, but is none after line"),
+        (TEXT.encode("utf-16") + b"\0", "begins as UTF-16 text, but line"),
         ("größe,b\n1,2\n".encode("latin-1"), r"iconv -f windows-1252 -t utf-8 OLD.csv > NEW.csv"),
     ],
 )

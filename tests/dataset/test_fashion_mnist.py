@@ -71,7 +71,7 @@ def test_other_columns_and_sizes_are_refused_with_what_was_found(tmp_path: Path)
         write(tmp_path, image=[[0] * 784], target=[1]).load(0)
     with pytest.raises(DataError, match=r"train.parquet has no column 'image'; it has x, label"):
         write(tmp_path, x=[[0] * 784], label=[1]).load(0)
-    with pytest.raises(DataError, match=r"'image' must hold grey images of 28 x 28, it holds \(1024,\)"):
+    with pytest.raises(DataError, match=r"'image' must hold grey images of 28 x 28, but holds \(1024,\)"):
         write(tmp_path, image=[[0] * 1024], label=[1]).load(0)
     with pytest.raises(DataError, match=r"row 0 has label 10"):
         write(tmp_path, image=[[0] * 784], label=[10]).load(0)

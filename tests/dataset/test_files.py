@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.dataset.files import read
+from fedcohort.dataset.files import read_table
 from fedcohort.errors import DataError
 
 
@@ -19,12 +19,10 @@ from fedcohort.errors import DataError
 )
 def test_names_that_may_be_values_are_noted(tmp_path: Path, header: str, notes: tuple[str, ...]) -> None:
     (tmp_path / "t.csv").write_text(f"{header}\n{','.join('1' for _ in header.split(','))}\n")
-    assert read(tmp_path / "t.csv").notes == notes
+    assert read_table(tmp_path / "t.csv").notes == notes
 
 
 def test_a_file_without_a_header_is_named(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("0.5,-1,1\n0.25,2,0\n")
-    with pytest.raises(
-        DataError, match=r"t.csv begins with numbers, and its first line must hold the names of the col"
-    ):
-        read(tmp_path / "t.csv")
+    with pytest.raises(DataError, match=r"t.csv begins with numbers, but its first line must name the columns"):
+        read_table(tmp_path / "t.csv")

@@ -68,7 +68,9 @@ def test_one_column_of_lists_with_shape_and_scale(tmp_path: Path) -> None:
     raw = dataset.load(0)
     np.testing.assert_allclose(raw.train_x, rows.reshape(2, 1, 3, 4) / 255, rtol=1e-6)
     assert raw.n_classes == 6
-    with pytest.raises(DataError, match=r"dataset.shape=\[5, 5\] holds 25 values, .*train.parquet has 12"):
+    with pytest.raises(
+        DataError, match=r"dataset.shape=\[5, 5\] has 25 values, but a sample of .*train.parquet has 12"
+    ):
         replace(dataset, shape=[5, 5]).load(0)
     with pytest.raises(
         DataError, match=r"dataset.features: .*no column of numbers besides the label. Its other columns: pixels"
@@ -190,7 +192,7 @@ def test_options_out_of_range(tmp_path: Path, option: str, value: object) -> Non
 def test_samples_of_train_and_test_have_one_shape(tmp_path: Path) -> None:
     write(tmp_path, "train", v=np.zeros((6, 12)).tolist(), label=[0, 1, 2] * 2)
     write(tmp_path, "test", v=np.zeros((3, 10)).tolist(), label=[0, 1, 2])
-    with pytest.raises(DataError, match=r"test.parquet: a sample has the shape \[10\], and one of .*train.* \[12\]"):
+    with pytest.raises(DataError, match=r"test.parquet: a sample has the shape \[10\], but one of .*train.* \[12\]"):
         folder(tmp_path, features="v").load(0)
 
 

@@ -52,9 +52,9 @@ def load(path: Path, columns: Mapping[str, Any], **options: Any) -> Raw:
         (
             {"image": at(IMAGES, 5, encode(noise(1, (1, 9, 8))[0])), "label": TWOS},
             {"features": "image"},
-            r"column 'image', row 5 is an image of \(1, 9, 8\), and the first is one of \(1, 8, 8\)",
+            r"column 'image', row 5 is an image of \(1, 9, 8\), but the first is one of \(1, 8, 8\)",
         ),
-        ({"label": [0] * N}, {}, r"column 'label' has one label only, 0: there is nothing to learn"),
+        ({"label": [0] * N}, {}, r"column 'label' has the single label 0: there is nothing to learn"),
         ({"site": at(SITES, 7, None)}, {"client": "site"}, r"column 'site', row 7 is empty"),
         (
             {"site": at([float(k) for k in SITES], 7, 0.5)},

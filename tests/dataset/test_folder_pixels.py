@@ -45,14 +45,12 @@ def test_auto_keeps_bytes_only_for_large_data(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize("options", [{"scale": 1.0}, {"features": None}, {"scale": 1.0, "standardise": "train"}])
 def test_bytes_are_divided_by_255_and_nothing_else(tmp_path: Path, options: dict[str, Any]) -> None:
-    with pytest.raises(
-        OptionError, match=r"^pixels must be auto or float32, where .* scale isn't 255 or .* got 'uint8'"
-    ):
+    with pytest.raises(OptionError, match=r"^pixels must be auto or float32 .*, got 'uint8'"):
         folder(tmp_path, **{"features": "image", "scale": 255, "pixels": "uint8", **options})
 
 
 @pytest.mark.parametrize("column", [[[0.5] * 48] * 40, [[1] * 48] * 40])
 def test_what_are_no_bytes_are_not_kept(tmp_path: Path, column: list[Any]) -> None:
     table(tmp_path, image=column)
-    with pytest.raises(DataError, match=r"dataset.pixels=uint8 is for images, \w+ \[48\] are none"):
+    with pytest.raises(DataError, match=r"dataset.pixels=uint8 needs images, but a sample is \w+ \[48\]"):
         folder(tmp_path, features="image", scale=255, pixels="uint8").load(0)

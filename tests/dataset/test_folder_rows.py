@@ -54,7 +54,7 @@ def test_dropping_takes_rows_without_label_owner_or_list_and_errors_name_rows_of
     table(tmp_path, x=[float("nan")] * 40)
     with pytest.raises(DataError, match=r"^dataset.missing=drop: .* has no row without a missing cell"):
         folder(tmp_path, missing="drop").load(0)
-    with pytest.raises(DataError, match=r"column 'x' has no number in any training row, so that it has no mean"):
+    with pytest.raises(DataError, match=r"column 'x' has no number in any training row: no mean can"):
         folder(tmp_path, missing="mean").load(0)
 
 
@@ -95,7 +95,7 @@ def test_a_test_part_is_cut_from_each_class_of_each_client(tmp_path: Path) -> No
         folder(tmp_path, test_share=0.25).load(0)
     write(tmp_path, "test", x=[1.0], label=[0])
     with pytest.raises(
-        DataError, match=r"^dataset.test_share must be null where there is a test part \(.*test.parquet"
+        DataError, match=r"^dataset.test_share must be null, as the data have a test part \(.*test.parquet"
     ):
         folder(tmp_path, test_share=0.25).load(0)
 
@@ -156,5 +156,5 @@ def test_images_of_a_validation_part_have_the_shape_of_the_others(tmp_path: Path
     for part in ("train", "test"):
         write(tmp_path, part, x=[[1.0, 2.0], [2.0, 4.0]], label=[0, 1])
     write(tmp_path, "valid", x=[[1.0, 2.0, 3.0]], label=[0])
-    with pytest.raises(DataError, match=r"valid.parquet: a sample has the shape \[3\], and one of .*train.*\[2\]"):
+    with pytest.raises(DataError, match=r"valid.parquet: a sample has the shape \[3\], but one of .*train.*\[2\]"):
         folder(tmp_path, features="x").load(0)

@@ -38,7 +38,9 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     train, _ = hub("someone/something")
     assert train.column("label").to_pylist() == [1, 0]
     assert train.arrays("x").tolist() == [[1, 2], [3, 4]]
-    requests = [frame.where for frame in load_splits("someone/something", ("train",), extras=("valid", "test"))]
+    requests = [
+        frame.where for frame in load_splits("someone/something", ("train",), optional_splits=("valid", "test"))
+    ]
     assert requests == ["someone/something (train)", "someone/something (test)"], "a part that may be there, or not"
     del parts["test"]
     with pytest.raises(DataError, match=r"dataset.hub=someone/something has no split 'test'; it has train"):

@@ -62,10 +62,10 @@ def test_symbols_and_targets_by_hand(small: Path) -> None:
 def test_a_full_vocabulary_and_leafs_number_of_users_need_no_words(
     small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "USERS", (2, 9))
+    monkeypatch.setattr(module, "ORIGINAL_USER_COUNTS", (2, 9))
     notes = load(small, vocabulary=7).inputs
     assert "fewer" not in notes
-    monkeypatch.setattr(module, "USERS", (1, 9))
+    monkeypatch.setattr(module, "ORIGINAL_USER_COUNTS", (1, 9))
     assert "2 users, 1 more than the original's 1" in load(small).inputs
 
 
@@ -92,15 +92,15 @@ def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
     pads = ["<PAD>"] * 4
     for changes, refusal in (
         ({"x": [x[0], x[1][:3]]}, "column 'x', row 1 holds 3 words, but the first row 4"),
-        ({"x": [x[0][:3], x[1][:3]]}, "column 'x', row 0 holds 3 words, but the training part's rows 4"),
-        ({"y": [y[0][:3], y[1][:3]]}, "column 'y', row 0 holds 3 words, but 'x' 4"),
-        ({"x": [x[0], pads], "y": [y[0], pads]}, "column 'x', row 1 holds nothing but <PAD>"),
+        ({"x": [x[0][:3], x[1][:3]]}, "column 'x', row 0 holds 3 words, but rows of the training part hold 4"),
+        ({"y": [y[0][:3], y[1][:3]]}, "column 'y', row 0 holds 3 words, but 'x' holds 4"),
+        ({"x": [x[0], pads], "y": [y[0], pads]}, "column 'x', row 1 holds only <PAD>"),
         (
             {"y": [y[0], ["is", *y[1][1:]]], "x": [x[0], ["<EOS>", "so", "<PAD>", "<PAD>"]]},
             "'y', row 1 is not 'x' shift",
         ),
         ({"x": [[BOS, None, "it", "is"], x[1]]}, "column 'x', row 0 holds a missing value"),
-        ({"x": [1, 2]}, "column 'x' must hold lists of texts, it holds int64"),
+        ({"x": [1, 2]}, "column 'x' must hold lists of texts, but holds int64"),
         ({"y": None}, "has no column 'y'; it has client, x"),
         ({"client": None}, "has no column 'client'"),
     ):
@@ -108,7 +108,7 @@ def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
         with pytest.raises(DataError, match=rf"^dataset.path: .*test.parquet.*{refusal}"):
             load(small)
     write_part(small, "vocabulary", word=["it", "<PAD>"])
-    with pytest.raises(DataError, match="column 'word', row 1 holds '<PAD>', which is in the vocabulary already"):
+    with pytest.raises(DataError, match="column 'word', row 1 holds '<PAD>', which occurs before in the vocabulary"):
         load(small)
     (small / "vocabulary.parquet").unlink()
     with pytest.raises(DataError, match=r"needs vocabulary.parquet or vocabulary.csv"):

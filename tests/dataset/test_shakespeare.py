@@ -126,7 +126,7 @@ def test_what_is_wrong_is_named_by_file_and_row(tmp_path: Path) -> None:
     for changes, refusal in (
         ({"x": ["x" * 80, "x" * 79, "x" * 80]}, "column 'x', row 1 holds 79 characters; it must hold 80"),
         ({"y": ["y", "y", "yy"]}, "column 'y', row 2 holds 2 characters; it must hold 1"),
-        ({"y": [1, 2, 3]}, "column 'y' must hold texts, it holds int64"),
+        ({"y": [1, 2, 3]}, "column 'y' must hold texts, but holds int64"),
         ({"x": ["x" * 80, None, ""]}, "column 'x', row 1 is empty"),
         ({"x": None}, "has no column 'x'; it has client, y"),
         ({"client": None}, "has no column 'role' or 'client' or 'character_id'"),

@@ -80,5 +80,5 @@ def test_sizes_that_contradict_each_other_are_refused() -> None:
 
 
 def test_a_missing_number_of_clients_names_the_option() -> None:
-    with pytest.raises(OptionError, match=r"^clients must be an integer .* got null: clients=null is for .*clients=50"):
+    with pytest.raises(OptionError, match=r"^clients must be an integer .* got null: this dataset has no .*clients=50"):
         replace(DATASET, clients=None)  # type: ignore[arg-type]

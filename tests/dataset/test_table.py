@@ -9,7 +9,7 @@ from PIL import Image
 
 from cases import for_all
 from fedcohort.dataset.arrow_columns import is_row_number
-from fedcohort.dataset.files import read, read_part
+from fedcohort.dataset.files import read_part, read_table
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError, OptionError
 from fedcohort.host import memory
@@ -53,7 +53,7 @@ def test_numbers_in_blocks_of_rows_and_columns(monkeypatch: pytest.MonkeyPatch) 
         ([1.0, float("nan")], "column 'b', row 1 has a value that is NaN or infinite"),
         ([float("inf"), 1.0], "column 'b', row 0 has a value that is NaN or infinite"),
         ([1.0, None], "column 'b', row 1 is empty"),
-        (["x", "y"], "column 'b' must hold numbers, it holds string"),
+        (["x", "y"], "column 'b' must hold numbers, but holds string"),
     ],
 )
 def test_numbers_that_are_none(values: list[object], message: str) -> None:
@@ -84,11 +84,11 @@ def test_lists_of_lists() -> None:
         ([[1.0, 2.0], [3.0, float("nan")]], "row 1 has a value that is missing, NaN or infinite"),
         ([[1, 2], [3, None]], "row 1 has a value that is missing, NaN or infinite"),
         ([[1, 2], None], "row 1 is empty"),
-        ([[], []], "row 0 is an empty list"),
+        ([[], []], "row 0 holds an empty list"),
         ([[[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0]]], "row 1 has a list of another length than the first"),
         ([[[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], None]], "row 1 has a list of another length than the first"),
-        ([["a"], ["b"]], "must hold lists of numbers or images, it holds list"),
-        ([1, 2], "must hold lists of numbers or images, it holds int64"),
+        ([["a"], ["b"]], "must hold lists of numbers or images, but holds list"),
+        ([1, 2], "must hold lists of numbers or images, but holds int64"),
     ],
 )
 def test_lists_that_are_none(rows: list[object], message: str) -> None:
@@ -102,7 +102,7 @@ def test_numbers_of_lists_that_are_missing(kind: pa.DataType) -> None:
     column = pa.array([[np.float16(1), np.float16("inf")], [None, np.float16(2)]], pa.list_(kind))
     with pytest.raises(DataError, match="row 0 has a value that is missing, NaN or infinite"):
         frame(x=column).arrays("x")
-    result = frame(x=column).arrays("x", gaps=True)
+    result = frame(x=column).arrays("x", allow_missing=True)
     assert result.dtype == np.float32
     np.testing.assert_array_equal(result, [[1, np.nan], [np.nan, 2]])
 
@@ -111,10 +111,10 @@ def test_a_file_of_many_row_groups_is_one_column(tmp_path: Path) -> None:
     """No two of them are in memory at a time, rows are counted on, and a type that changes on the way is carried."""
     rows = [[1, 2], [3, 4], [5, None], [7, 8], [9, 10]]
     pa.parquet.write_table(pa.table({"x": rows}), tmp_path / "train.parquet", row_group_size=2)
-    stored = read(tmp_path / "train.parquet")
+    stored = read_table(tmp_path / "train.parquet")
     with pytest.raises(DataError, match="row 2 has a value that is missing"):
         stored.arrays("x")
-    result = stored.arrays("x", gaps=True)
+    result = stored.arrays("x", allow_missing=True)
     assert result.dtype == np.float32
     np.testing.assert_array_equal(result, [[1, 2], [3, 4], [5, np.nan], [7, 8], [9, 10]])
 
@@ -122,15 +122,15 @@ def test_a_file_of_many_row_groups_is_one_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("last", "message"),
     [
-        ([7, 8, 9], r"row 2 is of \(3,\), and the first of \(2,\)"),
+        ([7, 8, 9], r"row 2 has the shape \(3,\), but row 0 has \(2,\)"),
         (None, "row 2 is empty"),
-        ([], "row 2 is an empty list"),
+        ([], "row 2 holds an empty list"),
     ],
 )
 def test_a_row_group_unlike_the_first_is_named(tmp_path: Path, last: list[int] | None, message: str) -> None:
     pa.parquet.write_table(pa.table({"x": [[1, 2], [3, 4], last]}), tmp_path / "train.parquet", row_group_size=2)
     with pytest.raises(DataError, match=message):
-        read(tmp_path / "train.parquet").arrays("x")
+        read_table(tmp_path / "train.parquet").arrays("x")
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])
@@ -157,7 +157,7 @@ def test_images_that_are_none() -> None:
     with pytest.raises(DataError, match=r"column 'image', row 1 can't be read as an image"):
         frame(image=[good, broken]).arrays("image")
     gray_image = encoded(np.zeros((4, 5), np.uint8))
-    with pytest.raises(DataError, match=r"row 1 is an image of \(1, 4, 5\), and the first is one of \(1, 4, 4\)"):
+    with pytest.raises(DataError, match=r"row 1 is an image of \(1, 4, 5\), but the first is one of \(1, 4, 4\)"):
         frame(image=[good, gray_image]).arrays("image")
     deep = encoded(np.full((4, 4), 1000, np.uint16))
     with pytest.raises(DataError, match=r"row 1 has more than 8 bits per pixel \(mode I;16\), but 8 are supported"):
@@ -174,7 +174,7 @@ def test_an_image_unlike_the_first_is_named_by_its_file_with_a_way_out(tmp_path:
         frame(image=rows).arrays("image")
     pa.parquet.write_table(pa.table({"image": rows}), tmp_path / "train.parquet", row_group_size=1)
     with pytest.raises(DataError, match=r"row 1 is an image of \(3, 4, 4\).*; all images must .* fedcohort prepare im"):
-        read(tmp_path / "train.parquet").arrays("image")
+        read_table(tmp_path / "train.parquet").arrays("image")
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])
@@ -196,7 +196,7 @@ def test_unreadable_metadata_of_a_camera_are_ignored() -> None:
 def test_quoted_line_breaks_may_be_anywhere_in_a_large_file(tmp_path: Path) -> None:
     """Arrow reads a CSV file in blocks of a megabyte, and a line break was one between rows."""
     (tmp_path / "train.csv").write_text("a,note\n" + '1,"one\ntwo"\n' * 100_000)
-    assert read(tmp_path / "train.csv").column("note").value_counts().to_pylist() == [
+    assert read_table(tmp_path / "train.csv").column("note").value_counts().to_pylist() == [
         {"values": "one\ntwo", "counts": 100_000}
     ]
 
@@ -208,17 +208,17 @@ def test_truncated_files_are_named(tmp_path: Path) -> None:
     for size in (0, 100, len(content) // 2, len(content) - 5):
         file.write_bytes(content[:size])
         with pytest.raises(DataError, match=r"train.parquet can't be read, it is truncated or no parquet file: "):
-            read(file)
+            read_table(file)
     file.write_bytes(content[:50] + bytes(200) + content[250:])  # the footer is there, the data are not
     with pytest.raises(DataError, match=r"train.parquet can't be read"):
-        read(file).column("a")  # columns are read when they are asked for
+        read_table(file).column("a")  # columns are read when they are asked for
     ragged = tmp_path / "test.csv"
     ragged.write_text("a,b\n1,2\n3\n")
     with pytest.raises(DataError, match=r"test.csv can't be read, it is truncated or no csv file: "):
-        read(ragged)
+        read_table(ragged)
     pa.parquet.write_table(pa.table({"a": pa.array([], pa.int64())}), file)
     with pytest.raises(DataError, match=r"train.parquet has no rows"):
-        read(file)
+        read_table(file)
 
 
 def test_a_folder_that_lacks_something(tmp_path: Path) -> None:
@@ -238,9 +238,9 @@ def test_texts_in_another_encoding_are_refused(tmp_path: Path, text: str, encodi
     with pytest.raises(
         DataError, match=r"^dataset.path: .*train.csv is no UTF-8 text \(byte 0xf.* after line \d+\): save it as"
     ):
-        read(tmp_path / "train.csv")
+        read_table(tmp_path / "train.csv")
     (tmp_path / "train.csv").write_text(text, encoding="utf-8-sig")
-    assert read(tmp_path / "train.csv").names[0] == "a"
+    assert read_table(tmp_path / "train.csv").names[0] == "a"
 
 
 @pytest.mark.parametrize("path", ["~nobody-here/x", "x" * 5000, "\0", "/proc/1/root"])
@@ -271,7 +271,7 @@ def test_images_of_absurd_size_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
             frame(image=[encoded(np.zeros((side, side), np.uint8))]).arrays("image")
     with pytest.raises(DataError, match=r"row 0 is empty"):
         frame(image=[{"bytes": None, "path": "a.png"}]).arrays("image")
-    with pytest.raises(DataError, match=r"must hold lists of numbers or images, it holds struct<bytes: int64>"):
+    with pytest.raises(DataError, match=r"must hold lists of numbers or images, but holds struct<bytes: int64>"):
         frame(image=[{"bytes": 3}]).arrays("image")
 
 
@@ -283,4 +283,4 @@ def test_a_csv_that_cannot_fit_is_rejected_before_it_is_read(tmp_path: Path, mon
     with pytest.raises(OptionError, match=r"train.csv \(0.0 GB\) needs at least 0.0 GB .*: write it as Parquet"):
         local(str(tmp_path))
     monkeypatch.setattr(memory, "available_bytes", lambda: 1000.0)
-    assert read(tmp_path / "train.csv").table.num_rows == 1
+    assert read_table(tmp_path / "train.csv").table.num_rows == 1

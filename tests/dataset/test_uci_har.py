@@ -85,7 +85,7 @@ def test_labels_may_be_names(tmp_path: Path) -> None:
         (
             "test",
             {"body_gyro_x": [[0.0] * 64] * 6},
-            r"test.parquet: column 'body_gyro_x' must hold lists of 128 numbers, it holds \(64,\)",
+            r"test.parquet: column 'body_gyro_x' must hold lists of 128 numbers, but holds \(64,\)",
         ),
         (
             "train",
@@ -95,7 +95,7 @@ def test_labels_may_be_names(tmp_path: Path) -> None:
         (
             "train",
             {"total_acc_z": np.zeros(24)},
-            r"'total_acc_z' must hold lists of numbers or images, it holds double",
+            r"'total_acc_z' must hold lists of numbers or images, but holds double",
         ),
         (
             "train",

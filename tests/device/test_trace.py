@@ -136,7 +136,7 @@ def test_clients_can_draw_rows(tmp_path: Path) -> None:
         ({"seconds": [1.0, 1.0, float("inf")]}, r"device.seconds: .*, row 2 has a value that is NaN or infinite"),
         ({"seconds": [1.0, None, 1.0]}, r"device.seconds: .*, row 1 is empty"),
         ({"up": ["1", "fast", "3"]}, r"device.up: .*, row 1 holds 'fast', which is not a number"),
-        ({"up": [True, True, True]}, r"device.up: .*: column 'up' must hold numbers, it holds bool"),
+        ({"up": [True, True, True]}, r"device.up: .*: column 'up' must hold numbers, but holds bool"),
         (
             {"cv": [0.1, 0.1, -0.1]},
             r"device.up_cv: .*: column 'cv', row 2 holds -0.1, which must be in \[0, 100\], times",
@@ -163,7 +163,7 @@ def test_a_missing_column_is_reported_with_the_existing_ones(tmp_path: Path) -> 
 
 def test_too_few_rows_are_rejected_unless_they_are_drawn(tmp_path: Path) -> None:
     path = write(tmp_path, COLUMNS)
-    with pytest.raises(DataError, match=r"has 3 rows, too few for 4 clients: device.draw=true"):
+    with pytest.raises(DataError, match=r"has 3 rows, too few for 4 clients: set device.draw=true"):
         trace(path).expect(np.arange(1), job(1), Draws(0, 4))
     assert trace(path, draw=True).expect(np.arange(1), job(1), Draws(0, 4)).unit_s.shape == (1,)
 
@@ -171,7 +171,7 @@ def test_too_few_rows_are_rejected_unless_they_are_drawn(tmp_path: Path) -> None
 def test_a_missing_client_is_named(tmp_path: Path) -> None:
     """Of clients 0, 1 and 3 the third would have the row of another; two clients don't need it, nor do drawn ones."""
     path = write(tmp_path, {**COLUMNS, "client": [3, 0, 1]})
-    with pytest.raises(DataError, match=r"has clients 0 to 1, then 3: add client 2, or set device.draw"):
+    with pytest.raises(DataError, match=r"has clients 0 to 1 and then 3: add client 2, or set device.draw"):
         trace(path).expect(np.arange(1), job(1), Draws(0, 3))
     assert trace(path).expect(np.arange(2), job(2), Draws(0, 2)).unit_s.shape == (2,)
     assert trace(path, draw=True).expect(np.arange(3), job(3), Draws(0, 3)).unit_s.shape == (3,)

@@ -19,8 +19,8 @@ def test_a_worked_example() -> None:
     np.testing.assert_allclose(fit.class_effect, [1.1474, 1.6193], atol=5e-5)
     np.testing.assert_allclose(fit.excess, [-0.6543, -0.6612, -0.5134, 1.1773, -0.6210, 1.2726], atol=5e-5)
     np.testing.assert_allclose(fit.rate, [0.0013, -0.0013, 0.0520, 0.6614, 0.0132, 0.6958], atol=5e-5)
-    assert fit.scale == pytest.approx(2.7744, abs=5e-5)
-    assert fit.spread / fit.scale == pytest.approx(0.3486, abs=5e-5)
+    assert fit.nats_per_wrong_label == pytest.approx(2.7744, abs=5e-5)
+    assert fit.excess_deviation / fit.nats_per_wrong_label == pytest.approx(0.3486, abs=5e-5)
 
 
 def test_secure_sums_of_the_same_reports_give_the_same_rates_to_a_hundredth() -> None:
@@ -33,9 +33,9 @@ def test_a_harder_class_is_no_noise(fit: Fit) -> None:
     moved = np.array([0.0, 0.7])
     harder = ClassLosses(
         COUNTS,
-        LOSSES.sums + COUNTS * moved,
-        LOSSES.squares + 2 * moved * LOSSES.sums + COUNTS * moved**2,
-        LOSSES.other_sums + 0.7 * COUNTS[:, 1],
+        LOSSES.loss_sums + COUNTS * moved,
+        LOSSES.squared_loss_sums + 2 * moved * LOSSES.loss_sums + COUNTS * moved**2,
+        LOSSES.other_label_loss_sums + 0.7 * COUNTS[:, 1],
     )
     np.testing.assert_allclose(fit(harder).excess, fit(LOSSES).excess, atol=2e-3)
     np.testing.assert_allclose(fit(harder).rate, fit(LOSSES).rate, atol=2e-3)
@@ -43,15 +43,17 @@ def test_a_harder_class_is_no_noise(fit: Fit) -> None:
 
 @FITS
 def test_rates_have_no_unit(fit: Fit) -> None:
-    doubled = ClassLosses(COUNTS, 2 * LOSSES.sums, 4 * LOSSES.squares, 2 * LOSSES.other_sums)
+    doubled = ClassLosses(COUNTS, 2 * LOSSES.loss_sums, 4 * LOSSES.squared_loss_sums, 2 * LOSSES.other_label_loss_sums)
     np.testing.assert_allclose(fit(doubled).rate, fit(LOSSES).rate, atol=1e-3)
 
 
 @FITS
 def test_relabelled_clients_and_classes_get_relabelled_estimates(fit: Fit) -> None:
     clients, classes = np.array([4, 0, 5, 2, 3, 1]), np.array([1, 0])
-    counts, sums, squares = (table[clients][:, classes] for table in (COUNTS, LOSSES.sums, LOSSES.squares))
-    relabelled = fit(ClassLosses(counts, sums, squares, LOSSES.other_sums[clients]))
+    counts, sums, squares = (
+        table[clients][:, classes] for table in (COUNTS, LOSSES.loss_sums, LOSSES.squared_loss_sums)
+    )
+    relabelled = fit(ClassLosses(counts, sums, squares, LOSSES.other_label_loss_sums[clients]))
     np.testing.assert_allclose(relabelled.excess, fit(LOSSES).excess[clients], atol=1e-9)
     np.testing.assert_allclose(relabelled.class_effect, fit(LOSSES).class_effect[classes], atol=1e-9)
 
@@ -65,8 +67,10 @@ def test_the_noise_of_a_class_that_one_client_holds_is_not_identified() -> None:
 @FITS
 def test_a_client_without_samples_has_no_excess(fit: Fit) -> None:
     empty = np.zeros((1, 2))
-    counts, sums, squares = (np.concatenate([table, empty]) for table in (COUNTS, LOSSES.sums, LOSSES.squares))
-    with_empty = fit(ClassLosses(counts, sums, squares, np.append(LOSSES.other_sums, 0.0)))
+    counts, sums, squares = (
+        np.concatenate([table, empty]) for table in (COUNTS, LOSSES.loss_sums, LOSSES.squared_loss_sums)
+    )
+    with_empty = fit(ClassLosses(counts, sums, squares, np.append(LOSSES.other_label_loss_sums, 0.0)))
     assert with_empty.excess[6] == pytest.approx(0.0, abs=1e-9)
     assert np.isfinite(with_empty.rate).all()
 
@@ -78,16 +82,16 @@ def test_few_clients_and_an_empty_class_are_no_error(fit: Fit, n_clients: int) -
     few = replace(
         LOSSES,
         counts=np.hstack([COUNTS, np.zeros((6, 1))])[rows],
-        sums=np.hstack([LOSSES.sums, np.zeros((6, 1))])[rows],
-        squares=np.hstack([LOSSES.squares, np.zeros((6, 1))])[rows],
-        other_sums=LOSSES.other_sums[rows],
+        loss_sums=np.hstack([LOSSES.loss_sums, np.zeros((6, 1))])[rows],
+        squared_loss_sums=np.hstack([LOSSES.squared_loss_sums, np.zeros((6, 1))])[rows],
+        other_label_loss_sums=LOSSES.other_label_loss_sums[rows],
     )
     assert np.isfinite(fit(few).excess).all()
 
 
 def test_reports_are_read_from_rows() -> None:
-    rows = np.hstack([COUNTS, LOSSES.sums, LOSSES.squares, LOSSES.other_sums[:, None]])
+    rows = np.hstack([COUNTS, LOSSES.loss_sums, LOSSES.squared_loss_sums, LOSSES.other_label_loss_sums[:, None]])
     read = ClassLosses.from_rows(rows)
-    np.testing.assert_array_equal(read.squares, LOSSES.squares)
-    np.testing.assert_array_equal(read.other_sums, LOSSES.other_sums)
-    np.testing.assert_array_equal(read.samples, np.full(6, 10.0))
+    np.testing.assert_array_equal(read.squared_loss_sums, LOSSES.squared_loss_sums)
+    np.testing.assert_array_equal(read.other_label_loss_sums, LOSSES.other_label_loss_sums)
+    np.testing.assert_array_equal(read.n_samples, np.full(6, 10.0))

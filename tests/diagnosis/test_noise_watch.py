@@ -9,7 +9,7 @@ def watch(*gaps: float | None) -> NoiseWatch:
     """Return what is known after probes with these gaps; None for one that does not count."""
     state = NoiseWatch()
     for gap in gaps:
-        state = state.after_invalid() if gap is None else state.after(gap, 0.2, 0.8)
+        state = state.with_invalid_probe() if gap is None else state.with_probe(gap, 0.2, 0.8)
     return state
 
 

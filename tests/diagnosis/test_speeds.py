@@ -11,7 +11,7 @@ def durations_of(table: np.ndarray) -> Durations:
     n_clients = table.shape[1]
     durations = Durations(np.zeros(n_clients, np.int64), np.zeros(n_clients), np.zeros(n_clients))
     for row in table:
-        durations = durations.after(np.arange(n_clients), np.exp(row))
+        durations = durations.with_jobs(np.arange(n_clients), np.exp(row))
     return durations
 
 
@@ -22,7 +22,7 @@ def test_the_share_that_persists_by_hand() -> None:
     """
     speeds = estimate_speeds(durations_of(np.array([[0.0, 3, 6], [2, 5, 8]])), np.ones(3))
     assert speeds.rho == pytest.approx(0.8)
-    assert speeds.within == pytest.approx(2.0)
+    assert speeds.variance_within == pytest.approx(2.0)
     np.testing.assert_allclose(speeds.log_seconds, 4 + np.array([-3, 0, 3]) * 2 / 2.25)
     assert speeds.low < 0.8 < speeds.high
 
@@ -43,8 +43,8 @@ def test_one_job_each_tells_nothing(rows: int) -> None:
 
 
 def test_unusable_durations_are_left_out() -> None:
-    durations = durations_of(np.zeros((1, 3))).after(np.array([0, 2]), np.array([np.nan, 0.0]))
-    assert durations.jobs.tolist() == [1, 1, 1]
+    durations = durations_of(np.zeros((1, 3))).with_jobs(np.array([0, 2]), np.array([np.nan, 0.0]))
+    assert durations.job_counts.tolist() == [1, 1, 1]
 
 
 def test_the_interval_holds_the_true_share() -> None:

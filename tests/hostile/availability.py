@@ -109,7 +109,9 @@ def availability_tables() -> list[Case]:
         case("a missing column", {}, own_periods, "no column 'own'", words=[f"{own_periods}=own"]),
         case("spaces around a name", {"client": ["a", " b", "c"]}, "availability.client", "row 1", "' b'"),
         case("a gap in the names", {"client": [0, 1, 5]}, "add client 2", "availability.assign=drawn"),
-        case("too few clients", {}, "3 clients, too few for 4", "availability.assign=drawn", words=["clients=4"]),
+        case(
+            "too few clients", {}, "3 devices, too few for 4 clients", "availability.assign=drawn", words=["clients=4"]
+        ),
         case(
             "idle clients by id",
             {},

@@ -30,7 +30,7 @@ from fedcohort.dataset.base import Raw
 from fedcohort.device.base import Timing
 from fedcohort.hook import HookResult
 from fedcohort.signal.base import Computed, Derived, Measured, Reported, ServerMeasured
-from fedcohort.types import Advice, Probe, Selection
+from fedcohort.types import AggregationOverride, Probe, Selection
 """
 
 
@@ -160,7 +160,7 @@ def module_of(misuse: Misuse) -> str:
 
 SIGNAL_READER = """
 from fedcohort.selector.random import Random
-from fedcohort.types import Advice, Probe
+from fedcohort.types import AggregationOverride, Probe
 
 class Reader(Random):
     @property

@@ -153,17 +153,17 @@ def celebas() -> list[Case]:
         on(attributes, "header alone", lambda text: "0\nSmiling Male\n", "names no image"),
         on(attributes, "cut off", lambda text: "\n".join(text.splitlines()[:9]) + "\n", "the first line says '16'"),
         on(attributes, "no count", lambda text: "\n".join(text.splitlines()[1:]), "values of 1 or -1"),
-        on(attributes, "an image twice", lambda text: text + first + "\n", "names 000001.jpg, too"),
-        on(attributes, "an attribute twice", swap("Smiling Male", "Male Male"), "'Male' is there twice"),
-        on(attributes, "attribute image", swap("Smiling", "image"), "'image' is there twice, or has the name"),
-        on(attributes, "attribute celeb_id", swap("Smiling", "celeb_id"), "'celeb_id' is there twice, or has"),
+        on(attributes, "an image twice", lambda text: text + first + "\n", "000001.jpg occurs in line"),
+        on(attributes, "an attribute twice", swap("Smiling Male", "Male Male"), "'Male' occurs twice"),
+        on(attributes, "attribute image", swap("Smiling", "image"), "'image' occurs twice, or has the name"),
+        on(attributes, "attribute celeb_id", swap("Smiling", "celeb_id"), "'celeb_id' occurs twice, or has"),
         on(attributes, "value 0", swap(first, "000001.jpg 0 -1"), "of 1 or -1"),
         on(attributes, "value missing", swap(first, "000001.jpg -1"), "of 1 or -1"),
-        on(attributes, "an image that is not there", swap(first, "zzz.jpg -1 -1"), "zzz.jpg is in no list"),
+        on(attributes, "an image that is not there", swap(first, "zzz.jpg -1 -1"), "zzz.jpg is missing in the list"),
         on(attributes, "not UTF-8", lambda text: text.encode() + b"\xe9", "is no UTF-8 text"),
         on(attributes, "commas", lambda text: text.replace(" ", ","), "of 1 or -1"),
-        on(people, "empty", lambda text: "", "is in no list of identities"),
-        on(people, "an image twice", lambda text: text + "000001.jpg 9\n", "names 000001.jpg, too"),
+        on(people, "empty", lambda text: "", "is missing in the list of identities"),
+        on(people, "an image twice", lambda text: text + "000001.jpg 9\n", "000001.jpg occurs in line"),
         on(people, "a text", swap("000001.jpg 7", "000001.jpg Ann"), "identity a number, got 'Ann'"),
         on(
             people,
@@ -175,7 +175,7 @@ def celebas() -> list[Case]:
         on(people, "three words", swap("000001.jpg 7", "000001.jpg 7 7"), "identity a number, got '7 7'"),
         on(people, "an image more", lambda text: text + "zzz.jpg 9\n", "1 left out", "'zzz.jpg'", accepted=True),
         on(parts, "part 3", swap("000001.jpg 0", "000001.jpg 3"), "part must be 0, 1 or 2, got '3'"),
-        on(parts, "an image twice", lambda text: text + "000001.jpg 1\n", "names 000001.jpg, too"),
+        on(parts, "an image twice", lambda text: text + "000001.jpg 1\n", "000001.jpg occurs in line"),
         case("attributes a pipe", "celeba", replaced(celeba, attributes, os.mkfifo), "neither a file nor a folder"),
         case("identities a folder", "celeba", replaced(celeba, people, Path.mkdir), "Is a directory"),
         case("identities missing", "celeba", replaced(celeba, people, lambda file: None), "has no identity_CelebA.txt"),
@@ -202,7 +202,7 @@ def all_birds() -> list[Case]:
         on("no column y", swap(",y,", ",why,"), "has no column 'y'"),
         on("column y twice", swap("place_filename", "y"), "has two columns called 'y'"),
         on("semicolons", lambda text: text.replace(",", ";"), "has no column"),
-        on("an image twice", lambda text: text + text.splitlines()[1] + "\n", "names '000.Bird/bird_0.jpg', too"),
+        on("an image twice", lambda text: text + text.splitlines()[1] + "\n", "'000.Bird/bird_0.jpg' occurs in line"),
         on(
             "an image by another path", lambda t: t + t.splitlines()[1].replace("000.B", "./000.B"), "names './000.Bird"
         ),
@@ -237,8 +237,15 @@ def spawrious() -> list[Case]:
     first = "0/snow/corgi/0.png"
     return [
         case("nothing", "spawrious", lambda raw: None, "has no images"),
-        case("an unknown place", "spawrious", lambda raw: images(raw, first, "0/moon/corgi/0.png"), "folders here are"),
-        case("an unknown breed", "spawrious", lambda raw: images(raw, first, "0/snow/cat/0.png"), "folders here are"),
+        case(
+            "an unknown place",
+            "spawrious",
+            lambda raw: images(raw, first, "0/moon/corgi/0.png"),
+            "is an unknown folder",
+        ),
+        case(
+            "an unknown breed", "spawrious", lambda raw: images(raw, first, "0/snow/cat/0.png"), "is an unknown folder"
+        ),
         case("no breed", "spawrious", lambda raw: images(raw, "0/snow/0.png"), "has no images"),
         case("other files alone", "spawrious", lambda raw: raw_json(raw, "x", "0/snow/corgi/a.txt"), "holds no images"),
         case("a third half", "spawrious", lambda raw: images(raw, first, "2/snow/corgi/0.png"), "'2'", accepted=True),

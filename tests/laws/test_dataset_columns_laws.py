@@ -128,7 +128,7 @@ def test_invalid_column_names_are_rejected(layout: str) -> None:
     options = {name: value for name, value in node("dataset", word).items() if name != "_target_"}
     name, second_name, *_ = names_of(tables_of(layout)[0])
     cases: list[tuple[object, str]] = [
-        ({"nobody": "a"}, rf"columns must be null, or what the table calls .*\b{name}\b.*, got \{{'nobody': 'a'\}}"),
+        ({"nobody": "a"}, rf"columns must be null, or a mapping of .*\b{name}\b.*, got \{{'nobody': 'a'\}}"),
         ({}, r"columns must be null, or .*, got \{\}"),
         ([name], rf"columns must be null, or .*, got \['{name}'\]"),
         ({name: 3}, rf"columns\.{name} must be a text that is not empty, got 3"),
@@ -183,7 +183,7 @@ def test_named_sequences_are_read_even_if_lines_exist(tmp_path: Path) -> None:
         ("uci_har", "test", "subject", r"row 0 is of subject 1, which "),
         ("uci_har", "train", "label", r"row 5 has label 6; labels must be whole, at least 0 and at most 5"),
         ("reddit", "train", "y", r"row 0 is not 'their x' shifted by one"),
-        ("reddit", "test", "x", r"row \d+ holds nothing but <PAD>"),
+        ("reddit", "test", "x", r"row \d+ holds only <PAD>"),
     ],
 )
 def test_a_mismatch_between_columns_gives_the_users_column_name(

@@ -92,7 +92,7 @@ def test_an_error_names_file_column_and_row(word: str, tmp_path: Path) -> None:
     if not pictures.image_format.resize:
         expected = r"row 5 is an image of \(\d, 40, 50\), but "
         cases.append(({image: wide}, expected))
-        cases.append(({image: [[0.0] * 7] * N}, rf"'{image}' must hold (grey|RGB) images of .*, it holds \(7,\)"))
+        cases.append(({image: [[0.0] * 7] * N}, rf"'{image}' must hold (grey|RGB) images of .*, but holds \(7,\)"))
     for extra in set(good) - {image, label}:
         cases.append(({extra: None}, rf"test.parquet has no column '{extra}'"))
         cases.append(({extra: [*good[extra][:8], None, *good[extra][9:]]}, rf"'{extra}', row 8 is empty"))

@@ -49,7 +49,9 @@ def test_options_that_do_nothing_change_no_bit(tmp_path: Path) -> None:
         assert compared_metrics(plain, *COMPARED) == compared_metrics(neutral, *COMPARED), typed
 
 
-@remedy("A selector changes training through its Selection and Advice only; list options that do more in `WITHOUT`.")
+@remedy(
+    "A selector changes training by Selection and AggregationOverride only; list options that do more in `WITHOUT`."
+)
 def test_selectors_of_all_clients_train_equally(tmp_path: Path) -> None:
     all_clients = (*TINY, "cohort=6", "agg=scaffold", "server=momentum")
     full = go(tmp_path / "full", *all_clients, "selector=full")

@@ -116,13 +116,13 @@ def advice(choice: str, world: str) -> list[Any]:
 
 
 @every_choice
-@remedy("Set `advises = True` where `observe` returns Advice.")
+@remedy("Set `advises = True` where `observe` returns an AggregationOverride.")
 def test_only_selectors_with_the_flag_return_advice(choice: str) -> None:
     assert cached_selector(choice).advises or advice(choice, "all clients available") == [None] * ROUNDS
 
 
 @every_choice
-@remedy("Return Advice from `observe`, or set `advises = False`: the matrix of updates is kept for it.")
+@remedy("Return an AggregationOverride from `observe`, or set `advises = False`: the matrix of updates is kept for it.")
 def test_selectors_with_the_flag_return_advice(choice: str) -> None:
     """The matrix of updates is kept for its advice, which costs memory."""
     items = (*advice(choice, "cohort of all clients"), *advice(choice, "all clients available"))
@@ -130,7 +130,7 @@ def test_selectors_with_the_flag_return_advice(choice: str) -> None:
 
 
 @every_choice
-@remedy("Set `weighs = True` exactly where the Advice has weights.")
+@remedy("Set `weighs = True` exactly where the override has weights.")
 def test_a_selector_that_weighs_returns_weights(choice: str) -> None:
     items = (*advice(choice, "cohort of all clients"), *advice(choice, "all clients available"))
     assert any(item is not None and item.weights is not None for item in items) == cached_selector(choice).weighs

@@ -13,7 +13,7 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import EarlyStopping
 from torch.multiprocessing.spawn import ProcessRaisedException
 
-from fedcohort.errors import ForeignChange, OptionError
+from fedcohort.errors import LibraryMismatch, OptionError
 from fedcohort.lightning import compat
 from fedcohort.lightning.strategy import CohortLauncher, CohortStrategy
 
@@ -81,7 +81,7 @@ def test_our_hook_is_one_of_lightnings(strategy: CohortStrategy) -> None:
     ],
 )
 def test_a_part_that_is_gone_is_named_with_the_version(call: Callable[[object], object], part: str) -> None:
-    with pytest.raises(ForeignChange, match=sentence(part)):
+    with pytest.raises(LibraryMismatch, match=sentence(part)):
         call(SimpleNamespace())
 
 

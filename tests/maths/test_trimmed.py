@@ -15,7 +15,7 @@ def test_means_are_those_of_scipy_in_any_slices(n: int, k: int, monkeypatch: pyt
     full_mean, shares = trimmed_mean(matrix, k)
     np.testing.assert_allclose(full_mean, trim_mean(matrix, k / n + 1e-9, axis=0), atol=1e-15)
     assert shares.sum() == pytest.approx(1)
-    monkeypatch.setattr(trimmed, "COLUMNS", 3)
+    monkeypatch.setattr(trimmed, "COLUMNS_PER_BLOCK", 3)
     means, shares_of_slices = trimmed_mean(matrix, k)
     assert torch.equal(means, full_mean)
     assert shares_of_slices.tolist() == shares.tolist()

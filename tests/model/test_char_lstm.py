@@ -71,7 +71,7 @@ def test_incompatible_options_are_rejected_at_start_up(tmp_path: Path) -> None:
             go(tmp_path / "logs", *words, "rounds=1")
         assert type(caught.value).__module__ == "fedcohort.errors"
     with pytest.raises(
-        IncompatibleConfig, match=r"model=char_lstm needs sequences \[length\], the inputs are \[3, 4\]"
+        IncompatibleConfig, match=r"model=char_lstm needs sequences \[length\], but the inputs are \[3, 4\]"
     ):
         CharLstm(8, 8, 1).build((3, 4), 80)
 

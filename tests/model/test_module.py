@@ -56,7 +56,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("model.path=own_networks.Plain",), "must be a class or function that makes an nn.Module, got 'Plain'"),
     (
         ("model.path=own_networks.EXISTING",),
-        "own_networks.EXISTING is a network that exists already, .*: name its class",
+        "own_networks.EXISTING is a network, but each run must build a new one: name its class",
     ),
     (("model.path=own_networks.Dense", "model.args={widht:3}"), "has no parameter 'widht'; did you mean width?"),
     (
@@ -69,7 +69,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     ),
     (("model.path=own_networks.InPlace",), "must not change its inputs in place"),
     (("model.path=own_networks.Lazy",), "the network must have no lazy layer, got the parameter 'out.weight'"),
-    (("model.path=own_networks.Unseeded",), "'out.bias' differs between two networks of one seed"),
+    (("model.path=own_networks.Unseeded",), "two networks with the same seed have different weights 'out.bias'"),
     (("model.path=own_networks.NamedHeads",), "must return a tensor of logits, got a dict with auxiliary, logits: "),
     (
         ("model.path=own_networks.NamedHeads", "model.head=loss"),

@@ -41,5 +41,7 @@ def test_a_position_depends_only_on_earlier_positions() -> None:
 
 
 def test_inputs_that_are_no_sequences_are_rejected() -> None:
-    with pytest.raises(IncompatibleConfig, match=r"model=word_lstm needs sequences \[length\], the inputs are \[3, 4"):
+    with pytest.raises(
+        IncompatibleConfig, match=r"model=word_lstm needs sequences \[length\], but the inputs are \[3, 4"
+    ):
         WordLstm(8, 8, 1).build((3, 4), 80)

@@ -61,7 +61,9 @@ def test_per_sample_losses_are_those_of_the_base_objective(word: str) -> None:
 def test_flashs_loss_needs_a_larger_m() -> None:
     # Its reverse cross-entropy alone reaches -A beta = 16.
     base = make("objective", "flash_robust")
-    with pytest.raises(OptionError, match=r"^M must be above 16, what the bounded terms of objective.base can reach"):
+    with pytest.raises(
+        OptionError, match=r"^M must be above 16, the largest value of the bounded terms of objective.base"
+    ):
         PropFair(base, 5.0, 0.2, "huber")
     assert PropFair(base, 20.0, 0.2, "huber").uses_reference is True
 
@@ -80,8 +82,8 @@ def test_too_small_values_of_m_are_rejected() -> None:
 def test_options_that_leave_the_plain_mean_give_a_notice() -> None:
     (line,) = make("objective", "propfair", M=0.5, epsilon=0.5).notices("propfair")
     assert line == (
-        "objective.M = objective.epsilon = 0.5 leaves nothing of PropFair: clients minimise their base objective with "
-        "2 times the learning rate"
+        "objective.M = objective.epsilon = 0.5 switches PropFair off: clients minimise objective.base with 2 times the "
+        "learning rate. Choose objective.epsilon below objective.M"
     )
     assert not make("objective", "propfair", M=0.51, epsilon=0.5).notices("propfair")
     assert line in startup_notices("objective=propfair", "objective.M=0.5", "objective.epsilon=0.5")
@@ -109,7 +111,7 @@ def test_the_alias_is_a_composition(tmp_path: Path) -> None:
     [
         ("objective.base.q=2", r"^objective\.base\.q must be a number in \(0, 1\], got 2$"),
         ("+objective.base.r=2", r"^objective\.base: has no option 'r'; its only option is q$"),
-        ("objective.M=0.5", r"^objective\.M must be above 1\.42857, what"),
+        ("objective.M=0.5", r"^objective\.M must be above 1\.42857, the largest value"),
     ],
 )
 def test_an_error_in_the_base_objective_names_its_path(tmp_path: Path, typed: str, line: str) -> None:

@@ -175,18 +175,18 @@ def test_the_kinds_of_clients_are_drawn() -> None:
             rule(),
             np.array([[900, 900], [900, 9]]),
             24,
-            r"9 training samples of class 1 with attribute 1; .*clients<=7,",
+            r"9 samples of class 1 with attribute 1; .*clients<=7,",
         ),
         (
             rule(),
             np.array([[9, 9], [9, 0]]),
             2,
-            r"0 training samples .* 1; feasible: partition.margins=data with .*<=9",
+            r"0 samples .* 1; feasible: partition.margins=data with .*<=9",
         ),
         (rule(ci=0, ai=1, share=1.0, margins="data"), BIRDS, 30, "class 0 with attribute 1, but there are 184 .*share"),
-        (rule(), np.array([[0, 0], [9, 9], [9, 0]]), 2, r"there are 0 training samples of class 2 with attribute 1"),
+        (rule(), np.array([[0, 0], [9, 9], [9, 0]]), 2, r"there are 0 samples of class 2 with attribute 1"),
         (rule(), EVEN, 2401, "clients=2401 exceeds the 2400 training samples"),
-        (rule(), EVEN, None, "clients=null .*partition=attribute makes them"),
+        (rule(), EVEN, None, "clients=null .*partition=attribute has none"),
     ],
 )
 def test_an_impossible_table_is_rejected_with_a_possible_one(

@@ -77,8 +77,8 @@ def test_the_smallest_change_meets_the_limits() -> None:
     [
         ((11, 1.0, 10, 50), r"partition.classes=11 does not fit 10 classes .*: 1 <= partition.classes <= 10"),
         ((2, 1.0, 10, 3), r"partition.classes=2 does not fit 10 classes and 3 clients; feasible: 4 <= "),
-        ((2, 1.0, 200, 100), r"partition.min_samples=200 requires 100 .* enough for 60 allocations .* need 200"),
-        ((1, 1.0, 601, 10), r"the smallest class has enough for 0. Choose a smaller partition.min_samples"),
+        ((2, 1.0, 200, 100), r"partition.min_samples=200 requires 100 .* enough for 60 such parts, .* need 200"),
+        ((1, 1.0, 601, 10), r"the smallest class is large enough for 0. Choose a smaller partition.min_samples"),
     ],
 )
 def test_impossible_splits_are_rejected(options: tuple[int, float, int, int], message: str) -> None:

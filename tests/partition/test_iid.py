@@ -28,5 +28,5 @@ def test_every_sample_can_go_to_every_client() -> None:
 def test_an_infeasible_number_of_clients_is_rejected() -> None:
     with pytest.raises(OptionError, match=r"clients=1004 exceeds the 1003 .* clients<=1003"):
         split(1004)
-    with pytest.raises(OptionError, match=r"clients=null .*partition=iid makes them: clients must be .*\], got null$"):
+    with pytest.raises(OptionError, match=r"clients=null .*partition=iid has none: clients must be .*\], got null$"):
         split(None)

@@ -18,7 +18,7 @@ from fedcohort.selector.random import Random
 from fedcohort.server.sgd import Sgd
 from fedcohort.startup import build
 from fedcohort.state import pack_state
-from fedcohort.types import Advice, Selection
+from fedcohort.types import AggregationOverride, Selection
 from run_harness import FinishedRun, go
 from yaml_words import make
 
@@ -175,8 +175,8 @@ def test_a_deadline_too_short_for_all_gives_one_warning(caplog: pytest.LogCaptur
 @pytest.mark.parametrize(
     "advice",
     [
-        lambda outcome: Advice(keep=np.zeros(len(outcome.clients), bool)),
-        lambda outcome: Advice(weights=np.zeros(len(outcome.clients))),
+        lambda outcome: AggregationOverride(keep=np.zeros(len(outcome.clients), bool)),
+        lambda outcome: AggregationOverride(weights=np.zeros(len(outcome.clients))),
     ],
     ids=["keep", "weights"],
 )
@@ -208,9 +208,9 @@ def test_the_aggregator_does_not_see_excluded_clients(
     """SCAFFOLD: c is the mean of c_i over all 12 clients, and those left out have kept nothing."""
     left_out: set[int] = set()
 
-    def first_is_out(outcome: Any) -> Advice:
+    def first_is_out(outcome: Any) -> AggregationOverride:
         left_out.add(int(outcome.clients[0]))
-        return Advice(keep=np.arange(len(outcome.clients)) > 0)
+        return AggregationOverride(keep=np.arange(len(outcome.clients)) > 0)
 
     advises(monkeypatch, first_is_out)
     go(tmp_path, "agg=scaffold", "rounds=3", "eval.clients_every=0")
@@ -226,15 +226,21 @@ def test_the_aggregator_does_not_see_excluded_clients(
 @pytest.mark.parametrize(
     ("advice", "message"),
     [
-        (Advice(weights=np.ones(3)), r"Advice.weights must be a numeric array \[4\]"),
-        (Advice(weights=np.array([1.0, -1.0, 1.0, 1.0])), r"Advice.weights must be .* in \[0, inf\]"),
-        (Advice(weights=np.array([1.0, np.nan, 1.0, 1.0])), "Advice.weights must be .* of finite numbers"),
-        (Advice(keep=np.ones(5, bool)), r"Advice.keep must be a bool array \[4\]"),
-        (Advice(weights=np.ones(4), absolute=True), "is absolute, but it does not declare"),
+        (AggregationOverride(weights=np.ones(3)), r"AggregationOverride.weights must be a numeric array \[4\]"),
+        (
+            AggregationOverride(weights=np.array([1.0, -1.0, 1.0, 1.0])),
+            r"AggregationOverride.weights must be .* in \[0, inf\]",
+        ),
+        (
+            AggregationOverride(weights=np.array([1.0, np.nan, 1.0, 1.0])),
+            "AggregationOverride.weights must be .* of finite numbers",
+        ),
+        (AggregationOverride(keep=np.ones(5, bool)), r"AggregationOverride.keep must be a bool array \[4\]"),
+        (AggregationOverride(weights=np.ones(4), absolute=True), "is absolute, but it does not declare"),
     ],
 )
 def test_advice_that_breaks_the_contract_stops_the_run(
-    advice: Advice, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    advice: AggregationOverride, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     advises(monkeypatch, lambda outcome: advice)
     with pytest.raises(FedcohortError, match=message):

@@ -7,7 +7,7 @@ import torch
 
 from agg_harness import collect_updates, make_layout, make_update
 from fedcohort.round.collected import apply_advice
-from fedcohort.types import Advice
+from fedcohort.types import AggregationOverride
 from known import known
 from run_harness import go
 from yaml_words import make
@@ -20,14 +20,14 @@ def test_buffers_and_counters_come_from_the_kept_clients() -> None:
     ]
     came = collect_updates(make("agg", "fedavg"), rows, make_layout(1, 2, 1), stacked=True)
     assert (known(came.buffers).tolist(), known(came.counters).tolist()) == ([8 / 6, 1.0], [10])
-    advised = apply_advice(came, Advice(keep=np.array([False, True, True])))
+    advised = apply_advice(came, AggregationOverride(keep=np.array([False, True, True])))
     # samples 2 and 3, not the weights that are advised
     np.testing.assert_allclose(known(advised.buffers), [(2 + 6) / 5, 1], rtol=1e-12)
     assert known(advised.counters).tolist() == [9]
-    weighed = apply_advice(came, Advice(weights=np.array([0.0, 5.0, 1.0])))
+    weighed = apply_advice(came, AggregationOverride(weights=np.array([0.0, 5.0, 1.0])))
     assert torch.equal(known(weighed.buffers), known(advised.buffers))
     assert torch.equal(
-        known(apply_advice(came, Advice(weights=np.array([4.0, 5.0, 1.0]))).buffers), known(came.buffers)
+        known(apply_advice(came, AggregationOverride(weights=np.array([4.0, 5.0, 1.0]))).buffers), known(came.buffers)
     )
 
 

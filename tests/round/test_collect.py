@@ -14,7 +14,7 @@ from agg_harness import collect_updates, make_layout, make_update
 from fedcohort.flat import FlatModel
 from fedcohort.round.collect import NUMBERS_PER_CHUNK, CollectOptions, Collector
 from fedcohort.round.collected import apply_advice, reweight
-from fedcohort.types import Advice, ClientUpdate, UpdateGroup
+from fedcohort.types import AggregationOverride, ClientUpdate, UpdateGroup
 from known import known
 from yaml_words import make
 
@@ -65,7 +65,9 @@ def test_advice_changes_the_weights() -> None:
     assert known(reweight(collected, np.array([3.0, 1.0])).mean).tolist() == [3.0, 1.0]
     assert known(reweight(collected, np.array([0.0, 2.0])).mean).tolist() == [0.0, 4.0]
     assert known(reweight(collected, np.array([0.0, 2.0]), absolute=True).mean).tolist() == [0.0, 8.0]
-    assert known(apply_advice(collected, Advice(weights=np.array([0.0, 2.0]), absolute=True)).mean).tolist() == [
+    assert known(
+        apply_advice(collected, AggregationOverride(weights=np.array([0.0, 2.0]), absolute=True)).mean
+    ).tolist() == [
         0.0,
         8.0,
     ]

@@ -11,7 +11,7 @@ from fedcohort.errors import ComponentError
 from fedcohort.rng import Draws
 from fedcohort.round import contracts
 from fedcohort.startup.components import protocol_of
-from fedcohort.types import Advice, RoundContext, RoundOutcome, Selection
+from fedcohort.types import AggregationOverride, RoundContext, RoundOutcome, Selection
 
 CTX = RoundContext(0, 2, 4, np.arange(4), {}, np.random.default_rng(0))
 OUTCOME = RoundOutcome(0, Selection(np.arange(2)), np.arange(2), np.empty(0, np.int64), {}, {}, 1.0)
@@ -45,7 +45,7 @@ def test_a_wrong_selection_is_described(selection: Selection, message: str) -> N
 
 def test_negative_weights_and_unsaved_states_are_refused() -> None:
     with pytest.raises(ComponentError, match="weights must be"):
-        contracts.check_advice(None, (Advice(weights=np.array([1.0, -1.0])), None), None, OUTCOME)
+        contracts.check_advice(None, (AggregationOverride(weights=np.array([1.0, -1.0])), None), None, OUTCOME)
     with pytest.raises(ComponentError, match="can't be saved in a checkpoint"):
         contracts.check_init(None, {1, 2})
 

@@ -22,7 +22,7 @@ from fedcohort.errors import ComponentError
 from fedcohort.partition.base import SamplePool
 from fedcohort.rng import Draws
 from fedcohort.round.contracts import CHECKS_BY_GROUP
-from fedcohort.types import Advice, Probe, RoundContext, RoundOutcome, Selection
+from fedcohort.types import AggregationOverride, Probe, RoundContext, RoundOutcome, Selection
 
 CTX = RoundContext(0, 2, 3, np.arange(3), {}, np.random.default_rng(0))
 OUTCOME = RoundOutcome(0, Selection(np.arange(2)), np.arange(2), np.empty(0, np.int64), {}, {}, 1.0)
@@ -39,7 +39,7 @@ TIMES: Any = Timing(TWO, TWO, TWO, TWO)
 INTERVALS: Any = ReadySchedule(
     np.array([0.0, 2.0]), np.array([1.0, 3.0]), np.array([0, 1]), np.array([1, 2]), np.full(2, 9.0)
 )
-ADVICE: Any = Advice()
+ADVICE: Any = AggregationOverride()
 CHOICE: Any = Selection(np.array([0, 2]))
 THREE = np.ones(3)
 
@@ -132,11 +132,11 @@ CASES: Mapping[tuple[str, str], Case] = {
     ("selector", "select"): Case((STATE, CTX), (CHOICE, STATE), selections()),
     ("selector", "observe"): Case(
         (STATE, OUTCOME),
-        (Advice(np.ones(2, bool), TWO), STATE),
+        (AggregationOverride(np.ones(2, bool), TWO), STATE),
         {
-            "Advice.keep": (Advice(keep=TWO), STATE),
-            "Advice.weights": (Advice(weights=-TWO), STATE),
-            "Advice.absolute": (replace(ADVICE, absolute=1), STATE),
+            "AggregationOverride.keep": (AggregationOverride(keep=TWO), STATE),
+            "AggregationOverride.weights": (AggregationOverride(weights=-TWO), STATE),
+            "AggregationOverride.absolute": (replace(ADVICE, absolute=1), STATE),
             "pair": None,
         },
     ),

@@ -18,7 +18,7 @@ from fedcohort.round.workload import (
     verify_selection,
 )
 from fedcohort.training.upload import draw_tensor_masks
-from fedcohort.types import Advice, Ids, Probe, Selection
+from fedcohort.types import AggregationOverride, Ids, Probe, Selection
 from yaml_words import make
 
 LAYOUT = Layout((Block("w", (2, 3), 0), Block("b", (2,), 6)), (), ())
@@ -77,24 +77,24 @@ class Absolute:
     "advice",
     [
         None,
-        Advice(),
-        Advice(weights=np.array([0.0, 2.0])),
-        Advice(keep=np.array([False, True])),
-        Advice(weights=np.array([0.0, 2.0]), absolute=True),
+        AggregationOverride(),
+        AggregationOverride(weights=np.array([0.0, 2.0])),
+        AggregationOverride(keep=np.array([False, True])),
+        AggregationOverride(weights=np.array([0.0, 2.0]), absolute=True),
     ],
 )
-def test_valid_advice_is_accepted(advice: Advice | None) -> None:
+def test_valid_advice_is_accepted(advice: AggregationOverride | None) -> None:
     verify_advice(advice, Absolute())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("advice", "message"),
     [
-        (Advice(weights=np.ones(2), absolute=True), "is absolute, but it does not declare"),
-        (Advice(weights=np.ones(2)), "has weights, but it declares"),
+        (AggregationOverride(weights=np.ones(2), absolute=True), "is absolute, but it does not declare"),
+        (AggregationOverride(weights=np.ones(2)), "has weights, but it declares"),
     ],
 )
-def test_invalid_advice_is_rejected(advice: Advice, message: str) -> None:
+def test_invalid_advice_is_rejected(advice: AggregationOverride, message: str) -> None:
     with pytest.raises(FedcohortError, match=message):
         verify_advice(advice, make("selector", "random"))
 

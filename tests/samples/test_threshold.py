@@ -80,13 +80,13 @@ def test_as_released_keeps_the_reports_of_all_rounds() -> None:
         state = samples.init(POPULATION)
         for lows, highs in (((0.4, 0.5), (1.0, 3.0)), ((0.2,), (2.0,))):
             state = samples.observe(state, outcome(lows, highs))
-        assert (state.low, state.high / state.told) == pytest.approx((low, high))
+        assert (state.lowest_loss, state.high_loss_sum / state.n_high_losses) == pytest.approx((low, high))
     samples = part(as_released=True)
     state = samples.init(POPULATION)
     for lows in ((0.1,), (0.7,)):
         state = samples.observe(state, outcome(lows, (1.0,)))
-    assert state.low == 0.1
-    assert part().observe(state, outcome((0.7,), (1.0,))).low == 0.7
+    assert state.lowest_loss == 0.1
+    assert part().observe(state, outcome((0.7,), (1.0,))).lowest_loss == 0.7
 
 
 def test_noise_is_drawn_per_client_and_number() -> None:
@@ -145,9 +145,9 @@ def test_infinite_losses_are_reported_without_a_warning() -> None:
 def test_invalid_reports_are_ignored() -> None:
     samples = part(w=1, lss=0.5)
     state = samples.observe(samples.init(POPULATION), outcome((0.2, np.nan), (1.0, np.inf), 2.0))
-    assert (state.low, state.high, state.told) == (0.2, 1.0, 1)
+    assert (state.lowest_loss, state.high_loss_sum, state.n_high_losses) == (0.2, 1.0, 1)
     after = samples.observe(state, outcome((np.nan,), (1.0,), 1.0))
-    assert (after.low, after.high, after.told) == (0.2, 1.0, 1)
+    assert (after.lowest_loss, after.high_loss_sum, after.n_high_losses) == (0.2, 1.0, 1)
     assert after.threshold == pytest.approx(0.6)
     assert samples.observe(samples.init(POPULATION), outcome((np.nan,), (np.nan,))).threshold == 0
 

@@ -64,9 +64,9 @@ def test_weights_after_a_round() -> None:
     selection, state = next((chosen, after) for chosen, after in rounds if chosen.clients.tolist() == [0, 2])
     np.testing.assert_allclose(known(selection.probability), CAPPED, rtol=1e-12)
     after = selector.observe(state, outcome(0, [0, 2]))[1]
-    np.testing.assert_allclose(20 * np.exp(after.log_weight), [1.45499141, 1, 20, 1], atol=1e-8)
+    np.testing.assert_allclose(20 * np.exp(after.log_weights), [1.45499141, 1, 20, 1], atol=1e-8)
     failed = selector.observe(state, outcome(0, [2], failed=[0]))[1]
-    np.testing.assert_allclose(20 * np.exp(failed.log_weight), W, rtol=1e-12)
+    np.testing.assert_allclose(20 * np.exp(failed.log_weights), W, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("start", "chosen"), [(0.1, [0, 2]), (0.5, [1, 2]), (0.9, [2, 3]), (1.0, [2, 3])])
@@ -105,7 +105,7 @@ def test_a_full_quota_is_uniform_and_learns_nothing(options: dict[str, Any]) -> 
     steps = play(e3cs(**options), World(lost=lambda t, cohort: cohort[:1]), 30)
     for step in steps:
         np.testing.assert_allclose(known(step.selection.probability), 3 / 12, rtol=1e-12)
-    assert not steps[-1].after.log_weight.any()
+    assert not steps[-1].after.log_weights.any()
 
 
 def test_the_quota_may_begin_later() -> None:
@@ -120,7 +120,7 @@ def test_probabilities_are_of_the_available_clients() -> None:
     """m = 2 of clients 0, 1 and 3, with equal weights: sigma = 1/3, and the rest is shared equally."""
     selection, state = e3cs().select(state_of(W), context(cohort=2, n_clients=4, available=[0, 1, 3]), {})
     np.testing.assert_allclose(known(selection.probability), [2 / 3, 2 / 3, 0, 2 / 3], rtol=1e-12)
-    np.testing.assert_allclose(state.gain[selection.clients], 0.25, rtol=1e-12)  # (2 - 1) .5 / (3 2/3)
+    np.testing.assert_allclose(state.log_weight_gain[selection.clients], 0.25, rtol=1e-12)  # (2 - 1) .5 / (3 2/3)
 
 
 def test_reliable_clients_are_selected_more_often() -> None:
@@ -135,5 +135,5 @@ def test_extreme_weights_leave_every_client_a_probability() -> None:
     state = State(np.array([0.0, -1e6, -1e6, -3.0]), np.zeros(4))
     selection, after = e3cs(quota=0.0).select(state, context(cohort=2, n_clients=4), {})
     assert known(selection.probability).min() > 0
-    assert np.isfinite(after.gain).all()
-    assert e3cs().init(Population(3, 2, 2, {})).log_weight.tolist() == [0, 0, 0]
+    assert np.isfinite(after.log_weight_gain).all()
+    assert e3cs().init(Population(3, 2, 2, {})).log_weights.tolist() == [0, 0, 0]

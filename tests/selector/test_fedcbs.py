@@ -105,7 +105,7 @@ def test_the_first_score_by_hand() -> None:
 
 def test_failed_clients_count_as_selected() -> None:
     state = cbs().observe(State(np.ones(4, np.int64)), outcome(0, [0, 2], failed=[1]))[1]
-    assert state.rounds.tolist() == [2, 2, 2, 1]
+    assert state.selection_rounds.tolist() == [2, 2, 2, 1]
 
 
 def test_a_long_cohort_does_not_overflow() -> None:

@@ -112,7 +112,7 @@ def test_loss_changes() -> None:
     """Round e's are F(w_{e+1}) - F(w_e) in the warm-up, shadow - F(w_t) afterwards, and none between."""
     world = World()
     steps = play(quick(warmup=2, interval=3, memory=100), world, 12)
-    changes = steps[-1].after.changes
+    changes = steps[-1].after.loss_changes
     assert list(changes) == [0, 1, 2, 4, 7, 10]
     for e in (0, 1, 2):
         np.testing.assert_allclose(changes[e], world.values("loss", e + 1) - world.values("loss", e), rtol=1e-12)
@@ -122,7 +122,7 @@ def test_loss_changes() -> None:
 
 def test_old_loss_changes_are_forgotten() -> None:
     steps = play(quick(warmup=2, interval=3, memory=4), World(), 12)
-    assert [list(steps[t].after.changes) for t in (4, 7, 10)] == [[0, 1, 2, 4], [4, 7], [7, 10]]
+    assert [list(steps[t].after.loss_changes) for t in (4, 7, 10)] == [[0, 1, 2, 4], [4, 7], [7, 10]]
 
 
 def test_features_are_fitted_only_after_warm_up_and_shadow_rounds() -> None:
@@ -135,7 +135,7 @@ def test_features_are_fitted_only_after_warm_up_and_shadow_rounds() -> None:
 def test_the_mean_is_weighted_by_age() -> None:
     """gamma^2, gamma, 1 times the changes of rounds 0, 1, 2, over 1 + gamma + gamma^2: any factor cancels."""
     steps = play(quick(warmup=2, gamma=0.5), World(), 4)
-    rows = np.stack(list(steps[3].after.changes.values()))
+    rows = np.stack(list(steps[3].after.loss_changes.values()))
     np.testing.assert_allclose(steps[3].after.mu, np.array([0.25, 0.5, 1]) @ rows / 1.75, rtol=1e-12)
     assert not play(quick(warmup=2, update_mean=False), World(), 4)[3].after.mu.any()
 
@@ -226,12 +226,12 @@ def test_the_laws_hold_after_the_warm_up_too(value: float, frequency: int, kerne
 
 def test_a_round_without_queries_interrupts_loss_changes() -> None:
     world = World(available=lambda t: [] if t == 1 else range(12))
-    assert list(play(quick(warmup=3), world, 5)[-1].after.changes) == [2, 3]
+    assert list(play(quick(warmup=3), world, 5)[-1].after.loss_changes) == [2, 3]
 
 
 def test_an_unavailable_client_has_no_loss_change() -> None:
     world = World(available=lambda t: range(11) if t == 1 else range(12))
-    (dF,) = play(quick(), world, 2)[-1].after.changes.values()
+    (dF,) = play(quick(), world, 2)[-1].after.loss_changes.values()
     assert np.flatnonzero(np.isnan(dF)).tolist() == [11]
 
 

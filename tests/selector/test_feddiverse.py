@@ -135,7 +135,7 @@ def test_the_rotation_restarts_unless_it_persists() -> None:
     for persists, column in ((False, 2), (True, 1)):
         selector = make(persist_rotation=persists)
         _, after = selector.select(state(DELTA), ctx, {})
-        assert after.turn == 2
+        assert after.n_triples == 2
         np.testing.assert_array_equal(selector.select(after, ctx, {})[0].scores, DELTA[:, column])
 
 
@@ -147,7 +147,7 @@ def test_the_rotation_has_three_turns(turn: int) -> None:
     selector = make(persist_rotation=True)
     selection, after = selector.select(state(DELTA, turn), context(3, 4, 6), {})
     np.testing.assert_array_equal(selection.scores, DELTA[:, column])
-    assert after.turn == turn + 2
+    assert after.n_triples == turn + 2
 
 
 def test_the_fourth_group_of_a_cohort_starts_from_the_first_turn_again() -> None:
@@ -217,7 +217,7 @@ def test_oracle_triplets_come_from_the_true_matrices() -> None:
 def test_oracle_matrices_score_clients_by_the_balance_of_the_mixture() -> None:
     """The first two of three cancel out, half each (see the mixture of least variance); the third fills up."""
     selector, start = make_oracle("known_matrix", GROUPS[:3])
-    np.testing.assert_allclose(start.weight, [0.5, 0.5, 0], atol=1e-6)
+    np.testing.assert_allclose(start.draw_weights, [0.5, 0.5, 0], atol=1e-6)
     for t in range(1, 30):
         assert selector.select(start, context(t, 2, 3), {})[0].clients.tolist() == [0, 1]
     assert selector.select(start, context(1, 3, 3), {})[0].clients.tolist() == [0, 1, 2]

@@ -92,8 +92,8 @@ def test_the_gram_matrix_gives_the_same_labels_as_the_updates() -> None:
 
 def test_before_the_first_round_all_counts_are_zero() -> None:
     start = pns().init(Population(4, 2, 2, {}))
-    assert start.prob.tolist() == [0.25] * 4
-    assert start.selected.tolist() == start.labelled.tolist() == [0] * 4
+    assert start.probability.tolist() == [0.25] * 4
+    assert start.rounds_arrived.tolist() == start.rounds_labelled.tolist() == [0] * 4
 
 
 @pytest.mark.parametrize(
@@ -126,13 +126,13 @@ def test_a_round_by_hand() -> None:
     assert advice.keep is not None
     assert known(known(advice).keep).tolist() == [True, True, True, False]
     assert advice.weights is None
-    assert state.selected.tolist() == [1, 1, 1, 1, 0]
-    assert state.labelled.tolist() == [0, 0, 0, 1, 0]
-    np.testing.assert_allclose(state.prob, [0.25, 0.25, 0.25, 0.0, 0.25], atol=1e-7)
-    assert state.prob[3] > 0
+    assert state.rounds_arrived.tolist() == [1, 1, 1, 1, 0]
+    assert state.rounds_labelled.tolist() == [0, 0, 0, 1, 0]
+    np.testing.assert_allclose(state.probability, [0.25, 0.25, 0.25, 0.0, 0.25], atol=1e-7)
+    assert state.probability[3] > 0
     advice, state = selector.observe(state, arrived([0, 1], G[:2]))
     assert advice is None
-    assert state.selected.tolist() == [2, 2, 1, 1, 0]
+    assert state.rounds_arrived.tolist() == [2, 2, 1, 1, 0]
 
 
 def test_keep_is_a_share_of_the_arrived_clients() -> None:
@@ -161,8 +161,8 @@ def test_a_non_finite_update_does_not_affect_the_comparison(bad: float) -> None:
     g[1] = bad
     advice, state = pns(keep=0.5).observe(fresh(4), arrived([0, 1, 2, 3], g))
     assert known(known(advice).keep).tolist() == [True, True, True, False]
-    assert state.labelled.tolist() == [0, 0, 0, 1]
-    assert state.prob.sum() == pytest.approx(1.0)
+    assert state.rounds_labelled.tolist() == [0, 0, 0, 1]
+    assert state.probability.sum() == pytest.approx(1.0)
 
 
 @pytest.mark.filterwarnings("error")
@@ -171,7 +171,7 @@ def test_the_size_of_updates_does_not_matter(size: float) -> None:
     """At 1e154 each product is a number, and a sum of all of them, 5.14e308, is none."""
     advice, state = pns(keep=0.5).observe(fresh(4), arrived([0, 1, 2, 3], size * G))
     assert known(known(advice).keep).tolist() == [True, True, True, False]
-    assert state.labelled.tolist() == [0, 0, 0, 1]
+    assert state.rounds_labelled.tolist() == [0, 0, 0, 1]
     assert not divide_by_largest(np.zeros((2, 2))).any()
 
 
@@ -179,7 +179,7 @@ def test_ties_go_by_id_whatever_the_order_of_arrival() -> None:
     g = np.array([[1.0], [1.0], [-1.0], [-1.0]])
     for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
         state = pns(keep=0.75).observe(fresh(4), arrived(order, g[order]))[1]
-        assert np.flatnonzero(state.labelled).tolist() == [0]
+        assert np.flatnonzero(state.rounds_labelled).tolist() == [0]
 
 
 def test_the_draw_follows_the_probabilities() -> None:
@@ -187,7 +187,7 @@ def test_the_draw_follows_the_probabilities() -> None:
     state = State(np.array([0.5, 0.3, 0.2 - 1e-8, 1e-8]), np.zeros(4, np.int64), np.zeros(4, np.int64))
     selector = pns()
     picks = [selector.select(state, context(0, 1, 4, seed=seed), {})[0].clients[0] for seed in range(4000)]
-    p = state.prob
+    p = state.probability
     assert (np.abs(np.bincount(picks, minlength=4) / 4000 - p) <= 4 * np.sqrt(p * (1 - p) / 4000)).all()
     selection = pns().select(state, context(0, 1, 4, available=[1, 2]), {})[0]
     np.testing.assert_allclose(known(selection.probability), [0, 0.6, 0.4, 0], atol=1e-7)
@@ -214,14 +214,14 @@ def test_the_loss_check_by_hand() -> None:
     all_clients, four, three = (0, 1, 2, 3, 4), (0, 1, 2, 3), (0, 1, 2)
     advice, state = checked({all_clients: 3.0, four: 2.0, three: 1.0})
     assert known(known(advice).keep).tolist() == [True, True, True, False, False]
-    assert state.labelled.tolist() == [0, 0, 0, 1, 1]
+    assert state.rounds_labelled.tolist() == [0, 0, 0, 1, 1]
     advice, state = checked({all_clients: 3.0, four: 2.0, three: 2.5})
     assert known(known(advice).keep).tolist() == [True, True, True, True, False]
-    assert state.labelled.tolist() == [0, 0, 0, 1, 1], "labelled all the same"
-    assert state.prob[3] == pytest.approx(1e-8, rel=1e-3)
+    assert state.rounds_labelled.tolist() == [0, 0, 0, 1, 1], "labelled all the same"
+    assert state.probability[3] == pytest.approx(1e-8, rel=1e-3)
     advice, state = checked({all_clients: 1.0, four: 2.0})
     assert advice is None
-    assert state.labelled.tolist() == [0, 0, 0, 0, 1]
+    assert state.rounds_labelled.tolist() == [0, 0, 0, 0, 1]
     assert checked({all_clients: 2.0, four: 2.0, three: 2.0})[0].keep.sum() == 3, (
         "equal losses leave it out, as in the code"
     )
@@ -255,8 +255,8 @@ def test_a_run_with_the_loss_check_completes(tmp_path: Path) -> None:
 
 def test_probabilities_always_sum_to_one() -> None:
     for step in play(pns(keep=0.3), World(cohort=6), 30):
-        assert step.after.prob.sum() == pytest.approx(1.0, abs=1e-12)
-        assert (step.after.prob > 0).all()
+        assert step.after.probability.sum() == pytest.approx(1.0, abs=1e-12)
+        assert (step.after.probability > 0).all()
 
 
 def test_the_signals_are_declared() -> None:

@@ -19,7 +19,7 @@ from fedcohort.selector.feel import (
     normalise_importance,
     sampling_probabilities,
 )
-from fedcohort.types import Advice, ProbeResult, Selection
+from fedcohort.types import AggregationOverride, ProbeResult, Selection
 from known import known
 from selector_harness import World, context, ids, outcome, play
 from signal_kinds import BareLab, find_computed, find_reported
@@ -205,7 +205,7 @@ def test_arrived_clients_replace_failed_ones_in_the_weights() -> None:
     selector = feel(agg="unbiased")
     state = State(np.full(4, NAN), np.array([0.4, 0.0, 0.3, 0.5]))
     advice, _ = selector.observe(state, outcome(0, [0, 3], failed=[2]))
-    assert isinstance(advice, Advice)
+    assert isinstance(advice, AggregationOverride)
     np.testing.assert_allclose(known(advice.weights), [0.4 * 1.2 / 0.9, 0.5 * 1.2 / 0.9])
     assert selector.observe(state, outcome(0, [], failed=[0, 2, 3]))[0] is None
 
@@ -255,7 +255,7 @@ def test_the_last_update_stands_in_for_the_gradient() -> None:
     assert fill_missing_norms(np.full(2, NAN)).tolist() == [1.0, 1.0]
     selector = feel(importance="update_lag")
     state = selector.observe(State(np.full(3, NAN), np.zeros(3)), outcome(0, [0, 2], update_norm=[2.0, 5.0]))[1]
-    np.testing.assert_array_equal(state.norm, [2.0, NAN, 5.0])
+    np.testing.assert_array_equal(state.update_norms, [2.0, NAN, 5.0])
     selection, _ = selector.select(state, context(1, 1, 3, signals=SIGNALS), {})
     expected = sampling_probabilities(normalise_importance(W * [2.0, 3.5, 5.0]), T / (7 / 3), 0.5)
     np.testing.assert_allclose(known(selection.probability), expected, rtol=1e-10)

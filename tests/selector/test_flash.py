@@ -61,22 +61,22 @@ def test_rewards_are_changes_per_second(context_kind: str, change: str, rewards:
     states = play_rounds(
         flash(context=context_kind, change=change, **RAW), losses, [{0: 2.0}, {0: 4.0}, {0: 1.0}, {}], [1]
     )
-    np.testing.assert_allclose([state.known.r[0] for state in states[1:]], rewards, rtol=1e-12)
+    np.testing.assert_allclose([state.measurements.r[0] for state in states[1:]], rewards, rtol=1e-12)
 
 
 def test_rewards_are_divided_by_the_slowest_or_the_own_time() -> None:
     for kind, rewards in (("round", [0.1, 0.25]), ("client", [0.2, 0.25])):
         states = play_rounds(flash(reward_tau=kind, **RAW), LOSSES[:2], SECONDS[:2])
-        np.testing.assert_allclose(states[1].known.r, rewards, rtol=1e-12)
+        np.testing.assert_allclose(states[1].measurements.r, rewards, rtol=1e-12)
 
 
 def test_a_global_reward_is_the_weighted_mean_change() -> None:
     """p = (3/4, 1/4): (3/4 .2 + 1/4 .5) / 2 s for both."""
     state = play_rounds(flash(reward="global", **RAW), LOSSES[:2], SECONDS[:2], n_train=[3, 1])[1]
-    np.testing.assert_allclose(state.known.r, [0.1375, 0.1375], rtol=1e-12)
+    np.testing.assert_allclose(state.measurements.r, [0.1375, 0.1375], rtol=1e-12)
     rising = [([1.0, 1.0], [1.0, 1.0]), ([0.8, 1.6], [1.0, 1.0])]  # 3/4 .2 - 1/4 .6 = 0: changes may cancel
     np.testing.assert_allclose(
-        play_rounds(flash(reward="global"), rising, SECONDS[:2], n_train=[3, 1])[1].known.r, 0, atol=1e-15
+        play_rounds(flash(reward="global"), rising, SECONDS[:2], n_train=[3, 1])[1].measurements.r, 0, atol=1e-15
     )
 
 
@@ -86,7 +86,7 @@ def test_the_running_scale_by_hand() -> None:
     x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
     b = np.array([2.0, 2.0, 0.0, 0.0]) + 0.4 / 0.25 * x  # (.1 + .25) / .175 = 2
     np.testing.assert_allclose(ridge(state).b, b, rtol=1e-12)
-    assert state.known.tau_unit.value() == pytest.approx(4 / 3)
+    assert state.measurements.tau_unit.value() == pytest.approx(4 / 3)
     np.testing.assert_allclose(state.X[1], [0.1, 0.6, 1.0 * 3 / 4, 0.4 / 0.25], rtol=1e-12)
 
 
@@ -102,7 +102,7 @@ def test_the_first_round_scale_by_hand() -> None:
     state = play_rounds(flash(context="fresh", scale="first_round"), LOSSES, SECONDS)[-1]
     x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
     np.testing.assert_allclose(ridge(state).b, [2, 2, 0, 0] + 0.4 / 0.175 * x, rtol=1e-12)
-    assert state.known.tau_unit.value() == 1.5
+    assert state.measurements.tau_unit.value() == 1.5
 
 
 def test_scaled_choices_do_not_depend_on_the_unit_of_time() -> None:
@@ -123,7 +123,9 @@ def test_the_first_contexts_can_be_left_out() -> None:
             flash(context="fresh", credit=credit, skip_first_update=True, **RAW), LOSSES[:2], [SECONDS[0], {}]
         )
         np.testing.assert_array_equal(ridge(states[1]).V, np.eye(4))
-        np.testing.assert_allclose(states[1].known.r, [0.1, 0.25] if credit == "causal" else [0.0, 0.0], rtol=1e-12)
+        np.testing.assert_allclose(
+            states[1].measurements.r, [0.1, 0.25] if credit == "causal" else [0.0, 0.0], rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize("context_kind", ["lagged", "fresh"])

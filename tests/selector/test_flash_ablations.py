@@ -40,7 +40,7 @@ def test_excluded_features_are_excluded_columns(kept_features: tuple[str, ...]) 
     rows = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0.5, 0.6, 2.0, 0.25]])[:, columns]
     expected = np.linalg.solve(np.eye(len(kept_features)) + rows.T @ rows, rows.T @ [0.1, 0.25, 0.4])
     np.testing.assert_allclose(theta(state), expected, rtol=1e-10, atol=1e-14)
-    np.testing.assert_array_equal(state.known.r, all_features.known.r)
+    np.testing.assert_array_equal(state.measurements.r, all_features.measurements.r)
     if "val_ratio" in kept_features:
         np.testing.assert_array_equal(state.X, all_features.X[:, columns])
     assert state.X.flags.c_contiguous  # as after a resume: products with another layout differ in the last bit
@@ -91,17 +91,17 @@ def test_contexts_rewards_and_credit_are_the_same(bandit: str) -> None:
     plain, variant = (play(small(word), World(cohort=12), 5) for word in ("thompson", bandit))
     for a, b in zip(plain, variant, strict=True):
         np.testing.assert_array_equal(a.after.X, b.after.X)
-        np.testing.assert_array_equal(a.after.known.r, b.after.known.r)
+        np.testing.assert_array_equal(a.after.measurements.r, b.after.measurements.r)
     if bandit == "neural":  # the fifth round's rewards are still to be measured
         assert isinstance(variant[-1].after.posterior, NetworkBelief)
         assert len(variant[-1].after.posterior.r) == 4 * 12
     if bandit == "restless":
         assert isinstance(variant[-1].after.posterior, HiddenMarkov)
-        assert variant[-1].after.posterior.count == 4 * 12
+        assert variant[-1].after.posterior.n_rewards == 4 * 12
 
 
 def test_the_neural_bandit_starts_from_the_runs_own_draws() -> None:
-    a, b, c = (play(small("neural"), World(seed=seed), 2)[-1].after.posterior.origin for seed in (0, 0, 1))
+    a, b, c = (play(small("neural"), World(seed=seed), 2)[-1].after.posterior.initial_theta for seed in (0, 0, 1))
     assert np.array_equal(a, b)
     assert a.any()
     assert not np.array_equal(a, c)
@@ -130,8 +130,8 @@ def test_the_restless_bandit_explores_in_its_rounds() -> None:
     """c = 2: rounds 1, 2, 3, 4 and 7 have equal scores, so that the cohort is a draw."""
     steps = play(flash(bandit="restless"), World(), 9)[1:]
     assert [t for t, step in enumerate(steps, 1) if not known(step.selection.scores).any()] == [1, 2, 3, 4, 7]
-    assert steps[-1].after.posterior.explored == 5
-    assert play(flash(bandit="restless", explore=0.0), World(), 4)[-1].after.posterior.explored == 0
+    assert steps[-1].after.posterior.n_explored_rounds == 5
+    assert play(flash(bandit="restless", explore=0.0), World(), 4)[-1].after.posterior.n_explored_rounds == 0
 
 
 @bandits

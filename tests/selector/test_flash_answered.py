@@ -27,15 +27,15 @@ def test_all_answering_clients_are_learned_from(context_kind: str, x0: list[floa
     chosen = play_rounds(flash(context=context_kind, **RAW), LOSSES, SECONDS)[-1]
     np.testing.assert_allclose(ridge(ours).V, ridge(chosen).V + np.outer(x0, x0), rtol=1e-13)
     np.testing.assert_allclose(ridge(ours).b, ridge(chosen).b + 0.05 * np.array(x0), rtol=1e-12)
-    np.testing.assert_allclose(ours.known.r, [0.05, 0.4], rtol=1e-12)
-    np.testing.assert_allclose(chosen.known.r, [0.1, 0.4], rtol=1e-12)
+    np.testing.assert_allclose(ours.measurements.r, [0.05, 0.4], rtol=1e-12)
+    np.testing.assert_allclose(chosen.measurements.r, [0.1, 0.4], rtol=1e-12)
 
 
 def test_clients_without_two_answers_are_not_learned_from() -> None:
     story = [LOSSES[0], LOSSES[1], ([NAN, 0.1], [0.9, 0.6])]
     ours, chosen = (play_rounds(make(**RAW), story, SECONDS)[-1] for make in (answered, flash))
     np.testing.assert_array_equal(ridge(ours).V, ridge(chosen).V)
-    np.testing.assert_array_equal(ours.known.r, chosen.known.r)
+    np.testing.assert_array_equal(ours.measurements.r, chosen.measurements.r)
 
 
 def test_if_all_clients_train_it_equals_flash() -> None:

@@ -33,7 +33,7 @@ def test_the_estimated_noise_by_hand() -> None:
     x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
     b = (np.array([0.35, 0.35, 0.0, 0.0]) + 0.4 * x) / 0.175
     squares = 0.2325 / 0.175**2
-    assert belief.squares == pytest.approx(squares, rel=1e-12)
+    assert belief.squared_rewards == pytest.approx(squares, rel=1e-12)
     assert calibrated.estimate_noise_deviation(belief) ** 2 == pytest.approx(
         (1 + squares - b @ theta(uncalibrated)) / 4, rel=1e-12
     )

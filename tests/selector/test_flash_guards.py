@@ -48,14 +48,14 @@ def test_a_reward_is_of_one_round_only() -> None:
         state = selector.select(state, context(t, 2, 2, available=available), probes)[1]
         if t < 3:
             state = selector.observe(state, outcome(t, available, duration=[1.0] * len(available)))[1]
-    np.testing.assert_allclose(state.known.r, [0.2, 0.4], rtol=1e-12)  # client 0's is still round 0's
+    np.testing.assert_allclose(state.measurements.r, [0.2, 0.4], rtol=1e-12)  # client 0's is still round 0's
 
 
 def test_failed_clients_affect_neither_learning_nor_time() -> None:
     """Client 0 fails in round 0: only client 1's row, over its own 2 s."""
     state = play_rounds(flash(context="fresh", **RAW), LOSSES[:2], [{1: 2.0}, {1: 1.0}], failed=[[0]])[1]
     np.testing.assert_allclose(ridge(state).V, np.eye(4) + np.outer([1, 1, 0, 0], [1, 1, 0, 0]), rtol=1e-14)
-    np.testing.assert_allclose(state.known.r, [0.0, 0.25], rtol=1e-12)
+    np.testing.assert_allclose(state.measurements.r, [0.0, 0.25], rtol=1e-12)
 
 
 def test_a_client_without_a_duration_gets_the_mean() -> None:
@@ -83,7 +83,7 @@ def test_a_round_without_clients_postpones_the_reward() -> None:
     state = play_rounds(selector, LOSSES[:1], SECONDS[:1])[0]
     state = selector.select(state, context(1, 2, 2, available=[]), {})[1]
     state = selector.select(state, context(2, 2, 2), make_probe_results(*LOSSES[1]))[1]
-    np.testing.assert_allclose(state.known.r, [0.1, 0.25], rtol=1e-12)
+    np.testing.assert_allclose(state.measurements.r, [0.1, 0.25], rtol=1e-12)
     np.testing.assert_array_equal(ridge(state).V, np.eye(4))  # they are round 0's contexts still
 
 

@@ -34,32 +34,32 @@ def test_shares_by_hand(context_kind: str, ratios: list[float]) -> None:
     o, x = np.array([1.0, 1.0, 0.0, 0.0]), np.array([*ratios, 2.0, 0.125])
     np.testing.assert_allclose(ridge(states[-1]).V, np.eye(4) + 2 * np.outer(o, o) + np.outer(x, x), rtol=1e-14)
     np.testing.assert_allclose(ridge(states[-1]).b, 2 * 0.125 * o - 0.2 * x, rtol=1e-13)
-    rewards = np.array([state.known.r for state in states])
+    rewards = np.array([state.measurements.r for state in states])
     np.testing.assert_allclose(rewards, [[0.0, 0.0], [0.125, 0.125], [0.125, -0.2]], rtol=1e-13)
-    np.testing.assert_allclose(states[1].gain, [0.125, 0.125], rtol=1e-13)
-    np.testing.assert_allclose(states[2].gain, [NAN, -0.2], rtol=1e-13)  # no other client had a part in it
+    np.testing.assert_allclose(states[1].latest_rewards, [0.125, 0.125], rtol=1e-13)
+    np.testing.assert_allclose(states[2].latest_rewards, [NAN, -0.2], rtol=1e-13)  # no other client had a part in it
 
 
 def test_a_rise_is_a_reward_where_changes_have_no_sign() -> None:
-    assert play_rounds(progress(change="abs", **RAW), LOSSES, SECONDS, server=SERVER)[-1].known.r[1] == pytest.approx(
-        0.2
-    )
+    assert play_rounds(progress(change="abs", **RAW), LOSSES, SECONDS, server=SERVER)[-1].measurements.r[
+        1
+    ] == pytest.approx(0.2)
 
 
 def test_a_share_is_divided_by_the_clients_seconds() -> None:
     state = play_rounds(progress(reward_tau="client", **RAW), LOSSES, SECONDS, server=SERVER)[1]
-    np.testing.assert_allclose(state.known.r, [0.25, 0.125], rtol=1e-13)
+    np.testing.assert_allclose(state.measurements.r, [0.25, 0.125], rtol=1e-13)
 
 
 def test_failed_clients_have_no_share() -> None:
     """Client 0 fails in round 0: all of .5 is client 1's, over its 2 s."""
     state = play_rounds(progress(**RAW), LOSSES[:2], [{1: 2.0}, {1: 1.0}], failed=[[0]], server=SERVER)[1]
-    np.testing.assert_allclose(state.known.r, [0.0, 0.25], rtol=1e-13)
+    np.testing.assert_allclose(state.measurements.r, [0.0, 0.25], rtol=1e-13)
     np.testing.assert_allclose(ridge(state).V, np.eye(4) + np.outer([1, 1, 0, 0], [1, 1, 0, 0]), rtol=1e-14)
 
 
 def test_without_clients_there_is_no_share() -> None:
-    for cohort in (None, PendingRewards(ids(), np.empty((0, 4)), first=False)):
+    for cohort in (None, PendingRewards(ids(), np.empty((0, 4)), is_first_round=False)):
         np.testing.assert_array_equal(share_equally(1.0, cohort, 3), [NAN, NAN, NAN])
 
 
@@ -69,7 +69,7 @@ def test_a_round_without_clients_does_not_repeat_the_reward() -> None:
     state = play_rounds(selector, LOSSES[:1], SECONDS[:1], server=SERVER)[0]
     for t in (1, 2):
         state = selector.select(state, context(t, 2, 2, available=[], signals={"server_val_loss": 1.5}), {})[1]
-        np.testing.assert_allclose(state.known.r, [0.125, 0.125], rtol=1e-13)
+        np.testing.assert_allclose(state.measurements.r, [0.125, 0.125], rtol=1e-13)
         np.testing.assert_allclose(ridge(state).b, [0.25, 0.25, 0, 0], rtol=1e-13)
 
 
@@ -78,7 +78,7 @@ def test_a_nan_loss_removes_the_rewards_of_two_rounds(bad: float) -> None:
     losses, seconds = [([1.0, 1.0], [1.0, 1.0])] * 4, [{0: 1.0, 1: 1.0}] * 4
     states: list[State] = play_rounds(progress(**RAW), losses, seconds, server=[2.0, bad, 1.5, 1.0])
     np.testing.assert_array_equal(ridge(states[2]).b, np.zeros(4))
-    np.testing.assert_allclose(states[3].known.r, [0.25, 0.25], rtol=1e-13)
+    np.testing.assert_allclose(states[3].measurements.r, [0.25, 0.25], rtol=1e-13)
 
 
 def test_clients_are_queried_only_for_contexts() -> None:
@@ -109,7 +109,7 @@ def test_fresh_contexts_do_not_change_shares() -> None:
         )[1]
         for answer in (0.1, 9.0)
     ]
-    np.testing.assert_array_equal(rewards[0].known.r, rewards[1].known.r)
+    np.testing.assert_array_equal(rewards[0].measurements.r, rewards[1].measurements.r)
     after = selector.observe(rewards[0], outcome(1, [0], duration=[1.0]))[1]
     assert after.pending is not None
     assert after.pending.clients.tolist() == [0]

@@ -37,15 +37,15 @@ def test_values_are_means_of_a_clients_rounds() -> None:
     selector = make("selector", "greedyfed")
     state = selector.init(START)
     _, state = selector.observe(state, arrived(0, [0, 1], {(): 2.0, (0,): 1.4, (1,): 1.8, (0, 1): 1.2}, failed=(4,)))
-    np.testing.assert_allclose(state.values, [0.6, 0.2, 0, 0, 0])
+    np.testing.assert_allclose(state.value_estimates, [0.6, 0.2, 0, 0, 0])
     _, state = selector.observe(state, arrived(1, [2, 0], {(): 2.0, (0,): 2.2, (2,): 1.5, (0, 2): 1.7}))
-    np.testing.assert_allclose(state.values, [(0.6 - 0.2) / 2, 0.2, 0.5, 0, 0])
-    assert state.rounds.tolist() == [2, 1, 1, 0, 0]
+    np.testing.assert_allclose(state.value_estimates, [(0.6 - 0.2) / 2, 0.2, 0.5, 0, 0])
+    assert state.participation_rounds.tolist() == [2, 1, 1, 0, 0]
     exponential = make("selector", "greedyfed", memory="exp", alpha=0.75)
     first = exponential.observe(exponential.init(START), arrived(0, [0], {(): 2.0, (0,): 1.4}))[1]
-    assert first.values[0] == pytest.approx(0.6)
+    assert first.value_estimates[0] == pytest.approx(0.6)
     _, state = exponential.observe(state, arrived(2, [1], {(): 2.0, (1,): 1.0}))
-    assert state.values[1] == pytest.approx(0.75 * 0.2 + 0.25 * 1.0)
+    assert state.value_estimates[1] == pytest.approx(0.75 * 0.2 + 0.25 * 1.0)
 
 
 def test_clients_without_a_value_come_first_and_then_the_largest_values() -> None:
@@ -72,8 +72,8 @@ def test_s_fedavg_starts_at_equal_values_and_draws_by_their_exponentials() -> No
     selector = make("selector", "greedyfed", choice="softmax", memory="exp")
     state = selector.init(Population(3, 2, 1, {"n_train": N_TRAIN[:3]}))
     _, state = selector.observe(state, arrived(0, [0], {(): 2.0, (0,): 1.7}))
-    np.testing.assert_allclose(state.values, [0.325, 1 / 3, 1 / 3])
-    state.values[:] = np.log([1, 2, 4])
+    np.testing.assert_allclose(state.value_estimates, [0.325, 1 / 3, 1 / 3])
+    state.value_estimates[:] = np.log([1, 2, 4])
     drawn = [
         selector.select(state, context(cohort=1, n_clients=3, seed=s), {})[0].clients.tolist()[0] for s in range(700)
     ]
@@ -85,7 +85,7 @@ def test_the_order_of_arrival_does_not_change_permutations() -> None:
     state: Any = selector.select(selector.init(START), context(), {})[1]
     losses = {m: 3.0 - len(m) ** 0.5 - 0.1 * sum(m) for m in subsets(0, 1, 3, 4)}
     first, second = (selector.observe(state, arrived(0, order, losses))[1] for order in ([0, 1, 3, 4], [4, 1, 0, 3]))
-    np.testing.assert_array_equal(first.values, second.values)
+    np.testing.assert_array_equal(first.value_estimates, second.value_estimates)
 
 
 def test_evaluations_are_charged_to_the_server(tmp_path: Path) -> None:

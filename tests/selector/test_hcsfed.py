@@ -9,8 +9,9 @@ import pytest
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.flat import FlatModel
 from fedcohort.maths.sketch import sketch_gradient
+from fedcohort.maths.strata import stratum_weights
 from fedcohort.rng import new_generator
-from fedcohort.selector.hcsfed import HcsFed, State, stratum_weights
+from fedcohort.selector.hcsfed import HcsFed, State
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ProbeResult, RoundOutcome, Selection
 from known import known
@@ -44,16 +45,17 @@ def updates(clients: list[int], rows: np.ndarray, round: int = 0) -> RoundOutcom
 
 def test_strata_are_the_clusters() -> None:
     """Numbered by their least member, as points go: (-20, 0), then (-1, 10), then (10, 0)."""
-    assert select_after_query(4)[1].stratum.tolist() == [2] * 6 + [1] * 3 + [0]
+    assert select_after_query(4)[1].stratum_of_client.tolist() == [2] * 6 + [1] * 3 + [0]
 
 
 def test_strata_with_varying_gradients_get_more_clients() -> None:
     """N S = (1 * 0, 3 * 1, 6 * .0187): m = 5 has targets (0, 4.82, .18), so (1, 3, 1) with at most three there."""
     for seed in range(10):
         selection, state = select_after_query(5, seed)
-        assert np.bincount(state.stratum[selection.clients]).tolist() == [1, 3, 1]
+        assert np.bincount(state.stratum_of_client[selection.clients]).tolist() == [1, 3, 1]
     assert (
-        np.bincount(select_after_query(2)[1].stratum[select_after_query(2)[0].clients], minlength=3) == [0, 1, 1]
+        np.bincount(select_after_query(2)[1].stratum_of_client[select_after_query(2)[0].clients], minlength=3)
+        == [0, 1, 1]
     ).all()
 
 
@@ -92,7 +94,7 @@ def test_the_advice_has_the_stratified_weights() -> None:
     outcome = updates(selection.clients.tolist(), np.zeros((4, 2)))
     advice, _ = hcs(agg="stratified").observe(state, outcome)
     assert advice is not None
-    np.testing.assert_allclose(known(advice.weights), stratum_weights(state.stratum, selection.clients))
+    np.testing.assert_allclose(known(advice.weights), stratum_weights(state.stratum_of_client, selection.clients))
     assert advice.keep is None
     assert hcs(agg="stratified").advises
     assert hcs(agg="stratified").weighs
@@ -122,9 +124,9 @@ def test_all_clients_are_queried_once() -> None:
     ]
     options = [probe.options for step in steps for probe in step.probes]
     assert options[0] == options[1], "or their projections would not compare"
-    assert steps[1].after.stratum.tolist()[6:] == [-1] * 6
-    assert (steps[2].after.stratum >= 0).all()
-    assert np.array_equal(steps[3].after.stratum, steps[2].after.stratum)
+    assert steps[1].after.stratum_of_client.tolist()[6:] == [-1] * 6
+    assert (steps[2].after.stratum_of_client >= 0).all()
+    assert np.array_equal(steps[3].after.stratum_of_client, steps[2].after.stratum_of_client)
 
 
 def test_strata_are_formed_again_periodically() -> None:
@@ -139,8 +141,8 @@ def test_strata_are_formed_again_periodically() -> None:
         np.testing.assert_array_equal(steps[t].chosen.X, world.values("compressed_gradient", t))
     np.testing.assert_array_equal(steps[3].chosen.X[:6], world.values("compressed_gradient", 3)[:6])
     np.testing.assert_array_equal(steps[3].chosen.X[6:], steps[2].chosen.X[6:])
-    assert np.array_equal(steps[5].chosen.stratum, steps[4].chosen.stratum)
-    assert not np.array_equal(steps[6].chosen.stratum, steps[5].chosen.stratum)
+    assert np.array_equal(steps[5].chosen.stratum_of_client, steps[4].chosen.stratum_of_client)
+    assert not np.array_equal(steps[6].chosen.stratum_of_client, steps[5].chosen.stratum_of_client)
     assert [len(step.probes) for step in play(hcs(), World(), 8)] == [1] + [0] * 7
 
 
@@ -152,9 +154,9 @@ def test_a_client_that_moves_changes_its_stratum() -> None:
     ctx = context(2, 4, 10)
     assert selector.plan(state, ctx)[0].clients.tolist() == list(range(10))
     after = selector.select(state, ctx, {"compressed_gradient": ProbeResult(ctx.available, moved)})[1]
-    assert state.stratum[9] != state.stratum[0]
-    assert after.stratum[9] == after.stratum[0]
-    assert after.asked.all()
+    assert state.stratum_of_client[9] != state.stratum_of_client[0]
+    assert after.stratum_of_client[9] == after.stratum_of_client[0]
+    assert after.is_queried.all()
 
 
 def test_clients_without_an_answer_come_last() -> None:
@@ -177,12 +179,12 @@ def test_probabilities_sum_to_1_with_clients_outside_the_strata() -> None:
 def test_the_number_of_strata() -> None:
     """10, or 3 in FedDiverse's version; never more than places in a cohort, or different clients."""
     spread_sketches = np.stack([np.arange(20.0) ** 3, np.zeros(20)], axis=1)
-    assert len(np.unique(select_after_query(12, sketches=spread_sketches, strata=None)[1].stratum)) == 10
-    assert len(np.unique(select_after_query(4, sketches=spread_sketches, strata=None)[1].stratum)) == 4
-    assert len(np.unique(select_after_query(4, sketches=spread_sketches, strata=5)[1].stratum)) == 5
-    assert len(np.unique(select_after_query(4, sketches=np.ones((20, 2)), strata=None)[1].stratum)) == 1
+    assert len(np.unique(select_after_query(12, sketches=spread_sketches, strata=None)[1].stratum_of_client)) == 10
+    assert len(np.unique(select_after_query(4, sketches=spread_sketches, strata=None)[1].stratum_of_client)) == 4
+    assert len(np.unique(select_after_query(4, sketches=spread_sketches, strata=5)[1].stratum_of_client)) == 5
+    assert len(np.unique(select_after_query(4, sketches=np.ones((20, 2)), strata=None)[1].stratum_of_client)) == 1
     state = feddiverse_state(spread_sketches)
-    assert len(np.unique(state.stratum)) == 3
+    assert len(np.unique(state.stratum_of_client)) == 3
 
 
 def feddiverse_state(rows: np.ndarray, cohort: int = 3) -> State:

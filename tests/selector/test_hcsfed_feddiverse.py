@@ -18,7 +18,7 @@ def test_feddiverses_version_updates_the_sketch_with_the_next_update() -> None:
     changed = np.flatnonzero((before != after).any(1))
     assert set(changed) <= set(steps[2].selection.clients)
     assert len(changed)
-    assert not steps[2].after.asked.all()
+    assert not steps[2].after.is_queried.all()
 
 
 def test_feddiverses_version() -> None:
@@ -27,10 +27,10 @@ def test_feddiverses_version() -> None:
     rows = np.sort(X, axis=1)
     state = feddiverse_state(rows)
     np.testing.assert_allclose(state.X, rows, rtol=1e-12)
-    sizes = np.bincount(state.stratum)
+    sizes = np.bincount(state.stratum_of_client)
     selection, _ = selector.select(state, context(2, 3, 10), {})
-    assert np.bincount(state.stratum[selection.clients]).tolist() == [1, 1, 1]
-    np.testing.assert_allclose(known(selection.probability), 1 / 3 / sizes[state.stratum])
+    assert np.bincount(state.stratum_of_client[selection.clients]).tolist() == [1, 1, 1]
+    np.testing.assert_allclose(known(selection.probability), 1 / 3 / sizes[state.stratum_of_client])
     assert selector.needs == {"update"}
     assert not selector.plan(state, context(2, 3, 10))
 
@@ -41,7 +41,7 @@ def test_feddiverses_version_gives_failed_clients_a_stratum_later() -> None:
     _, state = selector.select(blank(), context(0, 3, 10), {})
     _, state = selector.observe(state, updates(list(range(9)), np.sort(X[:9], axis=1)))
     _, state = selector.select(state, context(1, 3, 10), {})
-    assert state.stratum[9] == -1
+    assert state.stratum_of_client[9] == -1
     picks = []
     for seed in range(500):
         selection, _ = selector.select(state, context(1, 3, 10, seed=seed), {})
@@ -49,7 +49,7 @@ def test_feddiverses_version_gives_failed_clients_a_stratum_later() -> None:
         picks.append(9 in selection.clients)
     assert abs(np.mean(picks) - 0.3) < 4 * np.sqrt(0.21 / 500)
     _, state = selector.observe(state, updates([9], np.sort(X[9:], axis=1), 1))
-    assert (selector.select(state, context(2, 3, 10), {})[1].stratum >= 0).all()
+    assert (selector.select(state, context(2, 3, 10), {})[1].stratum_of_client >= 0).all()
 
 
 def changing_available(round: int) -> list[int]:

@@ -80,7 +80,7 @@ def test_new_clients_come_first_and_then_clusters_by_entropy() -> None:
     second, _ = selector.select(state, context(round=1, cohort=4, n_clients=6), {})
     assert {4, 5} < set(second.clients.tolist())
     _, state = selector.observe(state, outcome(1, [4, 5], output_layer=layers[4:]))
-    assert len(set(selector.cluster(state, np.arange(6), 2).tolist())) == 2
+    assert len(set(selector.cluster_clients(state, np.arange(6), 2).tolist())) == 2
     third, _ = selector.select(state, context(round=2, cohort=2, n_clients=6), {})
     assert third.clients.tolist() == [4, 5]
     np.testing.assert_allclose(third.score_terms["entropy"], [0, 0, 0, 0, np.log(2), np.log(2)], atol=1e-9)

@@ -10,8 +10,8 @@ from agg_harness import make_update
 from cases import for_all
 from fedcohort.errors import OptionError
 from fedcohort.selector.oort import Oort
-from fedcohort.selector.ranking import (
-    State,
+from fedcohort.selector.ranking import State
+from fedcohort.selector.ranking_terms import (
     client_utilities,
     clients_above_cutoff,
     expected_cohort_shares,
@@ -39,13 +39,13 @@ def oort(**changes: Any) -> Oort:
 def five(**changes: Any) -> State:
     """Five clients that have all trained, with T = 10 s."""
     state = State(
-        utility=np.array([1.0, 2.0, 3.0, 4.0, 10.0]),
-        last=ids(9, 8, 5, 3, 1),
+        utilities=np.array([1.0, 2.0, 3.0, 4.0, 10.0]),
+        last_rounds=ids(9, 8, 5, 3, 1),
         seconds=np.array([5.0, 10.0, 20.0, 5.0, 40.0]),
-        rounds=ids(1, 1, 1, 1, 1),
+        n_participations=ids(1, 1, 1, 1, 1),
         eps=0.9,
         preferred=10.0,
-        sums=np.empty(0),
+        utility_sums=np.empty(0),
     )
     return replace(state, **changes)
 
@@ -155,7 +155,7 @@ def test_all_clients_are_explored_and_cohorts_stay_complete(cohort: int) -> None
     From the first round on eps is .2, less than one client of a cohort of 1, 2 or 3: one client explores anyway.
     """
     steps = play(oort(eps=0.2), World(cohort=cohort), 40)
-    done = next(i for i, step in enumerate(steps) if (step.after.last > 0).all())
+    done = next(i for i, step in enumerate(steps) if (step.after.last_rounds > 0).all())
     assert len(steps) - done > 20
     assert all(len(np.unique(step.selection.clients)) == cohort for step in steps)
 
@@ -198,13 +198,13 @@ def test_a_client_that_never_trained_counts_with_its_expected_duration() -> None
 
 
 def paced(sums: list[float], **changes: Any) -> tuple[float, list[float]]:
-    """T and the sums that stay, after rounds that paid `sums`; W = 4, Delta = 5, T = 30 before."""
+    """T and the sums that stay, after rounds that paid `utility_sums`; W = 4, Delta = 5, T = 30 before."""
     selector = oort(**{"window": 4, **changes})
     state = selector.init(World(3, 1).population(selector.needs))
     for round, total in enumerate(sums):
         answers: dict[str, Any] = {"loss_count": [1.0], "loss_squares": [total**2], "duration": [1.0]}
         state = selector.observe(state, outcome(round, [0], **answers))[1]
-    return state.preferred, state.sums.tolist()
+    return state.preferred, state.utility_sums.tolist()
 
 
 @for_all(
@@ -240,22 +240,22 @@ def test_a_clients_report_is_kept_until_it_trains_again() -> None:
     state = selector.init(World(3, 2).population(selector.needs))
     answers: dict[str, Any] = {"loss_count": [3.0, 4.0], "loss_squares": [9.0, 4.0], "duration": [7.0, 8.0]}
     state = selector.observe(state, outcome(4, [0, 2], failed=[1], **answers))[1]
-    np.testing.assert_allclose(state.utility, [5.1961524, NAN, 4.0], atol=1e-7)
-    assert state.last.tolist() == [5, 0, 5], "rounds count from 1"
+    np.testing.assert_allclose(state.utilities, [5.1961524, NAN, 4.0], atol=1e-7)
+    assert state.last_rounds.tolist() == [5, 0, 5], "rounds count from 1"
     np.testing.assert_array_equal(state.seconds, [7.0, NAN, 8.0])
-    assert state.rounds.tolist() == [1, 0, 1]
+    assert state.n_participations.tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize(("count", "squares"), [(NAN, 1.0), (1.0, NAN), (INF, 1.0), (0.0, INF), (-1.0, -1.0)])
 def test_clients_with_invalid_utility_are_a_last_resort(count: float, squares: float) -> None:
     assert np.isnan(client_utilities(np.array([count]), np.array([squares]))).all()
-    state = five(utility=np.array([1.0, 2.0, 3.0, 4.0, NAN]))
+    state = five(utilities=np.array([1.0, 2.0, 3.0, 4.0, NAN]))
     assert all(4 not in chosen(state, 4, seed=seed).clients for seed in range(30))
     assert chosen(state, 5).clients.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_clients_over_the_limit_of_rounds_are_a_last_resort() -> None:
-    state = five(rounds=ids(10, 10, 9, 9, 9))
+    state = five(n_participations=ids(10, 10, 9, 9, 9))
     assert all(chosen(state, 3, seed=seed, cap=10, cutoff=0.0).clients.tolist() == [2, 3, 4] for seed in range(10))
     assert {3} == {int(chosen(state, 1, seed=seed, cap=None).clients[0]) for seed in range(10)}
     assert len(chosen(state, 4, cap=10).clients) == 4

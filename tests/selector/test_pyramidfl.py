@@ -19,7 +19,7 @@ from fedcohort.selector.pyramidfl import (
     update_importances,
     work_multipliers,
 )
-from fedcohort.selector.ranking import client_utilities
+from fedcohort.selector.ranking_terms import client_utilities
 from run_harness import FinishedRun, go, same_bits
 from selector_harness import World, context, ids, outcome, play
 from yaml_words import make_typed
@@ -132,9 +132,9 @@ def test_the_state_after_a_round_by_hand() -> None:
         state = selector.init(World(3, 2).population(selector.needs))
         after = selector.observe(state, outcome(4, [2], failed=[0], **signals))[1]
         assert after.importance.tolist() == [*state.importance[:2], expected]
-        assert after.ranked.utility[2] == client_utilities(np.array([50.0]), np.array([200.0]))[0]
-        assert after.ranked.last.tolist() == [0, 0, 5]
-        np.testing.assert_array_equal(after.ranked.seconds, state.ranked.seconds)
+        assert after.ranking_state.utilities[2] == client_utilities(np.array([50.0]), np.array([200.0]))[0]
+        assert after.ranking_state.last_rounds.tolist() == [0, 0, 5]
+        np.testing.assert_array_equal(after.ranking_state.seconds, state.ranking_state.seconds)
         assert ("steps" in selector.needs) == per_step
     assert "duration" not in pyramid().needs
 

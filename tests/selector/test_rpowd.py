@@ -28,7 +28,7 @@ def test_five_rounds_by_hand() -> None:
         selection, state = selector.select(state, context(round, 1, 4, candidates), {})
         assert selection.clients.tolist() == [expected]
         state = selector.observe(state, outcome(round, [expected], train_loss=[loss]))[1]
-    assert state.last.tolist() == [0.3, INF, 0.1, 0.2]
+    assert state.last_losses.tolist() == [0.3, INF, 0.1, 0.2]
 
 
 def test_only_candidates_are_compared() -> None:
@@ -46,9 +46,9 @@ def test_only_candidates_are_compared() -> None:
 def test_with_all_candidates_the_globally_largest_losses_are_selected() -> None:
     world = World()
     for step in play(rpowd(candidates=12), world, 8)[4:]:
-        largest = np.argsort(-step.before.last)[:3]
+        largest = np.argsort(-step.before.last_losses)[:3]
         assert step.selection.clients.tolist() == sorted(largest.tolist())
-        np.testing.assert_array_equal(step.selection.scores, step.before.last)
+        np.testing.assert_array_equal(step.selection.scores, step.before.last_losses)
 
 
 def test_every_client_is_selected_once_before_any_is_selected_twice() -> None:
@@ -62,7 +62,7 @@ def test_every_client_is_selected_once_before_any_is_selected_twice() -> None:
 def test_a_loss_that_is_not_finite_is_not_preferred_until_there_is_a_finite_one(bad: float) -> None:
     selector = rpowd()
     state = selector.observe(State(np.array([0.3, 0.2])), outcome(0, [0], train_loss=[bad]))[1]
-    assert state.last.tolist() == [-INF, 0.2]
+    assert state.last_losses.tolist() == [-INF, 0.2]
     assert selector.select(state, context(1, 1, 2), {})[0].clients.tolist() == [1]
     state = selector.observe(state, outcome(1, [0], train_loss=[0.9]))[1]
     assert selector.select(state, context(2, 1, 2), {})[0].clients.tolist() == [0]
@@ -78,8 +78,11 @@ def test_the_initial_loss_is_queried_from_the_cohort_during_training() -> None:
         assert probe.concurrent
         assert probe.clients.tolist() == step.selection.clients.tolist()
         arrived = step.outcome.clients
-        np.testing.assert_array_equal(step.after.last[arrived], world.values("loss", step.ctx.round)[arrived])
-        assert step.after.last[step.outcome.failed].tolist() == step.before.last[step.outcome.failed].tolist()
+        np.testing.assert_array_equal(step.after.last_losses[arrived], world.values("loss", step.ctx.round)[arrived])
+        assert (
+            step.after.last_losses[step.outcome.failed].tolist()
+            == step.before.last_losses[step.outcome.failed].tolist()
+        )
 
 
 @pytest.mark.parametrize(

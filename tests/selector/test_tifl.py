@@ -65,9 +65,9 @@ def test_tiers_are_drawn_with_their_probabilities_among_those_with_credits() -> 
     drawn = []
     for seed in range(1000):
         selection, after = tifl().select(state, context(n_clients=11, seed=seed), {})
-        assert set(selection.clients) <= set(TIERS[after.latest])
-        assert (state.credits - after.credits).tolist() == [int(number == after.latest) for number in range(5)]
-        drawn.append(after.latest)
+        assert set(selection.clients) <= set(TIERS[after.last_drawn_tier])
+        assert (state.credits - after.credits).tolist() == [int(number == after.last_drawn_tier) for number in range(5)]
+        drawn.append(after.last_drawn_tier)
     p = np.array([0.2, 0, 0.3, 0.1, 0.4])
     share = np.bincount(drawn, minlength=5) / 1000
     assert (np.abs(share - p) <= 4 * np.sqrt(p * (1 - p) / 1000)).all()
@@ -77,7 +77,7 @@ def test_every_tier_is_drawn_as_often_as_it_has_credits() -> None:
     """Two credits each: ten rounds use them up, and the next ten use renewed ones."""
     steps = play(tifl(credits=2, interval=100), World(n_clients=20, cohort=2), 20)
     for lap in (steps[:10], steps[10:]):
-        assert sorted(step.after.latest for step in lap) == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+        assert sorted(step.after.last_drawn_tier for step in lap) == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_small_tiers_are_filled_from_faster_ones_first(
     state = replace(start(), probability=only.astype(np.float64))
     ctx = context(cohort=cohort, n_clients=11, available=sorted(available))
     selection, after = tifl().select(state, ctx, {})
-    assert after.latest == latest
+    assert after.last_drawn_tier == latest
     assert selection.clients.tolist() == clients
 
 
@@ -110,7 +110,7 @@ def test_a_tier_whose_clients_are_away_keeps_its_credit() -> None:
 
 def test_without_probability_tiers_are_drawn_uniformly() -> None:
     state = replace(start(), credits=np.array([1, 1, 0, 0, 0]), probability=np.array([0, 0, 0.5, 0.5, 0]))
-    latest = {tifl().select(state, context(n_clients=11, seed=seed), {})[1].latest for seed in range(30)}
+    latest = {tifl().select(state, context(n_clients=11, seed=seed), {})[1].last_drawn_tier for seed in range(30)}
     assert latest == {0, 1}
 
 
@@ -126,7 +126,7 @@ def test_without_probability_tiers_are_drawn_uniformly() -> None:
 def test_probabilities_change_where_the_drawn_tier_has_not_become_better(
     adapt: str, before: float, latest: int, changes: bool
 ) -> None:
-    state = replace(start(), accuracy=np.full(5, before), credits=CREDITS, latest=latest)
+    state = replace(start(), accuracy=np.full(5, before), credits=CREDITS, last_drawn_tier=latest)
     after = tifl(adapt=adapt).observe(state, outcome(10, [0], accuracy_reports(ACCURACY.tolist())))[1]
     np.testing.assert_allclose(after.accuracy, ACCURACY, rtol=1e-14)
     expected = [0.2, 0, 0.3, 0.1, 0.4] if changes else [0.2] * 5
@@ -134,14 +134,14 @@ def test_probabilities_change_where_the_drawn_tier_has_not_become_better(
 
 
 def test_the_first_accuracy_is_compared_with_none() -> None:
-    state = replace(start(), latest=0)
+    state = replace(start(), last_drawn_tier=0)
     after = tifl(adapt="always").observe(state, outcome(0, [0], accuracy_reports(ACCURACY.tolist())))[1]
     assert after.probability.tolist() == [0.2] * 5
     np.testing.assert_allclose(after.accuracy, ACCURACY, rtol=1e-14)
 
 
 def test_a_tier_without_a_valid_answer_keeps_its_accuracy() -> None:
-    state = replace(start(), accuracy=ACCURACY, latest=0)
+    state = replace(start(), accuracy=ACCURACY, last_drawn_tier=0)
     answers = {"val_accuracy": ProbeResult(ids(1, 3, 7, 9, 10), np.array([0.25, 0.75, NAN, 2.0, 0.5]))}
     after = tifl().observe(state, outcome(10, [0], answers))[1]
     np.testing.assert_allclose(after.accuracy, [0.5, 0.4, 0.5, 0.7, 0.75], rtol=1e-14)

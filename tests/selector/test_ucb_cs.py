@@ -45,11 +45,11 @@ def scores(selector: UcbCs, state: State) -> np.ndarray:
 def test_three_rounds_by_hand() -> None:
     """L = (.7^2 2, .7, 3), N = (.49, .7, 1), T = 2.19; sigma = .5: U_k = sqrt(.5 ln 2.19 / N_k)."""
     state = after(ucb(), ONE_EACH)
-    np.testing.assert_allclose(state.past.total, [0.98, 0.7, 3.0], rtol=1e-14)
-    np.testing.assert_allclose(state.past.count, [0.49, 0.7, 1.0], rtol=1e-14)
-    assert state.past.rounds == pytest.approx(2.19, rel=1e-14)
+    np.testing.assert_allclose(state.discounted_sums.reward_sums, [0.98, 0.7, 3.0], rtol=1e-14)
+    np.testing.assert_allclose(state.discounted_sums.pull_counts, [0.49, 0.7, 1.0], rtol=1e-14)
+    assert state.discounted_sums.n_rounds == pytest.approx(2.19, rel=1e-14)
     assert state.sigma == 0.5
-    np.testing.assert_allclose(state.width, [0.89437103, 0.74828449, 0.62605972], atol=1e-8)
+    np.testing.assert_allclose(state.width_terms, [0.89437103, 0.74828449, 0.62605972], atol=1e-8)
     np.testing.assert_allclose(scores(ucb(), state), [1.44718551, 0.52448535, 0.72521194], atol=1e-8)
     assert chosen(ucb(), state).clients.tolist() == [0], "without p_k it would be 2"
 
@@ -80,7 +80,7 @@ def test_the_exploration_bonus_grows_without_selections() -> None:
     rows = [after(ucb(), ONE_EACH + [(2, 1.0, 0.2)] * extra) for extra in range(5)]
     index = [scores(ucb(), state)[0] for state in rows]
     np.testing.assert_allclose(index, [1.447186, 1.581983, 1.728705, 1.895740, 2.089902], atol=5e-7)
-    np.testing.assert_allclose([state.mean[0] for state in rows], 2.0, rtol=1e-14)
+    np.testing.assert_allclose([state.mean_terms[0] for state in rows], 2.0, rtol=1e-14)
 
 
 def test_the_bonus_of_algorithm_1_shrinks_without_selections() -> None:
@@ -101,8 +101,8 @@ def test_every_client_is_selected_once_before_any_is_selected_twice() -> None:
 def test_exploration_never_vanishes() -> None:
     """T tends to 1/(1 - .7), ln T to 1.204: client 2's width, trained every round, to sqrt(2 .25 1.204 .3)."""
     state = after(ucb(), ONE_EACH + [(2, 1.0, 0.2)] * 60)
-    assert np.log(state.past.rounds) == pytest.approx(1.2039728, abs=1e-7)
-    assert state.width[2] == pytest.approx(np.sqrt(0.5 * 1.2039728 * 0.3), abs=1e-7)
+    assert np.log(state.discounted_sums.n_rounds) == pytest.approx(1.2039728, abs=1e-7)
+    assert state.width_terms[2] == pytest.approx(np.sqrt(0.5 * 1.2039728 * 0.3), abs=1e-7)
 
 
 def test_a_single_step_means_pure_exploitation() -> None:
@@ -134,7 +134,7 @@ def test_without_discount_and_with_equal_sizes_it_is_ucb1() -> None:
 def test_a_loss_that_is_not_finite_is_not_preferred_until_there_is_a_finite_one(bad: float) -> None:
     state = after(ucb(), [*ONE_EACH, (0, bad, NAN)])
     assert scores(ucb(), state)[0] == -np.inf
-    assert np.isfinite(state.past.total).all()
+    assert np.isfinite(state.discounted_sums.reward_sums).all()
     later = after(ucb(), [*ONE_EACH, (0, bad, NAN), (0, 2.0, 0.5)])
     assert np.isfinite(scores(ucb(), later)[0])
 
@@ -156,11 +156,13 @@ def test_a_failure_counts_as_a_selection_without_reward(index: str) -> None:
     """L_0 = .7^3 2, N_0 = .7^3 + 1, T = 1 + .7 2.19; a client that only failed has an index, of its width alone."""
     selector = ucb(index=index)
     state = failing(selector, after(selector, ONE_EACH), [[0]])
-    np.testing.assert_allclose([state.past.total[0], state.past.count[0]], [0.686, 1.343], rtol=1e-14)
+    np.testing.assert_allclose(
+        [state.discounted_sums.reward_sums[0], state.discounted_sums.pull_counts[0]], [0.686, 1.343], rtol=1e-14
+    )
     width = 0.5 * np.sqrt(2 * np.log(2.533) / 1.343)
     assert scores(selector, state)[0] == pytest.approx(0.5 * (0.686 / 1.343 + width), rel=1e-12)
     stranger = failing(selector, after(selector, ONE_EACH[:2]), [[2]])
-    assert stranger.mean[2] == 0.0
+    assert stranger.mean_terms[2] == 0.0
     assert 0 < scores(selector, stranger)[2] < np.inf
 
 
@@ -186,7 +188,7 @@ def test_no_client_is_left_out_in_a_long_first_lap() -> None:
 
 def test_a_non_finite_deviation_keeps_the_last_one() -> None:
     state = after(ucb(), [*ONE_EACH, (0, 1.0, NAN)])
-    assert state.std.tolist() == [0.5, 0.3, 0.2]
+    assert state.loss_deviations.tolist() == [0.5, 0.3, 0.2]
     assert state.sigma == 0.5
 
 
@@ -195,8 +197,8 @@ def test_rounds_without_arrivals_count() -> None:
     for sigma in ("all_latest", "last_round"):
         state = after(ucb(sigma=sigma), ONE_EACH)
         empty = ucb(sigma=sigma).observe(state, outcome(3, [], train_loss=[], train_loss_std=[]))[1]
-        np.testing.assert_allclose(empty.mean, state.mean, rtol=1e-14)
-        assert (empty.width > state.width).all()
+        np.testing.assert_allclose(empty.mean_terms, state.mean_terms, rtol=1e-14)
+        assert (empty.width_terms > state.width_terms).all()
         assert empty.sigma == state.sigma
 
 

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from fedcohort.errors import ForeignChange
+from fedcohort.errors import LibraryMismatch
 from fedcohort.startup import compat
 
 
@@ -19,5 +19,5 @@ def test_the_jobs_of_a_sweep_are_listed() -> None:
 def test_a_missing_library_function_is_named_with_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "hydra._internal.core_plugins.basic_sweeper"
     monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    with pytest.raises(ForeignChange, match=rf"hydra-core {version('hydra-core')} is installed, and BasicSweeper\."):
+    with pytest.raises(LibraryMismatch, match=rf"hydra-core {version('hydra-core')} is installed, and BasicSweeper\."):
         compat.list_combinations([])

@@ -109,7 +109,7 @@ CASES = [
     ("dataset=synthetic dataset.min_samples=100000000", "dataset.min_samples must be such that 50 clients of about"),
     (
         "dataset=synthetic clients=100000000",
-        "must be such that 100000000 clients of about 453 samples come to 50000000",
+        "must be smaller: 100000000 clients of about 453 samples exceed 50000000",
     ),
     ("dataset=synthetic dataset.beta=1e308", "dataset.beta must be a number in [0, 1e9], got 1e+308"),
     (
@@ -222,8 +222,11 @@ def notices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             "no effect with client.epochs=1, which can't be done in p",
         ),
         (("proxy=noise",), "proxy=noise has no effect: agg=fedavg doesn't read it"),
-        (("agg=rhfl", "agg.mode=weights_only", "selector=full"), "is FedAvg under RHFL's client confidence, not RHFL"),
-        (("objective=propfair", "objective.M=0.2"), "minimise their base objective with 5 times the learning rate"),
+        (
+            ("agg=rhfl", "agg.mode=weights_only", "selector=full"),
+            "is FedAvg weighted by RHFL's client confidence, not RHFL",
+        ),
+        (("objective=propfair", "objective.M=0.2"), "minimise objective.base with 5 times the learning rate"),
         (("agg=feddf", "agg.steps=2", "proxy=noise"), None),
         (("deadline=fixed", "deadline.k=0.0001"), "round 1: none of the 4 selected clients was done"),
         (("availability=bernoulli", "availability.p=0.0001"), None),  # no client selected: no client is late

@@ -35,7 +35,7 @@ from yaml_words import list_options, make
         (("agg=scaffold", "codec=mask"), "agg=scaffold compares or corrects clients in all parameters, but the codec"),
         (("agg=fedmgda_plus", "codec=mask"), "choose a codec that works on finished updates"),
         (("agg=fedbio", "agg.variant=second_order", "codec=lowrank"), "or codec.mode=posthoc for codec=lowrank"),
-        (("codec=lowrank", "client=adam"), "steps are linear in them: choose client=sgd, or codec.mode=posthoc"),
+        (("codec=lowrank", "client=adam"), "linear in the gradients: choose client=sgd, or codec.mode=posthoc"),
         (("codec=lowrank", "client.weight_decay=0.1"), "client.weight_decay changes every parameter"),
         (("codec=mask", "client.weight_decay=0.1"), "client.weight_decay changes every parameter"),
         (
@@ -53,24 +53,24 @@ from yaml_words import list_options, make
         *(
             (
                 (f"agg={agg}", "selector=feel", "selector.agg=unbiased", "proxy=noise"),
-                f"agg={agg} normalises the weights of clients, .* selector=feel advises must keep their sum",
+                f"agg={agg} normalises the weights of clients, .* selector=feel sets must keep their sum",
             )
             for agg in ("afl", "ccr", "feddf", "fedmaba", "fedmgda_plus", "qffl", "rhfl", "term")
         ),
-        (("agg=feddf",), r"it holds none \(proxy=none\)"),
-        (("agg=rhfl",), r"it holds none \(proxy=none\)"),
+        (("agg=feddf",), "with proxy=none the server has no inputs"),
+        (("agg=rhfl",), "with proxy=none the server has no inputs"),
         (
             ("agg=fedbio", "split.client_val=0"),
-            r"agg=fedbio learns from each client's V_k, and .* choose split.client_val in \(0, 0.5\]",
+            r"agg=fedbio learns from the clients' validation sets, but .* choose split.client_val in \(0, 0.5\]",
         ),
         (
             ("agg=fedbio", "objective=propfair"),
-            "agg=fedbio moves the weight of a sample along the gradient of that sample's loss, and with objective=",
+            "agg=fedbio changes a sample's weight by the gradient of its loss, but with objective=",
         ),
-        (("agg=fedbio", "objective=flash_robust"), "agg=fedbio learns the weights of noisy labels, and objective=f"),
+        (("agg=fedbio", "objective=flash_robust"), "agg=fedbio weighs noisy labels, but objective=f"),
         (
             ("agg=fedbio", "objective=propfair", "objective@objective.base=flash_robust", "objective.M=17"),
-            "corrects labels",
+            "already replaces labels",
         ),
         (("agg=qffl", "client=adam"), "choose client=sgd, or set agg.lipschitz"),
         (("agg=qffl", "agg.q=-1"), r"agg.q must be a number in \[0, inf\), got -1"),
@@ -80,7 +80,7 @@ from yaml_words import list_options, make
         (("objective=propfair", "objective.M=0.1"), "objective.M must be at least epsilon = 0.2, got 0.1"),
         (
             ("agg=propfair", "objective@objective.base=flash_robust"),
-            "objective.M must be above 16, what the bounded terms of objective.base can reach, got 5",
+            "objective.M must be above 16, the largest value of the bounded terms of objective.base, got 5",
         ),
         (("objective=propfair", "objective@objective.base=sce"), "objective.M must be above 9.21"),
         *(
@@ -98,7 +98,7 @@ from yaml_words import list_options, make
         (("samples=oort_balancer", "deadline=fixed"), "samples=oort_balancer .* choose client.steps=5"),
         (
             ("samples=oort_balancer", "deadline=fixed", "agg=fedsgd"),
-            "samples=oort_balancer draws the samples of mini-batches, and client.batch=null takes all",
+            "samples=oort_balancer draws the samples of mini-batches, but client.batch=null makes one batch",
         ),
         (("samples=fedbalancer", "deadline=fixed", "device=instant"), "samples=fedbalancer reads how long"),
         (("deadline=fedbalancer", "device=instant"), "deadline=fedbalancer reads how long clients take"),
@@ -177,7 +177,7 @@ def test_every_requirement_can_fail_and_every_fact_exists() -> None:
         assert bool(requirement.holds(facts)) == requirement.holds(facts)
 
 
-IGNORED = "selector=hcsfed advises have no effect"
+IGNORED = "selector=hcsfed sets have no effect"
 STRATIFIED = ("selector=hcsfed", "selector.agg=stratified")
 
 
@@ -195,7 +195,7 @@ STRATIFIED = ("selector=hcsfed", "selector.agg=stratified")
 )
 def test_ignored_advised_weights_give_a_notice(words: tuple[str, ...], expected: bool) -> None:
     """FedPNS excludes updates and advises no weights, which every aggregator supports."""
-    lines = [line for line in startup_notices(*words) if "advises have no effect" in line]
+    lines = [line for line in startup_notices(*words) if "sets have no effect" in line]
     assert len(lines) == expected
     assert all(IGNORED in line for line in lines)
 

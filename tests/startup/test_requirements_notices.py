@@ -44,7 +44,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         ),
         # more than the cohort, and under a name of its own
         (("selector=low_ratio", CLEAN), [ALL_FIRST]),
-        (("selector=neural_bandit", CLEAN), [ALL_FIRST, "replaces a paper whose text was not available"]),
+        (("selector=neural_bandit", CLEAN), [ALL_FIRST, "stands in for a paper whose text was not available"]),
         (("selector=hcsfed", "selector.variant=feddiverse_paper", CLEAN), [ALL_FIRST]),
         # wrong labels have high losses
         (("selector=powd",), [NOISY.format("selector=powd")]),
@@ -63,7 +63,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         (("selector=pyramidfl", "deadline=fixed", "deadline.partial_work=true", CLEAN), []),
         (("agg=qffl", "agg.q=0"), []),
         (("agg=propfair",), [NOISY.format("objective=propfair")]),
-        ((*LISTS,), ["samples=fedbalancer prefers samples with high losses, and wrong labels"]),
+        ((*LISTS,), ["samples=fedbalancer prefers samples with high losses, but wrong labels"]),
         ((*LISTS, CLEAN), []),
         ((*LISTS, "samples.w=5", CLEAN), []),
         ((*PACED, CLEAN), []),
@@ -168,7 +168,7 @@ def test_a_codec_without_effect_gives_a_notice(
     """The layer has ten outputs of 64 inputs each, so that rank 16 saves no bytes."""
     words = ("codec=lowrank", "codec.mode=posthoc", f"codec.k={rank}", "codec.min_size=64", "model=logreg", "rounds=1")
     go(tmp_path, *words)
-    assert ("codec=lowrank makes no update of this network smaller" in caplog.text) == has_notice
+    assert ("codec=lowrank does not make updates of this network smaller" in caplog.text) == has_notice
 
 
 @pytest.mark.parametrize(("rate", "has_notice"), [("1e-5", True), ("0.003", True), ("0.0031", False)])

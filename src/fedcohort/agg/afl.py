@@ -46,7 +46,7 @@ class State:
     """State of AFL that is kept between rounds.
 
     Attributes:
-        mixture: lambda, on the simplex, float64 [n_clients].
+        mixture: weight lambda_i of each client in the worst mixture, float64 [n_clients]; the weights sum to 1.
     """
 
     mixture: Values
@@ -58,9 +58,9 @@ class Afl(Aggregator[State]):
 
     Attributes:
         gamma: step size of lambda, per nat.
-        loss: signal of F_i, see `agg/losses.py`.
-        unbiased: whether the ascent is multiplied by N / m.
-        loss_cap: cap of a loss in medians, see `agg/losses.py`.
+        loss: signal that clients report as their loss F_i (`agg/losses.py` lists them).
+        unbiased: whether the ascent is multiplied by N / m, to correct for uniform draws of m of N clients.
+        loss_cap: largest loss that counts, in multiples of the arrivals' median loss; None for no limit.
     """
 
     gamma: float
@@ -99,10 +99,8 @@ class Afl(Aggregator[State]):
         positions_with_loss, F = losses.read_losses(arrived, self.loss, self.loss_cap)
         if not len(positions_with_loss):
             return Direction(arrived.mean), state
-        client_ids, advice_weights = (
-            arrived.outcome.clients[positions_with_loss],
-            losses.normalised_weights(arrived, positions_with_loss),
-        )
+        client_ids = arrived.outcome.clients[positions_with_loss]
+        advice_weights = losses.normalised_weights(arrived, positions_with_loss)
         client_weights = state.mixture[client_ids] * advice_weights
         client_weights = (
             client_weights / client_weights.sum()

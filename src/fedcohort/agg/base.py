@@ -36,10 +36,7 @@ class ServerModels(Protocol):
     def proxy(self) -> Tensor: ...
 
     def model(self, update: Float[Tensor, "p"], buffers: Float[Tensor, "b"] | None) -> nn.Module:
-        """Return a network with w_t + update that shares no tensor with others.
-
-        Buffers=None takes the round's average.
-        """
+        """Return a new network with parameters w_t + update; buffers=None takes the mean of the clients' buffers."""
         ...
 
     def update_of(self, network: nn.Module) -> Float[Tensor, "p"]:
@@ -60,11 +57,14 @@ class Arrived(ReadOnly):
     """The updates that arrived in a round, which an aggregator combines; at least one client arrived.
 
     Attributes:
-        mean: sum_i p_i D_i in float64 [P], p_i from `weights` normalised over the arrivals, D_i = y_i - w_t.
-        totals: sum_i of each vector that the hooks uploaded, float64 [P]; sum_i p_i of those that a `Weigher` averages.
-        weights: p_i, aligned with `outcome.clients`. They sum to 1, unless a selector's advice is absolute. A client
-            that the advice excludes has 0, and counts as not arrived.
-        updates: D, [m, P] in the order of `outcome.clients`, for `stacked` aggregators, else None.
+        outcome: ids, signals and durations of the clients that arrived.
+        mean: weighted mean of the updates, sum_i p_i D_i, in float64 [P].
+        totals: sum over clients of each vector that the hooks uploaded, by name, float64 [P]; a weighted mean for the
+            vectors that a `Weigher` averages.
+        weights: weight p_i of each of `outcome.clients`. The weights sum to 1, unless a selector's override is
+            absolute. A client that the override excludes has weight 0, and counts as not arrived.
+        updates: update D_i = y_i - w_t of each client, [m, P] in the order of `outcome.clients`, for `stacked`
+            aggregators, else None.
         buffers: the clients' buffers, float64 [m, B], for `stacked` aggregators, else None.
         server_models: the networks on the server, for this round.
         discounts: factor by which the deadline has lowered the weight of each client for the staleness of its update,
@@ -110,16 +110,20 @@ class Arrived(ReadOnly):
         return np.ones(len(self.weights)) if self.discounts is None else self.discounts
 
     def add_offsets(self, displacement: Float[Tensor, "p"], weights: Values) -> Float[Tensor, "p"]:
-        """Return sum_i weights_i (y_i - w_t), given sum_i weights_i D_i, where y_i is the model of client i, [P].
+        """Return the weighted sum of the clients' models minus w_t, [P], also if some updates are late.
 
-        D_i is relative to the model that client i received, which is an earlier one for a late update.
+        An update is relative to the model that its client received, which is an earlier one for a late update.
+
+        Args:
+            displacement: weighted sum of the updates, [P].
+            weights: weight of each update in it, [m].
         """
         staleness = self.outcome.staleness
-        for steps in np.unique(staleness[staleness > 0]).tolist():
+        for n_late_steps in np.unique(staleness[staleness > 0]).tolist():
             if self.sent_offset is None:
                 raise ValueError("the models that late clients received are unknown: pass `sent_offset`")
-            offset = self.sent_offset(self.outcome.round - steps)
-            displacement = displacement + float(weights[staleness == steps].sum()) * offset
+            offset = self.sent_offset(self.outcome.round - n_late_steps)
+            displacement = displacement + float(weights[staleness == n_late_steps].sum()) * offset
         return displacement
 
     def combine(self, weights: Values) -> "Direction":
@@ -133,7 +137,7 @@ class Direction:
 
     Attributes:
         displacement: the vector that the server optimizer applies, float64 [P].
-        weights: weight of each of `outcome.clients` in it, [m]; None if they are `Arrived.weights`.
+        weights: weight of each of `outcome.clients` in `displacement`, [m]; None stands for `Arrived.weights`.
     """
 
     displacement: Float[Tensor, "p"]
@@ -147,7 +151,7 @@ class Aggregator(Component, Protocol[S]):
         needs: names of the client signals that it reads. A ClassVar, or a property where options decide.
         stacked: whether it needs the matrix of updates, not only their weighted sum.
         hooks: the part of the method that runs in local training.
-        own_length: whether the method computes the length of the step itself, and not as that of a mean of updates.
+        own_length: whether the method sets the length of the step; otherwise the step is a mean of updates.
     """
 
     @property
@@ -178,7 +182,7 @@ class Aggregator(Component, Protocol[S]):
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         """Return the weights of clients before normalisation, [len(n_used)].
 
-        They are known before training, so that sums can be streamed.
+        The weights are known before training, so that updates can be summed one by one.
 
         Args:
             n_used: samples that each client's mini-batches are drawn from.
@@ -187,7 +191,7 @@ class Aggregator(Component, Protocol[S]):
 
     @abstractmethod
     def direction(self, state: S, arrived: Arrived) -> tuple[Direction, S]:
-        """Return the server update and the next state. It is not called in a round without arrivals."""
+        """Return the server update and the next state; the server does not call it in a round without arrivals."""
 
 
 def sample_weights(weighting: str, n_used: Ids, n_train: Ids) -> Values:

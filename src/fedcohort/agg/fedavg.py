@@ -23,7 +23,7 @@ from fedcohort.types import Population
 
 @dataclass(frozen=True)
 class FedAvg(SampleWeighted[None]):
-    """FedAvg, an aggregator: the weighted mean of the clients' models; its option is that of `SampleWeighted`."""
+    """FedAvg, an aggregator: the weighted mean of the clients' models."""
 
     def init(self, population: Population, n_params: int) -> None:
         """Return None, as FedAvg keeps no state between rounds."""

@@ -41,13 +41,13 @@ from fedcohort.types import Population
 
 UNCORRECTED_LABELS = Requirement(
     lambda run: not run.components.objective.uses_reference,
-    "{option} learns the weights of noisy labels, and {objective} corrects labels by the predictions of w_t: choose "
+    "{option} weighs noisy labels, but {objective} already replaces labels by the global model's predictions: choose "
     "another objective",
 )
 MEAN_OBJECTIVE = Requirement(
     lambda run: run.components.objective.minimises_mean,
-    "{option} moves the weight of a sample along the gradient of that sample's loss, and with {objective} clients "
-    "minimise a function of their mean loss, whose gradient has another length: choose another objective",
+    "{option} changes a sample's weight by the gradient of its loss, but with {objective} clients minimise a function "
+    "of their mean loss, whose gradient has another length: choose another objective",
 )
 
 
@@ -60,7 +60,7 @@ def _has_client_val(run: Facts) -> bool:
 
 CLIENT_VAL = Requirement(
     _has_client_val,
-    "{option} learns from each client's V_k, and split.client_val=0 leaves clients at most two validation samples: "
+    "{option} learns from the clients' validation sets, but split.client_val=0 leaves at most two samples in each: "
     "choose split.client_val in (0, 0.5]",
 )
 
@@ -74,17 +74,17 @@ class State:
     """State of FedBiO's server that is kept between rounds.
 
     Attributes:
-        u: joint solution of H u = grad f, float64 [P]; [0] in first order.
+        u: the clients' joint solution of H u = grad f, float64 [P]; [0] with variant=first_order.
     """
 
     u: Tensor
 
 
 class _SampleWeigher:
-    """Learn a weight for each training sample of one client during its local training, on its validation set.
+    """Learns a weight for each training sample of one client during its local training, on its validation set.
 
     Attributes:
-        x: parameters of the samples of T_k, [n]; a sample has the weight 2 sigmoid(x).
+        x: parameter of each training sample of the client, [n]; a sample has the weight 2 sigmoid(x).
     """
 
     def __init__(self, options: "SampleWeightHook", x: Tensor, u: Tensor | None) -> None:
@@ -95,10 +95,10 @@ class _SampleWeigher:
         sigma = torch.sigmoid(x)
         gradient = step.validation_gradient()
         if self.u is None:
-            u = options.bound(gradient)
+            u = options.clip_norm(gradient)
         else:
             u = self.u
-            self.u = options.bound(u + options.tau * (gradient - step.curvature(u, 2 * sigma)))
+            self.u = options.clip_norm(u + options.tau * (gradient - step.curvature(u, 2 * sigma)))
         weight_gain = torch.nan_to_num(sigma * (1 - sigma) * step.along(u) / len(x), nan=0.0)
         self.x[step.positions] = (x + options.eta_x * weight_gain).clamp(-options.x_max, options.x_max)
         return 2 * sigma
@@ -114,12 +114,13 @@ class _SampleWeigher:
 
 @dataclass(frozen=True)
 class SampleWeightHook:
-    """FedBiO's client hook (`hook.Weigher`), which weighs training samples; x = 0 before a client's first training.
+    """FedBiO's client hook, which weighs training samples; all have weight 1 before a client's first training.
 
     Attributes:
-        second_order: whether u is updated with the Hessian, and exchanged with the server.
-        eta_x: learning rate of x.
-        tau: learning rate of u.
+        second_order: whether u is computed with the Hessian and exchanged with the server; otherwise u is the gradient
+            of the validation loss.
+        eta_x: learning rate of the samples' weight parameters x.
+        tau: learning rate of u, the solution of H u = grad f.
         u_max: bound of the norm of u.
         x_max: bound of |x|.
         remembers: names of the vectors that a client keeps between rounds.
@@ -150,7 +151,7 @@ class SampleWeightHook:
     def passes(self) -> float:
         return SAMPLE_GRADIENT_PASSES + GRADIENT_PASSES + (HESSIAN_PASSES if self.second_order else 0.0)
 
-    def bound(self, u: Tensor) -> Tensor:
+    def clip_norm(self, u: Tensor) -> Tensor:
         return u * torch.clamp(self.u_max / (u.norm() + 1e-12), max=1.0)
 
     def begin(
@@ -165,9 +166,10 @@ class FedBiO(SampleWeighted[State]):
     """FedBiO on data cleaning, an aggregator: clients learn weights of their samples on their validation sets.
 
     Attributes:
-        variant: "first_order" or "second_order".
-        eta_x: learning rate of x.
-        tau: learning rate of u.
+        variant: "first_order" takes u = gradient of the validation loss; "second_order" solves H u = grad f with the
+            Hessian, and exchanges u.
+        eta_x: learning rate of the samples' weight parameters x.
+        tau: learning rate of u, the solution of H u = grad f.
         u_max: bound of the norm of u.
         x_max: bound of |x|.
     """

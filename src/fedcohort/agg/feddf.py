@@ -56,9 +56,10 @@ class FedDf(SampleWeighted[None]):
         steps: steps of the distillation in a round.
         batch: samples of the proxy in a step.
         lr: learning rate of Adam at the first step.
-        tau: temperature.
+
         eval_every: steps between evaluations on server_val, None to take the last student.
-        patience: steps without a better student after which it ends.
+        tau: temperature of the softmax.
+        patience: steps without a better student after which the distillation ends.
         drop_worst: whether teachers no better than chance on server_val are left out.
     """
 
@@ -121,7 +122,7 @@ class FedDf(SampleWeighted[None]):
         return server_models.proxy[torch.from_numpy(used_proxy_rows).to(device)], positions_by_step
 
     def _teacher_predictions(self, arrived: Arrived, x: Tensor) -> Float[Tensor, "n c"] | None:
-        """Return t(x), the teachers' joint class probabilities on inputs x, [n, C]; None without a valid teacher."""
+        """Return the teachers' joint class probabilities for the inputs x, [n, C]; None without a valid teacher."""
         mean_logits, n_teachers = torch.zeros(()), 0
         for i in np.flatnonzero(arrived.weights):
             teacher = arrived.model_of(int(i))
@@ -137,7 +138,7 @@ class FedDf(SampleWeighted[None]):
     def _train_student(
         self, server_models: ServerModels, student: nn.Module, x: Tensor, t: Tensor, positions_by_step: list[Tensor]
     ) -> nn.Module:
-        """Train the student network on the teachers' probabilities, and return the best one on server_val, or the last.
+        """Train the student on the teachers' probabilities; return its best state on server_val, or the last.
 
         Args:
             server_models: the networks on the server.

@@ -65,9 +65,10 @@ class FedMaba(SampleWeighted[State]):
         eta: step size of the bandit, per nat.
         alpha: share of the bandit in the direction.
         rho: largest divergence of the bandit's weights from equal ones, in nats.
-        loss: signal of F_i, see `agg/losses.py`.
-        sync: "mass" or "literal".
-        loss_cap: cap of a loss in medians, see `agg/losses.py`.
+        loss: signal that clients report as their loss F_i (`agg/losses.py` lists them).
+        sync: weights that the bandit keeps: "mass" leaves the sum over the arrived clients unchanged, "literal" sets it
+            to 1, as printed in the paper.
+        loss_cap: largest loss that counts, in multiples of the arrivals' median loss; None for no limit.
     """
 
     eta: float

@@ -33,8 +33,8 @@ from fedcohort.types import Population
 
 PLAIN_SERVER = Requirement(
     lambda run: run.components.server.plain,
-    "{option} chooses a step that lowers the loss of every client, and {server} changes its direction (server=sgd "
-    "keeps it)",
+    "{option} chooses a step that lowers the loss of every client, but {server} changes the step's direction "
+    "(server=sgd does not)",
 )
 
 
@@ -49,8 +49,8 @@ class FedMgdaPlus(SampleWeighted[None]):
     Attributes:
         eta_g: length of a step along a direction that all clients share.
         decay: factor of eta_g per round.
-        epsilon: bound of |lambda_i - lambda_0i|.
-        rescale: "none", or "mean_norm" for the mean length of the updates.
+        epsilon: largest difference between a client's weight and its weight in FedAvg.
+        rescale: length of the step: eta_g ("none"), or eta_g times the mean length of the updates ("mean_norm").
     """
 
     eta_g: float

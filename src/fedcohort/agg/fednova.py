@@ -46,7 +46,8 @@ class FedNova(SampleWeighted[None]):
     """FedNova, an aggregator that normalises updates by the length of local training.
 
     Attributes:
-        tau_eff: tau_eff is the mean of the "response" a_i or of the number of "steps" K_i.
+        tau_eff: length of the normalised step: the mean of the clients' displacements under a constant gradient
+            ("response"), or of their numbers of "steps".
     """
 
     tau_eff: str

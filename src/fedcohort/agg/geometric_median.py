@@ -33,7 +33,7 @@ class GeometricMedian(SampleWeighted[None]):
 
     Attributes:
         iterations: number of iterations.
-        nu: smallest distance that divides a weight.
+        nu: smallest distance by which a weight is divided.
     """
 
     iterations: int

@@ -35,8 +35,8 @@ class Krum(Unweighted):
     """Krum, an aggregator.
 
     Attributes:
-        attackers: f, or None for the largest possible.
-        keep: number of updates whose mean is taken, or None for n - f.
+        attackers: number f of false updates to tolerate, or None for the largest number that the arrivals allow.
+        keep: number of updates whose mean is taken, or None for all but f.
     """
 
     attackers: int | None
@@ -50,20 +50,22 @@ class Krum(Unweighted):
         """Return None, as Krum keeps no state between rounds.
 
         Raises:
-            OptionError: a cohort is smaller than 2 f + 3.
+            OptionError: the cohort is smaller than 2 x attackers + 3.
         """
-        largest = max(0, (population.cohort - 3) // 2)
-        if self.attackers is not None and self.attackers > largest:
-            reason = f"as a cohort of {population.cohort} must be 2 f + 3 or more"
-            raise ranges.range_error("attackers", f"an integer in [0, {largest}], {reason}, or null", self.attackers)
+        max_attackers = max(0, (population.cohort - 3) // 2)
+        if self.attackers is not None and self.attackers > max_attackers:
+            reason = f"as the cohort of {population.cohort} must be at least 2 x attackers + 3"
+            raise ranges.range_error(
+                "attackers", f"an integer in [0, {max_attackers}], {reason}, or null", self.attackers
+            )
 
     def combine(self, updates: Float[Tensor, "n p"]) -> tuple[Float[Tensor, "p"], Values]:
         n = len(updates)
         f = max(0, (n - 3) // 2) if self.attackers is None else self.attackers
         chosen_rows = np.arange(n)
         if n > 2:
-            gram = (updates @ updates.T).cpu().numpy()
-            distances = np.maximum(np.diag(gram)[:, None] + np.diag(gram) - 2 * gram, 0.0)
+            gram_matrix = (updates @ updates.T).cpu().numpy()
+            distances = np.maximum(np.diag(gram_matrix)[:, None] + np.diag(gram_matrix) - 2 * gram_matrix, 0.0)
             np.fill_diagonal(distances, np.inf)
             scores = np.sort(distances, axis=1)[:, : max(1, n - f - 2)].sum(axis=1)
             chosen_rows = np.argsort(scores, kind="stable")[: max(1, n - f) if self.keep is None else self.keep]

@@ -19,14 +19,14 @@ MAX_LOSS = 1e100  # nats; larger reports count as this, so that products stay fi
 def read_losses(arrived: Arrived, loss_signal: str, loss_cap: float | None) -> tuple[Ids, Values]:
     """Return the positions in `outcome.clients` of the clients with a valid loss, and these losses in nats, at least 0.
 
-    Clients whose loss is not finite, or to whom the selector's advice gives no weight, are left out. A cross-entropy is
-    not negative, so that reports below 0 count as 0. With fewer than half of the weighed clients lying, the median is
-    at most the largest honest loss, and every capped loss at most `loss_cap` times that.
+    Clients with a loss that is not finite, or with weight 0, are left out. A cross-entropy is not negative, so that
+    reports below 0 count as 0. If fewer than half of these clients lie, the median is at most the largest honest loss,
+    and every capped loss at most `loss_cap` times the largest honest loss.
 
     Args:
         arrived: the round's updates.
         loss_signal: name of the loss signal.
-        loss_cap: losses above cap times their median are reduced to that; None for no cap.
+        loss_cap: losses above `loss_cap` times their median are reduced to this limit; None for no limit.
     """
     reported_losses = np.asarray(arrived.outcome.signals[loss_signal], dtype=np.float64)
     positions_with_loss = np.flatnonzero(np.isfinite(reported_losses) & (arrived.weights > 0))
@@ -37,7 +37,7 @@ def read_losses(arrived: Arrived, loss_signal: str, loss_cap: float | None) -> t
 
 
 def scatter_weights(arrived: Arrived, positions: Ids, weights: Values) -> Values:
-    """Return a weight for every arrived client, [m]: `weights` at the positions `positions`, 0 elsewhere."""
+    """Return a weight for every arrived client, [m]: `weights` for the clients at `positions`, 0 for the others."""
     weight_by_arrival = np.zeros(len(arrived.weights))
     weight_by_arrival[positions] = weights
     return weight_by_arrival

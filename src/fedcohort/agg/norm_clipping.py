@@ -26,10 +26,10 @@ from fedcohort.types import Population
 
 @dataclass(frozen=True)
 class NormClipping(SampleWeighted[None]):
-    """Norm clipping, an aggregator.
+    """Norm clipping, an aggregator that shortens long updates before the mean.
 
     Attributes:
-        norm: M, the largest length of an update; None for the median length.
+        norm: largest length of an update; None for the median length of the round's updates.
     """
 
     norm: float | None
@@ -45,7 +45,7 @@ class NormClipping(SampleWeighted[None]):
         """Return None, as norm clipping keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
-        lengths = torch.stack([torch.linalg.vector_norm(row) for row in arrived.matrix]).cpu().numpy()
-        M = float(np.median(lengths[arrived.weights > 0])) if self.norm is None else self.norm
-        factors = np.divide(M, lengths, out=np.ones_like(lengths), where=lengths > M)
-        return arrived.combine(arrived.weights * factors), None
+        update_lengths = torch.stack([torch.linalg.vector_norm(row) for row in arrived.matrix]).cpu().numpy()
+        M = float(np.median(update_lengths[arrived.weights > 0])) if self.norm is None else self.norm
+        shortening_factors = np.divide(M, update_lengths, out=np.ones_like(update_lengths), where=update_lengths > M)
+        return arrived.combine(arrived.weights * shortening_factors), None

@@ -53,8 +53,8 @@ class QFfl(SampleWeighted[None]):
 
     Attributes:
         q: exponent of the fairness objective.
-        lipschitz: L, None for one over the local learning rate.
-        loss_cap: cap of a loss in medians, see `agg/losses.py`.
+        lipschitz: Lipschitz constant L of the losses' gradients; None for 1 / the local learning rate.
+        loss_cap: largest loss that counts, in multiples of the arrivals' median loss; None for no limit.
     """
 
     q: float

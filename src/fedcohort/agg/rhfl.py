@@ -60,10 +60,10 @@ class State:
     """State of RHFL that is kept between rounds.
 
     Attributes:
-        before: loss that each client reported last, in nats, NaN for one that never did, [n_clients].
+        last_losses: loss that each client reported last, in nats, [n_clients]; NaN before its first report.
     """
 
-    before: Values
+    last_losses: Values
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Rhfl(Aggregator[State]):
     """RHFL, an aggregator that aligns models on proxy inputs and weighs them by client confidence.
 
     Attributes:
-        mode: "align_average", or "weights_only" without alignment.
+        mode: "align_average" aligns the models on the proxy before the weighted mean; "weights_only" skips this.
         beta: weight of the client confidence.
         lr: learning rate of the alignment's Adam.
         batch: samples of the proxy in a step.
@@ -113,7 +113,9 @@ class Rhfl(Aggregator[State]):
     def notices(self, choice: str) -> Sequence[str]:
         if self.mode != "weights_only" or choice != "rhfl":
             return ()
-        return ("agg.mode=weights_only is FedAvg under RHFL's client confidence, not RHFL: name it so (agg=ccr)",)
+        return (
+            "agg.mode=weights_only is FedAvg weighted by RHFL's client confidence, not RHFL: use its name, agg=ccr",
+        )
 
     def init(self, population: Population, n_params: int) -> State:
         return State(np.full(population.n_clients, np.nan))
@@ -125,7 +127,7 @@ class Rhfl(Aggregator[State]):
         positions_with_loss, L = read_losses(arrived, "sce_loss", None)
         if not len(positions_with_loss):
             return arrived.combine(arrived.weights), state
-        client_ids, previous_losses = arrived.outcome.clients[positions_with_loss], state.before.copy()
+        client_ids, previous_losses = arrived.outcome.clients[positions_with_loss], state.last_losses.copy()
         omega = scatter_weights(
             arrived,
             positions_with_loss,
@@ -181,13 +183,13 @@ class Rhfl(Aggregator[State]):
 
 
 def client_confidence(previous_losses: Values, losses: Values, beta: float, p: Values) -> Values:
-    """Return omega, the weight of each client by its client confidence, [K], which sums to 1.
+    """Return the weight of each client by its client confidence, [K]; the weights sum to 1.
 
     Args:
-        previous_losses: their previous losses in nats, NaN if there is none, [K].
-        losses: their losses in nats, [K].
+        previous_losses: loss of each client at its last participation, in nats, NaN if there is none, [K].
+        losses: current loss of each client, in nats, [K].
         beta: weight of the client confidence.
-        p: their weights at equal confidence, positive, in any unit, [K].
+        p: weight of each client at equal confidence, positive, in any unit, [K].
     """
     K = len(losses)
     if K < 2:
@@ -213,13 +215,17 @@ def predict_probabilities(networks: list[nn.Module], x: Tensor) -> Float[Tensor,
 def mixture_of_others(
     p: Float[Tensor, "k b c"], omega: Float[Tensor, "k"]
 ) -> tuple[Float[Tensor, "k"], Float[Tensor, "k b c"], Float[Tensor, "k"]]:
-    """Return, for each model, the weighted mean prediction of all other models.
+    """Return, for each model, the weighted mean prediction of all other models (the mixture) and its weight.
 
-        sum_{j != i} omega_j KL(p_j || p_i) = const + pull_i KL(mixture_i || p_i), pull_i = sum_{j != i} omega_j
+        sum_{j != i} omega_j KL(p_j || p_i) = const + v_i KL(mixture_i || p_i), v_i = sum_{j != i} omega_j
+
+    Args:
+        p: class probabilities that each model predicts for a batch.
+        omega: weight of each model.
 
     Returns:
-        omega [k], 0 for models whose predictions are not finite; the mixture for each model, [k, b, c]; and pull, its
-        weight, [k].
+        The weights omega [k], 0 for models whose predictions are not finite; the mixture for each model, [k, b, c]; the
+        weight v of each mixture, [k].
     """
     is_finite = torch.isfinite(p).all(2).all(1)
     omega = torch.where(is_finite, omega, 0.0)

@@ -43,8 +43,8 @@ class State:
     """State of SCAFFOLD's server that is kept between rounds.
 
     Attributes:
-        c: control variate, float64 [P].
-        n_clients: N.
+        c: the server's control variate, float64 [P].
+        n_clients: number of all clients, N.
     """
 
     c: Tensor
@@ -52,7 +52,7 @@ class State:
 
 
 class _DriftCorrection:
-    """Correct the gradients of one client's local training: g~ = g - c_i + c."""
+    """The correction g - c_i + c of each gradient g in one client's local training, with control variates c_i and c."""
 
     def __init__(self, control: str, w: Tensor, c: Tensor, c_i: Tensor) -> None:
         self.control, self.w, self.c, self.c_i = control, w, c, c_i
@@ -82,7 +82,14 @@ class _DriftCorrection:
 
 @dataclass(frozen=True)
 class ControlVariate:
-    """SCAFFOLD's hook at the client, which corrects gradients; a client that never trained has c_i = 0."""
+    """SCAFFOLD's client hook, which corrects gradients by the difference of two control variates.
+
+    Attributes:
+        control: rule for a client's next control variate (`Scaffold.control`); it is 0 before the first training.
+        downloads: name of the server's control variate.
+        uploads: name of the change of the client's control variate.
+        remembers: name of the client's control variate, which it stores between rounds.
+    """
 
     control: str
     downloads: tuple[str, ...] = ("c",)
@@ -101,7 +108,8 @@ class Scaffold(SampleWeighted[State]):
     """SCAFFOLD, an aggregator with control variates that correct client drift.
 
     Attributes:
-        control: "mean_gradient" or the printed "displacement" (plain SGD only).
+        control: next control variate of a client: the "mean_gradient" of its local steps, or, as printed in the paper
+            and for SGD only, the "displacement" of its model over the learning rates.
     """
 
     control: str

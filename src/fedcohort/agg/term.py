@@ -41,15 +41,15 @@ from fedcohort.types import Population
 
 @dataclass(frozen=True)
 class State:
-    """State of TERM that is kept between rounds: the running mean of the normaliser Z, if it is smoothed.
+    """State of TERM that is kept between rounds: the running mean of the normaliser Z, if the option smoothing is set.
 
     Attributes:
-        log_mean: ln Z^, 0 before the first round.
-        rounds: number of rounds in it.
+        log_mean: logarithm of the running mean of Z, 0 before the first round.
+        n_rounds: number of rounds in the running mean.
     """
 
     log_mean: float
-    rounds: int
+    n_rounds: int
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class Term(SampleWeighted[State]):
     """TERM, an aggregator that weighs clients by the exponential of their tilted losses.
 
     Attributes:
-        tilt: t, per nat.
-        loss: signal of F_i, see `agg/losses.py`.
-        smoothing: s, None for weights that sum to 1.
-        loss_cap: cap of a loss in medians, see `agg/losses.py`.
+        tilt: factor t of a client's loss in the exponent of its weight, per nat.
+        loss: signal that clients report as their loss F_i (`agg/losses.py` lists them).
+        smoothing: share of earlier rounds in the running mean of the normaliser; None normalises in each round.
+        loss_cap: largest loss that counts, in multiples of the arrivals' median loss; None for no limit.
     """
 
     tilt: float
@@ -96,18 +96,23 @@ class Term(SampleWeighted[State]):
         positions_with_loss, F = losses.read_losses(arrived, self.loss, self.loss_cap)
         if not len(positions_with_loss):
             return Direction(arrived.mean), state
-        exponent = np.log(losses.normalised_weights(arrived, positions_with_loss)) + self.tilt * F
-        w = np.exp(exponent - exponent.max())
-        log_Z, w = float(exponent.max() + np.log(w.sum())), w / w.sum()
+        log_weights = np.log(losses.normalised_weights(arrived, positions_with_loss)) + self.tilt * F
+        w = np.exp(log_weights - log_weights.max())
+        log_Z, w = float(log_weights.max() + np.log(w.sum())), w / w.sum()
         if self.smoothing is not None:
             state = self._update_mean(state, log_Z)
             w *= np.exp(log_Z - state.log_mean)
         return arrived.combine(losses.scatter_weights(arrived, positions_with_loss, w)), state
 
     def _update_mean(self, state: State, log_Z: float) -> State:
-        """Return the running mean of the normaliser Z after a round; log_Z: logarithm of this round's Z."""
-        s, rounds = self.smoothing or 0.0, state.rounds + 1
-        if rounds == 1:
+        """Return the state with the running mean of the normaliser Z after a round.
+
+        Args:
+            state: the state before the round.
+            log_Z: logarithm of this round's Z.
+        """
+        s, n_rounds = self.smoothing or 0.0, state.n_rounds + 1
+        if n_rounds == 1:
             return State(log_Z, 1)
-        c = (1 - s) / (1 - s**rounds)
-        return State(float(np.logaddexp(state.log_mean + np.log1p(-c), log_Z + np.log(c))), rounds)
+        c = (1 - s) / (1 - s**n_rounds)
+        return State(float(np.logaddexp(state.log_mean + np.log1p(-c), log_Z + np.log(c))), n_rounds)

@@ -29,12 +29,12 @@ class Unweighted(Aggregator[None]):
         return sample_weights("uniform", n_used, n_train)
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
-        rows, matrix = np.flatnonzero(arrived.weights > 0), arrived.matrix
-        if len(rows) < len(matrix):
-            matrix = matrix[torch.from_numpy(rows).to(matrix.device)]
-        displacement, shares = self.combine(matrix)
+        included_rows, update_matrix = np.flatnonzero(arrived.weights > 0), arrived.matrix
+        if len(included_rows) < len(update_matrix):
+            update_matrix = update_matrix[torch.from_numpy(included_rows).to(update_matrix.device)]
+        displacement, update_shares = self.combine(update_matrix)
         weights = np.zeros(len(arrived.weights))
-        weights[rows] = shares
+        weights[included_rows] = update_shares
         return Direction(displacement, weights), None
 
     @abstractmethod

@@ -34,8 +34,9 @@ class Alie(Colluding):
     """A Little Is Enough, an attack on updates.
 
     Attributes:
-        z: number of standard deviations; None for the formula. A negative one shifts the other way.
-        form: "honest" or "all", the updates whose share the formula counts.
+        z: number of standard deviations of the shift; None for the formula. A negative number shifts the other way.
+        form: reading of the formula for n updates, f of them from attackers: (n - f - q) / (n - f) ("honest"), or
+            (n - q) / n ("all"), is the quantile of the normal distribution.
     """
 
     z: float | None
@@ -54,7 +55,13 @@ class Alie(Colluding):
 
 
 def largest_shift(n_honest: int, n_attackers: int, form: str) -> float:
-    """Return z for these numbers of updates; form: see `Alie`."""
+    """Return the number of standard deviations by which attackers shift their updates.
+
+    Args:
+        n_honest: number of honest updates.
+        n_attackers: number of the attackers' updates.
+        form: updates whose share the formula counts, "honest" or "all".
+    """
     n = n_honest + n_attackers
     q = n // 2 + 1 - n_attackers
     if q <= 0:

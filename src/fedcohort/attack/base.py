@@ -28,8 +28,9 @@ class UpdateStats:
     """Statistics of a round's updates that its attackers know.
 
     Attributes:
-        mean: mean of the updates that they know, float64 [P]; None where they know none.
-        std: standard deviation of these (divisor n - 1) in each parameter, float64 [P]; zeros of a single update.
+        mean: mean of the updates that the attackers know, float64 [P]; None if they know no update.
+        std: standard deviation of the known updates (divisor n - 1) in each parameter, float64 [P]; zeros for a single
+            update.
         n_honest: number of clients that trained honestly and whose updates arrived.
         n_attackers: number of attackers whose updates arrived.
     """
@@ -41,11 +42,11 @@ class UpdateStats:
 
 
 class Attack(Component, Protocol):
-    """Which clients report, send or train on false values; none by default.
+    """An attack: some clients report false values, send false updates or train on false labels; none by default.
 
     Attributes:
-        falsifies_updates: whether attackers send other updates than they trained.
-        falsifies_labels: whether attackers train on other labels than they have.
+        falsifies_updates: whether attackers replace the updates that they trained.
+        falsifies_labels: whether attackers replace the labels of their training samples.
     """
 
     falsifies_updates: ClassVar[bool] = False
@@ -53,10 +54,7 @@ class Attack(Component, Protocol):
 
     @property
     def known_updates(self) -> str:
-        """Return the updates whose mean and deviation the attackers know.
-
-        "nothing", "own" for those that the attackers of the round trained, or "honest" for those of all others.
-        """
+        """Return whose updates the attackers know: "nothing", "own" for the attackers', "honest" for the others'."""
         return "nothing"
 
     @property
@@ -74,14 +72,19 @@ class Attack(Component, Protocol):
         return np.empty(0, dtype=np.int64)
 
     def falsify(self, signal: str, values: ReportedValues) -> ReportedValues:
-        """Return the attackers' false reports of `signal`, with the shape of the true `values`: a row per attacker."""
+        """Return the attackers' false reports of a signal.
+
+        Args:
+            signal: name of the signal.
+            values: the true values, a row for each attacker; the result has the same shape.
+        """
         return values
 
     def send(self, update: "Float[Tensor, 'p']", stats: UpdateStats, rng: np.random.Generator) -> "Float[Tensor, 'p']":
         """Return the update that an attacker sends, [P].
 
         Args:
-            update: the update that it trained, float64 [P].
+            update: the update that the attacker trained, float64 [P].
             stats: statistics of the updates that the attackers of the round know.
             rng: the generator of (seed, "attack_update", round, client).
         """
@@ -91,7 +94,7 @@ class Attack(Component, Protocol):
         """Return the labels on which an attacker trains in all rounds.
 
         Args:
-            labels: labels of its training samples, int64 [n].
+            labels: true labels of the attacker's training samples, int64 [n].
             n_classes: number of classes.
             rng: the generator of (seed, "attack_labels", client).
         """
@@ -125,7 +128,8 @@ class Colluding(ShareOfClients):
     """An attack on updates whose attackers know updates of the round.
 
     Attributes:
-        knows: "honest" or "own", see `Attack.known_updates`.
+        knows: updates of which the attackers know mean and deviation: those of the other clients ("honest"), or those
+            that the attackers trained ("own").
     """
 
     knows: str

@@ -46,8 +46,9 @@ class FalseSignal(ShareOfClients):
 
     Attributes:
         signals: names of the signals that attackers falsify; None for all that clients report.
-        mode: "constant", "scale" or "invert".
-        value: the false value, or the factor; without effect with mode=invert.
+        mode: the report is `value` ("constant"), `value` times the measured value ("scale"), or the reciprocal of the
+            measured value ("invert").
+        value: the false value or the factor; it has no effect with mode=invert.
     """
 
     signals: Sequence[str] | None
@@ -68,11 +69,11 @@ class FalseSignal(ShareOfClients):
     def falsify(self, signal: str, values: ReportedValues) -> ReportedValues:
         if signal not in self.falsified_signals:
             return values
-        false: ReportedValues = np.full(values.shape, float(self.value))
+        false_values: ReportedValues = np.full(values.shape, float(self.value))
         if self.mode == "scale":
-            false = self.value * values
+            false_values = self.value * values
         elif self.mode == "invert":
-            false = np.divide(1.0, values, out=np.zeros(values.shape), where=values != 0)
+            false_values = np.divide(1.0, values, out=np.zeros(values.shape), where=values != 0)
         if np.issubdtype(values.dtype, np.integer):
-            false = np.clip(np.ceil(false), 0, MAX_COUNT).astype(values.dtype)
-        return false
+            false_values = np.clip(np.ceil(false_values), 0, MAX_COUNT).astype(values.dtype)
+        return false_values

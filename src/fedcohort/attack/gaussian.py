@@ -24,8 +24,8 @@ class Gaussian(Colluding):
     """Gaussian noise, an attack on updates.
 
     Attributes:
-        mode: "replace" or "add".
-        sigma: standard deviation of each parameter; None for the size of an honest step.
+        mode: whether noise replaces the update ("replace"), or is added to it ("add").
+        sigma: standard deviation of the noise in each parameter; None for the size of an honest step.
     """
 
     mode: str

@@ -29,7 +29,7 @@ class Ipm(Colluding):
     """Inner product manipulation, an attack on updates.
 
     Attributes:
-        epsilon: factor of the opposite mean.
+        epsilon: factor of the opposite of the mean that attackers send.
     """
 
     epsilon: float

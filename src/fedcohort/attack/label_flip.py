@@ -26,7 +26,8 @@ class LabelFlip(ShareOfClients):
     """Label flip, an attack on training labels.
 
     Attributes:
-        map: "reverse" or "random".
+        map: false label of class y: C - 1 - y of C classes ("reverse"), or a uniform one of the other classes
+            ("random").
         share_rows: share of an attacker's training samples whose labels are false, rounded to a number of samples.
     """
 
@@ -48,8 +49,12 @@ class LabelFlip(ShareOfClients):
         return (f"attack={choice} has no effect with attack.share_rows=0",)
 
     def relabel(self, labels: Ids, n_classes: int, rng: np.random.Generator) -> Ids:
-        rows = rng.permutation(len(labels))[: round(self.share_rows * len(labels))]
-        shift = rng.integers(1, max(n_classes, 2), len(rows))
+        false_rows = rng.permutation(len(labels))[: round(self.share_rows * len(labels))]
+        class_shift = rng.integers(1, max(n_classes, 2), len(false_rows))
         new_labels = labels.copy()
-        new_labels[rows] = n_classes - 1 - labels[rows] if self.map == "reverse" else (labels[rows] + shift) % n_classes
+        new_labels[false_rows] = (
+            n_classes - 1 - labels[false_rows]
+            if self.map == "reverse"
+            else (labels[false_rows] + class_shift) % n_classes
+        )
         return new_labels

@@ -61,7 +61,9 @@ class LossInflation(ShareOfClients):
         if signal not in self.signals:
             return values
         if signal == CLASS_SIGNAL:
-            counts, sums, squares = np.split(values[:, :-1], 3, axis=1)
-            false_squares = self.factor**2 * squares + 2 * self.factor * self.shift * sums + self.shift**2 * counts
-            return np.hstack([counts, self.factor * sums + self.shift * counts, false_squares, values[:, -1:]])
+            counts, loss_sums, squared_loss_sums = np.split(values[:, :-1], 3, axis=1)
+            false_squares = (
+                self.factor**2 * squared_loss_sums + 2 * self.factor * self.shift * loss_sums + self.shift**2 * counts
+            )
+            return np.hstack([counts, self.factor * loss_sums + self.shift * counts, false_squares, values[:, -1:]])
         return self.factor ** SUM_POWERS[signal] * values if signal in SUM_POWERS else self.factor * values + self.shift

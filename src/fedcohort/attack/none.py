@@ -10,4 +10,4 @@ from fedcohort.attack.base import Attack
 
 @dataclass(frozen=True)
 class NoAttack(Attack):
-    """The absence of an attack; it has no options."""
+    """A run without attack: all clients report the values that they measured. There are no options."""

@@ -68,10 +68,10 @@ class CropFlip(Augmentation):
 def crop_and_flip(
     images: "Float[Tensor, 'n c h w']", first_rows: np.ndarray, first_columns: np.ndarray, is_mirrored: np.ndarray
 ) -> "Float[Tensor, 'n c h w']":
-    """Return the crop of each image that begins at (down, right), padded with 0 to the size of the image.
+    """Return a crop of each image, some mirrored, padded with 0 to the size of the image.
 
     Args:
-        images: images.
+        images: images as the network sees them.
         first_rows: first row of each image's crop, integers [n]; negative if it begins in the padding.
         first_columns: first column of each image's crop, integers [n].
         is_mirrored: whether each image is mirrored, bool [n].

@@ -31,9 +31,9 @@ class Availability(Component, Protocol):
         return np.ones(draws.n_clients, dtype=bool)
 
     def schedule(self, draws: Draws) -> ReadySchedule | None:
-        """Return when each client is ready, None if it does not depend on the clock.
+        """Return the virtual seconds at which each client is ready; None if readiness does not depend on the clock.
 
         Args:
-            draws: the draws that are made once a run.
+            draws: random numbers that are drawn once per run.
         """
         return None

@@ -31,5 +31,5 @@ class Bernoulli(Availability):
         ranges.number("p", self.p, "[1e-9, 1]")
 
     def ready(self, draws: Draws) -> Bool[np.ndarray, "clients"]:
-        """Return whether each client is ready in this round, bool [n_clients]; possibly no client is."""
+        """Return whether each client is ready in this round, bool [n_clients]; possibly no client is ready."""
         return draws.uniform("availability") < self.p

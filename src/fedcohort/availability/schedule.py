@@ -20,15 +20,15 @@ ROUNDING_S = 1e-9  # of remaining work at an interval's end is rounding, and doe
 
 @dataclass(frozen=True)
 class ReadySchedule(ReadOnly):
-    """When each client is ready. Several clients may share intervals.
+    """The intervals of virtual seconds in which each client is ready. Several clients may share intervals.
 
     Attributes:
-        start_s: second at which each interval begins; the intervals of a device are adjacent, ordered and disjoint,
-            [intervals].
-        end_s: second at which it ends, [intervals].
+        start_s: second at which each interval begins, [intervals]; the intervals of a device are adjacent in the array,
+            ordered and disjoint.
+        end_s: second at which each interval ends, [intervals].
         first_interval: position of each client's first interval, [clients].
-        stop_interval: position after its last, equal to `first_interval` where it has none, [clients].
-        period_s: seconds after which a client's intervals repeat, at least its last end, [clients].
+        stop_interval: position after each client's last interval, [clients]; `first_interval` without intervals.
+        period_s: seconds after which a client's intervals repeat, at least the end of its last interval, [clients].
     """
 
     start_s: Values
@@ -41,38 +41,36 @@ class ReadySchedule(ReadOnly):
     def from_intervals(
         cls, intervals_by_client: Sequence[Sequence[tuple[float, float]]], period_s: float
     ) -> "ReadySchedule":
-        """Return the schedule of clients whose intervals are listed in seconds, with the same period in seconds."""
-        bounds_s = np.array(
-            [interval for pairs in intervals_by_client for interval in pairs], dtype=np.float64
+        """Return the schedule of clients with the given intervals in seconds, which repeat after `period_s` seconds."""
+        interval_bounds_s = np.array(
+            [interval for client_intervals in intervals_by_client for interval in client_intervals], dtype=np.float64
         ).reshape(-1, 2)
-        stop_pos = np.cumsum([len(pairs) for pairs in intervals_by_client])
-        first_pos = np.concatenate([[0], stop_pos[:-1]]).astype(np.int64)
+        stop_position = np.cumsum([len(client_intervals) for client_intervals in intervals_by_client])
+        first_position = np.concatenate([[0], stop_position[:-1]]).astype(np.int64)
         return cls(
-            bounds_s[:, 0],
-            bounds_s[:, 1],
-            first_pos,
-            stop_pos.astype(np.int64),
-            np.full(len(stop_pos), float(period_s)),
+            interval_bounds_s[:, 0],
+            interval_bounds_s[:, 1],
+            first_position,
+            stop_position.astype(np.int64),
+            np.full(len(stop_position), float(period_s)),
         )
 
     @cached_property
     def ready_s_before(self) -> Values:
-        """Return the seconds of all intervals before each one, and of all together, [intervals + 1]."""
+        """Return the total seconds of all intervals before each interval, and of all intervals, [intervals + 1]."""
         return np.concatenate([[0.0], np.cumsum(self.end_s - self.start_s)])
 
     def seconds_until_ready(self, now_s: float) -> Values:
-        """Return the seconds from `now_s` until each client is ready: 0 if it is, inf if it never is, [clients]."""
+        """Return the seconds from `now_s` until each client is ready, [clients]; inf if it is never ready."""
         wait_s = np.full(len(self.first_interval), np.inf)
         (client_ids,) = np.nonzero(self.stop_interval > self.first_interval)
-        first_pos, stop_pos, phase_s = (
-            self.first_interval[client_ids],
-            self.stop_interval[client_ids],
-            now_s % self.period_s[client_ids],
-        )
-        latest_pos = _last_at_most(self.start_s, first_pos, stop_pos, phase_s)
-        is_ready = (latest_pos >= first_pos) & (phase_s < self.end_s[latest_pos])
-        is_after_last_interval = latest_pos + 1 == stop_pos
-        next_start_s = self.start_s[np.where(is_after_last_interval, first_pos, latest_pos + 1)] + np.where(
+        first_position = self.first_interval[client_ids]
+        stop_position = self.stop_interval[client_ids]
+        phase_s = now_s % self.period_s[client_ids]
+        latest_position = _last_at_most(self.start_s, first_position, stop_position, phase_s)
+        is_ready = (latest_position >= first_position) & (phase_s < self.end_s[latest_position])
+        is_after_last_interval = latest_position + 1 == stop_position
+        next_start_s = self.start_s[np.where(is_after_last_interval, first_position, latest_position + 1)] + np.where(
             is_after_last_interval, self.period_s[client_ids], 0.0
         )
         wait_s[client_ids] = np.where(is_ready, 0.0, next_start_s - phase_s)
@@ -106,52 +104,52 @@ class ReadySchedule(ReadOnly):
         """Return the seconds until work that begins at `now_s` is complete, done only while a client is ready.
 
         Args:
-            client_ids: ids, [n].
-            now_s: virtual seconds since the run began, of all clients or of each, [n].
+            client_ids: ids of the clients that work, [n].
+            now_s: virtual second at which the work begins, one number or one per client, [n].
             work_s: seconds of work, [n]; zero work takes no time.
         """
-        first_pos, stop_pos, period_s = (
-            self.first_interval[client_ids],
-            self.stop_interval[client_ids],
-            self.period_s[client_ids],
-        )
-        phase_s, ready_s = (now_s % period_s, self.ready_s_before[stop_pos] - self.ready_s_before[first_pos])
+        first_position = self.first_interval[client_ids]
+        stop_position = self.stop_interval[client_ids]
+        period_s = self.period_s[client_ids]
+        phase_s, ready_s = (now_s % period_s, self.ready_s_before[stop_position] - self.ready_s_before[first_position])
         completion_s = np.where(work_s > 0, np.inf, 0.0)
-        (has_work,) = np.nonzero((work_s > 0) & (ready_s > 0))
-        first_pos, stop_pos, period_s, phase_s, ready_s = (
-            array[has_work] for array in (first_pos, stop_pos, period_s, phase_s, ready_s)
+        (rows_with_work,) = np.nonzero((work_s > 0) & (ready_s > 0))
+        first_position, stop_position, period_s, phase_s, ready_s = (
+            client_values[rows_with_work]
+            for client_values in (first_position, stop_position, period_s, phase_s, ready_s)
         )
-        latest_pos = _last_at_most(self.start_s, first_pos, stop_pos, phase_s)
-        done_s = self._ready_s_in_period(first_pos, latest_pos, phase_s)
-        work_end_s = done_s + work_s[has_work]
+        latest_position = _last_at_most(self.start_s, first_position, stop_position, phase_s)
+        done_s = self._ready_s_in_period(first_position, latest_position, phase_s)
+        work_end_s = done_s + work_s[rows_with_work]
         n_periods = np.maximum(np.ceil((work_end_s - ROUNDING_S) / ready_s) - 1, 0.0)
-        last_period_s = work_end_s - n_periods * ready_s + self.ready_s_before[first_pos]
-        final_pos = np.maximum(
-            _last_at_most(self.ready_s_before, first_pos, stop_pos, last_period_s - ROUNDING_S), first_pos
+        last_period_s = work_end_s - n_periods * ready_s + self.ready_s_before[first_position]
+        end_position = np.maximum(
+            _last_at_most(self.ready_s_before, first_position, stop_position, last_period_s - ROUNDING_S),
+            first_position,
         )
-        end_s = n_periods * period_s + self.start_s[final_pos] + last_period_s - self.ready_s_before[final_pos]
-        fits_in_interval = (latest_pos >= first_pos) & (phase_s + work_s[has_work] <= self.end_s[latest_pos])
-        completion_s[has_work] = np.where(
-            fits_in_interval, work_s[has_work], np.maximum(end_s - phase_s, work_s[has_work])
+        end_s = n_periods * period_s + self.start_s[end_position] + last_period_s - self.ready_s_before[end_position]
+        fits_in_interval = (latest_position >= first_position) & (
+            phase_s + work_s[rows_with_work] <= self.end_s[latest_position]
+        )
+        completion_s[rows_with_work] = np.where(
+            fits_in_interval, work_s[rows_with_work], np.maximum(end_s - phase_s, work_s[rows_with_work])
         )
         return completion_s
 
 
-def _last_at_most(ascending_values: Values, first_pos: Ids, stop_pos: Ids, max_value: Values) -> Ids:
-    """Return the last position in [first, stop) whose value is at most `max_value`, [n]; first - 1 without one.
+def _last_at_most(ascending_values: Values, first_position: Ids, stop_position: Ids, max_value: Values) -> Ids:
+    """Return the last position in each range whose value is at most `max_value`, [n]; `first_position` - 1 without one.
 
     Args:
-        ascending_values: ascending from each `first_pos` to its `stop_pos`.
-        first_pos: first position, [n].
-        stop_pos: position after the last, [n].
-        max_value: largest value, [n].
+        ascending_values: values, ascending within each range.
+        first_position: first position of each range, [n].
+        stop_position: position after the last one of each range, [n].
+        max_value: largest value that counts, [n].
     """
-    low_pos, high_pos = first_pos - 1, stop_pos.copy()
-    while (is_open := high_pos - low_pos > 1).any():
-        middle_pos = (low_pos + high_pos) // 2
-        is_below = is_open & (ascending_values[middle_pos] <= max_value)
-        low_pos, high_pos = (
-            np.where(is_below, middle_pos, low_pos),
-            np.where(is_open & ~is_below, middle_pos, high_pos),
-        )
-    return low_pos
+    lower_position, upper_position = first_position - 1, stop_position.copy()
+    while (is_unfinished := upper_position - lower_position > 1).any():
+        midpoint = (lower_position + upper_position) // 2
+        is_below = is_unfinished & (ascending_values[midpoint] <= max_value)
+        lower_position = np.where(is_below, midpoint, lower_position)
+        upper_position = np.where(is_unfinished & ~is_below, midpoint, upper_position)
+    return lower_position

@@ -53,16 +53,16 @@ class Trace(Availability):
     """An availability model that reads a user's table of the intervals in which each client is ready.
 
     Attributes:
-        path: the table.
-        client: column of names.
-        start: column of seconds, or of steps with `step_s`.
-        end: column of seconds, not read with `step_s`.
-        step_s: seconds of a step, None if the table has intervals.
-        state: column that is 1 where the client is ready, None if it is in all rows.
-        period_s: seconds after which the table repeats, None for its last end.
-        period: column of each client's own period, or None.
-        assign: "by_id" or "drawn".
-        idle: whether devices that are never ready are drawn; no effect with by_id.
+        path: path of the table.
+        client: column of device names.
+        start: column of the seconds at which intervals begin, or of the numbers of steps if `step_s` is set.
+        end: column of the seconds at which intervals end; not read if `step_s` is set.
+        step_s: seconds of a step, if each row is one step; None if the table has intervals.
+        state: column that is 1 in rows where the client is ready; None if it is ready in all rows.
+        period_s: seconds after which the table repeats; None for the end of its last interval.
+        period: column of periods in seconds, one for each client; None if all clients have the period `period_s`.
+        assign: device of a client: the k-th one for client k ("by_id"), or a random one ("drawn").
+        idle: whether devices that are never ready may be drawn; it has no effect with assign=by_id.
     """
 
     path: str
@@ -88,8 +88,8 @@ class Trace(Availability):
         ranges.number("period_s", self.period_s, "[1e-3, 1e9]", allow_null=True)
         if self.period is not None and self.period_s is not None:
             raise OptionError(
-                f"period={self.period} names a column of periods and period_s={self.period_s} is one for all clients: "
-                "set one of the two to null"
+                f"period={self.period} (a column) and period_s={self.period_s} (one number for all clients) exclude "
+                "each other: set one of the two to null"
             )
         end_option = {} if self.step_s is not None else {"end": self.end}
         columns = {"client": self.client, "start": self.start, **end_option, "state": self.state, "period": self.period}
@@ -101,8 +101,10 @@ class Trace(Availability):
         """Return a start-up notice if the option `idle` has no effect."""
         if self.idle or self.assign == "drawn":
             return ()
-        notice = "availability.idle=false has no effect with availability.assign=by_id: client k is the k-th device"
-        return (f"{notice}, whether or not that is ever ready (availability.assign=drawn draws among those that are)",)
+        notice = (
+            "availability.idle=false has no effect with availability.assign=by_id: client k is the k-th device, even if"
+        )
+        return (f"{notice} it is never ready. Set availability.assign=drawn to draw among the other devices",)
 
     def schedule(self, draws: Draws) -> ReadySchedule:
         """Read the table, and return the intervals in which each client is ready.
@@ -146,9 +148,9 @@ class Trace(Availability):
         if self.step_s is None:
             end_s = trace_table.read_numbers(table, self.end, CELL_SECONDS_RANGE, SECONDS_HINT)
         else:
-            allowed = "expected an integer number of steps of availability.step_s seconds"
+            allowed_text = "expected an integer number of steps of availability.step_s seconds"
             table.check_cells(
-                self.start, start_s != np.floor(start_s), lambda row: f"holds {start_s[row]:g}: {allowed}"
+                self.start, start_s != np.floor(start_s), lambda row: f"holds {start_s[row]:g}: {allowed_text}"
             )
             if self.end in table.names:
                 _warn_on_rank_0(
@@ -165,7 +167,7 @@ class Trace(Availability):
         start_s, end_s = start_s - origin_s, end_s - origin_s
         if (is_late := end_s > MAX_END_S).any():
             row = int(is_late.argmax())
-            problem = f"ends {end_s[row]:g} seconds after the table begins; at most 1e9 are allowed"
+            problem = f"ends {end_s[row]:g} seconds after the table begins, but at most 1e9 are allowed"
             option = "end" if self.step_s is None else "start"
             raise self._row_error(option, row, f"{problem}: count all rows from the same second")
         return start_s, end_s
@@ -180,18 +182,18 @@ class Trace(Availability):
             DataError: an interval is empty, or begins before the previous one ends.
         """
         if (is_too_short := end_s - start_s < MIN_INTERVAL_S).any():
-            position = int(np.flatnonzero(is_too_short)[row_order[is_too_short].argmin()])
-            problem = f"begins at {start_s[position]:g} and ends at {end_s[position]:g}"
-            problem_text = "an interval must be at least a microsecond long"
-            raise self._row_error("start", int(row_order[position]), f"{problem}: {problem_text}")
+            row_position = int(np.flatnonzero(is_too_short)[row_order[is_too_short].argmin()])
+            problem = f"begins at {start_s[row_position]:g} and ends at {end_s[row_position]:g}"
+            rule_text = "an interval must be at least a microsecond long"
+            raise self._row_error("start", int(row_order[row_position]), f"{problem}: {rule_text}")
         if (is_overlap := (row_device[1:] == row_device[:-1]) & (start_s[1:] < end_s[:-1])).any():
-            position = int(is_overlap.argmax())
+            row_position = int(is_overlap.argmax())
             problem = (
-                f"begins at {start_s[position + 1]:g}, before row {row_order[position]} of the same client ends "
-                f"at {end_s[position]:g}"
+                f"begins at {start_s[row_position + 1]:g}, before row {row_order[row_position]} of the same client "
+                f"ends at {end_s[row_position]:g}"
             )
-            problem_text = "the intervals of a client must be in order and apart"
-            raise self._row_error("start", int(row_order[position + 1]), f"{problem}: {problem_text}")
+            rule_text = "the intervals of a client must be in order and apart"
+            raise self._row_error("start", int(row_order[row_position + 1]), f"{problem}: {rule_text}")
 
     def _read_periods(self, table: "Frame", row_order: Ids, row_device: Ids, end_s: Values) -> Values:
         """Return the seconds after which each device repeats, [devices].
@@ -205,29 +207,31 @@ class Trace(Availability):
         else:
             periods_s = trace_table.read_numbers(table, self.period, "[1e-3, 1e9]", "seconds")[row_order]
         if (differs_from_previous := (row_device[1:] == row_device[:-1]) & (periods_s[1:] != periods_s[:-1])).any():
-            position = int(differs_from_previous.argmax())
+            row_position = int(differs_from_previous.argmax())
             problem = (
-                f"has a period of {periods_s[position + 1]:g} seconds, and row {row_order[position]} of the "
-                f"same client {periods_s[position]:g}"
+                f"has a period of {periods_s[row_position + 1]:g} seconds, and row {row_order[row_position]} of the "
+                f"same client {periods_s[row_position]:g}"
             )
-            raise self._row_error("period", int(row_order[position + 1]), problem)
+            raise self._row_error("period", int(row_order[row_position + 1]), problem)
         if (ends_after_period := end_s > periods_s).any():
-            position = int(ends_after_period.argmax())
-            problem = f"ends at {end_s[position]:g}, after the period of {periods_s[position]:g} seconds"
-            raise self._row_error(option, int(row_order[position]), problem)
+            row_position = int(ends_after_period.argmax())
+            problem = f"ends at {end_s[row_position]:g}, after the period of {periods_s[row_position]:g} seconds"
+            raise self._row_error(option, int(row_order[row_position]), problem)
         device_periods_s: Values = periods_s[np.flatnonzero(np.diff(row_device, prepend=-1))]
         return device_periods_s
 
     def _assign_devices(self, first_pos: Ids, stop_pos: Ids, draws: Draws) -> Ids:
         """Return the device that stands for each client, as its position in the order of device names, [n_clients]."""
-        device_pos = np.arange(len(first_pos)) if self.idle else np.flatnonzero(stop_pos > first_pos)
+        device_positions = np.arange(len(first_pos)) if self.idle else np.flatnonzero(stop_pos > first_pos)
         if self.assign == "drawn":
-            drawn_devices: Ids = device_pos[(len(device_pos) * draws.uniform("available_device")).astype(np.int64)]
+            drawn_devices: Ids = device_positions[
+                (len(device_positions) * draws.uniform("available_device")).astype(np.int64)
+            ]
             return drawn_devices
         if len(first_pos) < draws.n_clients:
             raise DataError(
-                f"availability.path: {self.path} has {len(first_pos)} clients, too few for {draws.n_clients}: "
-                "availability.assign=drawn draws one of them for each"
+                f"availability.path: {self.path} has {len(first_pos)} devices, too few for {draws.n_clients} clients: "
+                "set availability.assign=drawn, which draws a device for each client"
             )
         return np.arange(draws.n_clients)
 
@@ -240,5 +244,6 @@ def _warn_on_rank_0(message: str) -> None:
 def _merge_intervals(start_s: Values, end_s: Values, device: Ids) -> tuple[Values, Values, Ids]:
     """Merge intervals of a device that touch or overlap; return starts, ends and devices, each [intervals]."""
     starts_new_interval = (device[1:] != device[:-1]) | (start_s[1:] > end_s[:-1])
-    is_first, is_last = np.concatenate([[True], starts_new_interval]), np.concatenate([starts_new_interval, [True]])
-    return start_s[is_first], end_s[is_last], device[is_first]
+    is_interval_start = np.concatenate([[True], starts_new_interval])
+    is_interval_end = np.concatenate([starts_new_interval, [True]])
+    return start_s[is_interval_start], end_s[is_interval_end], device[is_interval_start]

@@ -27,14 +27,14 @@ class NoisyRidge:
     """The sums of a ridge regression of rewards, with those that estimate the noise of the rewards.
 
     Attributes:
-        ridge: V and b.
-        squares: sum of r^2.
-        count: n, number of rewards learnt.
+        ridge: the sums V and b of the regression.
+        squared_rewards: sum of the squared rewards.
+        n_rewards: number of rewards learnt.
     """
 
     ridge: Ridge
-    squares: float = 0.0
-    count: int = 0
+    squared_rewards: float = 0.0
+    n_rewards: int = 0
 
 
 def add_rewards(regression: NoisyRidge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> NoisyRidge:
@@ -45,11 +45,13 @@ def add_rewards(regression: NoisyRidge, X: Float64[np.ndarray, "n d"], r: Float6
     is_valid = ridge.find_valid_rows(X, r)
     X, r = X[is_valid], r[is_valid]
     return NoisyRidge(
-        ridge.add_rewards(regression.ridge, X, r), regression.squares + float(r @ r), regression.count + len(r)
+        ridge.add_rewards(regression.ridge, X, r),
+        regression.squared_rewards + float(r @ r),
+        regression.n_rewards + len(r),
     )
 
 
 def estimate_noise_deviation(regression: NoisyRidge) -> float:
     """Return the estimated standard deviation of the noise; 1 before the first reward."""
-    residual_sum = regression.squares - float(regression.ridge.b @ ridge.posterior_mean(regression.ridge))
-    return math.sqrt((1.0 + max(residual_sum, 0.0)) / (1 + regression.count))  # rounding may make it negative
+    residual_sum = regression.squared_rewards - float(regression.ridge.b @ ridge.posterior_mean(regression.ridge))
+    return math.sqrt((1.0 + max(residual_sum, 0.0)) / (1 + regression.n_rewards))  # rounding may make it negative

@@ -21,12 +21,12 @@ BanditBelief = Ridge | NoisyRidge | NetworkBelief | HiddenMarkov
 
 @dataclass(frozen=True)
 class BanditScores:
-    """The scores of contexts, [n]; NaN for a context that is not valid.
+    """The scores of contexts, [n] each; NaN for a context that is not finite.
 
     Attributes:
-        score: exploit + explore.
+        score: expected reward plus exploration term.
         exploit: expected reward.
-        explore: bonus or random deviation.
+        explore: exploration term: a bonus, or a random deviation.
     """
 
     score: Values
@@ -65,7 +65,7 @@ class Bandit(Protocol[B]):
         ...
 
     def choose(self, belief: B, X: ContextMatrix) -> B:
-        """Return the belief after the clients with contexts X [m, d] were selected."""
+        """Return the belief after the clients with contexts X [m, d] were selected, before their rewards are known."""
         ...
 
     def learn(self, belief: B, X: ContextMatrix, r: Values) -> B:
@@ -73,10 +73,7 @@ class Bandit(Protocol[B]):
         ...
 
     def coefficients(self, belief: B) -> tuple[Values, Values]:
-        """Return the mean and the standard deviation of each feature's coefficient, [d] each.
-
-        Empty without coefficients.
-        """
+        """Return the mean and the standard deviation of each feature's coefficient, [d] each; [0] if there are none."""
         ...
 
 
@@ -85,7 +82,7 @@ class LinearBandit:
     """A bandit with linear rewards and a ridge-regression posterior, the base of Thompson sampling and LinUCB.
 
     Attributes:
-        lam: ridge.
+        lam: ridge of the regression.
     """
 
     lam: float
@@ -130,15 +127,15 @@ class LinUCB(LinearBandit):
 
 @dataclass(frozen=True)
 class CalibratedThompson:
-    """Thompson sampling with estimated noise (`calibrated.py`): gamma is scale x sigma.
+    """Thompson sampling whose draws have the estimated noise of the rewards (`calibrated.py`).
 
     Attributes:
-        lam: ridge.
-        scale: 1 for the posterior itself, 0 for a greedy choice.
+        lam: ridge of the regression.
+        gamma_scale: factor of the noise's standard deviation: 1 draws from the posterior, 0 chooses greedily.
     """
 
     lam: float
-    scale: float
+    gamma_scale: float
 
     def prior(self, n_features: int, rng: RandomGenerator | None) -> NoisyRidge:
         return NoisyRidge(ridge.prior_belief(n_features, self.lam))
@@ -146,7 +143,7 @@ class CalibratedThompson:
     def judge(
         self, belief: NoisyRidge, X: ContextMatrix, gamma: float, round: int, rng: RandomGenerator
     ) -> tuple[BanditScores, NoisyRidge]:
-        widths = self.scale * calibrated.estimate_noise_deviation(belief)
+        widths = self.gamma_scale * calibrated.estimate_noise_deviation(belief)
         return Thompson(self.lam).judge(belief.ridge, X, widths, round, rng)[0], belief
 
     def choose(self, belief: NoisyRidge, X: ContextMatrix) -> NoisyRidge:
@@ -166,8 +163,8 @@ class NeuralBandit:
     """NeuralUCB, a bandit whose expected reward is a small neural network (`neural.py`).
 
     Attributes:
-        lam: ridge.
-        nu: weight of the bonus.
+        lam: ridge of the gradients' covariance.
+        nu: weight of the exploration bonus.
         pairs: pairs of hidden units.
         steps: steps of Adam per round.
         lr: learning rate of Adam.
@@ -203,9 +200,9 @@ class RestlessBandit:
     """A bandit whose linear rewards depend on a hidden Markov state (`restless.py`).
 
     Attributes:
-        lam: ridge.
-        states: J, number of hidden states.
-        c: rounds of exploration are c ln(t + 1).
+        lam: ridge of the regression.
+        states: number of hidden states.
+        c: cohorts are random while fewer than c ln(t + 1) of t rounds were.
     """
 
     lam: float
@@ -219,7 +216,7 @@ class RestlessBandit:
         self, belief: HiddenMarkov, X: ContextMatrix, gamma: float, round: int, rng: RandomGenerator
     ) -> tuple[BanditScores, HiddenMarkov]:
         expected_rewards = restless.predict_rewards(belief, X)
-        if not restless.is_exploring(belief.explored, round, self.c):
+        if not restless.is_exploring(belief.n_explored_rounds, round, self.c):
             return _add_bonus(expected_rewards, 0.0 * expected_rewards), belief
         equal_scores = 0.0 * expected_rewards  # NaN stays
         return _add_bonus(equal_scores, equal_scores), restless.count_exploration(belief)

@@ -1,4 +1,4 @@
-"""DiscountedSums UCB: discounted sums of rewards and their confidence widths (Garivier and Moulines 2011).
+"""Discounted UCB: discounted sums of rewards and their confidence widths (Garivier and Moulines 2011).
 
 Garivier, Moulines, "On Upper-Confidence Bound Policies for Non-Stationary Bandit Problems", ALT 2011, arXiv 0805.3415;
 with the constants of UCB-CS (Eq. 4-7).
@@ -26,19 +26,19 @@ MAX_WIDTH = 1e300  # sums of two such widths do not overflow
 
 @dataclass(frozen=True)
 class DiscountedSums:
-    """DiscountedSums sums of each arm's rewards and pulls over the rounds so far.
+    """Discounted sums of each arm's rewards and pulls over the rounds so far.
 
     Attributes:
-        total: L, discounted rewards of each arm.
-        count: N, discounted pulls of each arm.
-        rounds: T, discounted rounds.
-        pulled: whether each arm was ever pulled.
+        reward_sums: discounted sum of the rewards of each arm.
+        pull_counts: discounted number of pulls of each arm.
+        n_rounds: discounted number of rounds.
+        is_pulled: whether each arm was ever pulled.
     """
 
-    total: Values
-    count: Values
-    rounds: float
-    pulled: Bool[np.ndarray, "_n"]
+    reward_sums: Values
+    pull_counts: Values
+    n_rounds: float
+    is_pulled: Bool[np.ndarray, "_n"]
 
 
 def initial_sums(n_arms: int) -> DiscountedSums:
@@ -47,30 +47,39 @@ def initial_sums(n_arms: int) -> DiscountedSums:
 
 
 def discount_and_add(sums: DiscountedSums, discount: float, pulled_arms: Ids, rewards: Values) -> DiscountedSums:
-    """Return the sums after a round in which each arm of `pulled_arms` was pulled once and paid its finite reward."""
-    min_factors = np.divide(MIN_PULL_COUNT, sums.count, out=np.zeros_like(sums.count), where=sums.pulled)
+    """Return the discounted sums after a round in which each of `pulled_arms` was pulled once.
+
+    Args:
+        sums: the sums before the round.
+        discount: factor of the old sums.
+        pulled_arms: numbers of the arms.
+        rewards: finite reward of each pulled arm.
+    """
+    min_factors = np.divide(MIN_PULL_COUNT, sums.pull_counts, out=np.zeros_like(sums.pull_counts), where=sums.is_pulled)
     decay_factors = np.minimum(
         np.maximum(discount, min_factors), 1.0
     )  # the discount, unless the count would pass its floor
-    total, count, is_pulled = decay_factors * sums.total, decay_factors * sums.count, sums.pulled.copy()
-    total[pulled_arms] += rewards
-    count[pulled_arms] += 1.0
+    reward_sums = decay_factors * sums.reward_sums
+    pull_counts = decay_factors * sums.pull_counts
+    is_pulled = sums.is_pulled.copy()
+    reward_sums[pulled_arms] += rewards
+    pull_counts[pulled_arms] += 1.0
     is_pulled[pulled_arms] = True
-    return DiscountedSums(total, count, discount * sums.rounds + 1.0, is_pulled)
+    return DiscountedSums(reward_sums, pull_counts, discount * sums.n_rounds + 1.0, is_pulled)
 
 
 def mean_rewards(sums: DiscountedSums) -> Values:
     """Return the discounted mean reward L / N of each arm, [n_arms]; 0 for an arm that was never pulled."""
-    means = np.zeros_like(sums.total)
-    np.divide(sums.total, sums.count, out=means, where=sums.pulled)
-    return means
+    arm_means = np.zeros_like(sums.reward_sums)
+    np.divide(sums.reward_sums, sums.pull_counts, out=arm_means, where=sums.is_pulled)
+    return arm_means
 
 
 def confidence_widths(sums: DiscountedSums, sigma: float) -> Values:
     """Return the confidence width of each arm, in the unit of sigma; infinite only for arms never pulled."""
-    widths = np.full_like(sums.count, np.inf)
-    is_pulled = sums.pulled
-    np.divide(2 * math.log(max(sums.rounds, 1.0)), sums.count, out=widths, where=is_pulled)
+    arm_widths = np.full_like(sums.pull_counts, np.inf)
+    is_pulled = sums.is_pulled
+    np.divide(2 * math.log(max(sums.n_rounds, 1.0)), sums.pull_counts, out=arm_widths, where=is_pulled)
     with np.errstate(over="ignore"):
-        widths[is_pulled] = np.minimum(sigma * np.sqrt(widths[is_pulled]), MAX_WIDTH)  # sigma**2 would overflow first
-    return widths
+        arm_widths[is_pulled] = np.minimum(sigma * np.sqrt(arm_widths[is_pulled]), MAX_WIDTH)  # sigma**2 may overflow
+    return arm_widths

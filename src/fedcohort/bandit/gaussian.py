@@ -42,8 +42,8 @@ class ObservationGroup:
     """Observations of the Gaussian process that lack the same clients, and share a covariance matrix.
 
     Attributes:
-        columns: the clients that are observed, [k].
-        R: the observations of these clients minus mu, [n, k].
+        columns: numbers of the clients that are observed, [k].
+        R: observations of these clients minus their mean mu, [n, k].
         weights: weights of the observations, [n].
     """
 
@@ -57,38 +57,38 @@ class Observations:
     """Observations of one number y_k per client, NaN if a client's number is not known.
 
     Attributes:
-        Y: a draw in each row, [n, k].
-        mu: the mean of y, [k].
-        weights: weight of each draw in the likelihood, [n].
+        Y: one observation of all clients in each row, [n, k].
+        mu: mean of each client's number, [k].
+        weights: weight of each observation in the likelihood, [n].
     """
 
     Y: ObservationMatrix
     mu: Float64[np.ndarray, "k"]
     weights: Float64[np.ndarray, "n"]
 
-    def groups(self) -> list[ObservationGroup]:
+    def observation_groups(self) -> list[ObservationGroup]:
         """Group the observations by the clients that they lack; an observation without any client is left out."""
         is_observed: Bool[np.ndarray, "n k"] = ~np.isnan(self.Y)
-        groups = []
+        observation_groups = []
         for observed_clients in np.unique(is_observed[is_observed.any(1)], axis=0):
-            same_clients = (is_observed == observed_clients).all(1)
-            arrays = (
+            has_same_clients = (is_observed == observed_clients).all(1)
+            group_arrays = (
                 np.flatnonzero(observed_clients),
-                (self.Y - self.mu)[np.ix_(same_clients, observed_clients)],
-                self.weights[same_clients],
+                (self.Y - self.mu)[np.ix_(has_same_clients, observed_clients)],
+                self.weights[has_same_clients],
             )
-            groups.append(ObservationGroup(*(torch.from_numpy(array) for array in arrays)))
-        return groups
+            observation_groups.append(ObservationGroup(*(torch.from_numpy(array) for array in group_arrays)))
+        return observation_groups
 
 
 class Kernel(Protocol):
-    """The covariance of y as a function of the features X and a scale f.
+    """The covariance of the clients' numbers as a function of their features X and a scale f.
 
     Attributes:
-        scaled: whether f is fitted.
+        fits_scale: whether the scale f is fitted, too.
     """
 
-    scaled: ClassVar[bool]
+    fits_scale: ClassVar[bool]
 
     def covariance(self, X: FeatureMatrix, f: float) -> SquareMatrix:
         """Return the covariance matrix Sigma of the clients' values, [K, K].
@@ -99,8 +99,14 @@ class Kernel(Protocol):
         """
         ...
 
-    def loss(self, features: Tensor, scale: Tensor, groups: list[ObservationGroup]) -> Tensor:
-        """Return -sum_e weights_e log N(Y_e; mu, Sigma) in nats; missing numbers are marginalised out."""
+    def loss(self, features: Tensor, kernel_scale: Tensor, observation_groups: list[ObservationGroup]) -> Tensor:
+        """Return the weighted negative log-likelihood of the observations in nats; missing numbers are left out.
+
+        Args:
+            features: feature vector of each client, [d, K].
+            kernel_scale: scale f of the kernel.
+            observation_groups: observations, grouped by the clients that they contain.
+        """
         ...
 
 
@@ -109,25 +115,25 @@ class LinearKernel:
     """The linear kernel Sigma = X'X + s^2 I of the clients' feature vectors X.
 
     Attributes:
-        noise: s, standard deviation of the independent noise.
+        noise: standard deviation s of the independent noise.
     """
 
     noise: float
 
-    scaled: ClassVar[bool] = False
+    fits_scale: ClassVar[bool] = False
 
     def covariance(self, X: FeatureMatrix, f: float) -> SquareMatrix:
         sigma: SquareMatrix = X.T @ X + self.noise**2 * np.eye(X.shape[1])
         return sigma
 
-    def loss(self, features: Tensor, scale: Tensor, groups: list[ObservationGroup]) -> Tensor:
+    def loss(self, features: Tensor, kernel_scale: Tensor, observation_groups: list[ObservationGroup]) -> Tensor:
         d, s2 = features.shape[0], self.noise**2
         loss_sum = features.new_zeros(())
-        for group in groups:
+        for group in observation_groups:
             X, n = features[:, group.columns], len(group.columns)
             C, _ = torch.linalg.cholesky_ex(s2 * torch.eye(d, dtype=X.dtype) + X @ X.T)
-            whitened = torch.linalg.solve_triangular(C, X @ group.R.T, upper=False)
-            residuals = ((group.R**2).sum(1) - (whitened**2).sum(0)) / s2
+            whitened_residuals = torch.linalg.solve_triangular(C, X @ group.R.T, upper=False)
+            residuals = ((group.R**2).sum(1) - (whitened_residuals**2).sum(0)) / s2
             log_det = 2 * C.diagonal().log().sum() + (n - d) * math.log(s2)
             loss_sum = loss_sum + 0.5 * (group.weights * (residuals + log_det + n * math.log(2 * math.pi))).sum()
         return loss_sum
@@ -135,39 +141,40 @@ class LinearKernel:
 
 @dataclass(frozen=True)
 class SquaredExponentialKernel:
-    """Sigma_ij = f^2 exp(-||x_i - x_j||^2 / 2 l) + s^2 [i = j]; a step of its fit costs K^3.
+    """The squared exponential kernel Sigma_ij = f^2 exp(-||x_i - x_j||^2 / 2 l) + s^2 [i = j]; a fit step costs K^3.
 
     Attributes:
-        noise: s, standard deviation of the independent noise.
-        length: l, of squared distances.
+        noise: standard deviation s of the independent noise.
+        length: scale l of squared distances between feature vectors.
     """
 
     noise: float
     length: float
 
-    scaled: ClassVar[bool] = True
+    fits_scale: ClassVar[bool] = True
 
     def covariance(self, X: FeatureMatrix, f: float) -> SquareMatrix:
-        kernel = self._kernel(torch.from_numpy(X), torch.tensor(f, dtype=torch.float64))
-        sigma: SquareMatrix = kernel.numpy() + self.noise**2 * np.eye(X.shape[1])
+        kernel_matrix = self._kernel(torch.from_numpy(X), torch.tensor(f, dtype=torch.float64))
+        sigma: SquareMatrix = kernel_matrix.numpy() + self.noise**2 * np.eye(X.shape[1])
         return sigma
 
-    def loss(self, features: Tensor, scale: Tensor, groups: list[ObservationGroup]) -> Tensor:
+    def loss(self, features: Tensor, kernel_scale: Tensor, observation_groups: list[ObservationGroup]) -> Tensor:
         loss_sum = features.new_zeros(())
-        for group in groups:
+        for group in observation_groups:
             X, n = features[:, group.columns], len(group.columns)
-            C, _ = torch.linalg.cholesky_ex(self._kernel(X, scale) + self.noise**2 * torch.eye(n, dtype=X.dtype))
-            whitened = torch.linalg.solve_triangular(C, group.R.T, upper=False)
+            C, _ = torch.linalg.cholesky_ex(self._kernel(X, kernel_scale) + self.noise**2 * torch.eye(n, dtype=X.dtype))
+            whitened_residuals = torch.linalg.solve_triangular(C, group.R.T, upper=False)
             log_det = 2 * C.diagonal().log().sum()
             loss_sum = (
-                loss_sum + 0.5 * (group.weights * ((whitened**2).sum(0) + log_det + n * math.log(2 * math.pi))).sum()
+                loss_sum
+                + 0.5 * (group.weights * ((whitened_residuals**2).sum(0) + log_det + n * math.log(2 * math.pi))).sum()
             )
         return loss_sum
 
-    def _kernel(self, features: Tensor, scale: Tensor) -> Tensor:
+    def _kernel(self, features: Tensor, kernel_scale: Tensor) -> Tensor:
         squared_norms = (features**2).sum(0)
         squared_distances = (squared_norms[:, None] + squared_norms[None, :] - 2 * features.T @ features).clamp(min=0.0)
-        return scale**2 * torch.exp(-0.5 * squared_distances / self.length)
+        return kernel_scale**2 * torch.exp(-0.5 * squared_distances / self.length)
 
 
 def condition_covariance(sigma: SquareMatrix, k: int) -> SquareMatrix:
@@ -189,34 +196,34 @@ def weighted_mean(Y: ObservationMatrix, weights: Float64[np.ndarray, "n"]) -> Fl
 def fit_features(
     kernel: Kernel, X: FeatureMatrix, f: float, observations: Observations, n_steps: int
 ) -> tuple[FeatureMatrix, float]:
-    """Return the clients' features X and the scale f after `n_steps` steps of Adam on the loss of the kernel's fit.
+    """Return the clients' features X and the scale f after `n_steps` steps of Adam on the negative log-likelihood.
 
-    Both are unchanged where there are no observations, or where the result is not finite.
+    They stay unchanged if there are no observations, or if the result is not finite.
     """
-    groups = observations.groups()
-    if not groups:
+    observation_groups = observations.observation_groups()
+    if not observation_groups:
         return X, f
-    features, scale, fitted_tensors = _optimised_tensors(kernel, X, f)
-    _minimise_with_adam(fitted_tensors, lambda: kernel.loss(features, scale, groups), n_steps)
-    fitted_X, fitted_f = features.detach().numpy().copy(), float(scale.detach())
+    features, kernel_scale, fitted_tensors = _optimised_tensors(kernel, X, f)
+    _minimise_with_adam(fitted_tensors, lambda: kernel.loss(features, kernel_scale, observation_groups), n_steps)
+    fitted_X, fitted_f = features.detach().numpy().copy(), float(kernel_scale.detach())
     return (fitted_X, fitted_f) if np.isfinite(fitted_X).all() and math.isfinite(fitted_f) else (X, f)
 
 
 def loss_and_gradients(
     kernel: Kernel, X: FeatureMatrix, f: float, observations: Observations
 ) -> tuple[float, FeatureMatrix, float]:
-    """Return the kernel's loss in nats and its gradient in X and in f, which is 0 if f is not fitted."""
-    features, scale, fitted_tensors = _optimised_tensors(kernel, X, f)
-    loss = kernel.loss(features, scale, observations.groups())
+    """Return the negative log-likelihood in nats, its gradient in X, and its gradient in f (0 if f is not fitted)."""
+    features, kernel_scale, fitted_tensors = _optimised_tensors(kernel, X, f)
+    loss = kernel.loss(features, kernel_scale, observations.observation_groups())
     gradients = torch.autograd.grad(loss, fitted_tensors)
-    return float(loss.detach()), gradients[0].numpy(), float(gradients[1]) if kernel.scaled else 0.0
+    return float(loss.detach()), gradients[0].numpy(), float(gradients[1]) if kernel.fits_scale else 0.0
 
 
 def _optimised_tensors(kernel: Kernel, X: FeatureMatrix, f: float) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """Return the features X and the scale f as tensors, and the list of those tensors that a fit changes."""
+    """Return the features X and the scale f as tensors, and the list of the tensors that a fit changes."""
     features = torch.tensor(X, requires_grad=True)
-    scale = torch.tensor(f, dtype=torch.float64, requires_grad=kernel.scaled)
-    return features, scale, [features, scale] if kernel.scaled else [features]
+    kernel_scale = torch.tensor(f, dtype=torch.float64, requires_grad=kernel.fits_scale)
+    return features, kernel_scale, [features, kernel_scale] if kernel.fits_scale else [features]
 
 
 def _minimise_with_adam(fitted_tensors: list[Tensor], loss: Callable[[], Tensor], n_steps: int) -> None:

@@ -41,32 +41,39 @@ class NetworkBelief:
     """State of NeuralUCB: the network's weights, its confidence matrix, and the rewarded contexts.
 
     Attributes:
-        theta: W_1 row by row, then W_2, [h (d + 1)].
-        origin: theta_0.
-        Z: [q, q], or its diagonal [q].
-        X: rewarded contexts, not standardised.
-        r: their rewards.
-        count: number of contexts scored so far.
-        mean: their mean.
-        spread: sum of their squared distances from the mean.
+        theta: weights of both layers, W_1 row by row, then W_2, [h (d + 1)].
+        initial_theta: initial weights, from which each fit starts, [h (d + 1)].
+        Z: confidence matrix of the q weights, [q, q], or its diagonal [q].
+        X: rewarded contexts, not standardised, [n, d].
+        r: rewards of these contexts, [n].
+        n_scored: number of contexts scored so far.
+        context_mean: mean of the scored contexts, [d].
+        squared_deviations: sum of the scored contexts' squared deviations from the mean, [d].
     """
 
     theta: Values
-    origin: Values
+    initial_theta: Values
     Z: Float64[np.ndarray, "_q *_q2"]
     X: ContextMatrix
     r: Values
-    count: int
-    mean: Values
-    spread: Values
+    n_scored: int
+    context_mean: Values
+    squared_deviations: Values
 
     def hidden_width(self) -> int:
-        """Return h, the number of hidden units."""
-        return len(self.theta) // (len(self.mean) + 1)
+        """Return the number of hidden units, h."""
+        return len(self.theta) // (len(self.context_mean) + 1)
 
 
 def initial_network(n_features: int, pairs: int, lam: float, rng: np.random.Generator | None) -> NetworkBelief:
-    """Return the network before the first context; rng=None leaves all weights at zero, where nothing is learnt."""
+    """Return the network before the first context.
+
+    Args:
+        n_features: number of features of a context, d.
+        pairs: pairs of hidden units with output weights of opposite sign.
+        lam: ridge, on the diagonal of the confidence matrix.
+        rng: generator of the weights; None leaves them at zero, where nothing is learnt.
+    """
     n_hidden = 2 * pairs
     half_of_weights = (
         np.zeros((pairs, n_features + 1))
@@ -87,7 +94,7 @@ def initial_network(n_features: int, pairs: int, lam: float, rng: np.random.Gene
 
 
 def split_weights(theta: Values, n_features: int) -> tuple[ContextMatrix, Values]:
-    """Return the weights W_1 [h, d] and W_2 [h] of the two layers from the flat vector theta; d: number of inputs."""
+    """Return the weights W_1 [h, n_features] and W_2 [h] of the two layers from the flat vector theta."""
     n_hidden = len(theta) // (n_features + 1)
     return theta[: n_hidden * n_features].reshape(n_hidden, n_features), theta[n_hidden * n_features :]
 
@@ -99,10 +106,11 @@ def network_outputs(theta: Values, X: ContextMatrix) -> Values:
     """
     W_1, W_2 = split_weights(theta, X.shape[1])
     n_half_units = len(W_2) // 2
-    first_half, second_half = (
-        np.maximum(X @ W_1[units].T, 0.0) @ W_2[units] for units in (slice(n_half_units), slice(n_half_units, None))
+    first_half_output, second_half_output = (
+        np.maximum(X @ W_1[unit_slice].T, 0.0) @ W_2[unit_slice]
+        for unit_slice in (slice(n_half_units), slice(n_half_units, None))
     )
-    return np.asarray(math.sqrt(len(W_2)) * (first_half + second_half))
+    return np.asarray(math.sqrt(len(W_2)) * (first_half_output + second_half_output))
 
 
 def output_gradients(theta: Values, X: ContextMatrix) -> ContextMatrix:
@@ -125,8 +133,8 @@ def exploration_bonus(Z: Float64[np.ndarray, "_q *_q2"], gradients: ContextMatri
     """
     if Z.ndim == 1:
         return np.asarray(np.sqrt((gradients**2 / Z).sum(axis=1) / n_hidden))
-    whitened = np.linalg.solve(np.linalg.cholesky(Z), gradients.T)
-    return np.asarray(np.sqrt((whitened**2).sum(axis=0) / n_hidden))
+    whitened_gradients = np.linalg.solve(np.linalg.cholesky(Z), gradients.T)
+    return np.asarray(np.sqrt((whitened_gradients**2).sum(axis=0) / n_hidden))
 
 
 def update_moments(network: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
@@ -134,25 +142,32 @@ def update_moments(network: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
     n_contexts = len(X)
     if not n_contexts:
         return network
-    new_count, batch_mean = network.count + n_contexts, X.mean(axis=0)
-    mean_shift = batch_mean - network.mean
-    spread = (
-        network.spread + ((X - batch_mean) ** 2).sum(axis=0) + mean_shift**2 * (network.count * n_contexts / new_count)
+    new_count, batch_mean = network.n_scored + n_contexts, X.mean(axis=0)
+    mean_shift = batch_mean - network.context_mean
+    squared_deviations = (
+        network.squared_deviations
+        + ((X - batch_mean) ** 2).sum(axis=0)
+        + mean_shift**2 * (network.n_scored * n_contexts / new_count)
     )
-    return replace(network, count=new_count, mean=network.mean + mean_shift * (n_contexts / new_count), spread=spread)
+    return replace(
+        network,
+        n_scored=new_count,
+        context_mean=network.context_mean + mean_shift * (n_contexts / new_count),
+        squared_deviations=squared_deviations,
+    )
 
 
 def standardise_contexts(network: NetworkBelief, X: ContextMatrix) -> ContextMatrix:
-    """Return X as deviations from the mean over the standard deviation; a feature that varies by rounding only is 0."""
-    deviations = np.sqrt(network.spread / max(network.count, 1))
-    min_sd = MIN_RELATIVE_SD * np.maximum(np.abs(network.mean), 1e-300)
-    return np.asarray(np.divide(X - network.mean, deviations, out=np.zeros_like(X), where=deviations > min_sd))
+    """Return X standardised by the moments of all scored contexts; a feature that varies by rounding only becomes 0."""
+    deviations = np.sqrt(network.squared_deviations / max(network.n_scored, 1))
+    min_sd = MIN_RELATIVE_SD * np.maximum(np.abs(network.context_mean), 1e-300)
+    return np.asarray(np.divide(X - network.context_mean, deviations, out=np.zeros_like(X), where=deviations > min_sd))
 
 
 def predict_with_bonus(network: NetworkBelief, X: ContextMatrix) -> tuple[Values, Values, NetworkBelief]:
     """Return the network's output and exploration bonus for each row of X, and the network with updated moments.
 
-    Both numbers are NaN for a row with NaN or values above 1e12.
+    Output and bonus are NaN for a row with NaN or with values above 1e12.
     """
     is_valid = find_valid_rows(X)
     network = update_moments(network, X[is_valid])
@@ -164,51 +179,53 @@ def predict_with_bonus(network: NetworkBelief, X: ContextMatrix) -> tuple[Values
 
 
 def add_selected_gradients(network: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
-    """Return the network after a selection: the gradients of the selected contexts X are added to its matrix Z."""
+    """Return the network with the gradients of the selected contexts X added to its confidence matrix."""
     gradients = output_gradients(network.theta, standardise_contexts(network, X[find_valid_rows(X)]))
     gradient_products = gradients.T @ gradients if network.Z.ndim == 2 else (gradients**2).sum(axis=0)
     return replace(network, Z=network.Z + gradient_products / network.hidden_width())
 
 
 def add_rewards_and_fit(
-    network: NetworkBelief, X: ContextMatrix, r: Values, lam: float, steps: int, lr: float
+    network: NetworkBelief, X: ContextMatrix, r: Values, lam: float, n_steps: int, lr: float
 ) -> NetworkBelief:
-    """Return the network fitted to all rewards, with a row of X and a reward of r for each pull.
+    """Return the network fitted to all rewards so far; rows with NaN or values above 1e12 are left out.
 
-    Invalid rows are left out.
+    Args:
+        network: the network before.
+        X: contexts of the newly rewarded selections, [n, d].
+        r: rewards of these contexts, [n].
+        lam: ridge.
+        n_steps: steps of Adam.
+        lr: first learning rate.
     """
     is_valid = find_valid_rows(X, r)
-    X, r = (
-        np.concatenate([network.X, X[is_valid]])[-MAX_REWARDS:],
-        np.concatenate([network.r, r[is_valid]])[-MAX_REWARDS:],
-    )
+    X = np.concatenate([network.X, X[is_valid]])[-MAX_REWARDS:]
+    r = np.concatenate([network.r, r[is_valid]])[-MAX_REWARDS:]
     if not is_valid.any():
         return network
-    theta = fit_weights(network.origin, standardise_contexts(network, X), r, lam, steps, lr)
+    theta = fit_weights(network.initial_theta, standardise_contexts(network, X), r, lam, n_steps, lr)
     return replace(network, theta=theta, X=X, r=r)
 
 
-def fit_weights(initial_theta: Values, X: ContextMatrix, r: Values, lam: float, steps: int, lr: float) -> Values:
-    """Return theta after `steps` full-batch steps of Adam from theta_0; the learning rate falls from lr to lr / steps.
+def fit_weights(initial_theta: Values, X: ContextMatrix, r: Values, lam: float, n_steps: int, lr: float) -> Values:
+    """Return the weights theta after full-batch steps of Adam; the learning rate falls from lr to lr / n_steps.
 
     Args:
-        initial_theta: theta_0, [h (d + 1)].
+        initial_theta: initial weights, [h (d + 1)].
         X: standardised contexts, [n, d].
-        r: their rewards, [n].
+        r: rewards of these contexts, [n].
         lam: ridge.
-        steps: number of steps.
+        n_steps: number of steps.
         lr: first learning rate.
     """
     penalty = lam * len(split_weights(initial_theta, X.shape[1])[1])
     theta, first_moment, second_moment = initial_theta, np.zeros_like(initial_theta), np.zeros_like(initial_theta)
-    for step in range(1, steps + 1):
+    for step in range(1, n_steps + 1):
         g = loss_gradient(theta, X, r) + penalty * (theta - initial_theta)
-        first_moment, second_moment = (
-            ADAM_BETAS[0] * first_moment + (1 - ADAM_BETAS[0]) * g,
-            ADAM_BETAS[1] * second_moment + (1 - ADAM_BETAS[1]) * g**2,
-        )
+        first_moment = ADAM_BETAS[0] * first_moment + (1 - ADAM_BETAS[0]) * g
+        second_moment = ADAM_BETAS[1] * second_moment + (1 - ADAM_BETAS[1]) * g**2
         denominator = np.sqrt(second_moment / (1 - ADAM_BETAS[1] ** step)) + ADAM_EPS
-        step_rate = lr * (steps - step + 1) / steps
+        step_rate = lr * (n_steps - step + 1) / n_steps
         theta = theta - step_rate * first_moment / (1 - ADAM_BETAS[0] ** step) / denominator
     return theta
 

@@ -38,42 +38,49 @@ class HiddenMarkov:
     """The belief about the hidden state, its transitions and the coefficients.
 
     Attributes:
-        belief: pi, [J].
-        counts: C, [J, J].
-        V: [J, d, d].
-        b: [J, d].
-        squares: sum of the squared errors; sigma^2 is squares / count.
-        count: number of rewards.
-        explored: number of rounds of exploration.
+        belief: probability of each hidden state, [J].
+        transition_counts: expected number of transitions between states, [J, J].
+        V: matrix of each state's ridge regression, [J, d, d].
+        b: vector of each state's ridge regression, [J, d].
+        squared_error_sum: sum of the squared prediction errors of rewards.
+        n_rewards: number of rewards.
+        n_explored_rounds: number of rounds of exploration.
     """
 
     belief: Values
-    counts: Float64[np.ndarray, "_J _J"]
+    transition_counts: Float64[np.ndarray, "_J _J"]
     V: Float64[np.ndarray, "_J _d _d"]
     b: Float64[np.ndarray, "_J _d"]
-    squares: float
-    count: int
-    explored: int
+    squared_error_sum: float
+    n_rewards: int
+    n_explored_rounds: int
 
 
 def initial_belief(n_features: int, n_states: int, lam: float, rng: np.random.Generator | None) -> HiddenMarkov:
-    """Return the belief before the first reward; rng=None leaves every theta_j at zero, where it never changes."""
+    """Return the belief before the first reward.
+
+    Args:
+        n_features: number of features of a context.
+        n_states: number of hidden states.
+        lam: ridge of the regressions.
+        rng: generator of the coefficients; None leaves them at zero, where they never change.
+    """
     theta = (
         np.zeros((n_states, n_features))
         if rng is None
         else rng.uniform(-MAX_THETA_0, MAX_THETA_0, (n_states, n_features))
     )
     n_others = max(n_states - 1, 1)
-    counts = (INITIAL_STAY_PROBABILITY / (1 - INITIAL_STAY_PROBABILITY) * n_others - 1) * np.eye(
+    transition_counts = (INITIAL_STAY_PROBABILITY / (1 - INITIAL_STAY_PROBABILITY) * n_others - 1) * np.eye(
         n_states
     )  # (C + 1) over its row sums is .9 and .1 / (J - 1)
     V = np.tile(lam * np.eye(n_features), (n_states, 1, 1))
-    return HiddenMarkov(np.full(n_states, 1 / n_states), counts, V, lam * theta, 0.0, 0, 0)
+    return HiddenMarkov(np.full(n_states, 1 / n_states), transition_counts, V, lam * theta, 0.0, 0, 0)
 
 
-def transition_matrix(counts: Float64[np.ndarray, "J J"]) -> Float64[np.ndarray, "J J"]:
-    """Return P, the transition probabilities between hidden states, from expected counts of transitions, [J, J]."""
-    return np.asarray((counts + 1) / (counts + 1).sum(axis=1, keepdims=True))
+def transition_matrix(transition_counts: Float64[np.ndarray, "J J"]) -> Float64[np.ndarray, "J J"]:
+    """Return the transition probabilities between hidden states from expected counts of transitions, [J, J]."""
+    return np.asarray((transition_counts + 1) / (transition_counts + 1).sum(axis=1, keepdims=True))
 
 
 def reward_coefficients(model: HiddenMarkov) -> Float64[np.ndarray, "_J _d"]:
@@ -82,7 +89,7 @@ def reward_coefficients(model: HiddenMarkov) -> Float64[np.ndarray, "_J _d"]:
 
 
 def update_state_belief(
-    prior_belief: Values, theta: ContextMatrix, X: ContextMatrix, r: Values, variance: float
+    prior_belief: Values, theta: ContextMatrix, X: ContextMatrix, r: Values, noise_variance: float
 ) -> Values:
     """Return the probability of each hidden state after the rewards r of the contexts X, [J].
 
@@ -93,62 +100,64 @@ def update_state_belief(
         theta: reward coefficients of each state, [J, d].
         X: contexts, [n, d].
         r: their rewards, [n].
-        variance: sigma^2, variance of the reward noise.
+        noise_variance: sigma^2, variance of the reward noise.
     """
-    squared_errors = ((r[:, None] - X @ theta.T) ** 2).sum(axis=0) / (2 * variance)
+    squared_errors = ((r[:, None] - X @ theta.T) ** 2).sum(axis=0) / (2 * noise_variance)
     log_likelihoods = np.log(np.maximum(prior_belief, 1e-300)) - squared_errors
     likelihoods = np.exp(log_likelihoods - log_likelihoods.max())
     return np.asarray(likelihoods / likelihoods.sum())
 
 
 def update_regressions(model: HiddenMarkov, belief: Values, X: ContextMatrix, r: Values) -> HiddenMarkov:
-    """Add rewards to each hidden state's regression, weighted by `belief`, the probability of the state [J]."""
+    """Return the model with rewards added to each state's regression, weighted by `belief` in the state, [J]."""
     V = model.V + belief[:, None, None] * (X.T @ X)
     return replace(model, V=V, b=model.b + belief[:, None] * (r @ X))
 
 
 def next_belief(model: HiddenMarkov) -> Values:
-    """Return pi P, the probability of each hidden state in the next round, [J]."""
-    return np.asarray(model.belief @ transition_matrix(model.counts))
+    """Return the probability of each hidden state in the next round, [J]."""
+    return np.asarray(model.belief @ transition_matrix(model.transition_counts))
 
 
 def predict_rewards(model: HiddenMarkov, X: ContextMatrix) -> Values:
-    """Return the expected reward of each row, [n], NaN if it is not valid."""
+    """Return the expected reward of each context in X, [n]; NaN for a row with NaN or values above 1e12."""
     is_valid = find_valid_rows(X)
     expected_rewards = np.full(len(X), np.nan)
     expected_rewards[is_valid] = X[is_valid] @ (next_belief(model) @ reward_coefficients(model))
     return expected_rewards
 
 
-def is_exploring(explored: int, t: int, c: float) -> bool:
+def is_exploring(n_explored_rounds: int, t: int, c: float) -> bool:
     """Return whether round t, counted from 1, explores: fewer than c ln(t + 1) rounds have done so."""
-    return explored < c * math.log(t + 1)
+    return n_explored_rounds < c * math.log(t + 1)
 
 
 def count_exploration(model: HiddenMarkov) -> HiddenMarkov:
     """Return the bandit's state with one more round counted as exploration."""
-    return replace(model, explored=model.explored + 1)
+    return replace(model, n_explored_rounds=model.n_explored_rounds + 1)
 
 
 def add_rewards(model: HiddenMarkov, X: ContextMatrix, r: Values) -> HiddenMarkov:
-    """Return the belief after a round, with a row of X and a reward of r for each pull; invalid rows are left out."""
+    """Return the belief after the rewards r of the contexts X in a round; rows with invalid values are left out."""
     is_valid = find_valid_rows(X, r)
     X, r, prior_belief = X[is_valid], r[is_valid], next_belief(model)
     if not len(r):
         return replace(model, belief=prior_belief)
-    is_first_cohort = model.count == 0
+    is_first_cohort = model.n_rewards == 0
     errors = r - r.mean() if is_first_cohort else r - predict_rewards(model, X)
-    squared_error_sum, reward_count = model.squares + float(errors @ errors), model.count + len(r)
-    variance = squared_error_sum / reward_count if is_first_cohort else model.squares / model.count
-    next_state_belief = update_state_belief(prior_belief, reward_coefficients(model), X, r, max(variance, MIN_VARIANCE))
-    expected_transitions = np.outer(model.belief, next_state_belief) * transition_matrix(model.counts)
+    squared_error_sum, n_rewards = model.squared_error_sum + float(errors @ errors), model.n_rewards + len(r)
+    noise_variance = squared_error_sum / n_rewards if is_first_cohort else model.squared_error_sum / model.n_rewards
+    next_state_belief = update_state_belief(
+        prior_belief, reward_coefficients(model), X, r, max(noise_variance, MIN_VARIANCE)
+    )
+    expected_transitions = np.outer(model.belief, next_state_belief) * transition_matrix(model.transition_counts)
     next_state = update_regressions(model, next_state_belief, X, r)
     return replace(
         next_state,
         belief=next_state_belief,
-        counts=model.counts + expected_transitions / expected_transitions.sum(),
-        squares=squared_error_sum,
-        count=reward_count,
+        transition_counts=model.transition_counts + expected_transitions / expected_transitions.sum(),
+        squared_error_sum=squared_error_sum,
+        n_rewards=n_rewards,
     )
 
 

@@ -25,8 +25,8 @@ class Ridge:
     """The sums V and b of a ridge regression of rewards on contexts.
 
     Attributes:
-        V: lam I plus the sum of x x', [d, d].
-        b: the sum of r x, [d].
+        V: lam I plus the sum of x x' over the rewarded contexts x, [d, d].
+        b: sum of reward times context, [d].
     """
 
     V: FeatureMatrix
@@ -39,13 +39,13 @@ def prior_belief(n_features: int, lam: float) -> Ridge:
 
 
 def find_valid_rows(X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"] | None = None) -> Bool[np.ndarray, "n"]:
-    """Return which rows are valid, bool [n]: every value is below 1e12 in size."""
+    """Return whether each row is valid, bool [n]: all values of X, and its reward in r, are below 1e12 in size."""
     is_valid = (np.abs(X) < MAX_VALID_VALUE).all(axis=1)
     return np.asarray(is_valid if r is None else is_valid & (np.abs(r) < MAX_VALID_VALUE))
 
 
 def add_rewards(regression: Ridge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> Ridge:
-    """Return the sums after a row of X and a reward of r for each pull; invalid rows are left out."""
+    """Return the sums after the rewards r of the contexts X; rows with invalid values are left out."""
     is_valid = find_valid_rows(X, r)
     X, r = X[is_valid], r[is_valid]
     return Ridge(regression.V + X.T @ X, regression.b + X.T @ r)
@@ -77,18 +77,18 @@ def posterior_deviation(regression: Ridge) -> FeatureVector:
 
 
 def posterior_draw(regression: Ridge, gamma: float, normal_draws: FeatureVector) -> FeatureVector:
-    """Return the draw from N(theta_hat, gamma^2 V^-1) that belongs to the standard normal vector z."""
+    """Return the draw from N(theta_hat, gamma^2 V^-1) that corresponds to the vector `normal_draws` from N(0, I)."""
     return posterior_mean(regression) + gamma * np.linalg.solve(cholesky_factor(regression).T, normal_draws)
 
 
 def exploration_width(round: int, n_arms: int, n_features: int, lam: float, delta: float) -> float:
-    """Return gamma_t of FLASH Alg. 1, line 8, with the natural logarithm.
+    """Return the exploration width gamma_t of FLASH (Alg. 1, line 8), with the natural logarithm.
 
     Args:
         round: number of the round, from 0.
         n_arms: number of arms.
         n_features: number of features.
-        lam: ridge.
-        delta: confidence.
+        lam: ridge of the regression.
+        delta: probability that the confidence set misses the true coefficients.
     """
     return math.sqrt(lam) + math.sqrt(n_features * math.log((1 + round * n_arms) / delta))

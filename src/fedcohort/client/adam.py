@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Adam(LocalOptimization):
-    """Adam, with its options; the others are those of `client.base.LocalOptimization`.
+    """Adam, a local optimizer; `client.base.LocalOptimization` explains its further options.
 
     Attributes:
         beta1: decay of the first moment.
         beta2: decay of the second moment.
-        eps: added to the denominator.
+        eps: number that is added to the denominator of a step.
     """
 
     beta1: float

@@ -16,12 +16,12 @@ class Client(Component, Protocol):
     """A local optimizer: how a client trains in a round, by which steps and for how long.
 
     Attributes:
-        epochs: local epochs, unless `steps` is given.
-        steps: mini-batch steps of a round, None for epochs.
-        batch: samples of a mini-batch, None for all at once.
-        clip: the largest gradient norm, None for no clipping.
-        weight_decay: this times y is added to the gradient.
-        plain: whether the step is exactly y <- y - lr g.
+        epochs: number of local epochs in a round, unless `steps` is set.
+        steps: number of mini-batch steps in a round; None to train `epochs`.
+        batch: samples of a mini-batch; None for one batch of all samples.
+        clip: largest gradient norm; None for no clipping.
+        weight_decay: multiple of the parameters y that is added to the gradient.
+        plain: whether a step is exactly y <- y - lr g, for the parameters y and their gradient g.
         linear: whether steps are linear in past gradients (SGD with momentum is, Adam is not).
     """
 
@@ -43,7 +43,7 @@ class Client(Component, Protocol):
         """Return whether a client takes more than one step in a round; None if it depends on unknown data.
 
         Args:
-            n_samples: the client's training samples, None if unknown.
+            n_samples: number of training samples of the client; None if unknown.
         """
         if self.steps is not None or self.epochs > 1:
             return self.steps is None or self.steps > 1
@@ -57,19 +57,24 @@ class Client(Component, Protocol):
 
     @abstractmethod
     def optimizer(self, flat_parameter: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
-        """Return a new optimizer on the flat parameter: clients keep no optimizer state between rounds."""
+        """Return a new optimizer; clients keep no optimizer state between rounds.
+
+        Args:
+            flat_parameter: all parameters of the network in one vector, [P].
+            lr: learning rate of the round.
+        """
 
 
 @dataclass(frozen=True)
 class LocalOptimization(Client):
-    """The options that all local optimizers share, besides those of `Client`.
+    """A local optimizer with a learning-rate schedule, whose options all local optimizers share.
 
-    The learning rate must stay below 1e30, as clients train in float32.
+    The learning rate must stay below 1e30, as clients train in float32. `Client` explains the other options.
 
     Attributes:
         lr: local learning rate of round 0.
         decay: factor by which the learning rate is multiplied in each round.
-        milestones: rounds, from 0, from each of which on the learning rate is also multiplied by `factor`.
+        milestones: rounds, counted from 0, at which the learning rate is multiplied by `factor` for all later rounds.
         factor: factor of the learning rate at each milestone.
     """
 
@@ -95,9 +100,6 @@ class LocalOptimization(Client):
         ranges.number("clip", self.clip, "(0, inf)", allow_null=True)
 
     def lr_at(self, round: int) -> float:
-        """Return the learning rate of a round, lr decay^round factor^(number of milestones up to the round).
-
-        A milestone r counts from round r on (rounds from 0).
-        """
+        """Return the learning rate of a round, lr decay^round factor^(number of milestones up to this round)."""
         n_milestones = sum(round >= milestone for milestone in self.milestones)
         return float(self.lr * self.decay**round * self.factor**n_milestones)

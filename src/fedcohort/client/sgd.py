@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sgd(LocalOptimization):
-    """SGD, with its option; the others are those of `client.base.LocalOptimization`.
+    """SGD, a local optimizer; `client.base.LocalOptimization` explains its further options.
 
     Attributes:
         momentum: heavy-ball momentum within a round.

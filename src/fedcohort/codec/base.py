@@ -18,7 +18,8 @@ from fedcohort.ledger import BYTES_PER_NUMBER
 
 SMALLER_UPDATE = Requirement(
     lambda run: run.layout and run.components.codec.shrinks(run.layout),
-    "{option} makes no update of this network smaller: with its options every tensor is sent whole, or in more bytes",
+    "{option} does not make updates of this network smaller: with its options every tensor is sent whole, or in more "
+    "bytes. Choose other options of the codec, or codec=none",
 )
 
 
@@ -26,8 +27,8 @@ class Codec(Component, Protocol):
     """A codec: how clients encode updates for the upload, and how the server decodes them.
 
     Attributes:
-        hooks: its part of local training, where the update is restricted to what can be sent; () where it encodes
-            finished updates. Aggregators that need unrestricted updates require `component.UNRESTRICTED_UPDATE`.
+        hooks: client hooks that restrict local training to updates that can be sent; () if the codec encodes finished
+            updates. Aggregators that need unrestricted updates require `component.UNRESTRICTED_UPDATE`.
         identity: whether every update arrives unchanged.
     """
 
@@ -42,14 +43,14 @@ class Codec(Component, Protocol):
         return frozenset({SMALLER_UPDATE})
 
     def shrinks(self, layout: Layout) -> bool:
-        """Return whether an encoded update has fewer bytes than the update, or the codec is not meant to shrink it."""
+        """Return whether an encoded update has fewer bytes than the update, or whether the codec changes no update."""
         return self.identity or self.bytes_up(layout) < BYTES_PER_NUMBER * layout.n_params
 
     @abstractmethod
     def bytes_up(self, layout: Layout) -> int:
         """Return the bytes of one encoded update of a network with the given tensors.
 
-        They are known before training, so that the device model can charge their time.
+        The number is known before training, so that the device model can compute the time of the upload.
         """
 
     @abstractmethod
@@ -59,7 +60,7 @@ class Codec(Component, Protocol):
         Args:
             delta: the update, [P].
             layout: shapes of the network's tensors.
-            rng: returns the generator of (seed, "codec", round, client), which a hook gets from `job.rng("codec")`.
+            rng: function that returns the generator of (seed, "codec", round, client), as `ctx.rng("codec")` in a hook.
         """
 
 

@@ -39,28 +39,28 @@ from fedcohort.ledger import BYTES_PER_NUMBER
 
 LINEAR_CLIENT = Requirement(
     lambda run: run.components.client.linear,
-    "{option} trains a factor of the update by changing gradients, which holds only where steps are linear in them: "
-    "choose client=sgd, or codec.mode=posthoc",
+    "{option} trains a factor of the update by changing gradients, which works only if local steps are linear in the "
+    "gradients: choose client=sgd, or codec.mode=posthoc",
 )
 
 
 def least_squares(A: Float[Tensor, "d1 k"], H: Float[Tensor, "d1 d2"]) -> Float[Tensor, "k d2"]:
-    """Return B = A+ H, the least-squares solution of A B = H for an A of full column rank; not finite if H is not."""
+    """Return the least-squares solution B of A B = H, for A of full column rank; not finite if H is not finite."""
     Q, R = torch.linalg.qr(A)
     return cast(Tensor, torch.linalg.solve_triangular(R, Q.t() @ H, upper=True))
 
 
 def matrix_rows(block: Block) -> int:
-    """Return d1, the number of rows of a tensor when it is viewed as a matrix; 1 for a vector."""
+    """Return the number of rows of a tensor that is viewed as a matrix [outputs, everything else]; 1 for a vector."""
     return block.shape[0] if len(block.shape) > 1 else 1
 
 
 @dataclass(frozen=True)
 class _ColumnSpaceCorrection(Correction):
-    """Restrict the gradients of one client's training to the columns of each tensor's random matrix A.
+    """The correction that projects one client's gradients onto the columns of each tensor's random matrix A.
 
     Attributes:
-        block_bases: A of each compressed tensor.
+        block_bases: each compressed tensor with its matrix A.
     """
 
     block_bases: Sequence[tuple[Block, Tensor]]
@@ -73,7 +73,7 @@ class _ColumnSpaceCorrection(Correction):
 
 @dataclass(frozen=True)
 class ColumnSpaceHook(ClientHook):
-    """The hook at the client that keeps training within the columns of A (mode=train)."""
+    """The client hook that keeps each tensor's update in the column space of its random matrix A (mode=train)."""
 
     codec: "LowRank"
 
@@ -89,9 +89,9 @@ class LowRank(WireCodec):
     """Low-rank updates A B with a random A, an upload codec.
 
     Attributes:
-        k: rank.
-        mode: "train" or "posthoc".
-        dist: distribution of A, "normal" or "uniform01".
+        k: rank of a compressed update, the number of columns of A.
+        mode: "train" restricts local training to low-rank updates, "posthoc" projects the finished update.
+        dist: distribution of the entries of A: "normal", or uniform in [0, 1) ("uniform01").
         min_size: smallest number of entries of a compressed tensor.
     """
 
@@ -115,30 +115,30 @@ class LowRank(WireCodec):
         return frozenset({LINEAR_CLIENT, UNDECAYED_CLIENT} if self.mode == "train" else ())
 
     def bytes_up(self, layout: Layout) -> int:
-        """Return the upload's bytes: 4 k d2 per compressed tensor, 8 for the seed, 4 per number of other tensors."""
-        compressed = [block for block in layout.parameters if self._is_compressed(block)]
-        n_saved = sum(block.size - self.k * block.size // matrix_rows(block) for block in compressed)
-        return BYTES_PER_NUMBER * (layout.n_params - n_saved) + (wire.SEED_BYTES if compressed else 0)
+        """Return the bytes of an upload: 4 per number of the factors B and of uncompressed tensors, 8 for the seed."""
+        compressed_blocks = [block for block in layout.parameters if self._is_compressed(block)]
+        n_saved = sum(block.size - self.k * block.size // matrix_rows(block) for block in compressed_blocks)
+        return BYTES_PER_NUMBER * (layout.n_params - n_saved) + (wire.SEED_BYTES if compressed_blocks else 0)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
-        """Return the arrays to send: the seed of the matrices A, if any, and each tensor, or its factor B."""
+        """Return the arrays to send: the seed of the matrices A, and for each tensor its factor B or all numbers."""
         update_numbers, seed = torch.from_numpy(wire.to_logical_order(delta, layout)), wire.draw_seed(rng())
-        basis_by_block, arrays = self.draw_column_bases(layout, seed), []
+        basis_by_block, sent_arrays = self.draw_column_bases(layout, seed), []
         for block in layout.parameters:
             array = update_numbers[block.offset : block.offset + block.size]
             if block in basis_by_block:
                 array = least_squares(basis_by_block[block], array.view(matrix_rows(block), -1).double()).float()
-            arrays.append(array.numpy())
-        return (seed, *arrays) if basis_by_block else tuple(arrays)
+            sent_arrays.append(array.numpy())
+        return (seed, *sent_arrays) if basis_by_block else tuple(sent_arrays)
 
     def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
         basis_by_block = self.draw_column_bases(layout, sent_arrays[0]) if sent_arrays else {}
-        arrays = []
+        tensor_arrays = []
         for block, array in zip(layout.parameters, sent_arrays[1:] if basis_by_block else sent_arrays, strict=True):
             if block in basis_by_block:
                 array = (basis_by_block[block] @ torch.from_numpy(array).double()).float().numpy()
-            arrays.append(array.ravel())
-        return wire.join_arrays(arrays)
+            tensor_arrays.append(array.ravel())
+        return wire.join_arrays(tensor_arrays)
 
     def draw_column_bases(self, layout: Layout, seed: np.ndarray) -> dict[Block, Float[Tensor, "d1 k"]]:
         """Return the random matrix A of each compressed tensor, float64, drawn from the seed that the client sends."""

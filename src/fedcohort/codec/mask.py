@@ -56,7 +56,7 @@ class MaskHook(ClientHook):
 
 @dataclass(frozen=True)
 class Mask(Sparse):
-    """The random mask, an upload codec; its option rho is also the share of the parameters that a client trains."""
+    """The random mask, an upload codec: clients train and send only a random share `rho` of the parameters."""
 
     unbiased: ClassVar[bool] = False
 

@@ -4,7 +4,7 @@ Konecny, McMahan, Yu, Richtarik, Suresh, Bacon, "Federated Learning: Strategies 
 2016, arXiv 1610.05492, Sec. 3.
 
     h:  a tensor of the update, in [lo, hi]
-    step:  (hi - lo) / (2^bits - 1)
+    level_step:  (hi - lo) / (2^bits - 1)
     level:  x = (h - lo) / step
     client:  sends lo, hi and, for each number, floor(x) + 1 with probability x - floor(x), else floor(x)
     server:  lo + step times the number sent, which has the mean h and a variance of at most step^2 / 4
@@ -35,9 +35,9 @@ ALLOW_NAN = np.errstate(invalid="ignore")  # the engine leaves out an update tha
 
 
 def quantise(values: Reals, bits_per_level: int, uniform_draws: Reals) -> tuple[Float32[np.ndarray, "2"], Levels]:
-    """Quantise numbers stochastically; return their range (lo, hi) as float32, and each number's level, uint16 [n].
+    """Quantise numbers stochastically; return their minimum and maximum, and the level of each number, uint16 [n].
 
-    Where lo = hi all levels are 0, and lo is the constant.
+    If all numbers are equal, all levels are 0.
 
     Args:
         values: the numbers, [n].
@@ -45,16 +45,22 @@ def quantise(values: Reals, bits_per_level: int, uniform_draws: Reals) -> tuple[
         uniform_draws: draws from U[0, 1), [n].
     """
     value_range = np.array([values.min(), values.max()], dtype=np.float32)
-    step = _level_step(value_range, bits_per_level)
-    if not 0 < step < np.inf:
+    level_step = _level_step(value_range, bits_per_level)
+    if not 0 < level_step < np.inf:
         return value_range, np.zeros(len(values), dtype=np.uint16)
-    levels = np.floor((values - float(value_range[0])) / step + uniform_draws)
+    levels = np.floor((values - float(value_range[0])) / level_step + uniform_draws)
     return value_range, np.clip(levels, 0, 2**bits_per_level - 1).astype(np.uint16)
 
 
 @ALLOW_NAN
 def dequantise(value_range: Float32[np.ndarray, "2"], levels: Levels, bits_per_level: int) -> Reals:
-    """Return lo + step times the levels; not finite where lo or hi is not."""
+    """Return the numbers that the levels stand for, minimum + step x level; not finite if the range is not.
+
+    Args:
+        value_range: minimum and maximum of the original numbers.
+        levels: level of each number.
+        bits_per_level: bits of a level.
+    """
     return float(value_range[0]) + _level_step(value_range, bits_per_level) * levels
 
 
@@ -65,44 +71,44 @@ def _level_step(value_range: Float32[np.ndarray, "2"], bits: int) -> float:
 def pack_bits(levels: Levels, bits_per_level: int) -> UInt8[np.ndarray, "_b"]:
     """Return the lowest `bits_per_level` bits of each number of `levels`, packed into bytes."""
     bit_table = np.empty((len(levels), bits_per_level), dtype=np.uint8)
-    for bit in range(bits_per_level):
-        bit_table[:, bit] = (levels >> np.uint16(bit)) & np.uint16(1)
+    for bit_number in range(bits_per_level):
+        bit_table[:, bit_number] = (levels >> np.uint16(bit_number)) & np.uint16(1)
     return np.packbits(bit_table, bitorder="little")
 
 
 def unpack_bits(packed_bits: UInt8[np.ndarray, "_b"], bits_per_level: int, n_levels: int) -> Levels:
-    """Return the n numbers of `bits_per_level` bits each from the bytes of `pack_bits`."""
-    bits = np.unpackbits(packed_bits, count=n_levels * bits_per_level, bitorder="little")
-    bit_table = bits.reshape(n_levels, bits_per_level)
+    """Return the `n_levels` numbers of `bits_per_level` bits each that `pack_bits` packed into bytes."""
+    unpacked_bits = np.unpackbits(packed_bits, count=n_levels * bits_per_level, bitorder="little")
+    bit_table = unpacked_bits.reshape(n_levels, bits_per_level)
     levels = np.zeros(n_levels, dtype=np.uint16)
-    for bit in range(bits_per_level):
-        levels |= bit_table[:, bit].astype(np.uint16) << np.uint16(bit)
+    for bit_number in range(bits_per_level):
+        levels |= bit_table[:, bit_number].astype(np.uint16) << np.uint16(bit_number)
     return levels
 
 
 @ALLOW_NAN
 def hadamard_transform(x: Reals) -> Reals:
-    """Return H x with the orthonormal Walsh-Hadamard matrix, which is its own inverse, in O(n log n).
+    """Return H x with the orthonormal Walsh-Hadamard matrix H, which is its own inverse, in O(n log n).
 
-    len(x) is a power of two. H is (1, 1; 1, -1) in each bit of the index. Each pass transforms the last bit and makes
-    it the first. After as many passes as there are bits all are transformed, in their original order.
+    The length of x is a power of two. H is (1, 1; 1, -1) in each bit of the index. Each pass transforms the last bit
+    and makes it the first. After as many passes as there are bits, all bits are transformed, in their original order.
     """
-    transformed = x
+    transformed_values = x
     for _ in range(len(x).bit_length() - 1):
-        even_entries, odd_entries = transformed[::2], transformed[1::2]
-        transformed = np.concatenate([even_entries + odd_entries, even_entries - odd_entries])
-    return np.asarray(transformed / np.sqrt(len(x)))
+        even_entries, odd_entries = transformed_values[::2], transformed_values[1::2]
+        transformed_values = np.concatenate([even_entries + odd_entries, even_entries - odd_entries])
+    return np.asarray(transformed_values / np.sqrt(len(x)))
 
 
 @dataclass(frozen=True)
 class TensorSketch:
-    """The linear part of the encoding of one tensor of n numbers: a random rotation and a random subsample.
+    """The linear part of the encoding of one tensor: a random rotation and a random subsample.
 
     Attributes:
-        n_numbers: numbers of the tensor.
-        rotated_length: numbers after the rotation, with padding.
-        random_signs: random signs, [length], None for no rotation.
-        sent_positions: positions of the rotated numbers that are sent, None for all.
+        n_numbers: number of entries of the tensor.
+        rotated_length: number of entries after the rotation, with padding.
+        random_signs: random signs of the rotation, [rotated_length]; None without rotation.
+        sent_positions: positions of the rotated numbers that are sent; None if all are sent.
     """
 
     n_numbers: int
@@ -119,10 +125,10 @@ class TensorSketch:
         return np.asarray(h[self.sent_positions] * (self.rotated_length / len(self.sent_positions)))
 
     def decode_linear(self, x: Reals) -> Reals:
-        """Return the tensor [n] from its rotated and subsampled numbers x: the inverse of `encode_linear`."""
+        """Return the tensor [n] that the server decodes from the rotated and subsampled numbers x."""
         if self.sent_positions is not None:
-            values, x = x, np.zeros(self.rotated_length)
-            x[self.sent_positions] = values
+            sent_values, x = x, np.zeros(self.rotated_length)
+            x[self.sent_positions] = sent_values
         return x if self.random_signs is None else (self.random_signs * hadamard_transform(x))[: self.n_numbers]
 
 
@@ -131,7 +137,7 @@ class Quant(WireCodec):
     """Stochastic quantisation of updates to a few bits per number, an upload codec.
 
     Attributes:
-        bits: bits of a number.
+        bits: bits of a quantised number.
         rotate: whether tensors are multiplied by random signs and a Hadamard matrix.
         rho: share of the numbers that is sent.
     """
@@ -156,13 +162,15 @@ class Quant(WireCodec):
         update_values, seed = wire.to_logical_order(delta, layout).astype(np.float64), wire.draw_seed(client_rng)
         block_ranges = np.empty((len(layout.parameters), 2), dtype=np.float32)
         levels = np.empty(self._n_sent(layout), dtype=np.uint16)
-        start = 0
+        sent_start = 0
         for i, block in enumerate(layout.parameters):
             tensor = update_values[block.offset : block.offset + block.size]
-            sketched = self._sketch_of_block(block, seed).encode_linear(tensor)
-            stop = start + len(sketched)
-            block_ranges[i], levels[start:stop] = quantise(sketched, self.bits, client_rng.random(len(sketched)))
-            start = stop
+            sketched_numbers = self._sketch_of_block(block, seed).encode_linear(tensor)
+            sent_stop = sent_start + len(sketched_numbers)
+            block_ranges[i], levels[sent_start:sent_stop] = quantise(
+                sketched_numbers, self.bits, client_rng.random(len(sketched_numbers))
+            )
+            sent_start = sent_stop
         arrays = (block_ranges, pack_bits(levels, self.bits))
         return (seed, *arrays) if self._uses_seed else arrays
 
@@ -170,13 +178,13 @@ class Quant(WireCodec):
         block_ranges, packed_bits = sent_arrays[-2:]
         levels = unpack_bits(packed_bits, self.bits, self._n_sent(layout))
         decoded_update = np.empty(layout.n_params, dtype=np.float32)
-        start = 0
+        sent_start = 0
         for block_range, block in zip(block_ranges, layout.parameters, strict=True):
-            block_stop = start + self._sent_length(block)
-            sketched = dequantise(block_range, levels[start:block_stop], self.bits)
-            tensor = self._sketch_of_block(block, sent_arrays[0]).decode_linear(sketched)
+            block_stop = sent_start + self._sent_length(block)
+            sketched_numbers = dequantise(block_range, levels[sent_start:block_stop], self.bits)
+            tensor = self._sketch_of_block(block, sent_arrays[0]).decode_linear(sketched_numbers)
             decoded_update[block.offset : block.offset + block.size] = tensor
-            start = block_stop
+            sent_start = block_stop
         return decoded_update
 
     @property

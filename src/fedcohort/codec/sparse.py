@@ -16,7 +16,7 @@ from fedcohort.ledger import BYTES_PER_NUMBER
 
 @dataclass(frozen=True)
 class Sparse(WireCodec):
-    """A codec that sends a random part of an update D, at positions that a seed selects.
+    """A codec that sends a random share of an update's numbers, at positions that a seed selects.
 
     Attributes:
         rho: share of each tensor's numbers that is sent.
@@ -37,17 +37,17 @@ class Sparse(WireCodec):
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
         """Return the arrays to send: a seed, and the update's numbers at the positions that the seed selects."""
-        seed, numbers = wire.draw_seed(rng()), wire.to_logical_order(delta, layout)
+        seed, sent_numbers = wire.draw_seed(rng()), wire.to_logical_order(delta, layout)
         positions_by_block = wire.draw_sent_positions(self.rho, layout, seed)
-        return seed, wire.join_arrays([numbers[positions] for positions in positions_by_block])
+        return seed, wire.join_arrays([sent_numbers[positions] for positions in positions_by_block])
 
     def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
         """Return the update, with 0 for each number that was not sent, [P]."""
-        seed, numbers = sent_arrays
+        seed, sent_numbers = sent_arrays
         decoded_update = np.zeros(layout.n_params, dtype=np.float32)
-        start = 0
+        sent_start = 0
         for block, positions in zip(layout.parameters, wire.draw_sent_positions(self.rho, layout, seed), strict=True):
-            scale = block.size / len(positions) if self.unbiased else 1.0
-            decoded_update[positions] = numbers[start : start + len(positions)] * scale
-            start += len(positions)
+            scale_factor = block.size / len(positions) if self.unbiased else 1.0
+            decoded_update[positions] = sent_numbers[sent_start : sent_start + len(positions)] * scale_factor
+            sent_start += len(positions)
         return decoded_update

@@ -20,6 +20,6 @@ from fedcohort.codec.sparse import Sparse
 
 @dataclass(frozen=True)
 class Subsample(Sparse):
-    """Subsampling, an upload codec; its option rho is that of `Sparse`."""
+    """Subsampling, an upload codec: a random share `rho` of a finished update is sent, scaled up without bias."""
 
     unbiased: ClassVar[bool] = True

@@ -19,14 +19,20 @@ SentPositions = Int64[np.ndarray, "_m"]
 
 
 def to_logical_order(delta: Vector, layout: Layout) -> Float32Vector:
-    """Return each tensor in its logical order, whatever the memory layout, as float32 on the host, [P]."""
+    """Return the update with each tensor in its logical order, not in memory order, as float32 on the CPU, [P]."""
     if any(block.channels_last for block in layout.parameters):
         delta = torch.cat([block.of(delta).flatten() for block in layout.parameters])
     return np.asarray(delta.detach().to("cpu", torch.float32).numpy())
 
 
 def to_memory_order(values_in_order: Float32Vector | BoolVector, layout: Layout, like_tensor: Tensor) -> Tensor:
-    """Return numbers in logical order in the memory order of the parameters, [P], on the device of `like_tensor`."""
+    """Return numbers with each tensor in the memory order of the parameters, [P].
+
+    Args:
+        values_in_order: numbers with each tensor in its logical order.
+        layout: shapes and memory order of the tensors.
+        like_tensor: tensor that has the dtype and the device of the result.
+    """
     tensor = torch.from_numpy(values_in_order)
     dtype = like_tensor.dtype if tensor.is_floating_point() else tensor.dtype
     if not any(block.channels_last for block in layout.parameters):
@@ -38,7 +44,7 @@ def to_memory_order(values_in_order: Float32Vector | BoolVector, layout: Layout,
 
 
 def draw_seed(rng: np.random.Generator) -> np.ndarray:
-    """Return the first draw of a job's generator, which is sent as seed: uint64 [1]."""
+    """Draw the seed that a client sends with its update, uint64 [1]."""
     return rng.integers(2**63, size=1, dtype=np.uint64)
 
 
@@ -48,12 +54,12 @@ def shared_generator(seed: np.ndarray, block: Block) -> np.random.Generator:
 
 
 def count_sent(rho: float, n_numbers: int) -> int:
-    """Return how many of n numbers are sent: rho n to the nearest integer, at least one."""
+    """Return the number of a tensor's `n_numbers` that are sent: the share rho, rounded, at least one."""
     return max(1, round(rho * n_numbers))
 
 
 def draw_tensor_positions(rho: float, n_numbers: int, rng: np.random.Generator) -> SentPositions:
-    """Draw which of n numbers are sent, `count_sent(rho, n)` of them; return their sorted positions."""
+    """Draw the sorted positions of the numbers of a tensor that are sent, a share rho of `n_numbers`."""
     return np.sort(rng.choice(n_numbers, count_sent(rho, n_numbers), replace=False, shuffle=False))
 
 

@@ -23,7 +23,7 @@ from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
 from fedcohort.record.logged_selector import LoggedSelector
 from fedcohort.record.replayable import LoggedRound, RunLog, read_log
 from fedcohort.startup import components, compose
-from fedcohort.types import Advice, Selection
+from fedcohort.types import AggregationOverride, Selection
 
 USAGE = "fedcohort replay <run folder> [selector=<option>] [selector.<option>=<value> ...]"
 
@@ -86,7 +86,7 @@ def check_repeated(log: RunLog, round: LoggedRound, selection: Selection) -> Non
         )
 
 
-def _equal(a: Advice | None, b: Advice | None) -> bool:
+def _equal(a: AggregationOverride | None, b: AggregationOverride | None) -> bool:
     if a is None or b is None:
         return a is b
     return a.absolute == b.absolute and np.array_equal(a.keep, b.keep) and np.array_equal(a.weights, b.weights)  # type: ignore[arg-type]

@@ -20,7 +20,13 @@ MAX_NAMES = 12  # class names in a message
 
 @dataclass(frozen=True)
 class Rows:
-    """Samples that the server holds: inputs [n, ...] and labels; `targets` describes the labels."""
+    """Samples that the server holds.
+
+    Attributes:
+        x: inputs, [n, ...].
+        y: labels.
+        targets: whether a label is one class or one class per position.
+    """
 
     x: Tensor
     y: Int64[Tensor, "n *places"]
@@ -64,23 +70,23 @@ class Federation(ReadOnly):
     Attributes:
         name: name of the dataset.
         n_classes: number of classes of each target.
-        train: T, the training samples of all clients.
-        val: V, the validation samples of all clients.
-        test: E, the clients' shares of the test split.
+        train: training samples of all clients.
+        val: validation samples of all clients.
+        test: the clients' shares of the test split.
         server_val: validation samples of the server.
         server_test: the whole test split.
-        class_counts: samples of T and V by true class, int64 [K, C]; the numbers of samples, [K, 1], if a sample has
-            more than one class.
-        noise_rate: probability that a label of the client is wrong, [K].
+        class_counts: training and validation samples of each client by true class, int64 [K, C]; the numbers of
+            samples, [K, 1], if a sample has more than one class.
+        noise_rate: probability that a label of each client is wrong, [K].
         inputs: description of the inputs for people; may be empty.
-        group_counts: samples of T_k by the class that the client sees and by attribute, int64 [K, C * A], class by
-            class; None without attributes.
+        group_counts: training samples of each client by the class that it sees and by attribute, int64 [K, C * A],
+            class by class; None without attributes.
         server_test_attribute: attribute of each sample of server_test, int64; None without attributes.
         proxy: unlabelled inputs that the server holds (`proxy/`), [n, ...], or None.
         class_names, columns, categories, standard, scale, converted, revision: see `dataset.base.Raw`.
         checksum: hash of the data as loaded (`dataset.checksum`).
         feature_noise: level of feature noise of each client, [K]; None if no client has any.
-        undisturbed: hashes (`data.row_hashes`) before feature noise of the rows of T and V that have it, or None.
+        undisturbed: hashes (`data.row_hashes`) before feature noise of the clients' inputs that have noise, or None.
         client_names: the dataset's names of the clients, text [K]; None without natural clients.
         client_map: hash of the client of each training sample, 16 hexadecimal digits; may be empty.
     """
@@ -145,16 +151,16 @@ class Federation(ReadOnly):
 
     @cached_property
     def skew(self) -> dict[str, float]:
-        """FedDiverse's six skew metrics of all T_k (`skew.py`), computed on the labels that clients see.
+        """FedDiverse's six skew metrics (`skew.py`) of the clients' training sets, by name, on the labels they see.
 
-        Only the two metrics of class imbalance without attributes; none if a sample has more than one class.
+        Without attributes, only the two metrics of class imbalance; {} if a sample has more than one class.
         """
         if not self.targets.single:
             return {}
         if self.group_counts is not None:
             return skew.metrics(self.group_counts.reshape(self.n_clients, self.n_classes, -1))
-        values = skew.metrics(self.label_counts[:, :, None])
-        return {name: value for name, value in values.items() if name.endswith("_ci")}
+        metrics_by_name = skew.metrics(self.label_counts[:, :, None])
+        return {name: value for name, value in metrics_by_name.items() if name.endswith("_ci")}
 
     def notices(self) -> list[str]:
         """Return the notices about the federation's data that a run prints at its start."""
@@ -163,8 +169,8 @@ class Federation(ReadOnly):
             return []
         names = ", ".join(self.class_names[c] if self.class_names[c:] else str(c) for c in unheld_classes[:MAX_NAMES])
         names += f" and {len(unheld_classes) - MAX_NAMES} more" if len(unheld_classes) > MAX_NAMES else ""
-        what = f"no client has samples of {len(unheld_classes)} of the {self.n_classes} classes ({names})"
-        return [f"dataset={self.name}: {what}, so that no model can learn these classes"]
+        message_start = f"no client has samples of {len(unheld_classes)} of the {self.n_classes} classes ({names})"
+        return [f"dataset={self.name}: {message_start}, so that no model can learn these classes"]
 
     def to(self, device: torch.device | str) -> "Federation":
         """Return the same federation with all tensors on `device`."""

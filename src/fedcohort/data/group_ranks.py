@@ -5,17 +5,17 @@ import numpy as np
 from fedcohort.types import Ids
 
 
-def rank_within_group(groups: Ids, order: Ids | None = None) -> Ids:
+def rank_within_group(groups: Ids, row_order: Ids | None = None) -> Ids:
     """Return the rank of each row among the rows of its group, from 0, int64 [N].
 
     Args:
         groups: group of each row, int64 [N], from 0.
-        order: all positions in the order of the ranks, [N]; None for the order of the rows.
+        row_order: all positions in the order of the ranks, [N]; None ranks rows in their own order.
     """
-    order = np.arange(len(groups)) if order is None else order
-    by_group, counts = order[_stable_order(groups[order])], np.bincount(groups)
+    row_order = np.arange(len(groups)) if row_order is None else row_order
+    rows_by_group, counts = row_order[_stable_order(groups[row_order])], np.bincount(groups)
     ranks = np.empty(len(groups), dtype=np.int64)
-    ranks[by_group] = np.arange(len(groups)) - np.repeat(np.cumsum(counts) - counts, counts)
+    ranks[rows_by_group] = np.arange(len(groups)) - np.repeat(np.cumsum(counts) - counts, counts)
     return ranks
 
 
@@ -27,6 +27,12 @@ def _stable_order(groups: Ids) -> Ids:
     return order
 
 
-def keep_first(rows: Ids, groups: Ids, limits: Ids) -> Ids:
-    """Return the first limits[g] of `rows` of each group g, in their order; groups: of all rows, int64 [N]."""
-    return np.asarray(rows[rank_within_group(groups[rows]) < limits[groups[rows]]])
+def keep_first(rows: Ids, groups: Ids, max_rows_by_group: Ids) -> Ids:
+    """Return the first rows of each group, in their order.
+
+    Args:
+        rows: positions of the rows to choose from.
+        groups: group of each of all rows, int64 [N].
+        max_rows_by_group: largest number of rows to keep of each group.
+    """
+    return np.asarray(rows[rank_within_group(groups[rows]) < max_rows_by_group[groups[rows]]])

@@ -37,9 +37,9 @@ class EstimateOptions:
     """Training options of the biased model and of the attribute classifier.
 
     Attributes:
-        q: exponent of the GCE loss, for the biased model only.
-        epochs: passes over the samples.
-        lr: learning rate of plain SGD.
+        q: exponent of the generalised cross-entropy with which the biased model is trained.
+        epochs: number of passes over the samples.
+        lr: learning rate of SGD without momentum.
         batch: samples of a mini-batch.
     """
 
@@ -50,53 +50,80 @@ class EstimateOptions:
 
 
 def estimate_group_counts(
-    copy: Callable[[], nn.Module], x: Tensor, y: Tensor, recipe: EstimateOptions, rng: np.random.Generator
+    make_network: Callable[[], nn.Module],
+    x: Tensor,
+    y: Tensor,
+    training_options: EstimateOptions,
+    rng: np.random.Generator,
 ) -> Int64[np.ndarray, "classes 2"]:
     """Return one client's samples by class and estimated attribute.
 
     Args:
-        copy: makes a network with the weights w_t.
+        make_network: function that returns a network with the weights w_t.
         x: the client's inputs, [n, ...].
         y: the client's labels, int64 [n].
-        recipe: training options.
+        training_options: training options.
         rng: generator for the order of the samples.
     """
-    correct = find_bias_aligned(copy, x, y, recipe, rng)
-    n_classes = _count_classes(copy(), x)
+    is_correct = find_bias_aligned(make_network, x, y, training_options, rng)
+    n_classes = _count_classes(make_network(), x)
     labels = y.cpu().numpy()
-    n_correct, sizes = np.bincount(labels[correct], minlength=n_classes), np.bincount(labels, minlength=n_classes)
+    n_correct = np.bincount(labels[is_correct], minlength=n_classes)
+    class_sizes = np.bincount(labels, minlength=n_classes)
     attribute = np.ones(len(labels), dtype=np.int64)
-    if (y_hat := find_pivot_class(n_correct, sizes - n_correct)) is not None:
+    if (y_hat := find_pivot_class(n_correct, class_sizes - n_correct)) is not None:
         # The binary classifier learns G against g on the pivot's samples, and is applied to all samples.
-        in_pivot = labels == y_hat
-        rows = torch.from_numpy(np.flatnonzero(in_pivot)).to(x.device)
-        in_majority = torch.from_numpy(correct[in_pivot].astype(np.int64)).to(x.device)
-        network = train_network(with_binary_head(copy(), x), x[rows], in_majority, F.cross_entropy, recipe, rng)
+        is_pivot_class = labels == y_hat
+        pivot_rows = torch.from_numpy(np.flatnonzero(is_pivot_class)).to(x.device)
+        is_bias_aligned = torch.from_numpy(is_correct[is_pivot_class].astype(np.int64)).to(x.device)
+        network = train_network(
+            with_binary_head(make_network(), x), x[pivot_rows], is_bias_aligned, F.cross_entropy, training_options, rng
+        )
         attribute = predict(network, x).cpu().numpy()
     return np.bincount(2 * labels + attribute, minlength=2 * n_classes).reshape(n_classes, 2)
 
 
 def find_bias_aligned(
-    copy: Callable[[], nn.Module], x: Tensor, y: Tensor, recipe: EstimateOptions, rng: np.random.Generator
+    make_network: Callable[[], nn.Module],
+    x: Tensor,
+    y: Tensor,
+    training_options: EstimateOptions,
+    rng: np.random.Generator,
 ) -> np.ndarray:
-    """Train the biased models, and return which samples they classify correctly, bool [n]."""
+    """Train the biased models; return whether they classify each sample correctly, bool [n].
+
+    Args:
+        make_network: function that returns a network with the weights w_t.
+        x: the client's inputs, [n, ...].
+        y: the client's labels, int64 [n].
+        training_options: training options.
+        rng: generator for the order of the samples.
+    """
 
     def loss(logits: Tensor, labels: Tensor) -> Tensor:
-        return generalised_ce(F.log_softmax(logits, 1), labels, recipe.q).mean()
+        return generalised_ce(F.log_softmax(logits, 1), labels, training_options.q).mean()
 
-    if _count_classes(copy(), x) == 2:
-        network = train_network(copy(), x, y, loss, recipe, rng)
+    if _count_classes(make_network(), x) == 2:
+        network = train_network(make_network(), x, y, loss, training_options, rng)
         return (predict(network, x) == y).cpu().numpy()
-    correct = np.zeros(len(y), dtype=bool)
+    is_correct = np.zeros(len(y), dtype=bool)
     for c in np.unique(y.cpu().numpy()).tolist():
-        in_class = y == c
-        network = train_network(with_binary_head(copy(), x), x, in_class.long(), loss, recipe, rng)
-        correct[in_class.cpu().numpy()] = (predict(network, x[in_class]) == 1).cpu().numpy()
-    return correct
+        is_class = y == c
+        network = train_network(with_binary_head(make_network(), x), x, is_class.long(), loss, training_options, rng)
+        is_correct[is_class.cpu().numpy()] = (predict(network, x[is_class]) == 1).cpu().numpy()
+    return is_correct
 
 
 def find_pivot_class(G: Int64[np.ndarray, "classes"], g: Int64[np.ndarray, "classes"]) -> int | None:
-    """Return the class whose G and g are nearest in size; None if no class has both."""
+    """Return the pivot, the class with the most even numbers of correctly and wrongly classified samples.
+
+    Args:
+        G: number of correctly classified samples of each class.
+        g: number of wrongly classified samples of each class.
+
+    Returns:
+        The number of the class; None if no class has both.
+    """
     count_difference = np.where((G > 0) & (g > 0), np.abs(G - g).astype(np.float64), np.inf)
     return int(count_difference.argmin()) if np.isfinite(count_difference).any() else None
 
@@ -116,37 +143,51 @@ def with_binary_head(network: nn.Module, x: Tensor) -> nn.Module:
     binary_head = nn.Linear(replaced_layer.in_features, 2, device=weight.device, dtype=weight.dtype)
     nn.init.zeros_(binary_head.weight)
     nn.init.zeros_(binary_head.bias)
-    path, _, leaf = name.rpartition(".")
-    if not leaf:
+    parent_path, _, layer_name = name.rpartition(".")
+    if not layer_name:
         return binary_head
-    setattr(network.get_submodule(path), leaf, binary_head)
+    setattr(network.get_submodule(parent_path), layer_name, binary_head)
     return network
 
 
 def train_network(
-    network: nn.Module, x: Tensor, labels: Tensor, loss: Loss, recipe: EstimateOptions, rng: np.random.Generator
+    network: nn.Module,
+    x: Tensor,
+    labels: Tensor,
+    loss_function: Loss,
+    training_options: EstimateOptions,
+    rng: np.random.Generator,
 ) -> nn.Module:
-    """Train all parameters of `network` by plain SGD, and return it; `loss` takes logits and labels of a batch."""
+    """Train all parameters of a network by SGD without momentum, in place, and return the network.
+
+    Args:
+        network: network to train.
+        x: inputs, [n, ...].
+        labels: labels, [n].
+        loss_function: function of logits and labels of a batch that returns the loss.
+        training_options: epochs, learning rate and batch size.
+        rng: generator for the order of the samples.
+    """
     network.requires_grad_(True)
-    optimizer = uncompiled_optimizer(torch.optim.SGD)(network.parameters(), lr=recipe.lr)
+    optimizer = uncompiled_optimizer(torch.optim.SGD)(network.parameters(), lr=training_options.lr)
     network.train(len(labels) > 1)  # a single sample has no batch statistics
-    for _ in range(recipe.epochs):
-        for rows in batches(len(labels), recipe.batch, rng):
-            batch = torch.from_numpy(rows).to(x.device)
+    for _ in range(training_options.epochs):
+        for batch_positions in batches(len(labels), training_options.batch, rng):
+            batch_rows = torch.from_numpy(batch_positions).to(x.device)
             optimizer.zero_grad()
-            loss(network(x[batch]), labels[batch]).backward()
+            loss_function(network(x[batch_rows]), labels[batch_rows]).backward()
             optimizer.step()
     return network
 
 
-def batches(n: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield the mini-batches of one pass in a random order.
+def batches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Yield the positions of the samples of each mini-batch, for one pass in a random order.
 
     A last batch of one sample joins the batch before it, as batch norm needs two samples.
     """
-    order = rng.permutation(n)
-    batch_starts = [batch_start for batch_start in range(size, n, size) if n - batch_start > 1]
-    yield from np.split(order, batch_starts)
+    sample_order = rng.permutation(n)
+    batch_starts = [batch_start for batch_start in range(batch_size, n, batch_size) if n - batch_start > 1]
+    yield from np.split(sample_order, batch_starts)
 
 
 @torch.no_grad()

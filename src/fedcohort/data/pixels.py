@@ -26,7 +26,7 @@ class PixelScale:
 
     Attributes:
         mean: mean of pixels in [0, 1], one number per channel.
-        sd: standard deviation, one number per channel.
+        sd: standard deviation of pixels in [0, 1], one number per channel.
     """
 
     mean: tuple[float, ...]

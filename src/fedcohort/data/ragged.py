@@ -13,18 +13,20 @@ class Ragged:
     """Positions of clients' samples, of any number per client.
 
     Attributes:
-        rows: positions, client by client, int64 [N].
-        offsets: client k has rows[offsets[k]:offsets[k + 1]], int64 [K + 1].
+        rows: positions of samples, client by client, int64 [N].
+        offsets: offset of each client's positions in `rows`, int64 [K + 1]: client k has rows[offsets[k]:offsets[k+1]].
     """
 
     rows: Ids
     offsets: Ids
 
     @classmethod
-    def from_parts(cls, groups: Sequence[Ids]) -> "Ragged":
+    def from_parts(cls, rows_by_client: Sequence[Ids]) -> "Ragged":
         """Concatenate one array of positions per client."""
-        rows = np.concatenate(groups) if len(groups) else np.empty(0)
-        return cls.from_sizes(rows.astype(np.int64, copy=False), np.fromiter(map(len, groups), np.int64, len(groups)))
+        rows = np.concatenate(rows_by_client) if len(rows_by_client) else np.empty(0)
+        return cls.from_sizes(
+            rows.astype(np.int64, copy=False), np.fromiter(map(len, rows_by_client), np.int64, len(rows_by_client))
+        )
 
     @classmethod
     def from_sizes(cls, rows: Ids, sizes: Ids) -> "Ragged":
@@ -50,19 +52,24 @@ class Ragged:
         return np.repeat(np.arange(len(self)), self.sizes)
 
     def cut(self, sizes: Ids) -> tuple[np.ndarray, "Ragged", "Ragged"]:
-        """Cut each client's positions after the first `sizes`, int64 [K].
+        """Cut each client's positions into two parts, the first of them with `sizes` positions, int64 [K].
 
         Returns:
-            Whether each position is before the cut, bool [N]; the positions before it; the positions after it.
+            Whether each position is in the first part, bool [N]; the first parts; the second parts.
         """
         sizes_of_halves = np.stack([sizes, self.sizes - sizes], axis=1)
         is_first_half = np.repeat(np.tile([True, False], len(self)), sizes_of_halves.ravel())
         second_half = Ragged.from_sizes(self.rows[~is_first_half], self.sizes - sizes)
         return is_first_half, Ragged.from_sizes(self.rows[is_first_half], sizes), second_half
 
-    def counts(self, kind_of_position: Ids, n_kinds: int) -> np.ndarray:
-        """Count each client's positions of each kind, int64 [K, n_kinds]; kind: of each position, int64 [N]."""
-        client_and_kind = self.owner
-        client_and_kind *= n_kinds  # in place: an array of all positions is large
-        client_and_kind += kind_of_position
-        return np.bincount(client_and_kind, minlength=len(self) * n_kinds).reshape(len(self), n_kinds)
+    def counts(self, stratum_of_position: Ids, n_strata: int) -> np.ndarray:
+        """Return the number of each client's positions in each stratum, int64 [K, n_strata].
+
+        Args:
+            stratum_of_position: stratum, such as the class, of each position, int64 [N].
+            n_strata: number of strata.
+        """
+        client_and_stratum = self.owner
+        client_and_stratum *= n_strata  # in place: an array of all positions is large
+        client_and_stratum += stratum_of_position
+        return np.bincount(client_and_stratum, minlength=len(self) * n_strata).reshape(len(self), n_strata)

@@ -18,19 +18,26 @@ def natural_owners(owner_of_sample: Ids, client_samples: Ragged) -> Ids | None:
     """
     if (client_samples.sizes == 0).any():
         return None
-    owners, starts = owner_of_sample[client_samples.rows], client_samples.offsets[:-1]
-    first: Ids = owners[starts]
-    has_several_owners = (np.minimum.reduceat(owners, starts) != first) | (np.maximum.reduceat(owners, starts) != first)
-    return None if has_several_owners.any() or len(np.unique(first)) < len(client_samples) else first
+    owners, client_starts = owner_of_sample[client_samples.rows], client_samples.offsets[:-1]
+    first_owners: Ids = owners[client_starts]
+    has_several_owners = (np.minimum.reduceat(owners, client_starts) != first_owners) | (
+        np.maximum.reduceat(owners, client_starts) != first_owners
+    )
+    return None if has_several_owners.any() or len(np.unique(first_owners)) < len(client_samples) else first_owners
 
 
 def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
-    """Return the sorted positions of each owner's rows."""
-    order = np.argsort(test_owner, kind="stable")
-    starts, stops = (np.searchsorted(test_owner[order], owners, side) for side in ("left", "right"))
-    sizes = stops - starts
-    indices = np.arange(sizes.sum()) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
-    return Ragged.from_sizes(order[indices], sizes)
+    """Return the sorted positions of each owner's test samples.
+
+    Args:
+        test_owner: owner of each test sample, [N].
+        owners: owners in the order of the clients, [K].
+    """
+    row_order = np.argsort(test_owner, kind="stable")
+    starts, owner_stops = (np.searchsorted(test_owner[row_order], owners, side) for side in ("left", "right"))
+    owner_sizes = owner_stops - starts
+    positions = np.arange(owner_sizes.sum()) + np.repeat(starts - (np.cumsum(owner_sizes) - owner_sizes), owner_sizes)
+    return Ragged.from_sizes(row_order[positions], owner_sizes)
 
 
 def split_by_class(labels: Ids, counts: Counts, rng: np.random.Generator) -> Ragged:
@@ -44,14 +51,14 @@ def split_by_class(labels: Ids, counts: Counts, rng: np.random.Generator) -> Rag
     client_quotas = class_quotas(counts, np.bincount(labels, minlength=counts.shape[1]), rng)
     rows_by_class, clients_by_class = [], []
     for c, quota in enumerate(client_quotas.T):
-        of_class = rng.permutation(np.flatnonzero(labels == c))
-        rows_by_class.append(of_class[: quota.sum()])
+        class_rows = rng.permutation(np.flatnonzero(labels == c))
+        rows_by_class.append(class_rows[: quota.sum()])
         clients_by_class.append(np.repeat(np.arange(len(counts)), quota))
     rows, clients = np.concatenate(rows_by_class), np.concatenate(clients_by_class)
     return Ragged.from_sizes(rows[np.lexsort((rows, clients))], client_quotas.sum(1))
 
 
-def class_quotas(counts: Counts, pool: Ids, rng: np.random.Generator) -> Counts:
+def class_quotas(counts: Counts, test_class_sizes: Ids, rng: np.random.Generator) -> Counts:
     """Return the number of test rows of each class for each client, in proportion to its training samples.
 
         target_kc = pool_c counts_kc / sum_j counts_jc,   rounded by largest remainders so that column c sums to pool_c
@@ -61,25 +68,29 @@ def class_quotas(counts: Counts, pool: Ids, rng: np.random.Generator) -> Counts:
 
     Args:
         counts: training samples of each client by class, [K, C].
-        pool: test rows of each class, [C].
+        test_class_sizes: test rows of each class, [C].
         rng: generator that breaks ties.
     """
     quotas = np.zeros_like(counts)
     rounding_remainder = rng.random(len(counts)) * 1e-6
-    for c in np.flatnonzero((counts.sum(0) > 0) & (pool > 0)):
+    for c in np.flatnonzero((counts.sum(0) > 0) & (test_class_sizes > 0)):
         clients_with_class = np.flatnonzero(counts[:, c])
-        target = pool[c] * counts[clients_with_class, c] / counts[:, c].sum()
-        quotas[clients_with_class, c] = nearest_integers(target + rounding_remainder[clients_with_class], int(pool[c]))
+        target = test_class_sizes[c] * counts[clients_with_class, c] / counts[:, c].sum()
+        quotas[clients_with_class, c] = nearest_integers(
+            target + rounding_remainder[clients_with_class], int(test_class_sizes[c])
+        )
         rounding_remainder[clients_with_class] += target - quotas[clients_with_class, c]
     return quotas
 
 
-def nearest_integers(targets: np.ndarray, total: int) -> Ids:
-    """Return integers >= 0 that sum to `total`, nearest to `targets` [n]; the largest gaps are corrected first."""
-    counts: Ids = np.maximum(np.floor(targets), 0).astype(np.int64)
-    while (missing := total - int(counts.sum())) != 0:
-        step = int(np.sign(missing))
-        candidates = np.flatnonzero(counts + step >= 0)
-        order = candidates[np.argsort(step * (counts - targets)[candidates], kind="stable")]
-        counts[order[: abs(missing)]] += step
-    return counts
+def nearest_integers(targets: np.ndarray, target_sum: int) -> Ids:
+    """Return integers of at least 0 that sum to `target_sum`, as near to `targets` [n] as possible."""
+    rounded_counts: Ids = np.maximum(np.floor(targets), 0).astype(np.int64)
+    while (n_missing := target_sum - int(rounded_counts.sum())) != 0:
+        correction = int(np.sign(n_missing))
+        correctable_positions = np.flatnonzero(rounded_counts + correction >= 0)
+        correction_order = correctable_positions[
+            np.argsort(correction * (rounded_counts - targets)[correctable_positions], kind="stable")
+        ]
+        rounded_counts[correction_order[: abs(n_missing)]] += correction
+    return rounded_counts

@@ -18,25 +18,28 @@ MIN_ENTROPY = 1e-12  # nats; smaller values are rounding errors of 0
 
 def entropy(p: Float64[np.ndarray, "*_k _n"]) -> Float64[np.ndarray, "*_k"]:
     """Return the entropy in nats of probabilities along the last axis; NaN if a probability is NaN."""
-    log = np.log(p, out=np.zeros_like(p), where=p > 0)
-    return np.asarray(-(p * log).sum(-1))
+    log_p = np.log(p, out=np.zeros_like(p), where=p > 0)
+    return np.asarray(-(p * log_p).sum(-1))
 
 
 def triplets(counts: Shaped[np.ndarray, "clients classes attributes"]) -> Float64[np.ndarray, "clients 3"]:
-    """Return (CI, AI, SC) of each client's count matrix, [K, 3]; NaN for a client without samples."""
-    total = counts.sum((1, 2), keepdims=True).astype(np.float64)
-    P = counts / np.where(total > 0, total, np.nan)
+    """Return class imbalance, attribute imbalance and spurious correlation of each client, [K, 3].
+
+    The counts are samples by client, class and attribute; a client without samples gets NaN.
+    """
+    n_samples = counts.sum((1, 2), keepdims=True).astype(np.float64)
+    P = counts / np.where(n_samples > 0, n_samples, np.nan)
     H_y, H_a = entropy(P.sum(2)), entropy(P.sum(1))
     H_sum = H_y + H_a
-    information = np.maximum(0.0, H_sum - entropy(P.reshape(len(P), -1)))
+    mutual_information = np.maximum(0.0, H_sum - entropy(P.reshape(len(P), -1)))
     has_entropy = H_sum > MIN_ENTROPY
-    sc = np.where(has_entropy, 2 * information / np.where(has_entropy, H_sum, 1.0), 0.0 * H_sum)  # NaN stays NaN
-    values = np.stack([_imbalance(H_y, P.shape[1]), _imbalance(H_a, P.shape[2]), sc], axis=1)
-    return values.clip(0.0, 1.0)
+    sc = np.where(has_entropy, 2 * mutual_information / np.where(has_entropy, H_sum, 1.0), 0.0 * H_sum)  # NaN stays NaN
+    triplet_values = np.stack([_imbalance(H_y, P.shape[1]), _imbalance(H_a, P.shape[2]), sc], axis=1)
+    return triplet_values.clip(0.0, 1.0)
 
 
 def triplet(N: Shaped[np.ndarray, "classes attributes"]) -> Float64[np.ndarray, "3"]:
-    """Return class imbalance, attribute imbalance and spurious correlation (CI, AI, SC) of one count matrix."""
+    """Return class imbalance, attribute imbalance and spurious correlation of samples N by class and attribute, [3]."""
     return np.asarray(triplets(N[None])[0])
 
 
@@ -46,18 +49,23 @@ def class_imbalance(counts: Shaped[np.ndarray, "classes"]) -> float:
 
 
 def _imbalance(entropy: Float64[np.ndarray, "clients"], n_categories: int) -> Float64[np.ndarray, "clients"]:
-    """Return the imbalance of each client by its entropy; 0 for a single class."""
+    """Return the imbalance 1 - entropy / ln(n_categories) of each client, [K]; 0 for a single category."""
     return 1 - entropy / math.log(n_categories) if n_categories > 1 else 0.0 * entropy
 
 
 def metrics(counts: Shaped[np.ndarray, "clients classes attributes"]) -> dict[str, float]:
-    """Return the metrics of a federation by name.
+    """Return the skew metrics of a federation by name, from samples by client, class and attribute.
 
     `global_ci`, `global_ai` and `global_sc` (Eq. 5-7) are of the pooled data. `client_ci`, `client_ai` and `client_sc`
     (Eq. 8-10) are means over the clients with samples.
     """
-    by_client = triplets(counts[counts.sum((1, 2)) > 0])
-    values = {"global": triplet(counts.sum(0)), "client": by_client.mean(0) if len(by_client) else np.full(3, np.nan)}
+    client_triplets = triplets(counts[counts.sum((1, 2)) > 0])
+    triplets_by_level = {
+        "global": triplet(counts.sum(0)),
+        "client": client_triplets.mean(0) if len(client_triplets) else np.full(3, np.nan),
+    }
     return {
-        f"{level}_{name}": float(v) for level, row in values.items() for name, v in zip(COMPONENTS, row, strict=True)
+        f"{level_name}_{name}": float(v)
+        for level_name, row in triplets_by_level.items()
+        for name, v in zip(COMPONENTS, row, strict=True)
     }

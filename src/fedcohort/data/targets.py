@@ -26,7 +26,7 @@ UNLABELLED = -1  # the label of a position without a label
 
 
 class Targets(Protocol):
-    """The kind of labels that samples have.
+    """The structure of labels: one class per sample, or one class per position of a sequence.
 
     Attributes:
         single: whether a sample has exactly one class.
@@ -38,11 +38,20 @@ class Targets(Protocol):
 
     @abstractmethod
     def per_sample(self, function: "PerTarget") -> "PerTarget":
-        """Return a function of samples: the mean of `function`, of single targets, over a sample's labelled targets."""
+        """Return a function of log-probabilities and labels that averages `function` over each sample's targets, [B].
+
+        Args:
+            function: function of the log-probabilities [N, C] and classes [N] of N single targets that returns [N].
+        """
 
     @abstractmethod
     def hits(self, scores: "Tensor", y: "Tensor") -> "Tensor":
-        """Return which single targets have the highest score, bool [N]: the correct predictions."""
+        """Return whether each target's class has the highest score, that is, whether it is predicted correctly, bool.
+
+        Args:
+            scores: logits or probabilities, [B, C], or [B, C, positions].
+            y: labels.
+        """
 
     @abstractmethod
     def losses(self, logits: "Tensor", y: "Tensor") -> "Tensor":
@@ -58,7 +67,7 @@ class Targets(Protocol):
 
     @abstractmethod
     def strata(self, y: Labels, n_classes: int) -> tuple[Int64[np.ndarray, "n"], int]:
-        """Return the class of each sample and the number of classes; one class, 0, if samples have several targets."""
+        """Return the class of each sample, and the number of classes; class 0 of 1 if samples have several targets."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +98,10 @@ class OneClass(Targets):
 
 @dataclass(frozen=True)
 class Positions(Targets):
-    """A sample has a class for each position.
+    """Labels of sequences: one class per position of a sample.
 
     Attributes:
-        never: classes that never count as correctly predicted.
+        never: classes, such as unknown words, whose predictions never count as correct.
     """
 
     never: Sequence[int]
@@ -108,9 +117,14 @@ class Positions(Targets):
         return y.flatten().clamp(min=0)
 
     def mean(self, values: "Tensor", y: "Tensor") -> "Tensor":
-        """Return each sample's mean over its labelled positions, [B]; values: of all positions, [B * T]."""
-        labelled = y > UNLABELLED
-        return values.view(y.shape).where(labelled, 0).sum(1) / labelled.sum(1).clamp(min=1)
+        """Return the mean of `values` over each sample's labelled positions, [B].
+
+        Args:
+            values: value of each position of all samples, [B * T].
+            y: labels, [B, T].
+        """
+        is_labelled = y > UNLABELLED
+        return values.view(y.shape).where(is_labelled, 0).sum(1) / is_labelled.sum(1).clamp(min=1)
 
     def hits(self, scores: "Tensor", y: "Tensor") -> "Tensor":
         is_correct = scores.argmax(1) == y

@@ -21,8 +21,8 @@ MAX_CELL = 40  # characters of a cell that a message shows
 
 def is_number(dtype: pa.DataType) -> bool:
     """Return whether columns of this type hold numbers; booleans are 0 and 1."""
-    checks = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-    return any(check(dtype) for check in checks)
+    type_checks = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    return any(is_type(dtype) for is_type in type_checks)
 
 
 def is_text(dtype: pa.DataType) -> bool:
@@ -57,14 +57,14 @@ def share_of_numbers(column: pa.ChunkedArray) -> float:
 
 
 def may_be_numbers(column: pa.ChunkedArray) -> bool:
-    """Return whether a column holds numbers, with missing cells at most in half of its rows if it holds texts."""
+    """Return whether a column holds numbers, or texts of which at least half can be read as numbers."""
     if is_text(column.type):
         return share_of_numbers(column) >= 0.5
     return is_number(column.type) or bool(pa.types.is_null(column.type))
 
 
 def empty_cells(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
-    """Return which cells are null, NaN or a text of spaces only, bool [rows]."""
+    """Return whether each cell is null, NaN or a text of spaces only, bool [rows]."""
     is_empty = column.is_null(nan_is_null=True)
     if is_text(column.type):
         is_empty = pc.or_(is_empty, pc.fill_null(pc.equal(pc.utf8_trim_whitespace(column), ""), True))
@@ -72,7 +72,7 @@ def empty_cells(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
 
 
 def describe_missing(column: pa.ChunkedArray, row: int) -> str:
-    """Return why a cell of a column of numbers is missing: the end of a sentence that begins with "row 3"."""
+    """Return the reason why a cell of a column of numbers is missing, to complete a sentence such as "row 3 ..."."""
     value = column[row].as_py()
     if value is None or (isinstance(value, str) and not value.strip()):
         return "is empty"
@@ -83,16 +83,16 @@ def describe_missing(column: pa.ChunkedArray, row: int) -> str:
     return f"holds {float(value):g}, which float32 can't hold"
 
 
-def metadata_texts(schema: pa.Schema, library: bytes, *keys: str) -> list[str]:
-    """Return a list of texts in the JSON that a library stored in a table; empty if it has none.
+def metadata_texts(schema: pa.Schema, library_key: bytes, *keys: str) -> list[str]:
+    """Return a list of texts from the JSON that a library stored in a table's metadata; [] if there is no such list.
 
     Args:
         schema: the table's schema.
-        library: key of the library's JSON in the metadata.
+        library_key: key of the library's JSON in the metadata, such as b"pandas".
         keys: keys of the nested JSON objects that lead to the list.
     """
     try:
-        value = json.loads((schema.metadata or {}).get(library, b"{}"))
+        value = json.loads((schema.metadata or {}).get(library_key, b"{}"))
         for key in keys:
             value = value[key]
         return [text for text in value if isinstance(text, str)]
@@ -110,7 +110,7 @@ def is_row_number(table: Any, name: str) -> bool:  # noqa: ANN401  a `pa.Table` 
     return pa.types.is_integer(column.type) and bool(pc.count_distinct(column).as_py() == len(column))
 
 
-def days(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def dates_to_days(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return dates as days since 1970-01-01, float64; null for empty cells."""
     microseconds = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     return pc.divide(microseconds.cast(pa.float64(), safe=False), 86_400e6)

@@ -16,37 +16,38 @@ from fedcohort.data.targets import ONE_CLASS, Labels, Targets
 from fedcohort.errors import DataError, OptionError
 from fedcohort.types import Ids
 
-ROWS = 4096  # compared at a time
-IDS = ("train_owner", "test_owner", "train_attribute", "test_attribute")
+ROWS_PER_BLOCK = 4096  # compared at a time
+ID_FIELDS = ("train_owner", "test_owner", "train_attribute", "test_attribute")
 log = logging.getLogger("fedcohort")
 
 
 @dataclass(frozen=True)
 class Raw:
-    """A dataset as arrays.
+    """The arrays of a dataset, with their description.
 
     Attributes:
         train_x, test_x: float32 [N, ...]; or uint8 images [N, channels, height, width] with `scale`; or sequences of
             tokens, integers counted from 0 of any integer type.
         train_y, test_y: int64 labels in [0, n_classes), [N]; or [N, T] with `targets`.
-        train_owner, test_owner: the natural client of each row, int64 counted from 0, or None.
+        train_owner, test_owner: number of the natural client of each row, int64 from 0; None without natural clients.
         train_attribute, test_attribute: an attribute of each row besides its class (a background, a colour), int64
             counted from 0; None if the dataset has none; both or neither.
         owner_names: names of the natural clients in the data, by number; empty without names.
         inputs: description of a sample's numbers and of what was left out, for people; may be empty.
         class_names: names of the classes in the data; empty if labels are whole numbers.
-        columns: the columns of numbers of a sample, in order; empty if samples are no rows of numbers.
+        columns: names of the numbers of a sample, in order; empty if samples are no rows of numbers.
         pooled_test: whether the test split belongs to the server, so that no client has a share of it.
         standard: mean and standard deviation by which each feature was standardised, float32 [...], or None.
         scale: normalisation of uint8 inputs; None for other inputs.
         converted: normalisation by which float32 inputs were computed from pixels, None for other inputs. Pixels of the
             server's proxy set are normalised by it, too.
-        targets: what labels are: a class of each sample, or of each position in it.
-        valid: inputs and labels of the dataset's own validation part, which is the server's validation data. None
-            where the server takes a part of the training data.
+        targets: whether a label is one class, or one class per position of the sample.
+        valid: inputs and labels of the dataset's validation part, which becomes the server's validation data; None if
+            the server takes a part of the training data.
         revision: `user/data@commit` of the Hugging Face hub; empty for files.
-        categories: the levels of each column that is encoded by one number for each level, as JSON; empty without any.
-        small_client_remedy: the options by which clients with too few samples can be left out; empty without any.
+        categories: levels of each one-hot encoded column, as JSON; empty without such columns.
+        small_client_remedy: options with which clients with too few samples can be left out, for messages; may be
+            empty.
         single_use: whether the caller may change train_x and train_y in place, since nothing else uses them.
     """
 
@@ -102,71 +103,99 @@ class Dataset(Component, Protocol):
 
     @abstractmethod
     def load(self, seed: int) -> Raw:
-        """Read or generate the data. seed: the option `data_seed`. Raises `DataError`."""
+        """Read or generate the data; `seed` is the option `data_seed`. Raises `DataError`."""
 
 
-def check_generated_clients(clients: int | None, example: int) -> None:
-    """Check the option `clients` of a dataset that generates its clients. Raises `OptionError`."""
+def check_generated_clients(clients: int | None, example_number: int) -> None:
+    """Check the option `clients` of a dataset that generates its clients. Raises `OptionError`.
+
+    Args:
+        clients: value of the option.
+        example_number: number of clients that the message suggests.
+    """
     if clients is None:  # it follows the option `clients` of the run
-        what = "clients must be an integer in [1, inf), got null: clients=null is for datasets with natural clients"
-        raise OptionError(f"{what}, and this one generates its clients: set their number, such as clients={example}")
+        message_start = "clients must be an integer in [1, inf), got null: this dataset has no natural clients"
+        raise OptionError(f"{message_start}, but generates clients. Set their number, such as clients={example_number}")
     ranges.integer("clients", clients, "[1, inf)")
 
 
-def check(raw: Raw) -> Raw:
+def check(raw_data: Raw) -> Raw:
     """Return the data with float32 inputs and int64 labels, and log a warning that names converted arrays.
 
     Raises `DataError` that names the dataset, what is wrong and where.
     """
-    _check_ids(raw)
-    x, y = _check_part(raw, "train", raw.train_x, raw.train_y)
-    test_x, test_y = _check_part(raw, "test", raw.test_x, raw.test_y)
-    ids = {name: getattr(raw, name) for name in IDS if getattr(raw, name) is not None}
-    converted: dict[str, np.ndarray] = {"train_x": x, "train_y": y, "test_x": test_x, "test_y": test_y}
-    converted |= {name: values.astype(np.int64, copy=False) for name, values in ids.items()}
-    dtypes = {name: (getattr(raw, name).dtype, array.dtype) for name, array in converted.items()}
-    if changed_names := [f"{name} from {old} to {new}" for name, (old, new) in dtypes.items() if old != new]:
-        log.warning("dataset=%s: converted %s", raw.name, ", ".join(changed_names))
-    if raw.targets.single and len(raw.train_x) > 1 and _are_rows_equal(raw.train_x):
-        what = f"all {len(raw.train_x)} training samples are the same: there is nothing to learn"
-        raise DataError(f"dataset={raw.name}: {what}")
-    valid = None if raw.valid is None else _check_part(raw, "valid", *raw.valid)
-    return replace(raw, **converted, valid=valid)  # type: ignore[arg-type]  # mypy takes one type for all fields
+    _check_ids(raw_data)
+    x, y = _check_part(raw_data, "train", raw_data.train_x, raw_data.train_y)
+    test_x, test_y = _check_part(raw_data, "test", raw_data.test_x, raw_data.test_y)
+    id_arrays = {name: getattr(raw_data, name) for name in ID_FIELDS if getattr(raw_data, name) is not None}
+    converted_arrays: dict[str, np.ndarray] = {"train_x": x, "train_y": y, "test_x": test_x, "test_y": test_y}
+    converted_arrays |= {name: values.astype(np.int64, copy=False) for name, values in id_arrays.items()}
+    dtypes = {name: (getattr(raw_data, name).dtype, array.dtype) for name, array in converted_arrays.items()}
+    if changed_names := [
+        f"{name} from {old_dtype} to {new_dtype}"
+        for name, (old_dtype, new_dtype) in dtypes.items()
+        if old_dtype != new_dtype
+    ]:
+        log.warning("dataset=%s: converted %s", raw_data.name, ", ".join(changed_names))
+    if raw_data.targets.single and len(raw_data.train_x) > 1 and _are_rows_equal(raw_data.train_x):
+        problem = f"all {len(raw_data.train_x)} training samples are the same: there is nothing to learn"
+        raise DataError(f"dataset={raw_data.name}: {problem}")
+    valid_part = None if raw_data.valid is None else _check_part(raw_data, "valid", *raw_data.valid)
+    return replace(raw_data, **converted_arrays, valid=valid_part)  # type: ignore[arg-type]  # mypy takes one type for all fields
 
 
-def _check_part(raw: Raw, part_name: str, x: Any, y: Any) -> tuple[np.ndarray, Labels]:  # noqa: ANN401  checked here
-    """Check the inputs and labels of a part, and return them as float32 (integers keep their type) and int64."""
-    where = f"dataset={raw.name}: {part_name}"
+def _check_part(raw_data: Raw, part_name: str, x: Any, y: Any) -> tuple[np.ndarray, Labels]:  # noqa: ANN401  checked here
+    """Check the inputs and labels of a part (train, test or valid).
+
+    Returns:
+        Inputs as float32, unless they are integers; labels as int64.
+
+    Raises:
+        DataError: an array has the wrong type, shape or values.
+    """
+    message_start = f"dataset={raw_data.name}: {part_name}"
     if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiu" or x.ndim < 2:
-        raise DataError(f"{where} inputs must be an array [N, ...] of numbers, got {describe_value(x)}")
-    if not _holds_integers(y) or y.ndim != (1 if raw.targets.single else 2):
-        axes = "[N]" if raw.targets.single else "[N, positions]"
-        raise DataError(f"{where} labels must be an integer array {axes}, got {describe_value(y)}")
+        raise DataError(f"{message_start} inputs must be an array [N, ...] of numbers, got {describe_value(x)}")
+    if not _holds_integers(y) or y.ndim != (1 if raw_data.targets.single else 2):
+        axes = "[N]" if raw_data.targets.single else "[N, positions]"
+        raise DataError(f"{message_start} labels must be an integer array {axes}, got {describe_value(y)}")
     if len(x) != len(y) or len(y) == 0:
-        raise DataError(f"{where} has {len(x)} inputs and {len(y)} labels")
-    if x.shape[1:] != raw.train_x.shape[1:] or y.shape[1:] != raw.train_y.shape[1:]:
-        shapes, train = ([list(array.shape[1:]) for array in arrays] for arrays in ((x, y), (raw.train_x, raw.train_y)))
-        samples = f"inputs {shapes[0]} and labels {shapes[1]}, training samples {train[0]} and {train[1]}"
-        raise DataError(f"{where} samples have {samples}")
-    if y.min() < (lowest_label := raw.targets.lowest) or y.max() >= raw.n_classes:
-        raise DataError(f"{where} labels must be in [{lowest_label}, {raw.n_classes - 1}], got {y.min()}..{y.max()}")
+        raise DataError(f"{message_start} has {len(x)} inputs and {len(y)} labels")
+    if x.shape[1:] != raw_data.train_x.shape[1:] or y.shape[1:] != raw_data.train_y.shape[1:]:
+        shapes, train_shapes = (
+            [list(array.shape[1:]) for array in arrays] for arrays in ((x, y), (raw_data.train_x, raw_data.train_y))
+        )
+        shapes_text = (
+            f"inputs {shapes[0]} and labels {shapes[1]}, training samples {train_shapes[0]} and {train_shapes[1]}"
+        )
+        raise DataError(f"{message_start} samples have {shapes_text}")
+    if y.min() < (lowest_label := raw_data.targets.lowest) or y.max() >= raw_data.n_classes:
+        raise DataError(
+            f"{message_start} labels must be in [{lowest_label}, {raw_data.n_classes - 1}], got {y.min()}..{y.max()}"
+        )
     x = x.astype(np.float32, copy=False) if x.dtype.kind == "f" else x
     if (row := _find_bad_row(x)) is not None:
-        raise DataError(f"{where} row {row} has a feature that is NaN or infinite")
+        raise DataError(f"{message_start} row {row} has a feature that is NaN or infinite")
     return x, y.astype(np.int64, copy=False)
 
 
-def _check_ids(raw: Raw) -> None:
+def _check_ids(raw_data: Raw) -> None:
     """Check owners, attributes and the number of classes. Raises `DataError`."""
-    for name in IDS:
-        ids, y = getattr(raw, name), raw.train_y if name.startswith("train") else raw.test_y
+    for name in ID_FIELDS:
+        id_array, y = getattr(raw_data, name), raw_data.train_y if name.startswith("train") else raw_data.test_y
         n = len(y) if isinstance(y, np.ndarray) else 0
-        if ids is not None and (not _holds_integers(ids) or ids.shape != (n,) or (n and ids.min() < 0)):
-            what = f"{name} must be an integer array [{n}] from 0, got {describe_value(ids)}"
-            raise DataError(f"dataset={raw.name}: {what}")
-    if isinstance(raw.n_classes, bool) or not isinstance(raw.n_classes, int | np.integer) or raw.n_classes < 1:
-        what = f"n_classes must be an integer of at least 1, got {describe_value(raw.n_classes)}"
-        raise DataError(f"dataset={raw.name}: {what}")
+        if id_array is not None and (
+            not _holds_integers(id_array) or id_array.shape != (n,) or (n and id_array.min() < 0)
+        ):
+            problem = f"{name} must be an integer array [{n}] from 0, got {describe_value(id_array)}"
+            raise DataError(f"dataset={raw_data.name}: {problem}")
+    if (
+        isinstance(raw_data.n_classes, bool)
+        or not isinstance(raw_data.n_classes, int | np.integer)
+        or raw_data.n_classes < 1
+    ):
+        problem = f"n_classes must be an integer of at least 1, got {describe_value(raw_data.n_classes)}"
+        raise DataError(f"dataset={raw_data.name}: {problem}")
 
 
 def _holds_integers(values: object) -> bool:
@@ -174,14 +203,20 @@ def _holds_integers(values: object) -> bool:
 
 
 def _are_rows_equal(x: np.ndarray) -> bool:
-    """Return whether all rows are equal; the first few are compared first."""
-    return bool((x[:9] == x[0]).all()) and all((x[i : i + ROWS] == x[0]).all() for i in range(9, len(x), ROWS))
+    """Return whether all samples are equal; nine samples are compared first, which is faster."""
+    return bool((x[:9] == x[0]).all()) and all(
+        (x[i : i + ROWS_PER_BLOCK] == x[0]).all() for i in range(9, len(x), ROWS_PER_BLOCK)
+    )
 
 
 def _find_bad_row(x: np.ndarray) -> int | None:
     """Return the first row with a feature that is NaN or infinite; None without such a row."""
-    for start in range(0, len(x) if x.dtype.kind == "f" else 0, ROWS):
-        finite = np.isfinite(x[start : start + ROWS]).reshape(min(ROWS, len(x) - start), -1).all(1)
-        if not finite.all():
-            return start + int(finite.argmin())
+    for first_row in range(0, len(x) if x.dtype.kind == "f" else 0, ROWS_PER_BLOCK):
+        is_finite_row = (
+            np.isfinite(x[first_row : first_row + ROWS_PER_BLOCK])
+            .reshape(min(ROWS_PER_BLOCK, len(x) - first_row), -1)
+            .all(1)
+        )
+        if not is_finite_row.all():
+            return first_row + int(is_finite_row.argmin())
     return None

@@ -41,7 +41,8 @@ class Celeba(PeopleImages):
     """CelebA, with a natural client per celebrity.
 
     Attributes:
-        attribute: a further column of booleans, used as the attribute; or None.
+        attribute: name of a column of booleans, such as Male, that becomes the attribute of samples; None for no
+            attribute.
     """
 
     layout, client, hub_parts = LAYOUT, ("celeb_id", "client"), ("train", "valid", "test")

@@ -16,18 +16,28 @@ MAX_BYTES = 2**28  # of inputs, which take about 0.25 s
 ROWS_PER_STEP = 4096  # rows that are hashed in one step
 
 
-def checksum_of(raw: Raw) -> str:
-    """Return the checksum as 16 hexadecimal digits."""
-    total = hashlib.blake2b(digest_size=8)
-    valid_x, valid_y = ((), ()) if raw.valid is None else ((raw.valid[0],), (raw.valid[1],))
-    for x in (raw.train_x, raw.test_x, *valid_x):
-        total.update(f"{x.shape}{x.dtype.str}".encode())
-        step = max(1, -(-x.nbytes // MAX_BYTES))
-        crc = 0
-        for start in range(0, len(x), ROWS_PER_STEP * step):
-            crc = zlib.crc32(np.ascontiguousarray(x[start : start + ROWS_PER_STEP * step : step]).data, crc)
-        total.update(crc.to_bytes(4, "little"))
-    label_arrays = (raw.train_y, raw.test_y, raw.train_owner, raw.test_owner, raw.train_attribute, raw.test_attribute)
-    for ids in (*label_arrays, *valid_y):
-        total.update(b"none" if ids is None else np.ascontiguousarray(ids, dtype="<i8").data)
-    return total.hexdigest()
+def checksum_of(raw_data: Raw) -> str:
+    """Return the checksum of a dataset's arrays as 16 hexadecimal digits."""
+    digest = hashlib.blake2b(digest_size=8)
+    valid_x, valid_y = ((), ()) if raw_data.valid is None else ((raw_data.valid[0],), (raw_data.valid[1],))
+    for x in (raw_data.train_x, raw_data.test_x, *valid_x):
+        digest.update(f"{x.shape}{x.dtype.str}".encode())
+        row_step = max(1, -(-x.nbytes // MAX_BYTES))
+        checksum_of_rows = 0
+        for first_row in range(0, len(x), ROWS_PER_STEP * row_step):
+            checksum_of_rows = zlib.crc32(
+                np.ascontiguousarray(x[first_row : first_row + ROWS_PER_STEP * row_step : row_step]).data,
+                checksum_of_rows,
+            )
+        digest.update(checksum_of_rows.to_bytes(4, "little"))
+    label_arrays = (
+        raw_data.train_y,
+        raw_data.test_y,
+        raw_data.train_owner,
+        raw_data.test_owner,
+        raw_data.train_attribute,
+        raw_data.test_attribute,
+    )
+    for id_array in (*label_arrays, *valid_y):
+        digest.update(b"none" if id_array is None else np.ascontiguousarray(id_array, dtype="<i8").data)
+    return digest.hexdigest()

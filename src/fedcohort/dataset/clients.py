@@ -27,25 +27,27 @@ class Owners:
 
 
 def read_owners(frames: Sequence[Frame], name: str | None) -> Owners:
-    """Return the clients in the column `name`; no clients if it is None.
+    """Return the clients in the column `name`; no clients if `name` is None. Raises `DataError`.
 
-    frames: the training table, and possibly the test table, which may lack the column. Raises `DataError`.
+    Args:
+        frames: the training table, and possibly the test table, which may lack the column.
+        name: name of the column of clients.
     """
     if name is None:
         return Owners()
     frames = [frame for frame in frames if frame is frames[0] or name in frame.names]
-    ids, names = read_clients(frames, [name] * len(frames))
-    train, test = np.split(ids, [frames[0].table.num_rows])
+    client_numbers, names = read_clients(frames, [name] * len(frames))
+    train, test = np.split(client_numbers, [frames[0].table.num_rows])
     return Owners(train, test if len(frames) > 1 else None, tuple(map(str, names)))
 
 
-def read_clients(frames: Sequence[Frame], columns: Sequence[str], what: str = "client") -> tuple[Ids, list[Any]]:
+def read_clients(frames: Sequence[Frame], columns: Sequence[str], cell_noun: str = "client") -> tuple[Ids, list[Any]]:
     """Return the client of each row, one table after the other, and the names of the clients.
 
     Args:
         frames: the tables.
-        columns: for each table the column of clients.
-        what: the things that the cells name, for messages.
+        columns: name of the column of clients in each table.
+        cell_noun: what a cell names, such as "client", for messages.
 
     Returns:
         The clients, int64 [rows of all tables], numbered in the sorted order of names, and the sorted names.
@@ -57,25 +59,27 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str], what: str = "c
 
     chunks: list[Any] = []
     for frame, name in zip(frames, columns, strict=True):
-        frame_chunks = list(name_chunks(frame, name, what))
+        frame_chunks = list(name_chunks(frame, name, cell_noun))
         if chunks and chunks[0].type != frame_chunks[0].type:
-            what = f": column {name!r} mixes texts and numbers with that of {frames[0].where}"
-            raise frame.column_error(name, what)
+            problem = f": column {name!r} mixes texts and numbers with that of {frames[0].where}"
+            raise frame.column_error(name, problem)
         chunks += frame_chunks
-    encoded = pa.concat_arrays(chunks).dictionary_encode() if chunks else pa.array([], pa.int64()).dictionary_encode()
-    names = encoded.dictionary.to_pylist()
+    encoded_names = (
+        pa.concat_arrays(chunks).dictionary_encode() if chunks else pa.array([], pa.int64()).dictionary_encode()
+    )
+    names = encoded_names.dictionary.to_pylist()
     number_of_name = {name: client_number for client_number, name in enumerate(sorted(names))}
     client_numbers = np.array([number_of_name[name] for name in names], dtype=np.int64)
-    return client_numbers[encoded.indices.to_numpy()], sorted(names)
+    return client_numbers[encoded_names.indices.to_numpy()], sorted(names)
 
 
-def name_chunks(frame: Frame, name: str, what: str) -> Iterator[Any]:
-    """Yield the pieces of a column of names: large texts, int64 (large integers are not exact as floats), or bool.
+def name_chunks(frame: Frame, name: str, cell_noun: str) -> Iterator[Any]:
+    """Yield a column of names in chunks, as pyarrow arrays of texts, int64 or bool.
 
     Args:
         frame: the table.
-        name: the column.
-        what: the things that the cells name, such as "client", for messages.
+        name: name of the column.
+        cell_noun: what a cell names, such as "client", for messages.
 
     Raises:
         DataError: a cell is empty, or neither a text nor a whole number; the message names the row.
@@ -83,10 +87,10 @@ def name_chunks(frame: Frame, name: str, what: str) -> Iterator[Any]:
     import pyarrow as pa
 
     frame.check_name(name)
-    allowed = f"{what}s are texts, or whole numbers"
+    allowed_text = f"{cell_noun}s are texts, or whole numbers"
     if not (arrow_columns.is_text(data_type := frame.type_of(name)) or arrow_columns.is_number(data_type)):
-        raise frame.column_error(name, f": column {name!r} holds {data_type}; {allowed}")
-    for start, chunk in frame.chunks(name):
+        raise frame.column_error(name, f": column {name!r} holds {data_type}; {allowed_text}")
+    for first_row, chunk in frame.chunks(name):
         if pa.types.is_boolean(data_type) or arrow_columns.is_text(data_type):
             yield chunk.cast(pa.large_string()) if arrow_columns.is_text(data_type) else chunk
             continue
@@ -96,5 +100,10 @@ def name_chunks(frame: Frame, name: str, what: str) -> Iterator[Any]:
         else:
             values = chunk.cast(pa.float64()).to_numpy()
             is_too_large = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
-        frame.check_cells(name, is_too_large, lambda row: f"has {what} {chunk[row].as_py()}; {allowed}", start=start)  # noqa: B023
+        frame.check_cells(
+            name,
+            is_too_large,
+            lambda row: f"has {cell_noun} {chunk[row].as_py()}; {allowed_text}",  # noqa: B023
+            first_row=first_row,
+        )
         yield pa.array(values.astype(np.int64))

@@ -48,8 +48,9 @@ class Cmnist(TableDataset):
 
     Attributes:
         clients: number of natural clients.
-        ci, ai: shares of the clients with class and attribute imbalance; the others have spurious correlation.
-        share: share of the dominant class, colour or pair of both in a client's samples.
+        ci: share of the clients with class imbalance.
+        ai: share of the clients with attribute imbalance; all other clients have spurious correlation.
+        share: share of a client's samples that have its dominant class, its dominant colour, or the paired colour.
     """
 
     name, column_names = "cmnist", (DIGITS.image, DIGITS.label)
@@ -76,11 +77,11 @@ class Cmnist(TableDataset):
         train, test = self.frames()
         y, test_y = ((DIGITS.read_labels(frame) >= 5).astype(np.int64) for frame in (train, test))
         rng = new_generator(seed, "cmnist")
-        counts = self.groups(np.bincount(y, minlength=2), rng)
-        rows, owner_of_row, colours = draw_rows(y, counts, rng)
+        group_counts = self.count_groups(np.bincount(y, minlength=2), rng)
+        rows, owner_of_row, colours = draw_rows(y, group_counts, rng)
         test_counts = np.full((1, 2, 2), np.bincount(test_y, minlength=2).min() // 2)
-        if not test_counts.all() or not counts.sum((1, 2)).all():
-            raise DataError(f"dataset=cmnist: too few images of one class for clients={self.clients} and a test set")
+        if not test_counts.all() or not group_counts.sum((1, 2)).all():
+            raise DataError(f"dataset=cmnist: too few images of a class for clients={self.clients}: set fewer clients")
         test_rows, _, test_colours = draw_rows(test_y, test_counts, rng)
         return Raw(
             self.name,
@@ -98,28 +99,39 @@ class Cmnist(TableDataset):
             converted=PIXEL_SCALE,
         )
 
-    def groups(self, pools: Int64[np.ndarray, "2"], rng: np.random.Generator) -> Groups:
-        """Return the number of samples of each client, class and colour. pools: number of images of each class."""
-        P = self.shares()[rng.permutation(self.clients)]
-        size = int((pools / P.sum((0, 2))).min())
-        return np.asarray(np.floor(size * P + 1e-9).astype(np.int64))
+    def count_groups(self, class_sizes: Int64[np.ndarray, "2"], rng: np.random.Generator) -> Groups:
+        """Return the number of samples by client, class and colour.
 
-    def shares(self) -> Float64[np.ndarray, "clients 2 2"]:
-        """Return P_k(y, a) of the clients with class imbalance, attribute imbalance and spurious correlation."""
+        Args:
+            class_sizes: number of images of each class.
+            rng: generator of the order of the clients.
+        """
+        P = self.group_shares()[rng.permutation(self.clients)]
+        client_size = int((class_sizes / P.sum((0, 2))).min())
+        return np.asarray(np.floor(client_size * P + 1e-9).astype(np.int64))
+
+    def group_shares(self) -> Float64[np.ndarray, "clients 2 2"]:
+        """Return each client's shares of samples by class and colour, first the clients with class imbalance."""
         s, K = self.share, self.clients
         n_ci = round(self.ci * K)
         n_ai = min(round(self.ai * K), K - n_ci)
-        skewed = np.array([[s, s], [1 - s, 1 - s]]) / 2
-        ci = [skewed[:: 1 - 2 * (k % 2)] for k in range(n_ci)]
-        ai = [skewed.T[:, :: 1 - 2 * (k % 2)] for k in range(n_ai)]
+        skewed_shares = np.array([[s, s], [1 - s, 1 - s]]) / 2
+        ci = [skewed_shares[:: 1 - 2 * (k % 2)] for k in range(n_ci)]
+        ai = [skewed_shares.T[:, :: 1 - 2 * (k % 2)] for k in range(n_ai)]
         sc = [np.array([[s, 1 - s], [1 - s, s]]) / 2] * (K - n_ci - n_ai)
         return np.stack([*ci, *ai, *sc])
 
 
 def draw_rows(y: Ids, counts: Groups, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
-    """Draw as many rows of each class as `counts` states for each client and colour.
+    """Draw the images of each client and colour.
 
-    Returns their sorted positions, their clients and their colours, each int64 [rows].
+    Args:
+        y: class of each image.
+        counts: number of images by client, class and colour.
+        rng: generator of the draws.
+
+    Returns:
+        Sorted positions of the drawn images, their clients and their colours, each int64 [rows].
     """
     columns_by_client = []
     for c in (0, 1):
@@ -128,12 +140,12 @@ def draw_rows(y: Ids, counts: Groups, rng: np.random.Generator) -> tuple[Ids, Id
         clients_and_colours = np.indices(counts[:, c].shape).reshape(2, -1)
         columns_by_client.append(np.stack([rows, *np.repeat(clients_and_colours, n, axis=1)]))
     rows, owner_of_row, colour = np.concatenate(columns_by_client, axis=1)
-    order = np.argsort(rows)
-    return rows[order], owner_of_row[order], colour[order]
+    row_order = np.argsort(rows)
+    return rows[row_order], owner_of_row[row_order], colour[row_order]
 
 
 def paint(images: np.ndarray, colours: Ids) -> Float32[np.ndarray, "n 2 28 28"]:
-    """Return normalised images whose pixels are in the channel of their colour; the other channel has pixels 0.
+    """Return normalised images whose pixels are in the channel of their colour; the other channel is black.
 
     Args:
         images: grey images, uint8 [n, 1, 28, 28].

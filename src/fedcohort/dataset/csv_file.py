@@ -52,8 +52,8 @@ def read_csv(file: Path, decimal: str = "auto") -> tuple[Any, list[str]]:
     """Read a CSV file.
 
     Args:
-        file: its path; a gzip file is recognised by its content.
-        decimal: "point", "comma", or "auto" for comma where columns are not separated by commas.
+        file: path of the file; gzip is recognised by the content.
+        decimal: decimal mark: "point", "comma", or "auto", a comma if columns are not separated by commas.
 
     Returns:
         The `pa.Table`, with inferred types, and notes on the recognised format.
@@ -61,21 +61,21 @@ def read_csv(file: Path, decimal: str = "auto") -> tuple[Any, list[str]]:
     Raises:
         DataError: the message names the file, and the rows that have too few or too many cells.
     """
-    size = file.stat().st_size
-    table_text = f"dataset.path: {file} ({size / 1e9:.1f} GB)"
-    memory.require_memory(size / CSV_SHRINKS, table_text, "write it as Parquet, or use fewer rows")
+    file_bytes = file.stat().st_size
+    table_text = f"dataset.path: {file} ({file_bytes / 1e9:.1f} GB)"
+    memory.require_memory(file_bytes / CSV_SHRINKS, table_text, "write it as Parquet, or use fewer rows")
     compression, encoding, separator = _recognise_format(file)
     bad_rows: list[Any] = []
 
-    def skip(row: Any) -> str:  # noqa: ANN401  pyarrow has no types
+    def note_bad_row(row: Any) -> str:  # noqa: ANN401  pyarrow has no types
         bad_rows.append(row)
         return "skip"
 
     # pyarrow numbers the rows that it skips only without threads.
     read_options = pa.csv.ReadOptions(encoding=encoding, use_threads=False)
-    parse = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=skip)
+    parse_options = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=note_bad_row)
     try:
-        table = pa.csv.read_csv(pa.input_stream(str(file), compression=compression), read_options, parse)
+        table = pa.csv.read_csv(pa.input_stream(str(file), compression=compression), read_options, parse_options)
     except (pa.ArrowException, OSError) as error:
         raise unreadable(file, error) from error
     if bad_rows:
@@ -98,7 +98,9 @@ def _recognise_format(file: Path) -> tuple[str | None, str, str]:
     try:
         with file.open("rb") as file_stream:
             first_bytes = file_stream.read(HEAD_BYTES)
-        if reason := next((reason for magic, reason in OTHER_FORMATS.items() if first_bytes.startswith(magic)), None):
+        if reason := next(
+            (reason for signature, reason in OTHER_FORMATS.items() if first_bytes.startswith(signature)), None
+        ):
             raise DataError(f"dataset.path: {file} {reason}")
         compression = "gzip" if first_bytes.startswith(GZIP) else None
         first_bytes = pa.input_stream(str(file), compression=compression).read(HEAD_BYTES)
@@ -111,30 +113,37 @@ def _recognise_format(file: Path) -> tuple[str | None, str, str]:
 
 
 def check_encoding(file_stream: Any, source: str, encoding: str = "utf-8") -> None:  # noqa: ANN401
-    """Raise `DataError` if a binary stream is no text in the encoding. where: option and file, for the message."""
-    line = 0
+    """Raise `DataError` if a binary stream is not a text in the given encoding.
+
+    Args:
+        file_stream: the bytes.
+        source: option and file, for the message.
+        encoding: name of the encoding.
+    """
+    line_number = 0
     try:
-        for line, _ in enumerate(io.TextIOWrapper(file_stream, encoding), 1):  # noqa: B007
+        for line_number, _ in enumerate(io.TextIOWrapper(file_stream, encoding), 1):  # noqa: B007
             pass
     except UnicodeDecodeError as error:
         if encoding != "utf-8":
-            raise DataError(f"{source} begins as UTF-16 text, but is none after line {line}") from error
+            problem = f"begins as UTF-16 text, but line {line_number + 1} is not UTF-16: save the file as UTF-8"
+            raise DataError(f"{source} {problem}") from error
         byte = error.object[error.start]
         raise DataError(
-            f"{source} is no UTF-8 text (byte 0x{byte:02x} after line {line}): save it as UTF-8; of text from Windows, "
-            "iconv -f windows-1252 -t utf-8 OLD.csv > NEW.csv writes a converted copy"
+            f"{source} is no UTF-8 text (byte 0x{byte:02x} after line {line_number}): save it as UTF-8. For text from "
+            "Windows, iconv -f windows-1252 -t utf-8 OLD.csv > NEW.csv writes a converted copy"
         ) from error
 
 
 def recognise_separator(first_lines: str) -> str:
-    """Return the separator that splits the header and the first lines into equally many cells, the most of them.
+    """Return the separator that splits the first lines of a CSV file into the most cells, equally many in each line.
 
-    Where the lines differ, the header decides; where nothing splits it, the comma is taken.
+    If no separator splits all lines equally, the header decides; if none splits the header, the result is the comma.
     """
-    lines = first_lines.splitlines()[:HEAD_LINES]
+    first_rows = first_lines.splitlines()[:HEAD_LINES]
     best_separator, best_score = ",", (False, 1)
     for separator in SEPARATORS:
-        rows = [row for row in csv.reader(lines, delimiter=separator) if row]
+        rows = [row for row in csv.reader(first_rows, delimiter=separator) if row]
         n_columns = len(rows[0]) if rows else 1
         score = (n_columns > 1 and all(len(row) == n_columns for row in rows[1:-1]), n_columns)
         if n_columns > 1 and score > best_score:
@@ -145,26 +154,31 @@ def recognise_separator(first_lines: str) -> str:
 def _wrong_length_error(file: Path, bad_rows: Sequence[Any]) -> DataError:
     """Return the error that names the first rows with too few or too many cells."""
     more_text = f" ({len(bad_rows) - MAX_PROBLEMS} more such rows follow)" if len(bad_rows) > MAX_PROBLEMS else ""
-    where, problems = f"dataset.path: {file} can't be read, it is truncated or no csv file", []
+    message_start, problems = f"dataset.path: {file} can't be read, it is truncated or no csv file", []
     for row in bad_rows[:MAX_PROBLEMS]:
-        cells = f"{row.actual_columns} cells, the header has {row.expected_columns}{more_text}"
-        problems.append(DataError(f"{where}: row {row.number - 2} has {cells}"))
+        cells_text = f"{row.actual_columns} cells, the header has {row.expected_columns}{more_text}"
+        problems.append(DataError(f"{message_start}: row {row.number - 2} has {cells_text}"))
     return SeveralProblems(problems) if len(problems) > 1 else problems[0]
 
 
 def _read_decimal_commas(table: Any) -> tuple[Any, bool]:  # noqa: ANN401  pyarrow has no types
-    """Return the table with numbers in text columns of which half or more of the cells are numbers, and whether any is.
+    """Convert columns of texts with decimal commas; return the table, and whether a column has changed.
 
-    Columns with other texts among the numbers remain texts, with decimal points.
+    A column becomes numbers if all its cells are numbers. If at least half are, it stays a column of texts, with
+    decimal points.
     """
     is_changed = False
-    for position, name in enumerate(table.column_names):
-        column = table.column(position)
+    for column_number, name in enumerate(table.column_names):
+        column = table.column(column_number)
         if not arrow_columns.is_text(column.type):
             continue
         has_comma = pc.match_substring_regex(column, DECIMAL_COMMA)
-        points = pc.if_else(has_comma, pc.replace_substring(column, ",", "."), column)
-        if pc.any(has_comma).as_py() and (number_share := arrow_columns.share_of_numbers(points)) >= 0.5:
-            values = pa.array(arrow_columns.numbers(points), from_pandas=True) if number_share == 1 else points
-            table, is_changed = table.set_column(position, name, values), True
+        column_with_points = pc.if_else(has_comma, pc.replace_substring(column, ",", "."), column)
+        if pc.any(has_comma).as_py() and (number_share := arrow_columns.share_of_numbers(column_with_points)) >= 0.5:
+            number_column = (
+                pa.array(arrow_columns.numbers(column_with_points), from_pandas=True)
+                if number_share == 1
+                else column_with_points
+            )
+            table, is_changed = table.set_column(column_number, name, number_column), True
     return table, is_changed

@@ -25,8 +25,8 @@ class Digits(Dataset):
         """Return float32 [N, 1, 8, 8] in [0, 1], 10 classes, no natural clients."""
         images, y = read_bundled()
         x = (images / 16).astype(np.float32)[:, None]
-        train, test = split_stratified(y, new_generator(seed, "digits"))
-        return Raw("digits", x[train], y[train], x[test], y[test], n_classes=10)
+        train_rows, test_rows = split_stratified(y, new_generator(seed, "digits"))
+        return Raw("digits", x[train_rows], y[train_rows], x[test_rows], y[test_rows], n_classes=10)
 
 
 @cache
@@ -44,9 +44,9 @@ def read_bundled() -> tuple[np.ndarray, Ids]:
 
 
 def split_stratified(labels: Ids, rng: np.random.Generator) -> tuple[Ids, Ids]:
-    """Return the sorted positions of the training and of the test part, TEST_SHARE of each class."""
-    test = np.zeros(len(labels), dtype=bool)
+    """Return the sorted positions of training and test samples; a fifth of each class are test samples."""
+    is_test = np.zeros(len(labels), dtype=bool)
     for c in np.unique(labels):
-        of_class = rng.permutation(np.flatnonzero(labels == c))
-        test[of_class[: round(TEST_SHARE * len(of_class))]] = True
-    return np.flatnonzero(~test), np.flatnonzero(test)
+        class_rows = rng.permutation(np.flatnonzero(labels == c))
+        is_test[class_rows[: round(TEST_SHARE * len(class_rows))]] = True
+    return np.flatnonzero(~is_test), np.flatnonzero(is_test)

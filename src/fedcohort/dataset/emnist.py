@@ -31,13 +31,13 @@ from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.source import column_of
 from fedcohort.dataset.table import Frame
 
-IMAGE, LABEL = ("image",), ("label",)
+IMAGE_COLUMNS, LABEL_COLUMNS = ("image",), ("label",)
 DIGITS, CAPITALS, SMALL_LETTERS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
-MERGED = DIGITS + CAPITALS + "abdefghnqrt"
+MERGED_CLASSES = DIGITS + CAPITALS + "abdefghnqrt"
 SPLITS_BY_KIND = {  # classes, and images for training and for the test
     "byclass": (DIGITS + CAPITALS + SMALL_LETTERS, (697_932, 116_323)),
-    "bymerge": (MERGED, (697_932, 116_323)),
-    "balanced": (MERGED, (112_800, 18_800)),
+    "bymerge": (MERGED_CLASSES, (697_932, 116_323)),
+    "balanced": (MERGED_CLASSES, (112_800, 18_800)),
     "letters": (CAPITALS, (124_800, 20_800)),
     "digits": (DIGITS, (240_000, 40_000)),
     "mnist": (DIGITS, (60_000, 10_000)),
@@ -49,10 +49,10 @@ class Emnist(ImageTables):
     """EMNIST, images of letters and digits.
 
     Attributes:
-        kind: the variant that the files hold, one of `SPLITS_BY_KIND`.
+        kind: variant of EMNIST that the files hold; it sets the classes and the original numbers of images.
     """
 
-    name, column_names = "emnist", (IMAGE, LABEL)
+    name, column_names = "emnist", (IMAGE_COLUMNS, LABEL_COLUMNS)
 
     kind: str
 
@@ -67,17 +67,19 @@ class Emnist(ImageTables):
         """
         classes, original_sizes = SPLITS_BY_KIND[self.kind]
         frames = self.frames()
-        starts_at_one = self.kind == "letters" and all(_starts_at_one(frame) for frame in frames)
-        names = ("none", *classes) if starts_at_one else tuple(classes)
-        image_format, scale = ImageFormat((1, 28, 28)), PixelScale((0.0,), (1.0,))
-        raw = ImageLayout("emnist", IMAGE, LABEL, names, image_format, scale, original_sizes).load(frames, self.pixels)
-        if not starts_at_one:
-            return raw
-        y, test_y = raw.train_y - 1, raw.test_y - 1
-        return replace(raw, train_y=y, test_y=test_y, n_classes=len(classes), class_names=tuple(classes))
+        labels_start_at_one = self.kind == "letters" and all(_labels_start_at_one(frame) for frame in frames)
+        class_names = ("none", *classes) if labels_start_at_one else tuple(classes)
+        image_format, pixel_scale = ImageFormat((1, 28, 28)), PixelScale((0.0,), (1.0,))
+        raw_data = ImageLayout(
+            "emnist", IMAGE_COLUMNS, LABEL_COLUMNS, class_names, image_format, pixel_scale, original_sizes
+        ).load(frames, self.pixels)
+        if not labels_start_at_one:
+            return raw_data
+        y, test_y = raw_data.train_y - 1, raw_data.test_y - 1
+        return replace(raw_data, train_y=y, test_y=test_y, n_classes=len(classes), class_names=tuple(classes))
 
 
-def _starts_at_one(frame: Frame) -> bool:
-    """Return whether labels are numbers without a 0."""
-    column = frame.require_full(column_of(frame, *LABEL))
+def _labels_start_at_one(frame: Frame) -> bool:
+    """Return whether the labels of a table are numbers without a 0, as EMNIST numbers letters."""
+    column = frame.require_full(column_of(frame, *LABEL_COLUMNS))
     return arrow_columns.is_number(column.type) and arrow_columns.numbers(column).min() >= 1

@@ -15,16 +15,16 @@ from fedcohort.errors import DataError
 from fedcohort.host import memory
 from fedcohort.paths import expand_home
 
-SUFFIXES = (".parquet", ".csv")
+TABLE_SUFFIXES = (".parquet", ".csv")
 
 
-def read(file: Path, decimal: str = "auto", option: str = "dataset.path") -> Frame:
+def read_table(file: Path, decimal: str = "auto", option: str = "dataset.path") -> Frame:
     """Read one Parquet or CSV file, or a folder of Parquet files.
 
     Args:
-        file: the file or folder.
-        decimal: decimal mark of CSV files, see `csv_file.read_csv`.
-        option: the option that names the file, for messages.
+        file: path of the file or folder.
+        decimal: decimal mark of CSV files: "point", "comma", or "auto".
+        option: option that names the file, for messages.
 
     Raises:
         DataError: the file is not a table with at least one row.
@@ -42,20 +42,20 @@ def read(file: Path, decimal: str = "auto", option: str = "dataset.path") -> Fra
 
 
 def _check_header(file: Path, names: list[str]) -> list[str]:
-    """Return a note where half or more of the names are numbers; 0, 1, 2, ... are names that pandas gives.
+    """Return a note if half or more of the column names are numbers; the names 0, 1, 2, ... of pandas get no note.
 
     Raises:
-        DataError: all names are numbers, so that the file has no header, two are equal, or spaces separate them.
+        DataError: all names are numbers, so that the file has no header; two names are equal; spaces separate columns.
     """
     check_distinct(file, names)
     if len(names) == 1 and " " in names[0]:
-        raise DataError(f"dataset.path: {file} separates columns by ' ': separate them by commas")
+        raise DataError(f"dataset.path: {file} separates columns by spaces: separate them by commas")
     n_numbers = sum(re.fullmatch(arrow_columns.NUMBER_PATTERN, name.strip()) is not None for name in names)
     if 2 * n_numbers < len(names) or names[:n_numbers] == [str(k) for k in range(n_numbers)]:
         return []
     if n_numbers == len(names):
-        what = f"dataset.path: {file} begins with numbers, and its first line must hold the names of the columns"
-        raise DataError(f"{what}: add a line such as x0,x1,label")
+        message_start = f"dataset.path: {file} begins with numbers, but its first line must name the columns"
+        raise DataError(f"{message_start}: add a line such as x0,x1,label")
     return [f"its first line names the columns ({list_names(names, 3)})"]
 
 
@@ -65,12 +65,12 @@ def release_memory() -> None:
     memory.return_free_memory()
 
 
-def read_part(path: str, part: str, option: str = "dataset.path") -> Frame:
-    """Read the table `part` (train, test) of the folder `path`. Raises `DataError` if there is none."""
-    if (file := find_part(path, part, option)) is None:
-        content = list_folder(expand_home(path))
-        raise DataError(f"{option}={path} needs {part}.parquet or {part}.csv; it holds {content}")
-    return read(file, option=option)
+def read_part(path: str, part_name: str, option: str = "dataset.path") -> Frame:
+    """Read the table `part_name` (train, test) of the folder `path`. Raises `DataError` if there is no such table."""
+    if (file := find_part(path, part_name, option)) is None:
+        folder_content = list_folder(expand_home(path))
+        raise DataError(f"{option}={path} needs {part_name}.parquet or {part_name}.csv; it holds {folder_content}")
+    return read_table(file, option=option)
 
 
 def list_folder(folder: Path) -> str:
@@ -79,14 +79,23 @@ def list_folder(folder: Path) -> str:
     return ", ".join([*names[:12], *(["..."] if names[12:] else [])]) or "nothing"
 
 
-def find_part(path: str, part: str, option: str = "dataset.path") -> Path | None:
-    """Return the file of `part` in the folder `path`, None if there is none. Raises `DataError`."""
+def find_part(path: str, part_name: str, option: str = "dataset.path") -> Path | None:
+    """Return the file of a part in the folder `path`; None if there is no such file.
+
+    Args:
+        path: path of the folder.
+        part_name: name of the part: train, test or valid.
+        option: option that names the folder, for messages.
+
+    Raises:
+        DataError: the folder or the file can't be read, or there are two files of the part.
+    """
     folder = check_folder(path, option)
-    files = [file for suffix in SUFFIXES if os.path.lexists(file := folder / (part + suffix))]
-    irregular = [file for file in files if not file.is_file() and not (file.is_dir() and list_files(file))]
-    if irregular:
-        what = "is no regular file, or a broken link: it is not read"
-        raise DataError(f"{option}={path}: {irregular[0].name} {what}")
+    files = [file for suffix in TABLE_SUFFIXES if os.path.lexists(file := folder / (part_name + suffix))]
+    irregular_files = [file for file in files if not file.is_file() and not (file.is_dir() and list_files(file))]
+    if irregular_files:
+        message_start = "is no regular file, or a broken link: it is not read"
+        raise DataError(f"{option}={path}: {irregular_files[0].name} {message_start}")
     if len(files) > 1:
         raise DataError(f"{option}={path} holds both {files[0].name} and {files[1].name}: move one of them away")
     return files[0] if files else None
@@ -102,7 +111,9 @@ def check_folder(path: str, option: str = "dataset.path") -> Path:
     except (OSError, RuntimeError, ValueError) as error:  # forbidden, too long, or the home of an unknown user
         raise DataError(f"{option}={path[:200]} can't be read: {getattr(error, 'strerror', None) or error}") from error
     if not is_folder or not path.strip():
-        missing = f"there is no such file or folder (from {Path.cwd()})"
-        reason = "this is no folder (archives must be unpacked)" if path.strip() and os.path.exists(folder) else missing
+        missing_text = f"there is no such file or folder (from {Path.cwd()})"
+        reason = (
+            "this is no folder (archives must be unpacked)" if path.strip() and os.path.exists(folder) else missing_text
+        )
         raise DataError(f"{option}={path[:200]}: {reason}")
     return folder

@@ -28,7 +28,7 @@ from fedcohort.dataset.user_table.options import TableOptions
 
 @dataclass(frozen=True)
 class Folder(TableOptions, Dataset):
-    """A user's own dataset, with the options of `TableOptions`."""
+    """A user's own dataset: a table of samples, a folder of tables or a folder of images."""
 
     def load(self, seed: int) -> Raw:
         """Return float32 inputs [N, *shape], or images of bytes; only a test part is drawn.
@@ -36,6 +36,6 @@ class Folder(TableOptions, Dataset):
         Raises:
             DataError: that names file, column and row of each problem.
         """
-        raw = Loader(self, seed).load()
+        raw_data = Loader(self, seed).load()
         release_memory()
-        return raw
+        return raw_data

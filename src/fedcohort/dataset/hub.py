@@ -24,48 +24,48 @@ COMMIT = re.compile(r"[@/]([0-9a-f]{40})(?=/)")
 OFFLINE = "without a network set dataset.path to a folder that holds train.parquet and test.parquet"
 
 
-def load_splits(name: str, required: Sequence[str], extras: Sequence[str] = ()) -> list[Frame]:
+def load_splits(name: str, required_splits: Sequence[str], optional_splits: Sequence[str] = ()) -> list[Frame]:
     """Return splits of a dataset of the hub as tables.
 
     Args:
         name: value of the option `dataset.hub`.
-        required: names of the splits that it must have.
-        extras: names of the splits that are returned, too, if it has them.
+        required_splits: names of the splits that the dataset must have.
+        optional_splits: names of the splits that are returned, too, if the dataset has them.
 
     Raises:
         DataError: the dataset can't be loaded, or lacks a required split.
     """
-    match = NAME_PATTERN.fullmatch(name)
-    path, options = (match["path"], match.groupdict()) if match else (name, {})
-    selection = {option: options[option] for option in ("name", "revision") if options.get(option)}
-    if obstacle := network_obstacle():  # use the cache: the library would repeat its requests for half a minute
+    name_match = NAME_PATTERN.fullmatch(name)
+    path, name_parts = (name_match["path"], name_match.groupdict()) if name_match else (name, {})
+    load_options = {option: name_parts[option] for option in ("name", "revision") if name_parts.get(option)}
+    if network_problem := network_obstacle():  # use the cache: the library would repeat its requests for half a minute
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from datasets import load_dataset  # imports torch
 
     logging.disable()  # an error is raised, and one message describes it
     try:
-        splits = load_dataset(path, **selection)
+        splits = load_dataset(path, **load_options)
     except Exception as error:  # the errors of the libraries have no common base class
-        reason = obstacle or f"{type(error).__name__}: {' '.join(str(error).split())[:MAX_REASON]}"
-        advice = f"set dataset.hub={path}:CONFIGURATION" if "onfig name is missing" in reason else OFFLINE
-        raise DataError(f"dataset.hub={name} can't be loaded from the Hugging Face hub ({reason}); {advice}") from error
+        reason = network_problem or f"{type(error).__name__}: {' '.join(str(error).split())[:MAX_REASON]}"
+        remedy = f"set dataset.hub={path}:CONFIGURATION" if "onfig name is missing" in reason else OFFLINE
+        raise DataError(f"dataset.hub={name} can't be loaded from the Hugging Face hub ({reason}); {remedy}") from error
     finally:
         logging.disable(logging.NOTSET)
-    if missing := [split for split in required if split not in splits]:
-        raise DataError(f"dataset.hub={name} has no split {missing[0]!r}; it has {', '.join(splits)}")
-    present = [*required, *(split for split in extras if split in splits)]
+    if missing_splits := [split for split in required_splits if split not in splits]:
+        raise DataError(f"dataset.hub={name} has no split {missing_splits[0]!r}; it has {', '.join(splits)}")
+    split_names = [*required_splits, *(split for split in optional_splits if split in splits)]
     frames = []
-    for part in present:
-        revision = f"{name.partition('@')[0]}@{find_commit(splits[part]) or name.partition('@')[2] or 'unknown'}"
-        table = splits[part].with_format("arrow")[:]
-        frames.append(Frame(f"{name} ({part})", table, "dataset.hub", revision=revision))
+    for split_name in split_names:
+        revision = f"{name.partition('@')[0]}@{find_commit(splits[split_name]) or name.partition('@')[2] or 'unknown'}"
+        table = splits[split_name].with_format("arrow")[:]
+        frames.append(Frame(f"{name} ({split_name})", table, "dataset.hub", revision=revision))
     return frames
 
 
 def find_commit(split: Any) -> str:  # noqa: ANN401  datasets has no types
-    """Return the commit of the hub that a split was read from, "" if the `datasets` library doesn't have it.
+    """Return the commit of the hub from which a split was read; "" if the `datasets` library did not store it.
 
-    It is in the addresses of the downloads, where these were noted, and in the name of the cache folder.
+    The library stores the commit in the addresses of its downloads, or in the name of its cache folder.
     """
     addresses = [*(split.info.download_checksums or {}), *(file["filename"] for file in split.cache_files)]
     commits_of_addresses = [COMMIT.findall(address.replace(os.sep, "/")) for address in addresses]
@@ -73,14 +73,14 @@ def find_commit(split: Any) -> str:  # noqa: ANN401  datasets has no types
 
 
 def network_obstacle() -> str:
-    """Return why the hub can't be reached; "" if it answers a request, also with an error."""
+    """Return the reason why the hub can't be reached; "" if it answers a request, also with an error."""
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     try:
         urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=TIMEOUT_S).close()
     except urllib.error.HTTPError:
         return ""
     except OSError as error:
-        cause = getattr(error, "reason", error)
+        problem = getattr(error, "reason", error)
         # The library itself reports problems of certificates.
-        return "" if isinstance(cause, ssl.SSLError) else f"{endpoint}: {cause}"
+        return "" if isinstance(problem, ssl.SSLError) else f"{endpoint}: {problem}"
     return ""

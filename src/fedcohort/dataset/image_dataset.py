@@ -38,14 +38,14 @@ class ImageLayout:
     """Columns, classes and images of a dataset.
 
     Attributes:
-        name: the dataset's name, as in dataset=NAME.
-        image: possible names of the column of images, of which the first that a table has is taken.
+        name: name of the dataset, as in dataset=NAME.
+        image: possible names of the column of images; the first one that a table has is read.
         label: possible names of the column of labels.
         classes: names of the classes, in the order of their numbers.
-        image_format: shape of an image, and how images of other sizes are changed.
+        image_format: shape of an image, and conversion of images of other sizes.
         scale: normalisation of pixels.
-        original: images for training and test of the original; None if options change them.
-        pool: images and people of the original, where its parts are one pool.
+        original: numbers of training and test images of the original dataset; None if options change them.
+        pool: numbers of images and people of the original dataset, if its parts are pooled before they are divided.
     """
 
     name: str
@@ -62,7 +62,15 @@ class ImageLayout:
         return read_classes(frame, column_of(frame, *self.label), self.classes)
 
     def read_images(self, frames: Sequence[Frame], rows: Ids | None = None) -> UInt8[np.ndarray, "n c h w"]:
-        """Return the images of tables one after the other. rows, Raises: see `read_images`."""
+        """Return the images of several tables, one table after the other.
+
+        Args:
+            frames: the tables.
+            rows: sorted positions of the images to read, among the rows of all tables; None for all rows.
+
+        Raises:
+            DataError: a cell is no image; the message names the row.
+        """
         return read_images(frames, self.image, self.image_format, rows)
 
     def load(self, frames: Sequence[Frame], pixels: str) -> Raw:
@@ -70,8 +78,8 @@ class ImageLayout:
         labels = [self.read_labels(frame) for frame in frames]
         images = [self.read_images([frame]) for frame in frames]
         release_memory()
-        raw = self.make_raw((images[0], labels[0]), (images[1], labels[1]), pixels)
-        return replace(raw, revision=frames[0].revision)
+        raw_data = self.make_raw((images[0], labels[0]), (images[1], labels[1]), pixels)
+        return replace(raw_data, revision=frames[0].revision)
 
     def make_raw(
         self, train: tuple[np.ndarray, Ids], test: tuple[np.ndarray, Ids], pixels: str, *more_notes: str
@@ -80,23 +88,25 @@ class ImageLayout:
 
         Args:
             train: images, uint8, and labels of the training part.
-            test: images and labels of the test part.
-            pixels: "auto", "float32" or "uint8".
-            more_notes: notes for the start-up table.
+            test: images, uint8, and labels of the test part.
+            pixels: type of pixels in memory: "float32", "uint8", or "auto", uint8 if float32 takes more than 2 GB.
+            more_notes: further notes for the start-up table.
 
         Raises:
             DataError: all training images are of one class.
         """
         (x, y), (test_x, test_y) = train, test
         keeps_bytes = pixels == "uint8" or (pixels == "auto" and 4 * (x.nbytes + test_x.nbytes) > AUTO_UINT8_BYTES)
-        shape = " x ".join(str(length) for length in self.image_format.shape)
-        image_notes = [f"{shape} pixels{', kept as bytes' if keeps_bytes else ''}", *more_notes]
+        size_text = " x ".join(str(length) for length in self.image_format.shape)
+        image_notes = [f"{size_text} pixels{', kept as bytes' if keeps_bytes else ''}", *more_notes]
         if self.original is not None:
             image_notes += difference("training images", len(y), self.original[0])
             image_notes += difference("test images", len(test_y), self.original[1])
-        if len(present := np.unique(y)) < 2:
-            name = self.classes[int(present[0])]
-            raise DataError(f"dataset={self.name}: all training images are of class {name}: there is nothing to learn")
+        if len(present_classes := np.unique(y)) < 2:
+            class_name = self.classes[int(present_classes[0])]
+            raise DataError(
+                f"dataset={self.name}: all training images are of class {class_name}: there is nothing to learn"
+            )
         has_names = any(text != str(c) for c, text in enumerate(self.classes))
         return Raw(
             self.name,
@@ -116,7 +126,7 @@ class ImageTables(TableDataset):
     """A dataset of images with the options that all such datasets have.
 
     Attributes:
-        pixels: their type in memory: "float32", "uint8" (converted batch by batch), or "auto", which is uint8 where
+        pixels: type of pixels in memory: "float32", "uint8" (converted batch by batch), or "auto", which is uint8 if
             float32 would take more than 2 GB.
     """
 
@@ -128,7 +138,7 @@ class ImageTables(TableDataset):
 
 
 class SmallImages(ImageTables):
-    """A dataset that `layout` describes, with a training and a test table and without clients."""
+    """A dataset of images with a training and a test table and without clients; `layout` describes it."""
 
     layout: ClassVar[ImageLayout]
 
@@ -154,26 +164,28 @@ def read_images(
     Raises:
         DataError: a cell is no image; the message names the row.
     """
-    sizes = [frame.table.num_rows for frame in frames]
-    rows = np.arange(sum(sizes)) if rows is None else rows
+    row_counts = [frame.table.num_rows for frame in frames]
+    rows = np.arange(sum(row_counts)) if rows is None else rows
     images_text = f"{len(rows):,} images of {' x '.join(map(str, image_format.shape))}"
     memory.require_memory(float(len(rows)) * np.prod(image_format.shape), images_text, "use fewer images")
     pixels = np.empty((len(rows), *image_format.shape), np.uint8)
     first_row = 0
-    for frame, size in zip(frames, sizes, strict=True):
+    for frame, n_rows in zip(frames, row_counts, strict=True):
         name = column_of(frame, *names)
         white_value = _value_of_white(frame, name)
-        for start, chunk in frame.chunks(name):
-            first_position, last_position = np.searchsorted(rows, (first_row + start, first_row + start + len(chunk)))
-            chunk_rows = rows[first_position:last_position] - first_row - start
+        for chunk_start, chunk in frame.chunks(name):
+            start, stop = np.searchsorted(rows, (first_row + chunk_start, first_row + chunk_start + len(chunk)))
+            chunk_rows = rows[start:stop] - first_row - chunk_start
             if len(chunk_rows) and holds_images(chunk.type):
-                decoded = decode_cells(frame, name, chunk, start, chunk_rows.tolist(), image_format)
-                for i, image in enumerate(decoded, first_position):
+                decoded_images = decode_cells(frame, name, chunk, chunk_start, chunk_rows.tolist(), image_format)
+                for i, image in enumerate(decoded_images, start):
                     pixels[i] = image
             elif len(chunk_rows):
-                part = replace(frame, table=pa.table({name: chunk}), rows=np.arange(start, start + len(chunk)))
-                pixels[first_position:last_position] = _read_lists(part, name, image_format, white_value)[chunk_rows]
-        first_row += size
+                chunk_frame = replace(
+                    frame, table=pa.table({name: chunk}), rows=np.arange(chunk_start, chunk_start + len(chunk))
+                )
+                pixels[start:stop] = _read_lists(chunk_frame, name, image_format, white_value)[chunk_rows]
+        first_row += n_rows
     return pixels
 
 
@@ -190,27 +202,43 @@ def _value_of_white(frame: Frame, name: str) -> int:
 
 
 def _read_lists(frame: Frame, name: str, image_format: ImageFormat, white_value: int) -> np.ndarray:
-    """Return a column of lists as images, uint8. white: the value of white, 1 or 255."""
+    """Return a column of lists of numbers as images, uint8 [rows, channels, height, width].
+
+    Args:
+        frame: the table.
+        name: name of the column.
+        image_format: shape of an image.
+        white_value: number that stands for white, 1 or 255.
+    """
     values, (channels, height, width) = frame.arrays(name), image_format.shape
-    shape, allowed = values.shape[1:], [(channels * height * width,), image_format.shape]
+    shape, allowed_shapes = values.shape[1:], [(channels * height * width,), image_format.shape]
     if channels == 1:
-        allowed.append((height, width))
+        allowed_shapes.append((height, width))
     if channels > 1 and shape == (height, width, channels):
         values = values.transpose(0, 3, 1, 2)
-    elif shape not in allowed:
+    elif shape not in allowed_shapes:
         problem_text = f": column {name!r} must hold {'grey' if channels == 1 else 'RGB'} images of {height} x {width}"
-        raise frame.column_error(name, f"{problem_text}, it holds {shape}")
+        raise frame.column_error(name, f"{problem_text}, but holds {shape}")
     values = values.reshape(-1, *image_format.shape)
     if values.dtype == np.uint8:
         return values
     pixels, is_wrong = to_pixels(values, white_value)
-    wrong_rows = np.asarray(is_wrong.reshape(len(is_wrong), -1).any(1))
-    frame.check_cells(name, wrong_rows, lambda row: f"has numbers that are {NO_PIXELS}")
+    is_wrong_row = np.asarray(is_wrong.reshape(len(is_wrong), -1).any(1))
+    frame.check_cells(name, is_wrong_row, lambda row: f"has numbers that are {NO_PIXELS}")
     return pixels
 
 
 def to_pixels(values: np.ndarray, white_value: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return pixel values as bytes, and whether each value is invalid, bool. white: the value of white, 1 or 255."""
-    rounded = np.rint(values * (255 // white_value))
-    is_wrong = (np.abs(values * (255 // white_value) - rounded) > TOLERANCE) | (rounded < 0) | (rounded > 255)
-    return np.where(is_wrong, 0, rounded).astype(np.uint8), is_wrong
+    """Return numbers as pixels, uint8, and whether each number is invalid, bool.
+
+    Args:
+        values: numbers from 0 (black) to `white_value`.
+        white_value: number that stands for white, 1 or 255.
+    """
+    rounded_pixels = np.rint(values * (255 // white_value))
+    is_wrong = (
+        (np.abs(values * (255 // white_value) - rounded_pixels) > TOLERANCE)
+        | (rounded_pixels < 0)
+        | (rounded_pixels > 255)
+    )
+    return np.where(is_wrong, 0, rounded_pixels).astype(np.uint8), is_wrong

@@ -27,7 +27,7 @@ DEEP_MODES = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow make
 
 
 class BadImage(Exception):
-    """An image that can't be used; the message states the reason, in the form that follows "row 3"."""
+    """An image that can't be used; the message completes a sentence such as "row 3 ..."."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class ImageFormat:
     """The format into which every image of a dataset is converted.
 
     Attributes:
-        shape: channels (1 for grey, 3 for RGB), height, width.
+        shape: number of channels (1 for grey, 3 for RGB), height and width.
         resize: whether images of other sizes are resized; otherwise they are errors.
-        margin: pixels that are cut off on each side, after resizing to a size that is larger by as many.
+        margin: pixels that are cut off at each side, after resizing to a size that is larger by this margin.
     """
 
     shape: tuple[int, int, int]
@@ -61,62 +61,75 @@ def holds_images(data_type: pa.DataType) -> bool:
     """Return whether a column of this type holds encoded images."""
     if not pa.types.is_struct(data_type) or (position := data_type.get_field_index("bytes")) < 0:
         return False
-    content = data_type.field(position).type
-    return bool(pa.types.is_binary(content) or pa.types.is_large_binary(content) or pa.types.is_null(content))
+    cell_type = data_type.field(position).type
+    return bool(pa.types.is_binary(cell_type) or pa.types.is_large_binary(cell_type) or pa.types.is_null(cell_type))
 
 
 def decode_cells(
-    frame: "Frame", name: str, chunk: pa.Array, start: int, rows: Iterable[int], image_format: ImageFormat | None = None
+    frame: "Frame",
+    name: str,
+    chunk: pa.Array,
+    chunk_start: int,
+    rows: Iterable[int],
+    image_format: ImageFormat | None = None,
 ) -> Iterator[np.ndarray]:
-    """Yield images of a piece of a column, decoded as by `decode`. Raises `DataError` by row.
+    """Decode encoded images of a column, and yield each as uint8 [channels, height, width].
 
     Args:
         frame: the table, for messages.
-        name: the column.
-        chunk: the encoded images.
-        start: row of the first of them in the table.
-        rows: the rows of `chunk` to decode.
-        image_format: as for `decode`.
+        name: name of the column.
+        chunk: encoded images of adjacent rows.
+        chunk_start: row of the first of these images in the table.
+        rows: positions in `chunk` of the images to decode.
+        image_format: format into which images are converted; None keeps each image's size.
+
+    Raises:
+        DataError: an image can't be decoded; the message names its row.
     """
-    encoded = chunk.field("bytes")
+    encoded_images = chunk.field("bytes")
     for row in rows:
         try:
-            yield decode(encoded[row].as_py(), image_format)
+            yield decode(encoded_images[row].as_py(), image_format)
         except BadImage as error:
-            raise frame.cell_error(name, start + row, str(error)) from error
+            raise frame.cell_error(name, chunk_start + row, str(error)) from error
 
 
-def read_chunk(frame: "Frame", name: str, chunk: pa.Array, start: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a piece of a column of images, uint8 [rows, channels, height, width].
+def read_chunk(frame: "Frame", name: str, chunk: pa.Array, chunk_start: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Return encoded images of adjacent rows as uint8 [rows, channels, height, width].
 
     Args:
         frame: the table.
-        name: the column.
+        name: name of the column.
         chunk: the encoded images.
-        start: row of the first of them in the table.
-        shape: shape of the images in the pieces before; empty for the first piece.
+        chunk_start: row of the first of these images in the table.
+        shape: shape of the images in the chunks before; () for the first chunk.
 
     Raises:
         DataError: an image can't be decoded, or has another shape than the first; the message names its row.
         OptionError: the column needs too much memory.
     """
-    decoded, n_rows = list[np.ndarray](), frame.table.num_rows
-    for row, image in enumerate(decode_cells(frame, name, chunk, start, range(len(chunk)))):
+    decoded_images, n_rows = list[np.ndarray](), frame.table.num_rows
+    for row, image in enumerate(decode_cells(frame, name, chunk, chunk_start, range(len(chunk)))):
         if not shape:
-            shape, what = image.shape, f"{n_rows:,} images of {' x '.join(map(str, image.shape))}"
-            memory.require_memory((n_rows + len(chunk)) * image.nbytes, what, RESIZE_ADVICE)
+            shape, images_text = image.shape, f"{n_rows:,} images of {' x '.join(map(str, image.shape))}"
+            memory.require_memory((n_rows + len(chunk)) * image.nbytes, images_text, RESIZE_ADVICE)
         if image.shape != shape:
             path = chunk.field("path")[row].as_py() if chunk.type.get_field_index("path") >= 0 else None
-            what = f"is an image of {image.shape}{f' ({path})' if path else ''}, and the first is one of {shape}"
-            raise frame.cell_error(name, start + row, f"{what}{SAME_SIZE}")
-        decoded.append(image)
-    return np.stack(decoded)
+            problem = f"is an image of {image.shape}{f' ({path})' if path else ''}, but the first is one of {shape}"
+            raise frame.cell_error(name, chunk_start + row, f"{problem}{SAME_SIZE}")
+        decoded_images.append(image)
+    return np.stack(decoded_images)
 
 
 def decode(data: bytes | None, image_format: ImageFormat | None = None) -> np.ndarray:
-    """Return an encoded image as uint8 [channels, height, width]. Raises `BadImage`.
+    """Return an encoded image as uint8 [channels, height, width].
 
-    image_format: the format into which the image is converted; None for grey or RGB in the image's own size.
+    Args:
+        data: bytes of the image file.
+        image_format: format into which the image is converted; None for grey or RGB in the image's own size.
+
+    Raises:
+        BadImage: the image can't be decoded, or has another shape.
     """
     from PIL import Image  # noqa: PLC0415 - only where a column holds images
 
@@ -129,10 +142,12 @@ def decode(data: bytes | None, image_format: ImageFormat | None = None) -> np.nd
             with Image.open(io.BytesIO(data)) as image:
                 if image.mode.startswith(DEEP_MODES):
                     raise BadImage(f"has more than 8 bits per pixel (mode {image.mode}), but 8 are supported")
-                upright = rotate_upright(image)
+                upright_image = rotate_upright(image)
                 if image_format is not None:
-                    upright = image_format.convert(upright)
-                pixels = np.asarray(upright if upright.mode in ("L", "RGB") else upright.convert("RGB"))
+                    upright_image = image_format.convert(upright_image)
+                pixels = np.asarray(
+                    upright_image if upright_image.mode in ("L", "RGB") else upright_image.convert("RGB")
+                )
     except BadImage:
         raise
     except Exception as error:  # Pillow's decoders raise errors of many kinds for damaged bytes
@@ -145,7 +160,7 @@ def decode(data: bytes | None, image_format: ImageFormat | None = None) -> np.nd
 
 
 def rotate_upright(image: "Image.Image") -> "Image.Image":
-    """Return the image rotated as its camera noted; a note that can't be read is ignored."""
+    """Return the image rotated upright by its EXIF orientation; an unreadable orientation is ignored."""
     from PIL import ImageOps  # noqa: PLC0415 - only where a column holds images
 
     try:

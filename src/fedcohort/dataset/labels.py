@@ -37,10 +37,10 @@ class Labels:
     """The labels of the rows of several tables.
 
     Attributes:
-        parts: int64 labels in [0, n_classes) of each table, the training rows' first.
-        n_classes: the number of classes.
-        names: names of the classes in the tables, empty for whole numbers.
-        notes: what was changed.
+        parts: labels of each table, int64 in [0, n_classes); the training table comes first.
+        n_classes: number of classes.
+        names: names of the classes in the tables; empty if labels are whole numbers.
+        notes: changes of labels, for the start-up table.
     """
 
     parts: Sequence[Ids]
@@ -53,89 +53,100 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
     """Return the labels of all tables.
 
     Args:
-        frames: the tables, the training rows first.
-        name: the column of labels.
-        n_classes: None for as many as there are.
+        frames: the tables, the training table first.
+        name: name of the column of labels.
+        n_classes: number of classes; None to count the classes in the tables.
 
     Raises:
-        DataError: problems of several tables are raised together.
+        DataError: a label is invalid; problems of several tables are raised together.
     """
-    columns, problems = [], Problems()
+    label_columns, problems = [], Problems()
     for frame in frames:
         with problems.collect():
-            columns.append(_read_column(frame, name))
+            label_columns.append(_read_column(frame, name))
     problems.raise_all()
-    are_texts = [values.dtype.kind == "U" for values in columns]
-    if (all(are_texts) and _are_class_numbers(np.concatenate(columns), n_classes)) or len(set(are_texts)) > 1:
-        columns = [_parse_numbers(values) for values in columns]
-    are_texts = [values.dtype.kind == "U" for values in columns]
+    are_texts = [values.dtype.kind == "U" for values in label_columns]
+    if (all(are_texts) and _are_class_numbers(np.concatenate(label_columns), n_classes)) or len(set(are_texts)) > 1:
+        label_columns = [_parse_numbers(values) for values in label_columns]
+    are_texts = [values.dtype.kind == "U" for values in label_columns]
     for frame, is_text in zip(frames, are_texts, strict=True):
         if is_text != are_texts[0]:
             problem_text = f": column {name!r} mixes texts and numbers with that of {frames[0].where}"
             raise frame.column_error(name, problem_text)
-    return (_number_texts if are_texts[0] else _check_numbers)(frames, name, columns, n_classes)
+    return (_number_texts if are_texts[0] else _check_numbers)(frames, name, label_columns, n_classes)
 
 
-def _check_numbers(frames: Sequence[Frame], name: str, columns: list[np.ndarray], n_classes: int | None) -> Labels:
+def _check_numbers(
+    frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None
+) -> Labels:
     """Return labels that are whole numbers. Raises `DataError` for a number that is no class."""
-    top = (n_classes or MAX_CLASSES) - 1
-    for frame, values in zip(frames, columns, strict=True):
-        is_wrong, allowed = (values < 0) | (values > top), f"whole numbers that are at least 0 and at most {top}"
-        frame.check_cells(name, is_wrong, lambda row: f"has label {values[row]}; labels are texts, or {allowed}")  # noqa: B023
-    labels_by_part = [values.astype(np.int64) for values in columns]
+    max_label = (n_classes or MAX_CLASSES) - 1
+    for frame, values in zip(frames, label_columns, strict=True):
+        is_wrong = (values < 0) | (values > max_label)
+        allowed_text = f"whole numbers that are at least 0 and at most {max_label}"
+        frame.check_cells(name, is_wrong, lambda row: f"has label {values[row]}; labels are texts, or {allowed_text}")  # noqa: B023
+    labels_by_part = [values.astype(np.int64) for values in label_columns]
     if n_classes is None:
         n_classes = 1 + max(int(labels.max()) for labels in labels_by_part)
         _check_classes(frames, name, labels_by_part, [str(c) for c in range(n_classes)])
     return Labels(labels_by_part, n_classes)
 
 
-def _number_texts(frames: Sequence[Frame], name: str, columns: list[np.ndarray], n_classes: int | None) -> Labels:
-    """Return labels that are texts, numbered in sorted order. Raises `DataError` for too many."""
-    texts = np.concatenate(columns)
-    stripped = np.char.strip(texts)
-    values, ids = np.unique(stripped, return_inverse=True)
+def _number_texts(frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None) -> Labels:
+    """Return labels that are texts, numbered in sorted order. Raises `DataError` for too many different labels."""
+    texts = np.concatenate(label_columns)
+    stripped_texts = np.char.strip(texts)
+    values, label_numbers = np.unique(stripped_texts, return_inverse=True)
     names = [str(value) for value in values]
     if len(names) > (n_classes or MAX_CLASSES):
-        limit = f"dataset.n_classes={n_classes}" if n_classes else str(MAX_CLASSES)
-        problem_text = f": column {name!r} has {len(names)} different labels, more than {limit}"
+        limit_text = f"dataset.n_classes={n_classes}" if n_classes else str(MAX_CLASSES)
+        problem_text = f": column {name!r} has {len(names)} different labels, more than {limit_text}"
         raise frames[0].column_error(name, problem_text)
-    labels_by_part = np.split(ids.astype(np.int64), np.cumsum([len(column) for column in columns])[:-1])
+    labels_by_part = np.split(label_numbers.astype(np.int64), np.cumsum([len(column) for column in label_columns])[:-1])
     if n_classes is None:
         _check_classes(frames, name, labels_by_part, names)
-    n_changed = int((stripped != texts).sum())
+    n_changed = int((stripped_texts != texts).sum())
     label_notes = [f"spaces around {n_changed:,} labels removed"] if n_changed else []
     return Labels(labels_by_part, n_classes or len(names), names, label_notes)
 
 
 def _check_classes(frames: Sequence[Frame], name: str, labels_by_part: Sequence[Ids], names: Sequence[str]) -> None:
-    """Raise `DataError` for labels that no training row has, and numbers that no row has. names: of all classes."""
+    """Raise `DataError` for labels that no training row has, a single class, and numbers that no row has.
+
+    Args:
+        frames: the tables, the training table first.
+        name: name of the column of labels.
+        labels_by_part: labels of each table.
+        names: names of all classes.
+    """
     n_classes = len(names)
-    advice_text = f"set dataset.n_classes={max(n_classes, 2)} if that is intended"
+    remedy = f"set dataset.n_classes={max(n_classes, 2)} if that is intended"
     for frame, labels in zip(frames[1:], labels_by_part[1:], strict=True):
-        if len(unseen := np.setdiff1d(labels, labels_by_part[0])):
-            unseen_names = list_names([names[c] for c in unseen])
+        if len(unseen_labels := np.setdiff1d(labels, labels_by_part[0])):
+            unseen_names = list_names([names[c] for c in unseen_labels])
             problem_text = f": column {name!r} has labels that no training row has: {unseen_names}"
-            raise frame.column_error(name, f"{problem_text}; correct the split, or {advice_text}")
+            raise frame.column_error(name, f"{problem_text}; correct the split, or {remedy}")
     counts = np.bincount(labels_by_part[0], minlength=n_classes)
     if n_classes == 1:
-        problem_text = f": column {name!r} has one label only, {names[0]}: there is nothing to learn; {advice_text}"
+        problem_text = f": column {name!r} has the single label {names[0]}: there is nothing to learn; {remedy}"
         raise frames[0].column_error(name, problem_text)
     if (counts == 0).any():
-        missing = list_names([names[int(c)] for c in np.flatnonzero(counts == 0)])
-        problem_text = f": column {name!r} goes up to {n_classes - 1}, and no row has the label {missing}"
-        allowed = "labels are 0, 1, 2, ...: number them so, write them as texts"
-        raise frames[0].column_error(name, f"{problem_text}; {allowed}, or {advice_text}")
+        missing_labels = list_names([names[int(c)] for c in np.flatnonzero(counts == 0)])
+        problem_text = f": column {name!r} goes up to {n_classes - 1}, but no row has the label {missing_labels}"
+        allowed_text = "number the labels 0, 1, 2, ..., write them as texts"
+        raise frames[0].column_error(name, f"{problem_text}; {allowed_text}, or {remedy}")
 
 
 def _read_column(frame: Frame, name: str) -> np.ndarray:
-    """Return the column's integers, or texts where there are any (dtype U)."""
+    """Return a column of labels as integers, or as texts (dtype U) if it holds texts."""
     column = _read_names(frame, name)
     if not arrow_columns.is_text(column.type):
         return np.asarray(column).astype(np.int64)
     is_whole = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER))
     if 2 * is_whole.sum() >= len(is_whole):
-        allowed, longest = "among whole numbers: labels must be all whole numbers or all texts", arrow_columns.MAX_CELL
-        frame.check_cells(name, ~is_whole, lambda row: f"holds {column[row].as_py()[:longest]!r} {allowed}")
+        allowed_text = "among whole numbers: labels must be all whole numbers or all texts"
+        max_characters = arrow_columns.MAX_CELL
+        frame.check_cells(name, ~is_whole, lambda row: f"holds {column[row].as_py()[:max_characters]!r} {allowed_text}")
     return np.array(column.to_pylist(), dtype=np.str_)
 
 
@@ -146,7 +157,7 @@ def _parse_numbers(values: np.ndarray) -> np.ndarray:
 
 
 def _are_class_numbers(texts: np.ndarray, n_classes: int | None) -> bool:
-    """Return whether texts spell 0, 1, 2, ... (or numbers below n_classes), and no number is spelt in two ways."""
+    """Return whether texts are the numbers 0, 1, 2, ... (or numbers below n_classes), each with a single spelling."""
     spellings = np.unique(texts)
     class_numbers = np.unique(_parse_numbers(spellings))
     are_whole = class_numbers.dtype.kind == "i" and len(class_numbers) == len(spellings)
@@ -167,12 +178,13 @@ def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     column = _read_names(frame, name)
     if arrow_columns.is_text(column.type):
         class_numbers = pc.index_in(column, value_set=pa.array(classes, column.type))
-        is_unknown, allowed = np.asarray(class_numbers.is_null()), f"labels are {list_names(classes)}, or their numbers"
-        frame.check_cells(name, is_unknown, lambda row: f"has label {column[row].as_py()!r}; {allowed}")
+        is_unknown = np.asarray(class_numbers.is_null())
+        allowed_text = f"labels are {list_names(classes)}, or their numbers"
+        frame.check_cells(name, is_unknown, lambda row: f"has label {column[row].as_py()!r}; {allowed_text}")
         return np.asarray(class_numbers, dtype=np.int64)
     values = np.asarray(column).astype(np.int64)
-    is_wrong, allowed = (values < 0) | (values >= len(classes)), f"at least 0 and at most {len(classes) - 1}"
-    frame.check_cells(name, is_wrong, lambda row: f"has label {values[row]}; labels must be whole, {allowed}")
+    is_wrong, allowed_text = (values < 0) | (values >= len(classes)), f"at least 0 and at most {len(classes) - 1}"
+    frame.check_cells(name, is_wrong, lambda row: f"has label {values[row]}; labels must be whole, {allowed_text}")
     return _map_numbers(frame, name, classes)[values]
 
 

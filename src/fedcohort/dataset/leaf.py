@@ -43,9 +43,9 @@ class Division:
     Attributes:
         train: sorted positions of training rows among all rows, int64.
         test: sorted positions of test rows, int64.
-        owner: the client of each training row, counted from 0 in the order of ids, int64.
-        test_owner: the client of each test row; people with test rows only are numbered after the clients. None where
-            no client has test rows.
+        owner: client of each training row, counted from 0 in the order of ids, int64.
+        test_owner: client of each test row; people with test rows only are numbered after the clients. None if no
+            client has test rows.
         note: number of people, and what was left out, for the start-up table.
     """
 
@@ -67,10 +67,11 @@ class LeafDataset(TableDataset):
 
     Attributes:
         client: possible names of the column of people.
-        hub_parts: parts that the hub has; a folder must have the first.
-        test: "sample", "user" or "given".
-        users: share of the samples.
-        least: samples of the smallest person.
+        hub_parts: parts of the dataset on the hub; a folder must have the first.
+        test: test part: a tenth of each person's samples ("sample"), all samples of a tenth of the people ("user"), or
+            the part of the files ("given").
+        users: share of the samples that is used, person by person in a random order.
+        least: people with fewer samples are left out.
     """
 
     client: ClassVar[Sequence[str]]
@@ -86,60 +87,64 @@ class LeafDataset(TableDataset):
         ranges.integer("least", self.least, "[0, inf)")
         super().__post_init__()
 
-    def divide(self, owner: Ids, rng: np.random.Generator, n_train_file: int, gap: int | None = None) -> Division:
-        """Divide rows by LEAF's rules.
+    def divide(
+        self, owner: Ids, rng: np.random.Generator, n_file_train_rows: int, n_gap_samples: int | None = None
+    ) -> Division:
+        """Divide rows into a training and a test part by LEAF's rules.
 
         Args:
-            owner: the person of each row, int64 [N], counted from 0.
-            rng: for all draws.
-            n_train_file: rows of the file's training part, which come first, for test=given.
-            gap: None if a person's samples have no order. Otherwise test=sample divides them in their order: the first
-                .9 are training samples, and `gap` samples after them are left out.
+            owner: person of each row, int64 [N], counted from 0.
+            rng: generator of all draws.
+            n_file_train_rows: number of rows of the file's training part, which come first, for test=given.
+            n_gap_samples: None if a person's samples have no order. Otherwise test=sample divides them in order: the
+                first 90 % are training samples, and `n_gap_samples` samples after them are left out.
 
         Raises:
-            DataError: if no training or no test sample remains.
+            DataError: no training or no test sample remains.
         """
         if not len(owner):
             raise DataError(f"dataset={self.name} has no samples")
         rows = np.arange(len(owner)) if self.users == 1 else subsample(owner, self.users, rng)
         counts = np.bincount(owner[rows], minlength=owner.max() + 1)
-        left_out = (counts > 0) & (counts < self.least)
-        rows = rows[~left_out[owner[rows]]]
+        is_left_out = (counts > 0) & (counts < self.least)
+        rows = rows[~is_left_out[owner[rows]]]
         if self.test == "given":
-            is_train = rows < n_train_file
+            is_train = rows < n_file_train_rows
         elif self.test == "user":
-            present = np.unique(owner[rows])
-            is_train = np.isin(owner[rows], rng.permutation(present)[: int(TRAINING_SHARE * len(present))])
+            people_ids = np.unique(owner[rows])
+            is_train = np.isin(owner[rows], rng.permutation(people_ids)[: int(TRAINING_SHARE * len(people_ids))])
         else:
             # Of each person max(1, floor(.9 n)) samples are training samples; `gap` samples after them are left out.
             people = owner[rows]
-            quota = np.maximum(1, np.floor(TRAINING_SHARE * np.bincount(people) + 1e-9).astype(np.int64))[people]
-            rank = rank_within_group(people, rng.permutation(len(people)) if gap is None else None)
-            is_used = (rank < quota) | (rank >= quota + (gap or 0))
-            rows, is_train = rows[is_used], rank[is_used] < quota[is_used]
-        sizes = np.bincount(owner[rows[is_train]], minlength=owner.max() + 1)
-        too_small = (sizes > 0) & (sizes < MIN_TRAINING_SAMPLES)
-        train, test_rows = rows[is_train & ~too_small[owner[rows]]], rows[~is_train]
-        clients = np.unique(owner[train])
+            n_train = np.maximum(1, np.floor(TRAINING_SHARE * np.bincount(people) + 1e-9).astype(np.int64))[people]
+            rank_of_sample = rank_within_group(people, rng.permutation(len(people)) if n_gap_samples is None else None)
+            is_used = (rank_of_sample < n_train) | (rank_of_sample >= n_train + (n_gap_samples or 0))
+            rows, is_train = rows[is_used], rank_of_sample[is_used] < n_train[is_used]
+        train_counts = np.bincount(owner[rows[is_train]], minlength=owner.max() + 1)
+        is_too_small = (train_counts > 0) & (train_counts < MIN_TRAINING_SAMPLES)
+        train_rows, test_rows = rows[is_train & ~is_too_small[owner[rows]]], rows[~is_train]
+        clients = np.unique(owner[train_rows])
         has_new_people = not np.isin(owner[test_rows], clients).any()
-        test_rows = test_rows[has_new_people | ~too_small[owner[test_rows]]]
-        if not len(train) or not len(test_rows):
-            part, options = "test" if len(train) else "training", f"users={self.users:g} and least={self.least}"
-            raise DataError(f"dataset={self.name}: no {part} samples are left with test={self.test}, {options}")
+        test_rows = test_rows[has_new_people | ~is_too_small[owner[test_rows]]]
+        if not len(train_rows) or not len(test_rows):
+            part_name = "test" if len(train_rows) else "training"
+            settings = f"users={self.users:g} and least={self.least}"
+            raise DataError(f"dataset={self.name}: no {part_name} samples are left with test={self.test}, {settings}")
         clients_note = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
         clients_note += "; the test samples are of other people: no metrics clients/acc_*" * has_new_people
-        if n_left_out := int((left_out | too_small).sum()):
+        if n_left_out := int((is_left_out | is_too_small).sum()):
             clients_note += f"; {n_left_out} with too few samples left out"
         owners_in_order = np.concatenate([clients, np.setdiff1d(owner[test_rows], clients)])
         number_of_owner = np.empty(owner.max() + 1, dtype=np.int64)
         number_of_owner[owners_in_order] = np.arange(len(owners_in_order))
         test_owner = None if has_new_people else number_of_owner[owner[test_rows]]
-        return Division(train, test_rows, number_of_owner[owner[train]], test_owner, clients_note)
+        return Division(train_rows, test_rows, number_of_owner[owner[train_rows]], test_owner, clients_note)
 
     def compare_with_original(self, *counts: tuple[str, int, int]) -> list[str]:
-        """Return notes on the differences between a pool and the original's; none if test=given skips a part of it.
+        """Return notes on how a pool differs from that of the original dataset; [] with test=given, which skips parts.
 
-        counts: what is counted, the number in the pool, and the original's number.
+        Args:
+            counts: for each comparison a noun, the number in the pool, and the original's number.
         """
         return [] if self.test == "given" else [text for count in counts for text in difference(*count)]
 
@@ -149,8 +154,8 @@ class LeafDataset(TableDataset):
             return self.frames()
         if self.path is None:
             return self.frames(self.hub_parts)
-        present = [part_name for part_name in ("valid", "test") if find_part(self.path, part_name)]
-        return self.frames(("train", *present))
+        people_ids = [part_name for part_name in ("valid", "test") if find_part(self.path, part_name)]
+        return self.frames(("train", *people_ids))
 
     def read_people(self, frames: Sequence[Frame]) -> Ids:
         """Return the person of each row, one table after the other, numbered in the sorted order of ids; int64 [N]."""
@@ -162,9 +167,7 @@ class PeopleImages(ImageTables, LeafDataset):
     """A dataset of images with a natural client per person.
 
     Attributes:
-        layout: the images; `layout.pool` has the original's numbers of images and people.
-        attribute: in some datasets an option, the tables' name of a column of numbers or booleans that becomes the
-            attribute; None for none.
+        layout: columns, classes and format of the images; `layout.pool` has the original numbers of images and people.
     """
 
     layout: ClassVar[ImageLayout]
@@ -181,21 +184,31 @@ class PeopleImages(ImageTables, LeafDataset):
         labels = np.concatenate([self.layout.read_labels(frame) for frame in frames])
         people = self.read_people(frames)
         rng = new_generator(seed, "leaf")
-        parts = self.divide(people, rng, frames[0].table.num_rows)
-        x, test_x = (self.layout.read_images(frames, rows) for rows in (parts.train, parts.test))
+        division = self.divide(people, rng, frames[0].table.num_rows)
+        x, test_x = (self.layout.read_images(frames, rows) for rows in (division.train, division.test))
         n_images, n_people = self.layout.pool
-        counts = ("images", len(people), n_images), ("people", len(np.unique(people)), n_people)
-        notes = [parts.note, *self.compare_with_original(*counts)]
-        raw = self.layout.make_raw((x, labels[parts.train]), (test_x, labels[parts.test]), self.pixels, *notes)
+        comparisons = ("images", len(people), n_images), ("people", len(np.unique(people)), n_people)
+        notes = [division.note, *self.compare_with_original(*comparisons)]
+        raw_data = self.layout.make_raw(
+            (x, labels[division.train]), (test_x, labels[division.test]), self.pixels, *notes
+        )
         if (attribute := getattr(self, "attribute", None)) is not None:
-            values = np.concatenate([read_classes(frame, attribute, ("0", "1")) for frame in frames])
-            raw = replace(raw, train_attribute=values[parts.train], test_attribute=values[parts.test])
-        return replace(raw, revision=frames[0].revision, **parts.clients)
+            attributes = np.concatenate([read_classes(frame, attribute, ("0", "1")) for frame in frames])
+            raw_data = replace(
+                raw_data, train_attribute=attributes[division.train], test_attribute=attributes[division.test]
+            )
+        return replace(raw_data, revision=frames[0].revision, **division.clients)
 
 
 def subsample(owner_of_sample: Ids, kept_share: float, rng: np.random.Generator) -> Ids:
-    """Return sorted positions of a share of the rows: people in a random order, the last one in part."""
-    rank = np.argsort(rng.permutation(owner_of_sample.max() + 1))
-    shuffled = rng.permutation(len(owner_of_sample))
-    order = shuffled[np.argsort(rank[owner_of_sample[shuffled]], kind="stable")]
-    return np.sort(order[: int(kept_share * len(owner_of_sample))])
+    """Return sorted positions of a share of the rows, people in a random order, the last one in part.
+
+    Args:
+        owner_of_sample: person of each row.
+        kept_share: share of the rows to return.
+        rng: generator of the order.
+    """
+    person_rank = np.argsort(rng.permutation(owner_of_sample.max() + 1))
+    shuffled_rows = rng.permutation(len(owner_of_sample))
+    row_order = shuffled_rows[np.argsort(person_rank[owner_of_sample[shuffled_rows]], kind="stable")]
+    return np.sort(row_order[: int(kept_share * len(owner_of_sample))])

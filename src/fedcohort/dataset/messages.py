@@ -16,62 +16,72 @@ def list_names(names: Sequence[str], limit: int = MAX_NAMES) -> str:
         names: names of columns, classes or files.
         limit: maximum number of entries; names with consecutive numbers are one entry.
     """
-    runs: list[list[str]] = []
+    numbered_runs: list[list[str]] = []
     for name in names:
-        if runs and _is_next_number(runs[-1][-1], name):
-            runs[-1].append(name)
+        if numbered_runs and _is_next_number(numbered_runs[-1][-1], name):
+            numbered_runs[-1].append(name)
         else:
-            runs.append([name])
-    entries = [entry for run in runs for entry in ([f"{run[0]} ... {run[-1]}"] if len(run) > 2 else run)]
+            numbered_runs.append([name])
+    entries = [entry for run in numbered_runs for entry in ([f"{run[0]} ... {run[-1]}"] if len(run) > 2 else run)]
     more_entries = [f"{len(entries) - limit} more"] if len(entries) > limit else []
     return ", ".join([*(entry or "''" for entry in entries[:limit]), *more_entries])
 
 
 def _is_next_number(previous_name: str, name: str) -> bool:
-    """Return whether `name` is `previous_name` with the next number, as x8 is after x7."""
-    first, next_match = (re.fullmatch(r"(.*?)(\d{1,9})", text) for text in (previous_name, name))
-    return bool(first and next_match and first[1] == next_match[1] and int(next_match[2]) == int(first[2]) + 1)
+    """Return whether `name` is `previous_name` with its number increased by one, as in x7 and x8."""
+    previous_match, next_match = (
+        re.fullmatch(r"(.*?)(\d{1,9})", message_lines) for message_lines in (previous_name, name)
+    )
+    return bool(
+        previous_match
+        and next_match
+        and previous_match[1] == next_match[1]
+        and int(next_match[2]) == int(previous_match[2]) + 1
+    )
 
 
 def difference(noun: str, count: int, original_count: int) -> list[str]:
-    """Return one line, `3 training images, 7 fewer than the original's 10`; no line where the counts are equal."""
+    """Return the note `3 training images, 7 fewer than the original's 10` in a list; [] if the counts are equal."""
     if count == original_count:
         return []
-    than = "fewer" if count < original_count else "more"
-    return [f"{count:,} {noun}, {abs(original_count - count):,} {than} than the original's {original_count:,}"]
+    comparative = "fewer" if count < original_count else "more"
+    return [f"{count:,} {noun}, {abs(original_count - count):,} {comparative} than the original's {original_count:,}"]
 
 
 class TableProblem(DataError):
     """A problem in one column or cell of a table.
 
     Attributes:
-        what: the option, the file, the column, the row and the problem.
-        remedy: the action that solves the problem; empty if `what` states it.
+        problem_text: option, file, column and row, and what is wrong there.
+        remedy: the action that solves the problem; empty if `problem_text` contains it.
     """
 
-    def __init__(self, what: str, remedy: str = "") -> None:
-        super().__init__(what + remedy)
-        self.what, self.remedy = what, remedy
+    def __init__(self, problem_text: str, remedy: str = "") -> None:
+        super().__init__(problem_text + remedy)
+        self.problem_text, self.remedy = problem_text, remedy
 
 
 class SeveralProblems(DataError):
-    """Several problems in one message: one line per problem, then each remedy once."""
+    """An error that lists several problems, one line per problem, and then each remedy once."""
 
-    def __init__(self, problems: Sequence[DataError], advice: str = "") -> None:
+    def __init__(self, problems: Sequence[DataError], general_remedy: str = "") -> None:
         self.problems = tuple(problems)
-        lines = [error.what if isinstance(error, TableProblem) else str(error) for error in problems]
+        problem_lines = [error.problem_text if isinstance(error, TableProblem) else str(error) for error in problems]
         remedies = [error.remedy.lstrip("; ") for error in problems if isinstance(error, TableProblem)]
-        text = [f"the data have {len(lines)} problems:", *(f"  {n}. {line}" for n, line in enumerate(lines, 1))]
-        super().__init__("\n".join([*text, *filter(None, dict.fromkeys([*remedies, advice]))]))
+        message_lines = [
+            f"the data have {len(problem_lines)} problems:",
+            *(f"  {n}. {line}" for n, line in enumerate(problem_lines, 1)),
+        ]
+        super().__init__("\n".join([*message_lines, *filter(None, dict.fromkeys([*remedies, general_remedy]))]))
 
 
 class Problems:
     """A list of the problems that independent steps report; `raise_all` raises them together."""
 
-    def __init__(self, advice: str = "") -> None:
-        """Start with an empty list. advice: the last line of messages with several problems."""
+    def __init__(self, general_remedy: str = "") -> None:
+        """Start with an empty list. general_remedy: the last line of messages with several problems."""
         self.errors: dict[str, DataError] = {}
-        self._advice = advice
+        self._advice = general_remedy
 
     @contextmanager
     def collect(self) -> Iterator[None]:

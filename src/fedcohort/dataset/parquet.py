@@ -26,16 +26,16 @@ FORMAT = ds.ParquetFileFormat(  # pre_buffer would keep the bytes of a whole fil
 def unreadable(file: Path, error: Exception) -> DataError:
     """Return the error for a file whose content does not have the format of its suffix."""
     if isinstance(error, MemoryError):
-        size = file.stat().st_size / 1e9
-        return DataError(f"dataset.path: {file} ({size:.3f} GB) needs more memory than is available: use fewer rows")
-    reason, file_kind = str(error).splitlines()[0], "parquet" if file.suffix == ".parquet" else "csv"
-    return DataError(f"dataset.path: {file} can't be read, it is truncated or no {file_kind} file: {reason}")
+        file_gb = file.stat().st_size / 1e9
+        return DataError(f"dataset.path: {file} ({file_gb:.3f} GB) needs more memory than is available: use fewer rows")
+    reason, file_format = str(error).splitlines()[0], "parquet" if file.suffix == ".parquet" else "csv"
+    return DataError(f"dataset.path: {file} can't be read, it is truncated or no {file_format} file: {reason}")
 
 
 def check_distinct(file: Path, names: Sequence[str]) -> None:
     """Raise `DataError` if two columns of a file have the same name."""
-    if repeated := [name for name in names if names.count(name) > 1]:
-        raise DataError(f"dataset.path: {file} has {names.count(repeated[0])} columns called {repeated[0]!r}")
+    if repeats := [name for name in names if names.count(name) > 1]:
+        raise DataError(f"dataset.path: {file} has {names.count(repeats[0])} columns called {repeats[0]!r}")
 
 
 def list_files(folder: Path) -> list[Path]:
@@ -45,7 +45,7 @@ def list_files(folder: Path) -> list[Path]:
 
 
 class StoredTable:
-    """The methods of a `pa.Table` that `Frame` uses, for a Parquet file or a folder of Parquet files.
+    """A table in a Parquet file, or in a folder of Parquet files, with the methods of a `pa.Table` that `Frame` uses.
 
     Raises:
         DataError: a file can't be read, or the files of a folder have different columns.
@@ -63,8 +63,8 @@ class StoredTable:
             self._fragments = list(table.get_fragments())
             for file, fragment in zip(self._files, self._fragments, strict=True):
                 if (file_columns := fragment.physical_schema.names) != names:
-                    differing = ", ".join((sorted(set(names) ^ set(file_columns)) or file_columns)[:9])
-                    raise DataError(f"dataset.path: {file} has columns other than {self._files[0].name}: {differing}")
+                    other_names = ", ".join((sorted(set(names) ^ set(file_columns)) or file_columns)[:9])
+                    raise DataError(f"dataset.path: {file} has other columns than {self._files[0].name}: {other_names}")
             self._ends = list(accumulate(fragment.count_rows() for fragment in self._fragments))
         except (pa.ArrowException, OSError) as error:
             raise unreadable(file, error) from error
@@ -82,30 +82,30 @@ class StoredTable:
         """Return a column; dictionary-encoded values are decoded.
 
         Raises:
-            DataError: its pieces can't be read.
-            OptionError: it needs more memory than is available, by the sizes in the files.
+            DataError: a part of the column can't be read.
+            OptionError: the column needs more memory than is available.
         """
-        what = f"dataset.path: column {name!r} of {self._folder}"
-        memory.require_memory(self._encoded_bytes[name], what, "use fewer rows")
+        column_text = f"dataset.path: column {name!r} of {self._folder}"
+        memory.require_memory(self._encoded_bytes[name], column_text, "use fewer rows")
         return pa.chunked_array(list(self.chunks(name)), type=decoded_type(self.schema.field(name).type))
 
     @cached_property
     def _encoded_bytes(self) -> Counter[str]:
         """The uncompressed bytes of each column by name, a lower bound of its size in memory."""
-        sizes = Counter[str]()
+        bytes_by_column = Counter[str]()
         for fragment in self._fragments:
-            groups = [fragment.metadata.row_group(i) for i in range(fragment.metadata.num_row_groups)]
-            for column in (group.column(i) for group in groups for i in range(group.num_columns)):
-                sizes[column.path_in_schema.partition(".")[0]] += column.total_uncompressed_size
-        return sizes
+            row_groups = [fragment.metadata.row_group(i) for i in range(fragment.metadata.num_row_groups)]
+            for column in (group.column(i) for group in row_groups for i in range(group.num_columns)):
+                bytes_by_column[column.path_in_schema.partition(".")[0]] += column.total_uncompressed_size
+        return bytes_by_column
 
     @cached_property
     def _row_groups(self) -> list[list[Any]]:
-        """Number of row groups of each Parquet file."""
+        """The row groups of each Parquet file."""
         return [fragment.split_by_row_group() for fragment in self._fragments]
 
     def chunks(self, name: str) -> Iterator[pa.Array]:
-        """Yield the pieces of a column, one row group after the other; only one of them is in memory."""
+        """Yield a column in chunks, row group by row group; a single row group is in memory at a time."""
         schema = pa.schema([self.schema.field(name)])
         data_type = decoded_type(schema.field(name).type)
         for file_number, file in enumerate(self._files):
@@ -116,11 +116,11 @@ class StoredTable:
                 raise unreadable(file, error) from error
 
     def take(self, rows: pa.Array) -> pa.Table:
-        """Return these rows of all columns as a `pa.Table`."""
+        """Return the given rows of all columns as a `pa.Table`."""
         columns = {name: self.column(name).take(rows) for name in self.column_names}
         return pa.table(columns, metadata=self.schema.metadata)
 
 
 def decoded_type(data_type: pa.DataType) -> pa.DataType:
-    """Return the type of a column's values, which dictionary encoding hides."""
+    """Return the type of a column's values, also for a dictionary-encoded column."""
     return data_type.value_type if pa.types.is_dictionary(data_type) else data_type

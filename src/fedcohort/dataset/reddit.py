@@ -41,19 +41,19 @@ from fedcohort.dataset.source import column_of
 from fedcohort.dataset.table import Frame
 from fedcohort.rng import new_generator
 
-PAD, UNK = 0, 1
-SPECIAL = ("<PAD>", "<UNK>")  # tokens 0 and 1
+PAD_TOKEN, UNKNOWN_TOKEN = 0, 1
+SPECIAL_TOKENS = ("<PAD>", "<UNK>")  # tokens 0 and 1
 LEAF_LENGTH = 10  # tokens of LEAF's sequences
-USERS = (813, 1_660_820)  # of LEAF's subset, and of all its data
+ORIGINAL_USER_COUNTS = (813, 1_660_820)  # of LEAF's subset, and of all its data
 MAX_INT16_TOKENS = 2**15  # vocabulary size up to which tokens are int16
 
 
 @dataclass(frozen=True)
 class Reddit(leaf.LeafDataset):
-    """Reddit comments; `path` is required, since the Hugging Face hub has no such tables.
+    """Next-word prediction on Reddit comments, with a client for each author; `path` is required.
 
     Attributes:
-        vocabulary: maximum number of tokens, including <PAD> and <UNK>.
+        vocabulary: largest number of tokens, including <PAD> and <UNK>.
     """
 
     name, client = "reddit", ("client",)
@@ -68,7 +68,7 @@ class Reddit(leaf.LeafDataset):
         ranges.integer("vocabulary", self.vocabulary, "[3, 1e9]")
 
     def load(self, seed: int) -> Raw:
-        """Return int16 tokens [N, T] (int32 for large vocabularies), labels [N, T] and natural clients.
+        """Return tokens [N, T] as int16 (int32 for large vocabularies), labels [N, T] and natural clients.
 
         Raises `DataError`.
         """
@@ -80,40 +80,48 @@ class Reddit(leaf.LeafDataset):
         x, y = read_part(train, tokens)
         test_x, test_y = read_part(test, tokens, x.shape[1])
         n_targets = sum(int((labels > UNLABELLED).sum()) for labels in (y, test_y))
-        n_special = sum(int(np.isin(labels, (PAD, UNK)).sum()) for labels in (y, test_y))
-        length = "" if x.shape[1] == LEAF_LENGTH else f" (LEAF's have {LEAF_LENGTH})"
-        data_notes = [f"{x.shape[1]} words{length}, after each the next one is the target", f"{len(tokens)} tokens"]
+        n_special = sum(int(np.isin(labels, (PAD_TOKEN, UNKNOWN_TOKEN)).sum()) for labels in (y, test_y))
+        length_note = "" if x.shape[1] == LEAF_LENGTH else f" (LEAF's have {LEAF_LENGTH})"
+        notes = [f"{x.shape[1]} words{length_note}, after each the next one is the target", f"{len(tokens)} tokens"]
         if len(tokens) < self.vocabulary:
-            data_notes.append(f"vocabulary.parquet has fewer words than vocabulary={self.vocabulary:,}")
-        data_notes += difference("users", n_users, min(USERS, key=lambda n: abs(n - n_users)))
-        data_notes += [f"{100 * n_special / n_targets:.1f} % of the targets are {' or '.join(SPECIAL)}", division.note]
+            notes.append(f"vocabulary.parquet has fewer words than vocabulary={self.vocabulary:,}")
+        notes += difference("users", n_users, min(ORIGINAL_USER_COUNTS, key=lambda n: abs(n - n_users)))
+        notes += [
+            f"{100 * n_special / n_targets:.1f} % of the targets are {' or '.join(SPECIAL_TOKENS)}",
+            division.note,
+        ]
         test_rows = division.test - n_train
         return Raw(
             *(self.name, x[division.train], y[division.train], test_x[test_rows], test_y[test_rows]),
             n_classes=len(tokens),
-            inputs="; ".join(data_notes),
+            inputs="; ".join(notes),
             **division.clients,
-            targets=Positions((PAD, UNK)),
+            targets=Positions((PAD_TOKEN, UNKNOWN_TOKEN)),
             single_use=True,
         )
 
 
 def read_vocabulary(frame: Frame, max_tokens: int) -> Any:  # noqa: ANN401  pyarrow has no types
-    """Return the text of each token as a `pa.Array`: SPECIAL, then the first rows of the vocabulary.
+    """Return the text of each token as a `pa.Array`: <PAD>, <UNK>, and the first rows of the vocabulary.
 
-    max_tokens: length of the result at most. Raises `DataError` by row.
+    Args:
+        frame: the table of the vocabulary.
+        max_tokens: largest length of the result.
+
+    Raises:
+        DataError: a word is empty or occurs twice; the message names the row.
     """
     import pyarrow as pa
 
     name = column_of(frame, "word")
     column = frame.require_full(name)
     if not arrow_columns.is_text(column.type):
-        raise frame.column_error(name, f": column {name!r} must hold texts, it holds {column.type}")
-    tokens = [*SPECIAL, *column.slice(0, max_tokens - len(SPECIAL)).to_pylist()]
+        raise frame.column_error(name, f": column {name!r} must hold texts, but holds {column.type}")
+    tokens = [*SPECIAL_TOKENS, *column.slice(0, max_tokens - len(SPECIAL_TOKENS)).to_pylist()]
     if len(set(tokens)) < len(tokens):
-        position = next(i for i, token in enumerate(tokens) if token in tokens[:i])
-        problem_text = f"holds {tokens[position]!r}, which is in the vocabulary already"
-        raise frame.cell_error(name, position - len(SPECIAL), problem_text)
+        token_position = next(i for i, token in enumerate(tokens) if token in tokens[:i])
+        problem = f"holds {tokens[token_position]!r}, which occurs before in the vocabulary: remove one of the rows"
+        raise frame.cell_error(name, token_position - len(SPECIAL_TOKENS), problem)
     return pa.array(tokens, pa.string())
 
 
@@ -122,49 +130,57 @@ def read_part(frame: Frame, tokens: Any, length: int | None = None) -> tuple[np.
 
     Args:
         frame: the table.
-        tokens: the text of each token, a `pa.Array`.
-        length: the required T, that of the training part; None for the training part itself.
+        tokens: text of each token, a `pa.Array`.
+        length: required number of words in a row, T, that of the training part; None for the training part itself.
 
     Raises:
         DataError: a row has a wrong length, is all <PAD>, or its targets are not its tokens shifted by one.
     """
-    name, target = column_of(frame, "x"), column_of(frame, "y")
+    name, target_column = column_of(frame, "x"), column_of(frame, "y")
     x = read_tokens(frame, name, tokens, np.int16 if len(tokens) <= MAX_INT16_TOKENS else np.int32)
     if length is not None and x.shape[1] != length:
-        raise frame.cell_error(name, 0, f"holds {x.shape[1]} words, but the training part's rows {length}")
-    y = read_tokens(frame, target, tokens, np.int64)
+        raise frame.cell_error(name, 0, f"holds {x.shape[1]} words, but rows of the training part hold {length}")
+    y = read_tokens(frame, target_column, tokens, np.int64)
     if y.shape != x.shape:
-        raise frame.cell_error(target, 0, f"holds {y.shape[1]} words, but {name!r} {x.shape[1]}")
-    frame.check_cells(name, (x == PAD).all(1), lambda row: f"holds nothing but {SPECIAL[PAD]}")
-    frame.check_cells(target, (x[:, 1:] != y[:, :-1]).any(1), lambda row: f"is not {name!r} shifted by one word")
-    y[x == PAD] = UNLABELLED
+        raise frame.cell_error(target_column, 0, f"holds {y.shape[1]} words, but {name!r} holds {x.shape[1]}")
+    frame.check_cells(name, (x == PAD_TOKEN).all(1), lambda row: f"holds only {SPECIAL_TOKENS[PAD_TOKEN]}")
+    frame.check_cells(target_column, (x[:, 1:] != y[:, :-1]).any(1), lambda row: f"is not {name!r} shifted by one word")
+    y[x == PAD_TOKEN] = UNLABELLED
     return x, y
 
 
 def read_tokens(frame: Frame, name: str, tokens: Any, dtype: type) -> np.ndarray:  # noqa: ANN401
-    """Return the numbers of the tokens in the column `name`, [rows, T]. Raises `DataError` by row.
+    """Return the token numbers of a column of words, [rows, T].
 
     Args:
         frame: the table.
-        name: a column of lists of texts.
-        tokens: the text of each token, a `pa.Array`; other texts become <UNK>.
+        name: name of a column of lists of texts.
+        tokens: text of each token, a `pa.Array`; other texts become <UNK>.
         dtype: type of the result.
+
+    Raises:
+        DataError: a row has a wrong length or a missing word; the message names it.
     """
     import pyarrow.compute as pc
 
     token_ids: np.ndarray = np.empty((0, 0), dtype)
-    for start, chunk in frame.chunks(name):
+    for first_row, chunk in frame.chunks(name):
         if not (arrow_columns.is_list(chunk.type) and arrow_columns.is_text(chunk.type.value_type)):
-            raise frame.column_error(name, f": column {name!r} must hold lists of texts, it holds {chunk.type}")
+            raise frame.column_error(name, f": column {name!r} must hold lists of texts, but holds {chunk.type}")
         lengths = pc.list_value_length(chunk).to_numpy()
-        if not start:
+        if not first_row:
             token_ids = np.empty((frame.table.num_rows, int(lengths[0])), dtype)
         T = token_ids.shape[1]
         is_wrong = (lengths != T) | (lengths == 0)
-        frame.check_cells(name, is_wrong, lambda row: f"holds {lengths[row]} words, but the first row {T}", start=start)  # noqa: B023
+        frame.check_cells(
+            name,
+            is_wrong,
+            lambda row: f"holds {lengths[row]} words, but the first row {T}",  # noqa: B023
+            first_row=first_row,
+        )
         chunk_words = pc.list_flatten(chunk)
-        missing = np.asarray(np.asarray(chunk_words.is_null()).reshape(-1, T).any(1))
-        frame.check_cells(name, missing, lambda row: "holds a missing value", start=start)
-        word_numbers = pc.fill_null(pc.index_in(chunk_words, value_set=tokens), UNK)
-        token_ids[start : start + len(chunk)] = np.asarray(word_numbers).reshape(-1, T)
+        is_missing = np.asarray(np.asarray(chunk_words.is_null()).reshape(-1, T).any(1))
+        frame.check_cells(name, is_missing, lambda row: "holds a missing value", first_row=first_row)
+        word_numbers = pc.fill_null(pc.index_in(chunk_words, value_set=tokens), UNKNOWN_TOKEN)
+        token_ids[first_row : first_row + len(chunk)] = np.asarray(word_numbers).reshape(-1, T)
     return token_ids

@@ -48,7 +48,7 @@ from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
 CHARACTERS = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
-LENGTH = 80
+SEQUENCE_LENGTH = 80
 N_SEQUENCES, N_ROLES = 4_226_158, 1_129  # of LEAF's text
 CODE_TABLE = np.full(256, len(CHARACTERS), np.uint8)  # number of each code point; len(CHARACTERS) for other characters
 CODE_TABLE[[ord(c) for c in CHARACTERS]] = np.arange(len(CHARACTERS))
@@ -56,10 +56,10 @@ CODE_TABLE[[ord(c) for c in CHARACTERS]] = np.arange(len(CHARACTERS))
 
 @dataclass(frozen=True)
 class Shakespeare(leaf.LeafDataset):
-    """Shakespeare's plays, with a natural client per role.
+    """Next-character prediction on Shakespeare's plays, with a natural client per speaking role.
 
     Attributes:
-        step: characters between the starts of consecutive sequences, where the tables hold lines.
+        step: number of characters between the starts of consecutive sequences, if the tables hold lines.
     """
 
     name, client = "shakespeare", ("role", "client", "character_id")
@@ -72,7 +72,7 @@ class Shakespeare(leaf.LeafDataset):
         ranges.integer("step", self.step, "[1, inf)")
 
     def load(self, seed: int) -> Raw:
-        """Return uint8 [N, 80], 80 classes, natural clients; the roles are drawn. Raises `DataError`."""
+        """Return uint8 [N, 80], 80 classes and natural clients; the roles are drawn. Raises `DataError`."""
         frames = self.pool_frames()
         roles = self.read_people(frames)
         has_lines = has_column(frames[0], "line") and not {"x", "y"} & frames[0].renamed.keys()
@@ -80,15 +80,17 @@ class Shakespeare(leaf.LeafDataset):
             sequences = join_lines(frames, roles, self.test == "given", self.step)
         else:
             sequences = read_sequences(frames, roles)
-        n_skipped = -(-LENGTH // self.step) if has_lines else LENGTH  # sequences that share characters with one
-        owners, n_train_file = sequences.owner, sequences.n_train_file
-        division = self.divide(owners, new_generator(seed, "leaf"), n_train_file, n_skipped)
-        data_notes = [f"{LENGTH} characters, the next one is the label", division.note]
-        data_notes += [f"{sequences.n_replaced:,} other characters are spaces"] * bool(sequences.n_replaced)
-        data_notes += ["validation sequences overlap training sequences"] * (not has_lines or self.step <= LENGTH)
+        n_skipped = (
+            -(-SEQUENCE_LENGTH // self.step) if has_lines else SEQUENCE_LENGTH
+        )  # sequences that share characters with one
+        owners, n_file_train_sequences = sequences.owner, sequences.n_file_train_sequences
+        division = self.divide(owners, new_generator(seed, "leaf"), n_file_train_sequences, n_skipped)
+        notes = [f"{SEQUENCE_LENGTH} characters, the next one is the label", division.note]
+        notes += [f"{sequences.n_replaced:,} other characters are spaces"] * bool(sequences.n_replaced)
+        notes += ["validation sequences overlap training sequences"] * (not has_lines or self.step <= SEQUENCE_LENGTH)
         if not has_lines or self.step == 1:
-            counts = ("sequences", len(owners), N_SEQUENCES), ("roles", len(np.unique(owners)), N_ROLES)
-            data_notes += self.compare_with_original(*counts)
+            comparisons = ("sequences", len(owners), N_SEQUENCES), ("roles", len(np.unique(owners)), N_ROLES)
+            notes += self.compare_with_original(*comparisons)
         release_memory()
         return Raw(
             self.name,
@@ -96,7 +98,7 @@ class Shakespeare(leaf.LeafDataset):
             *sequences.take(division.test),
             n_classes=len(CHARACTERS),
             **division.clients,
-            inputs="; ".join(data_notes),
+            inputs="; ".join(notes),
             class_names=tuple({"\n": "line break", " ": "space"}.get(c, c) for c in CHARACTERS),
             revision=frames[0].revision,
             single_use=True,
@@ -108,97 +110,117 @@ class Sequences:
     """Sequences of 80 characters with the character after each, stored as positions in a text.
 
     Attributes:
-        codes: the numbers of the characters of all texts, one text after the other.
+        codes: number of each character of all texts, one text after the other.
         starts: position of each sequence's first character in `codes`, int64 [N].
         owner: role of each sequence, int64 [N].
-        n_train_file: number of sequences in the files' training part, which come first.
+        n_file_train_sequences: number of sequences in the files' training part, which come first.
         n_replaced: number of characters outside of `CHARACTERS`, which became spaces.
     """
 
     codes: UInt8[np.ndarray, "characters"]
     starts: Ids
     owner: Ids
-    n_train_file: int
+    n_file_train_sequences: int
     n_replaced: int
 
     def take(self, rows: Ids) -> tuple[UInt8[np.ndarray, "n 80"], Ids]:
-        """Return the characters of the sequences `rows`, and the character after each sequence, int64 [n]."""
+        """Return the characters of the sequences at positions `rows`, and the characters after them, int64 [n]."""
         starts = self.starts[rows]
-        windows = np.lib.stride_tricks.sliding_window_view(self.codes, LENGTH)
-        return windows[starts], self.codes[starts + LENGTH].astype(np.int64)
+        sequence_views = np.lib.stride_tricks.sliding_window_view(self.codes, SEQUENCE_LENGTH)
+        return sequence_views[starts], self.codes[starts + SEQUENCE_LENGTH].astype(np.int64)
 
 
 def join_lines(frames: Sequence[Frame], roles: Ids, use_file_parts: bool, step: int) -> Sequences:
-    """Join each role's lines to one text, in the order of the tables, and return the sequences of all texts.
+    """Join each role's lines to one text, in the order of the tables; return the sequences of all texts.
 
     Args:
-        frames: the training table and, where there is one, the test table.
-        roles: the role of each line, int64 [lines].
+        frames: the training table and, if it exists, the test table.
+        roles: role of each line, int64 [lines].
         use_file_parts: whether a role's lines of each table are a separate text.
-        step: characters between the starts of consecutive sequences.
+        step: number of characters between the starts of consecutive sequences.
     """
     lines: list[str] = []
     for frame in frames:
         for _, texts in _read_texts(frame, column_of(frame, "line")):
             lines += texts
     is_test = (np.arange(len(lines)) >= frames[0].table.num_rows) & use_file_parts
-    order = np.lexsort((roles, is_test))
-    group_starts = np.flatnonzero(np.diff(roles[order]) | np.diff(is_test[order])) + 1
-    groups = np.split(order, group_starts)
-    encoded = [encode(" ".join(lines[i] for i in group)) for group in groups]
-    lengths = np.array([len(codes) for codes, _ in encoded])
-    counts = np.maximum(0, (lengths - LENGTH - 1) // step + 1)
-    rank_in_text = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    starts = np.repeat(np.cumsum(lengths) - lengths, counts) + step * rank_in_text
-    owner_of_sequence = np.repeat(np.array([roles[group[0]] for group in groups], dtype=np.int64), counts)
-    n_train_file = sum(int(n) for n, group in zip(counts, groups, strict=True) if not is_test[group[0]])
-    codes = np.concatenate([codes for codes, _ in encoded])
-    return Sequences(codes, starts, owner_of_sequence, n_train_file, sum(n_replaced for _, n_replaced in encoded))
+    line_order = np.lexsort((roles, is_test))
+    group_starts = np.flatnonzero(np.diff(roles[line_order]) | np.diff(is_test[line_order])) + 1
+    lines_by_text = np.split(line_order, group_starts)
+    encoded_texts = [encode(" ".join(lines[i] for i in text_lines)) for text_lines in lines_by_text]
+    lengths = np.array([len(codes) for codes, _ in encoded_texts])
+    n_sequences = np.maximum(0, (lengths - SEQUENCE_LENGTH - 1) // step + 1)
+    rank_in_text = np.arange(n_sequences.sum()) - np.repeat(np.cumsum(n_sequences) - n_sequences, n_sequences)
+    starts = np.repeat(np.cumsum(lengths) - lengths, n_sequences) + step * rank_in_text
+    owner_of_sequence = np.repeat(
+        np.array([roles[text_lines[0]] for text_lines in lines_by_text], dtype=np.int64), n_sequences
+    )
+    n_file_train_sequences = sum(
+        int(n) for n, text_lines in zip(n_sequences, lines_by_text, strict=True) if not is_test[text_lines[0]]
+    )
+    codes = np.concatenate([codes for codes, _ in encoded_texts])
+    return Sequences(
+        codes, starts, owner_of_sequence, n_file_train_sequences, sum(n_replaced for _, n_replaced in encoded_texts)
+    )
 
 
 def read_sequences(frames: Sequence[Frame], roles: Ids) -> Sequences:
-    """Read LEAF's sequences, and the character after each sequence. Raises `DataError` by row.
+    """Read LEAF's sequences, and the character after each sequence.
 
     Args:
         frames: the tables, with 80 characters in the column `x` and one in `y`.
-        roles: the role of each row of all tables, int64.
+        roles: role of each row of all tables, int64.
+
+    Raises:
+        DataError: a text has a wrong length; the message names its row.
     """
-    codes = np.empty((len(roles), LENGTH + 1), np.uint8)
+    codes = np.empty((len(roles), SEQUENCE_LENGTH + 1), np.uint8)
     first_row, n_replaced = 0, 0
     for frame in frames:
-        for column, positions in (("x", slice(LENGTH)), ("y", slice(LENGTH, None))):
-            for start, texts in _read_texts(frame, column_of(frame, column), codes[:1, positions].size):
+        for column_name, positions in (("x", slice(SEQUENCE_LENGTH)), ("y", slice(SEQUENCE_LENGTH, None))):
+            for chunk_start, texts in _read_texts(frame, column_of(frame, column_name), codes[:1, positions].size):
                 text_codes, n_replaced_in_chunk = encode("".join(texts))
-                rows = slice(first_row + start, first_row + start + len(texts))
+                rows = slice(first_row + chunk_start, first_row + chunk_start + len(texts))
                 codes[rows, positions] = text_codes.reshape(len(texts), -1)
                 n_replaced += n_replaced_in_chunk
         first_row += frame.table.num_rows
-    starts = np.arange(len(roles)) * (LENGTH + 1)
+    starts = np.arange(len(roles)) * (SEQUENCE_LENGTH + 1)
     return Sequences(codes.ravel(), starts, roles, frames[0].table.num_rows, n_replaced)
 
 
 def _read_texts(frame: Frame, name: str, length: int | None = None) -> Iterator[tuple[int, list[str]]]:
-    """Yield the texts of a column in pieces, each with its first row. Raises `DataError` by row.
+    """Yield the texts of a column in chunks, each with the number of its first row.
 
-    length: the number of characters that each text must have; None for any number above 0.
+    Args:
+        frame: the table.
+        name: name of the column.
+        length: required number of characters of each text; None for any number above 0.
+
+    Raises:
+        DataError: a text has a wrong length; the message names its row.
     """
     import pyarrow.compute as pc
 
-    for start, chunk in frame.chunks(name, may_be_empty=True):
+    for chunk_start, chunk in frame.chunks(name, may_be_empty=True):
         if not arrow_columns.is_text(chunk.type):
-            raise frame.column_error(name, f": column {name!r} must hold texts, it holds {chunk.type}")
+            raise frame.column_error(name, f": column {name!r} must hold texts, but holds {chunk.type}")
         lengths: Any = pc.fill_null(pc.utf8_length(chunk), 0).to_numpy(zero_copy_only=False)
-        frame.check_cells(name, lengths == 0, lambda row: "is empty", start=start)
+        frame.check_cells(name, lengths == 0, lambda row: "is empty", first_row=chunk_start)
         if length is not None:
-            is_wrong, allowed = lengths != length, f"it must hold {length}"
-            frame.check_cells(name, is_wrong, lambda row: f"holds {lengths[row]} characters; {allowed}", start=start)  # noqa: B023
-        yield start, chunk.to_pylist()
+            is_wrong, allowed_text = lengths != length, f"it must hold {length}"
+            frame.check_cells(
+                name,
+                is_wrong,
+                lambda row: f"holds {lengths[row]} characters; {allowed_text}",  # noqa: B023
+                first_row=chunk_start,
+            )
+        yield chunk_start, chunk.to_pylist()
 
 
 def encode(characters: str) -> tuple[UInt8[np.ndarray, "characters"], int]:
-    """Return the number of each character, and how many are outside of `CHARACTERS` and became spaces."""
-    points = np.frombuffer(characters.encode("utf-32-le"), dtype="<u4")
-    codes = CODE_TABLE[np.minimum(points, len(CODE_TABLE) - 1)]
+    """Return the number of each character, and the count of characters outside of `CHARACTERS`, which become spaces."""
+    code_points = np.frombuffer(characters.encode("utf-32-le"), dtype="<u4")
+    codes = CODE_TABLE[np.minimum(code_points, len(CODE_TABLE) - 1)]
     is_unknown = codes == len(CHARACTERS)
     codes[is_unknown] = CHARACTERS.index(" ")
     return codes, int(is_unknown.sum())

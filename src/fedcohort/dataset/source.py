@@ -22,14 +22,14 @@ Columns = Mapping[str, str]  # the table's name of a column, by the dataset's na
 
 @dataclass(frozen=True)
 class TableDataset(Dataset):
-    """A dataset with fixed columns.
+    """A dataset whose tables have known columns.
 
     Attributes:
-        name: the dataset, as in dataset=NAME.
-        column_names: for each column its possible names, of which the first that a table has is read.
-        path: a local folder, or None for the hub.
-        hub: the name on the hub, or None if there is a folder.
-        columns: the tables' names of columns, by the dataset's names; None if they are the same.
+        name: name of the dataset, as in dataset=NAME.
+        column_names: possible names of each column; the first one that a table has is read.
+        path: local folder; None to read the hub.
+        hub: name on the Hugging Face hub; None to read a folder.
+        columns: names in the tables of renamed columns, by the dataset's names; None if no column is renamed.
     """
 
     name: ClassVar[str]
@@ -48,15 +48,15 @@ class TableDataset(Dataset):
         """Return the tables of the folder, or of the hub.
 
         Args:
-            parts: parts that are required.
-            optional_parts: names of an optional part, of which the first that exists is added.
+            parts: names of the required parts.
+            optional_parts: possible names of an optional part; the first one that exists is added.
 
         Raises:
             DataError: a table is missing, or both `path` and `hub` are None.
         """
         if self.path is not None:
-            present = [part_name for part_name in optional_parts if find_part(self.path, part_name)][:1]
-            frames = [read_part(self.path, part_name) for part_name in (*parts, *present)]
+            existing_parts = [part_name for part_name in optional_parts if find_part(self.path, part_name)][:1]
+            frames = [read_part(self.path, part_name) for part_name in (*parts, *existing_parts)]
         elif self.hub is not None:
             frames = load_splits(self.hub, parts, optional_parts)[: len(parts) + 1]
         else:
@@ -65,47 +65,53 @@ class TableDataset(Dataset):
                 f"dataset={self.name} needs dataset.path, a folder with {files} (fedcohort prepare and docs/data.md "
                 "convert raw files), or dataset.hub, the name of data with the same columns on the Hugging Face hub"
             )
-        renamed = self.columns or {}
-        options = {table_name: f"dataset.columns.{name}={table_name}" for name, table_name in renamed.items()}
-        return [replace(frame, renamed=renamed, column_options=options) for frame in frames]
+        renamed_columns = self.columns or {}
+        column_options = {
+            table_name: f"dataset.columns.{name}={table_name}" for name, table_name in renamed_columns.items()
+        }
+        return [replace(frame, renamed=renamed_columns, column_options=column_options) for frame in frames]
 
 
-def check_columns(columns: Columns | None, *synonyms: Sequence[str]) -> None:
+def check_columns(columns: Columns | None, *column_synonyms: Sequence[str]) -> None:
     """Check the option `columns`. Raises `OptionError`.
 
-    synonyms: for each column of the dataset its possible names, of which only one may be renamed.
+    Args:
+        columns: value of the option.
+        column_synonyms: possible names of each column of the dataset, of which only one may be renamed.
     """
     if columns is None:
         return
-    names = list(dict.fromkeys(name for column_names in synonyms for name in column_names))
+    names = list(dict.fromkeys(name for column_names in column_synonyms for name in column_names))
     if not isinstance(columns, Mapping) or not columns or set(columns) - set(names):
-        allowed = f"null, or what the table calls one or more of {', '.join(names)}, as {{{names[0]}: other}}"
-        raise ranges.range_error("columns", allowed, columns)
+        allowed_text = f"null, or a mapping of {', '.join(names)} to names in the table, as {{{names[0]}: other}}"
+        raise ranges.range_error("columns", allowed_text, columns)
     for name, table_name in columns.items():
         ranges.text(f"columns.{name}", table_name)
     ranges.check_distinct_columns({f"columns.{name}": table_name for name, table_name in columns.items()})
-    for column_names in synonyms:
-        if len(renamed := [name for name in column_names if name in columns]) > 1:
-            allowed = f"a mapping with only one of {' and '.join(renamed)}, which are two names of the same column"
-            raise ranges.range_error("columns", allowed, dict(columns))
+    for column_names in column_synonyms:
+        if len(renamed_columns := [name for name in column_names if name in columns]) > 1:
+            allowed_text = (
+                f"a mapping with only one of {' and '.join(renamed_columns)}, which are two names of the same column"
+            )
+            raise ranges.range_error("columns", allowed_text, dict(columns))
 
 
 def has_column(frame: Frame, name: str) -> bool:
-    """Return whether the table has the dataset's column `name`, or `dataset.columns` renames it."""
+    """Return whether a table has the dataset's column `name`, or `dataset.columns` gives its name in the table."""
     return name in frame.renamed or (name in frame.names and name not in frame.renamed.values())
 
 
 def column_of(frame: Frame, *names: str) -> str:
-    """Return the table's name of the column that has one of `names` in the dataset.
+    """Return the name in the table of the column that has one of `names` in the dataset.
 
-    It is the name in `dataset.columns`, otherwise the first of `names` that the table has. Raises `DataError` where
-    there is no such column.
+    The name in `dataset.columns` comes first, then the first of `names` that the table has. Raises `DataError` if there
+    is no such column.
     """
     name = next((name for name in names if name in frame.renamed), None)
     name = name or next((name for name in names if has_column(frame, name)), None)
     if name is not None:
         frame.check_name(frame.renamed.get(name, name))
         return frame.renamed.get(name, name)
-    expected = " or ".join(repr(name) for name in names)
-    what = f"{frame.option}: {frame.where} has no column {expected}; it has {list_names(frame.names)}"
-    raise DataError(f"{what}; set dataset.columns={{{names[0]}: OTHER}} if it has another name")
+    expected_names = " or ".join(repr(name) for name in names)
+    message_start = f"{frame.option}: {frame.where} has no column {expected_names}; it has {list_names(frame.names)}"
+    raise DataError(f"{message_start}; set dataset.columns={{{names[0]}: OTHER}} if it has another name")

@@ -37,7 +37,7 @@ from fedcohort.errors import DataError
 from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
-IMAGE, LABEL, PLACE_COLUMNS = ("image",), ("label", "breed"), ("place",)
+IMAGE_COLUMNS, LABEL_COLUMNS, PLACE_COLUMNS = ("image",), ("label", "breed"), ("place",)
 IMAGES_PER_PAIR = 6_336  # of the original
 PIXEL_SCALE = PixelScale((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
@@ -47,12 +47,13 @@ class Spawrious(ImageTables):
     """Spawrious, images of dogs with breed and place.
 
     Attributes:
-        breeds, places: the breeds and places that are used, in the order of their numbers.
+        breeds: breeds that are used, in the order of their numbers.
+        places: places that are used, in the order of their numbers.
         size: width and height of the images in pixels.
-        test_share: share of the smallest pair of breed and place that is test data, taken of each pair.
+        test_share: number of test images of each pair of breed and place, as a share of the smallest pair.
     """
 
-    name, column_names = "spawrious", (IMAGE, LABEL, PLACE_COLUMNS)
+    name, column_names = "spawrious", (IMAGE_COLUMNS, LABEL_COLUMNS, PLACE_COLUMNS)
 
     breeds: Sequence[str]
     places: Sequence[str]
@@ -65,56 +66,66 @@ class Spawrious(ImageTables):
             ranges.texts(option, chosen_names)
             min_names = 2 if option == "breeds" else 1
             if set(chosen_names) - set(names) or len(set(chosen_names)) < max(min_names, len(chosen_names)):
-                allowed = f"a list of {min_names} or more of {', '.join(names)}, each once"
-                raise ranges.range_error(option, allowed, list(chosen_names))
+                allowed_text = f"a list of {min_names} or more of {', '.join(names)}, without repetition"
+                raise ranges.range_error(option, allowed_text, list(chosen_names))
         ranges.integer("size", self.size, "[8, 1024]")
         ranges.number("test_share", self.test_share, "(0, 0.5]")
 
     def load(self, seed: int) -> Raw:
-        """Return images [N, 3, size, size] with classes and attributes, without natural clients; the test is drawn.
+        """Return images [N, 3, size, size] with classes and attributes, no natural clients; the test part is drawn.
 
         Raises `DataError`.
         """
         frames = self.frames(("train",))
-        y = _read_positions(frames[0], LABEL, BREEDS, self.breeds)
+        y = _read_positions(frames[0], LABEL_COLUMNS, BREEDS, self.breeds)
         a = _read_positions(frames[0], PLACE_COLUMNS, PLACES, self.places)
         chosen_rows = np.flatnonzero((y >= 0) & (a >= 0))
-        pair = (y * len(self.places) + a)[chosen_rows]
-        sizes = np.bincount(pair, minlength=len(self.breeds) * len(self.places))
-        if not int(self.test_share * sizes.min()):
-            smallest_pair = self.pair_name(int(sizes.argmin()))
-            what = f"dataset=spawrious: {frames[0].where} has {sizes.min()} images of {smallest_pair}"
-            raise DataError(f"{what}: too few for a test part of test_share={self.test_share:g} of them")
-        quota = np.full(len(sizes), int(self.test_share * sizes.min()))
-        order = new_generator(seed, "spawrious").permutation(len(chosen_rows))
-        is_test = rank_within_group(pair, order) < quota[pair]
-        rows = (chosen_rows[~is_test], chosen_rows[is_test])
+        pair_of_image = (y * len(self.places) + a)[chosen_rows]
+        pair_sizes = np.bincount(pair_of_image, minlength=len(self.breeds) * len(self.places))
+        if not int(self.test_share * pair_sizes.min()):
+            smallest_pair = self.pair_name(int(pair_sizes.argmin()))
+            message_start = f"dataset=spawrious: {frames[0].where} has {pair_sizes.min()} images of {smallest_pair}"
+            raise DataError(f"{message_start}: too few for a test part of test_share={self.test_share:g} of them")
+        n_test_of_pair = np.full(len(pair_sizes), int(self.test_share * pair_sizes.min()))
+        image_order = new_generator(seed, "spawrious").permutation(len(chosen_rows))
+        is_test = rank_within_group(pair_of_image, image_order) < n_test_of_pair[pair_of_image]
+        rows_by_part = (chosen_rows[~is_test], chosen_rows[is_test])
         image_format = ImageFormat((3, self.size, self.size), resize=True)
-        layout = ImageLayout("spawrious", IMAGE, LABEL, tuple(self.breeds), image_format, PIXEL_SCALE)
-        x, test_x = (layout.read_images(frames, part_rows) for part_rows in rows)
+        layout = ImageLayout("spawrious", IMAGE_COLUMNS, LABEL_COLUMNS, tuple(self.breeds), image_format, PIXEL_SCALE)
+        x, test_x = (layout.read_images(frames, part_rows) for part_rows in rows_by_part)
         place_numbers = ", ".join(f"{place_number} {name}" for place_number, name in enumerate(self.places))
-        data_notes = [f"places {place_numbers}", *self.compare_sizes(sizes)]
-        raw = layout.make_raw((x, y[rows[0]]), (test_x, y[rows[1]]), self.pixels, *data_notes)
-        return replace(raw, train_attribute=a[rows[0]], test_attribute=a[rows[1]], revision=frames[0].revision)
+        data_notes = [f"places {place_numbers}", *self.compare_sizes(pair_sizes)]
+        raw_data = layout.make_raw((x, y[rows_by_part[0]]), (test_x, y[rows_by_part[1]]), self.pixels, *data_notes)
+        return replace(
+            raw_data, train_attribute=a[rows_by_part[0]], test_attribute=a[rows_by_part[1]], revision=frames[0].revision
+        )
 
     def pair_name(self, pair: int) -> str:
-        """Return `labrador at the beach`."""
+        """Return the name of a pair of breed and place, such as `labrador at the beach`."""
         breed, place = divmod(pair, len(self.places))
         return f"{self.breeds[breed]} at the {self.places[place]}"
 
-    def compare_sizes(self, sizes: Ids) -> list[str]:
-        """Return a note on the pair whose number of images differs most from the original's, none without differences.
+    def compare_sizes(self, pair_sizes: Ids) -> list[str]:
+        """Return a note on the pair whose number of images differs most from the original's; [] if none differs.
 
-        sizes: number of images of each pair of breed and place, int64 [pairs].
+        Args:
+            pair_sizes: number of images of each pair of breed and place, int64 [pairs].
         """
-        worst_pair = int(np.abs(sizes - IMAGES_PER_PAIR).argmax())
-        n_other_pairs = int((sizes != IMAGES_PER_PAIR).sum()) - 1
-        ending = f" (and {n_other_pairs} other pairs differ)" if n_other_pairs > 0 else ""
-        size_notes = difference(f"images of {self.pair_name(worst_pair)}", int(sizes[worst_pair]), IMAGES_PER_PAIR)
-        return [size_note + ending for size_note in size_notes]
+        worst_pair = int(np.abs(pair_sizes - IMAGES_PER_PAIR).argmax())
+        n_other_pairs = int((pair_sizes != IMAGES_PER_PAIR).sum()) - 1
+        note_end = f" (and {n_other_pairs} other pairs differ)" if n_other_pairs > 0 else ""
+        size_notes = difference(f"images of {self.pair_name(worst_pair)}", int(pair_sizes[worst_pair]), IMAGES_PER_PAIR)
+        return [size_note + note_end for size_note in size_notes]
 
 
 def _read_positions(frame: Frame, column_names: Sequence[str], names: Sequence[str], chosen: Sequence[str]) -> Ids:
-    """Return the position in `chosen` of each cell of a column of `names`, int64 [rows]; -1 for names not chosen."""
+    """Return the position in `chosen` of each cell of a column, int64 [rows]; -1 for names that are not chosen.
+
+    Args:
+        frame: the table.
+        column_names: possible names of the column.
+        names: all valid names, in the order of their numbers in the table.
+        chosen: the chosen names.
+    """
     positions = np.array([chosen.index(name) if name in chosen else -1 for name in names], dtype=np.int64)
     return np.asarray(positions[read_classes(frame, column_of(frame, *column_names), names)])

@@ -30,8 +30,8 @@ from fedcohort.dataset.base import Dataset, Raw, check_generated_clients
 from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
-FEATURES, CLASSES = 60, 10
-MEAN_TAIL = 403  # mean of n_k - min_samples
+N_FEATURES, N_CLASSES = 60, 10
+MEAN_EXTRA_SAMPLES = 403  # mean of n_k - min_samples
 MAX_SAMPLES = 50_000_000  # 12 GB
 
 
@@ -40,9 +40,11 @@ class Synthetic(Dataset):
     """The generated dataset Synthetic(alpha, beta).
 
     Attributes:
-        alpha, beta: variances of u_k and B_k.
+        alpha: variance of u_k, the mean of the weights of client k's labelling model.
+        beta: variance of B_k, the mean of client k's input means.
         clients: number of natural clients.
-        min_samples, max_samples: range of a client's samples, including its test rows; None for no upper limit.
+        min_samples: smallest number of samples of a client, including its test rows.
+        max_samples: largest number of samples of a client; None for no limit.
     """
 
     alpha: float
@@ -58,34 +60,34 @@ class Synthetic(Dataset):
         ranges.integer("min_samples", self.min_samples, "[5, inf)")
         ranges.integer("max_samples", self.max_samples, "[5, inf)", allow_null=True)
         if self.max_samples is not None and self.max_samples < self.min_samples:
-            allowed = f"at least min_samples={self.min_samples}, or null"
-            raise ranges.range_error("max_samples", allowed, self.max_samples)
-        expected = self.min_samples + MEAN_TAIL
-        expected = expected if self.max_samples is None else min(expected, self.max_samples)
-        if self.clients * expected > MAX_SAMPLES:
-            allowed = f"such that {self.clients} clients of about {expected} samples come to {MAX_SAMPLES} at most"
-            raise ranges.range_error("min_samples", allowed, self.min_samples)
+            allowed_text = f"at least min_samples={self.min_samples}, or null"
+            raise ranges.range_error("max_samples", allowed_text, self.max_samples)
+        mean_size = self.min_samples + MEAN_EXTRA_SAMPLES
+        mean_size = mean_size if self.max_samples is None else min(mean_size, self.max_samples)
+        if self.clients * mean_size > MAX_SAMPLES:
+            allowed_text = f"smaller: {self.clients} clients of about {mean_size} samples exceed {MAX_SAMPLES} samples"
+            raise ranges.range_error("min_samples", allowed_text, self.min_samples)
 
     def load(self, seed: int) -> Raw:
         """Return float32 [N, 60] and 10 classes.
 
         A client's data depend on the seed and the client's number only, not on the number of clients.
         """
-        shards = [self.client(new_generator(seed, "synthetic", client=k)) for k in range(self.clients)]
-        x, y = (np.concatenate(arrays) for arrays in zip(*shards, strict=True))
-        sizes = np.array([len(labels) for _, labels in shards])
-        owner_of_sample = np.repeat(np.arange(self.clients), sizes)
-        is_train = rank_within_group(owner_of_sample) < (sizes * 9 // 10)[owner_of_sample]
-        train, test = ((x[rows], y[rows]) for rows in (is_train, ~is_train))
-        return Raw("synthetic", *train, *test, CLASSES, owner_of_sample[is_train], owner_of_sample[~is_train])
+        samples_by_client = [self.client(new_generator(seed, "synthetic", client=k)) for k in range(self.clients)]
+        x, y = (np.concatenate(arrays) for arrays in zip(*samples_by_client, strict=True))
+        client_sizes = np.array([len(labels) for _, labels in samples_by_client])
+        owners = np.repeat(np.arange(self.clients), client_sizes)
+        is_train = rank_within_group(owners) < (client_sizes * 9 // 10)[owners]
+        train_part, test_part = ((x[rows], y[rows]) for rows in (is_train, ~is_train))
+        return Raw("synthetic", *train_part, *test_part, N_CLASSES, owners[is_train], owners[~is_train])
 
     def client(self, rng: np.random.Generator) -> tuple[np.ndarray, Ids]:
-        """Draw one client's inputs, float32 [n, 60], and labels [n]."""
+        """Draw the inputs, float32 [n, 60], and the labels [n] of one client."""
         u, B = rng.normal(0, np.sqrt([self.alpha, self.beta]))
         n = self.min_samples + int(rng.lognormal(4, 2))
         n = n if self.max_samples is None else min(n, self.max_samples)
-        W, b = rng.normal(u, 1, (FEATURES, CLASSES)), rng.normal(u, 1, CLASSES)
-        v = rng.normal(B, 1, FEATURES)
-        feature_stds = np.arange(1, FEATURES + 1) ** -0.6
-        x = rng.normal(v, feature_stds, (n, FEATURES))
+        W, b = rng.normal(u, 1, (N_FEATURES, N_CLASSES)), rng.normal(u, 1, N_CLASSES)
+        v = rng.normal(B, 1, N_FEATURES)
+        feature_stds = np.arange(1, N_FEATURES + 1) ** -0.6
+        x = rng.normal(v, feature_stds, (n, N_FEATURES))
         return x.astype(np.float32), (x @ W + b).argmax(1)

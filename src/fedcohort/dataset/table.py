@@ -24,21 +24,22 @@ COLUMNS_AT_ONCE, ROWS_AT_ONCE = 4, 4096  # of a table of numbers, which are writ
 
 @dataclass(frozen=True)
 class Frame:
-    """A table, with the names and remedies that its error messages state.
+    """A table, with the names and remedies that its error messages contain.
 
     Attributes:
         where: the file, or the split of a dataset on the hub.
         table: a `pa.Table` or `StoredTable`.
-        option: the option that names the table, for errors.
-        column_options: the option that names a column, by column.
-        renamed: the table's name of a column, by the dataset's name for it (`source.column_of`).
-        rows: the row of the file that each row is, int64; None if the table has all rows.
+        option: option that names the table, for errors.
+        column_options: option that names a column, by column.
+        renamed: name of a column in the table, by its name in the dataset (`source.column_of`).
+        rows: number of each row in the file, int64; None if the table has all rows of the file.
         remedy: what a user can do about an empty cell; the end of an error message.
-        number_remedy: what a user can do besides if the column holds numbers.
+        number_remedy: what a user can also do if the column holds numbers.
         revision: revision of the hub, `user/data@commit`; empty for a file.
-        notes: how the file is written, where that differs from UTF-8 text with commas.
-        locate: returns the file of a row, as an addition to `where`, and the row's number in it; None for one file.
-        derived: columns of numbers that were computed from the table's, by name.
+        notes: differences of the file from UTF-8 text with commas, such as its compression.
+        locate: function that returns the file of a row, as an addition to `where`, and the row's number in it; None for
+            one file.
+        derived: columns of numbers that were computed from other columns, by name.
     """
 
     where: str
@@ -56,7 +57,7 @@ class Frame:
 
     @cached_property
     def names(self) -> list[str]:
-        """The table's own columns, in order."""
+        """Names of the table's columns, in order, without derived columns."""
         return [str(name) for name in self.table.column_names]
 
     def check_name(self, name: str) -> None:
@@ -65,71 +66,83 @@ class Frame:
             raise self.column_error(name, f" has no column {name!r}; it has {list_names(self.names)}")
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """Return the column. Raises `DataError` if there is none."""
+        """Return a column. Raises `DataError` if the table has no such column."""
         if name in self.derived:
             return self.derived[name]
         self.check_name(name)
         return self.table.column(name)
 
     def require_full(self, name: str) -> pa.ChunkedArray:
-        """Return the column. Raises `DataError` for an empty cell."""
+        """Return a column without empty cells. Raises `DataError` for an empty cell."""
         column = self.column(name)
-        empty = arrow_columns.empty_cells(column)
-        self.check_cells(name, empty, lambda row: "is empty" + count_more(empty), self.remedy)
+        is_empty = arrow_columns.empty_cells(column)
+        self.check_cells(name, is_empty, lambda row: "is empty" + count_more(is_empty), self.remedy)
         return column
 
     def chunks(self, name: str, *, may_be_empty: bool = False) -> Iterator[tuple[int, pa.Array]]:
-        """Yield the column's pieces, each with its first row; of a Parquet file only one row group is in memory.
+        """Yield a column in chunks, each with the number of its first row; a single row group of Parquet is in memory.
 
         Args:
-            name: the column.
+            name: name of the column.
             may_be_empty: whether cells may be empty.
 
         Raises:
             DataError: the table has no such column, or a cell is empty.
         """
         self.check_name(name)
-        start = 0
+        first_row = 0
         for chunk in self.table.chunks(name) if isinstance(self.table, StoredTable) else self.column(name).chunks:
             if not may_be_empty:
-                empty = arrow_columns.empty_cells(chunk)
-                self.check_cells(name, empty, lambda row: "is empty", self.remedy, start)
+                is_empty = arrow_columns.empty_cells(chunk)
+                self.check_cells(name, is_empty, lambda row: "is empty", self.remedy, first_row)
             if len(chunk):
-                yield start, chunk
-            start += len(chunk)
+                yield first_row, chunk
+            first_row += len(chunk)
 
     def take(self, rows: Ids) -> "Frame":
-        """Return a frame of these rows only."""
+        """Return a frame with the given rows only."""
         previous_rows = np.arange(self.table.num_rows) if self.rows is None else self.rows
         derived = {name: column.take(pa.array(rows)) for name, column in self.derived.items()}
         return replace(self, table=self.table.take(pa.array(rows)), rows=previous_rows[rows], derived=derived)
 
-    def column_error(self, name: str, what: str) -> TableProblem:
-        """Return an error about the column `name`, which begins with the option that names the column."""
-        return TableProblem(f"{self.column_options.get(name, self.option)}: {self.where}{what}")
+    def column_error(self, name: str, problem_text: str) -> TableProblem:
+        """Return an error about a column, which begins with the option that names the column.
 
-    def cell_error(self, name: str, row: int, what: str, remedy: str = "") -> TableProblem:
-        """Return an error about the cell of a column in one row; of a folder of files it names the file."""
+        Args:
+            name: name of the column.
+            problem_text: end of the message, which follows the name of the file.
+        """
+        return TableProblem(f"{self.column_options.get(name, self.option)}: {self.where}{problem_text}")
+
+    def cell_error(self, name: str, row: int, problem_text: str, remedy: str = "") -> TableProblem:
+        """Return an error about the cell of a column in one row, with the file that holds the row.
+
+        Args:
+            name: name of the column.
+            row: number of the row in this frame.
+            problem_text: what is wrong, to follow "row 3".
+            remedy: end of the message.
+        """
         row = row if self.rows is None else int(self.rows[row])
         part_text, row = ("", row) if self.locate is None else self.locate(row)
         option = self.column_options.get(name, self.option)
-        return TableProblem(f"{option}: {self.where}{part_text}: column {name!r}, row {row} {what}", remedy)
+        return TableProblem(f"{option}: {self.where}{part_text}: column {name!r}, row {row} {problem_text}", remedy)
 
     def check_cells(
-        self, name: str, wrong: np.ndarray, describe: Callable[[int], str], remedy: str = "", start: int = 0
+        self, name: str, is_wrong: np.ndarray, describe: Callable[[int], str], remedy: str = "", first_row: int = 0
     ) -> None:
         """Raise `DataError` for the first cell that is wrong.
 
         Args:
-            name: the column.
-            wrong: whether each cell is wrong, bool [rows].
-            describe: returns what is wrong in a row, in the form that follows "row 3".
+            name: name of the column.
+            is_wrong: whether each cell is wrong, bool [rows].
+            describe: function that returns what is wrong in a row, to follow "row 3".
             remedy: end of the message.
-            start: row of the first of these cells.
+            first_row: row of the first of these cells.
         """
-        if wrong.any():
-            row = int(wrong.argmax())
-            raise self.cell_error(name, start + row, describe(row), remedy)
+        if is_wrong.any():
+            row = int(is_wrong.argmax())
+            raise self.cell_error(name, first_row + row, describe(row), remedy)
 
     def type_of(self, name: str) -> pa.DataType:
         """Return the type of a column's values."""
@@ -142,109 +155,125 @@ class Frame:
             return 0.5 <= arrow_columns.share_of_numbers(self.table.column(name)) < 1
         return arrow_columns.is_number(data_type)
 
-    def numbers(self, names: Sequence[str], *, gaps: bool = False) -> Float32[np.ndarray, "rows columns"]:
-        """Return columns of numbers side by side.
+    def numbers(self, names: Sequence[str], *, allow_missing: bool = False) -> Float32[np.ndarray, "rows columns"]:
+        """Return several columns of numbers as one array, float32 [rows, columns].
 
         Args:
-            names: the columns.
-            gaps: whether a missing cell is NaN; otherwise it is an error.
+            names: names of the columns.
+            allow_missing: whether a missing cell becomes NaN; otherwise it is an error.
 
         Raises:
-            DataError: with one problem for each column that has missing cells or holds no numbers.
+            DataError: a column has missing cells or holds no numbers; problems of several columns are raised together.
         """
-        rows = self.table.num_rows
-        memory_text = f"{self.where} with {rows:,} rows of {len(names):,} numbers"
-        memory.require_memory(4.0 * rows * (len(names) + COLUMNS_AT_ONCE + 2), memory_text, "use fewer rows or columns")
-        values = np.empty((rows, len(names)), dtype=np.float32)
-        problems, columns = Problems(), np.empty((min(COLUMNS_AT_ONCE, len(names)), rows), dtype=np.float32)
-        for first in range(0, len(names), COLUMNS_AT_ONCE):
-            block_names = names[first : first + COLUMNS_AT_ONCE]
+        n_rows = self.table.num_rows
+        memory_text = f"{self.where} with {n_rows:,} rows of {len(names):,} numbers"
+        memory.require_memory(
+            4.0 * n_rows * (len(names) + COLUMNS_AT_ONCE + 2), memory_text, "use fewer rows or columns"
+        )
+        values = np.empty((n_rows, len(names)), dtype=np.float32)
+        problems, columns = Problems(), np.empty((min(COLUMNS_AT_ONCE, len(names)), n_rows), dtype=np.float32)
+        for first_column in range(0, len(names), COLUMNS_AT_ONCE):
+            block_names = names[first_column : first_column + COLUMNS_AT_ONCE]
             for column, name in zip(columns, block_names, strict=False):
                 with problems.collect():
-                    column[:] = self.read_numbers(name, gaps=gaps)
+                    column[:] = self.read_numbers(name, allow_missing=allow_missing)
             # Whole columns, whose values are far apart, would need four times as long.
-            for start in range(0, rows, ROWS_AT_ONCE):
-                part = slice(start, start + ROWS_AT_ONCE)
+            for start in range(0, n_rows, ROWS_AT_ONCE):
+                block_rows = slice(start, start + ROWS_AT_ONCE)
                 for j in range(len(block_names)):
-                    values[part, first + j] = columns[j, part]
+                    values[block_rows, first_column + j] = columns[j, block_rows]
         problems.raise_all()
         return values
 
-    def read_numbers(self, name: str, *, gaps: bool = False) -> np.ndarray:
-        """Return a column of numbers, float64 [rows]."""
+    def read_numbers(self, name: str, *, allow_missing: bool = False) -> np.ndarray:
+        """Return a column of numbers, float64 [rows]; a missing cell is NaN with `allow_missing`, else an error."""
         column = self.column(name)
         if not arrow_columns.may_be_numbers(column):
-            raise self.column_error(name, f": column {name!r} must hold numbers, it holds {column.type}")
+            raise self.column_error(name, f": column {name!r} must hold numbers, but holds {column.type}")
         values = arrow_columns.numbers(column)
-        missing, remedy = np.isnan(values) & (not gaps), self.remedy + self.number_remedy
+        is_missing, remedy = np.isnan(values) & (not allow_missing), self.remedy + self.number_remedy
         describe = arrow_columns.describe_missing
-        self.check_cells(name, missing, lambda row: describe(column, row) + count_more(missing), remedy)
+        self.check_cells(name, is_missing, lambda row: describe(column, row) + count_more(is_missing), remedy)
         return values
 
-    def arrays(self, name: str, *, gaps: bool = False) -> np.ndarray:
+    def arrays(self, name: str, *, allow_missing: bool = False) -> np.ndarray:
         """Return a column of lists, [rows, ...], or of images, uint8 [rows, channels, height, width].
 
         Integers keep their type, other numbers are float32. Parquet files are read row group by row group.
 
         Args:
-            name: the column.
-            gaps: whether a missing number inside of a list is NaN; otherwise it is an error.
+            name: name of the column.
+            allow_missing: whether a missing number inside of a list becomes NaN; otherwise it is an error.
 
         Raises:
-            DataError: for other columns, and for lists or images of different sizes.
+            DataError: the column holds other values, or lists or images of different sizes.
         """
-        values, rows = np.empty((0,)), self.table.num_rows
-        for start, chunk in self.chunks(name):
-            chunk_data = self._read_chunk(name, chunk, start, values.shape[1:], gaps)
-            if not start:
-                size = float(chunk_data.nbytes) / len(chunk_data) * rows
-                memory.require_memory(size, f"{self.where} with {rows:,} rows", "use fewer or smaller rows")
-                values = np.empty((rows, *chunk_data.shape[1:]), chunk_data.dtype)
+        values, n_rows = np.empty((0,)), self.table.num_rows
+        for first_row, chunk in self.chunks(name):
+            chunk_data = self._read_chunk(name, chunk, first_row, values.shape[1:], allow_missing)
+            if not first_row:
+                column_bytes = float(chunk_data.nbytes) / len(chunk_data) * n_rows
+                memory.require_memory(column_bytes, f"{self.where} with {n_rows:,} rows", "use fewer or smaller rows")
+                values = np.empty((n_rows, *chunk_data.shape[1:]), chunk_data.dtype)
             elif chunk_data.shape[1:] != values.shape[1:]:
-                raise self.cell_error(name, start, f"is of {chunk_data.shape[1:]}, and the first of {values.shape[1:]}")
+                raise self.cell_error(
+                    name, first_row, f"has the shape {chunk_data.shape[1:]}, but row 0 has {values.shape[1:]}"
+                )
             if chunk_data.dtype.kind == "f" and values.dtype.kind != "f":
                 values = values.astype(np.float32)  # all chunks before this one held integers
-            values[start : start + len(chunk)] = chunk_data
+            values[first_row : first_row + len(chunk)] = chunk_data
         return values
 
     def _read_chunk(
-        self, name: str, chunk: pa.Array, start: int, image_shape: tuple[int, ...], gaps: bool
+        self, name: str, chunk: pa.Array, first_row: int, image_shape: tuple[int, ...], allow_missing: bool
     ) -> np.ndarray:
         """Return a chunk of lists or images, none of which is empty, as an array.
 
-        start is the row of its first cell, image_shape the shape of the images in the chunks before, empty for none.
+        Args:
+            name: name of the column.
+            chunk: cells of adjacent rows.
+            first_row: row of the first of these cells.
+            image_shape: shape of the images in the chunks before; () if there are none.
+            allow_missing: whether a missing number becomes NaN; otherwise it is an error.
         """
         if images.holds_images(chunk.type):
-            return images.read_chunk(self, name, chunk, start, image_shape)
+            return images.read_chunk(self, name, chunk, first_row, image_shape)
         # The `datasets` library stores arrays (Array2D, Array3D) as an extension of lists.
         array, shape = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk, [len(chunk)]
         while arrow_columns.is_list(array.type):
-            shape.append(self._check_length(name, array, len(array) // len(chunk), start))
+            shape.append(self._check_length(name, array, len(array) // len(chunk), first_row))
             array = array.flatten()
         if len(shape) == 1 or not arrow_columns.is_number(array.type):
-            problem_text = f": column {name!r} must hold lists of numbers or images, it holds {chunk.type}"
+            problem_text = f": column {name!r} must hold lists of numbers or images, but holds {chunk.type}"
             raise self.column_error(name, problem_text)
         values = np.asarray(array.to_numpy(zero_copy_only=False)).reshape(shape)
         if values.dtype.kind in "iu":
             return values
         values = arrow_columns.numbers(array).astype(np.float32).reshape(shape)
-        missing = np.asarray(np.isnan(values.reshape(len(values), -1)).any(1) & (not gaps))
-        problem_text = "has a value that is missing, NaN or infinite" + count_more(missing)
-        self.check_cells(name, missing, lambda row: problem_text, self.remedy + self.number_remedy, start)
+        is_missing = np.asarray(np.isnan(values.reshape(len(values), -1)).any(1) & (not allow_missing))
+        problem_text = "has a value that is missing, NaN or infinite" + count_more(is_missing)
+        self.check_cells(name, is_missing, lambda row: problem_text, self.remedy + self.number_remedy, first_row)
         return values
 
-    def _check_length(self, name: str, array: pa.Array, lists_per_row: int, start: int) -> int:
-        """Return the length of all lists in `array`. Raises `DataError` if they differ."""
+    def _check_length(self, name: str, array: pa.Array, lists_per_row: int, first_row: int) -> int:
+        """Return the length of all lists in `array`. Raises `DataError` if the lengths differ.
+
+        Args:
+            name: name of the column.
+            array: lists of adjacent rows.
+            lists_per_row: number of lists in each row.
+            first_row: number of the first of these rows.
+        """
         lengths = pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
         if len(lengths) and lengths[0] == 0:
-            raise self.cell_error(name, start, "is an empty list")
+            raise self.cell_error(name, first_row, "holds an empty list, which has no values")
         is_different = (lengths != lengths[0]).reshape(-1, lists_per_row).any(1)
         problem_text = "has a list of another length than the first: pad or cut the lists"
-        self.check_cells(name, is_different, lambda row: problem_text, start=start)
+        self.check_cells(name, is_different, lambda row: problem_text, first_row=first_row)
         return int(lengths[0])
 
 
 def count_more(is_wrong: np.ndarray) -> str:
-    """Return ` (and 3 more rows)` for the wrong rows besides the first; empty if there are none. wrong: bool [rows]."""
+    """Return ` (and 3 more rows)` for the wrong rows after the first, empty if there are none. `is_wrong`: bool [n]."""
     n_further = int(np.count_nonzero(is_wrong)) - 1
     return f" (and {n_further:,} more row{'s' * (n_further > 1)})" if n_further > 0 else ""

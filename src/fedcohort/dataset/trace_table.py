@@ -31,9 +31,9 @@ def read_table(group: str, path: str, columns: Mapping[str, str | None]) -> "Fra
     """Read the table of a config group.
 
     Args:
-        group: the group, for messages.
-        path: the file as the user typed it.
-        columns: the column that each option of the group names.
+        group: name of the group, for messages.
+        path: path of the file, as the user typed it.
+        columns: column that each option of the group names.
 
     Raises:
         DataError: the file is not a table with at least one row.
@@ -42,55 +42,76 @@ def read_table(group: str, path: str, columns: Mapping[str, str | None]) -> "Fra
 
     if not (file := expand_home(path)).is_file():
         raise DataError(
-            f"{group}.path={path}: there is no such file (from {Path.cwd()}); fedcohort contains none, and "
-            f"the columns that your table needs are listed in the yaml files of configs/{group}/"
+            f"{group}.path={path}: there is no such file (from {Path.cwd()}). fedcohort contains no such table; "
+            f"configs/{group}/*.yaml lists the columns that your table needs"
         )
-    frame = files.read(file, option=f"{group}.path")
-    options = {column: f"{group}.{option}" for option, column in columns.items() if column is not None}
-    return replace(frame, where=path, column_options=options)
+    frame = files.read_table(file, option=f"{group}.path")
+    column_options = {column: f"{group}.{option}" for option, column in columns.items() if column is not None}
+    return replace(frame, where=path, column_options=column_options)
 
 
 def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, str]]:
-    """Sort the rows by the names in a column, integers by value and texts alphabetically.
+    """Sort the rows of a table by the names in a column: integers by value, texts alphabetically.
 
     Returns:
-        The row numbers in that order, in which rows with the same name keep their order. The number of rows per name.
-        Of clients that are numbered from 0 or 1, the count before the first missing number, inf if none is missing,
-        with the message for runs that need more clients.
+        The row numbers in this order; rows with the same name keep their order.
+        The number of rows of each name.
+        If clients are numbered from 0 or 1, the number of clients before the first gap in their numbers (inf without a
+        gap), and the message for runs that need more clients.
 
     Raises:
         DataError: a cell is neither an integer nor a text; the message shows the first such cell.
     """
     from fedcohort.dataset.clients import read_clients  # noqa: PLC0415 - pyarrow
 
-    ids, names = read_clients([frame], [column], "name")
-    has_spaces = np.array([isinstance(name, str) and name != name.strip() for name in names])[ids]
-    frame.check_cells(column, has_spaces, lambda row: f"has spaces around its name, {names[ids[row]]!r}: remove them")
-    first_missing, message = math.inf, ""
-    numbers = np.array(names)
-    if numbers.dtype.kind == "i" and numbers[0] in (0, 1) and len(gaps := np.flatnonzero(np.diff(numbers) > 1)):
-        first, last, following = (int(numbers[i]) for i in (0, gaps[0], gaps[0] + 1))
-        first_missing, where = float(gaps[0] + 1), frame.column_options[column]
-        message = f"{where}: {frame.where} has clients {first} to {last}, then {following}: add client {last + 1}"
-    return np.argsort(ids, kind="stable"), np.bincount(ids), (first_missing, message)
+    name_numbers, names = read_clients([frame], [column], "name")
+    has_spaces = np.array([isinstance(name, str) and name != name.strip() for name in names])[name_numbers]
+    frame.check_cells(
+        column, has_spaces, lambda row: f"has spaces around its name, {names[name_numbers[row]]!r}: remove them"
+    )
+    n_before_gap, gap_message = math.inf, ""
+    client_numbers = np.array(names)
+    if (
+        client_numbers.dtype.kind == "i"
+        and client_numbers[0] in (0, 1)
+        and len(gap_positions := np.flatnonzero(np.diff(client_numbers) > 1))
+    ):
+        first_client, last_client, next_client = (
+            int(client_numbers[i]) for i in (0, gap_positions[0], gap_positions[0] + 1)
+        )
+        n_before_gap, option_text = float(gap_positions[0] + 1), frame.column_options[column]
+        clients_text = f"clients {first_client} to {last_client} and then {next_client}"
+        gap_message = f"{option_text}: {frame.where} has {clients_text}: add client {last_client + 1}"
+    return np.argsort(name_numbers, kind="stable"), np.bincount(name_numbers), (n_before_gap, gap_message)
 
 
 def read_numbers(frame: "Frame", column: str, interval: str, unit: str) -> Values:
-    """Return the cells of a column as numbers inside the closed `interval`, float64 [rows]; unit: for messages.
+    """Return a column of numbers inside a closed interval, float64 [rows].
 
-    Raises `DataError` for a cell that is not a number, or outside the interval; the message shows the first such cell.
+    Args:
+        frame: the table.
+        column: name of the column.
+        interval: allowed interval, such as "[0, 100]".
+        unit: unit of the numbers, for messages.
+
+    Raises:
+        DataError: a cell is no number, or outside of the interval; the message shows the first such cell.
     """
     values = frame.read_numbers(column)
     if str(data_type := frame.type_of(column)) == "bool":
-        raise frame.column_error(column, f": column {column!r} must hold numbers, it holds {data_type}")
-    lower, upper = ranges.interval_bounds(interval)
-    allowed = f"which must be in {interval}, {unit}"
-    frame.check_cells(column, (values < lower) | (values > upper), lambda row: f"holds {float(values[row])}, {allowed}")
+        raise frame.column_error(column, f": column {column!r} must hold numbers, but holds {data_type}")
+    lower_bound, upper_bound = ranges.interval_bounds(interval)
+    allowed_text = f"which must be in {interval}, {unit}"
+    frame.check_cells(
+        column,
+        (values < lower_bound) | (values > upper_bound),
+        lambda row: f"holds {float(values[row])}, {allowed_text}",
+    )
     return values
 
 
 def read_flags(frame: "Frame", column: str) -> Bool[np.ndarray, "_rows"]:
-    """Return whether each cell is 1 or true; raise `DataError` for the first that is not 1, 0, -1 or a bool."""
-    values, allowed = frame.read_numbers(column), "expected 1, 0, or -1 for an unknown state"
-    frame.check_cells(column, ~np.isin(values, (-1, 0, 1)), lambda row: f"holds {values[row]:g}: {allowed}")
+    """Return whether each cell of a column is 1 or true. Raises `DataError` if one is not 1, 0, -1 or a bool."""
+    values, allowed_text = frame.read_numbers(column), "expected 1, 0, or -1 for an unknown state"
+    frame.check_cells(column, ~np.isin(values, (-1, 0, 1)), lambda row: f"holds {values[row]:g}: {allowed_text}")
     return np.asarray(values == 1)

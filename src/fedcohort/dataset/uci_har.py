@@ -31,15 +31,15 @@ from fedcohort.dataset.source import TableDataset, column_of
 from fedcohort.dataset.table import Frame
 
 SIGNALS = tuple(f"{signal}_{axis}" for signal in ("total_acc", "body_acc", "body_gyro") for axis in "xyz")
-SAMPLES = 128
+WINDOW_LENGTH = 128
 WINDOW_COUNTS = (7_352, 2_947)  # of the training and the test part
 ACTIVITIES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
-SERVER_TEST = "only the server holds test rows: no metrics clients/acc_*"
+SERVER_TEST_NOTE = "only the server holds test rows: no metrics clients/acc_*"
 
 
 @dataclass(frozen=True)
 class UciHar(TableDataset):
-    """UCI-HAR, with a natural client per training subject."""
+    """UCI-HAR, windows of the motion of phones, with a natural client per training subject."""
 
     name = "uci_har"
     column_names = tuple((column,) for column in (*SIGNALS, "label", "subject"))
@@ -47,22 +47,24 @@ class UciHar(TableDataset):
     def load(self, seed: int) -> Raw:
         """Return float32 [N, 9, 128], 6 classes, and a natural client per training subject; nothing is drawn.
 
-        Raises `DataError` that names file, column and row.
+        Raises `DataError`, which names file, column and row.
         """
         train, test = self.frames()
-        subjects, names = read_clients((train, test), [column_of(frame, "subject") for frame in (train, test)])
+        subjects, subject_names = read_clients((train, test), [column_of(frame, "subject") for frame in (train, test)])
         train_owner, test_owner = np.split(subjects, [train.table.num_rows])
-        shared = f"which {train.where} has, too: the parts must have different people"  # their windows would overlap
-        is_shared, subject = np.isin(test_owner, train_owner), column_of(test, "subject")
-        test.check_cells(subject, is_shared, lambda row: f"is of subject {names[test_owner[row]]}, {shared}")
+        rule_text = f"which {train.where} has, too: the parts must have different people"  # their windows would overlap
+        is_shared, subject_column = np.isin(test_owner, train_owner), column_of(test, "subject")
+        test.check_cells(
+            subject_column, is_shared, lambda row: f"is of subject {subject_names[test_owner[row]]}, {rule_text}"
+        )
         labels = [read_classes(frame, column_of(frame, "label"), ACTIVITIES) for frame in (train, test)]
-        data_notes = [f"{len(SIGNALS)} x {SAMPLES}: {', '.join(SIGNALS)}, not normalised"]
+        data_notes = [f"{len(SIGNALS)} x {WINDOW_LENGTH}: {', '.join(SIGNALS)}, not normalised"]
         for part_name, y, n_windows in zip(("training", "test"), labels, WINDOW_COUNTS, strict=True):
             data_notes += difference(f"{part_name} windows", len(y), n_windows)
         return Raw(
             *(self.name, read_windows(train), labels[0], read_windows(test), labels[1], len(ACTIVITIES)),
             train_owner=np.unique(train_owner, return_inverse=True)[1].astype(np.int64),
-            inputs="; ".join([*data_notes, SERVER_TEST]),
+            inputs="; ".join([*data_notes, SERVER_TEST_NOTE]),
             class_names=ACTIVITIES,
             pooled_test=True,
             revision=train.revision,
@@ -71,12 +73,12 @@ class UciHar(TableDataset):
 
 
 def read_windows(frame: Frame) -> Float32[np.ndarray, "n 9 128"]:
-    """Return the signals of all windows, in the order of `SIGNALS`."""
-    x = np.empty((frame.table.num_rows, len(SIGNALS), SAMPLES), dtype=np.float32)
+    """Return the nine signals of all windows, float32 [N, 9, 128], in the order of `SIGNALS`."""
+    x = np.empty((frame.table.num_rows, len(SIGNALS), WINDOW_LENGTH), dtype=np.float32)
     for channel, signal in enumerate(SIGNALS):
         values = frame.arrays(name := column_of(frame, signal))
-        if values.shape[1:] != (SAMPLES,):
-            problem_text = f": column {name!r} must hold lists of {SAMPLES} numbers, it holds {values.shape[1:]}"
+        if values.shape[1:] != (WINDOW_LENGTH,):
+            problem_text = f": column {name!r} must hold lists of {WINDOW_LENGTH} numbers, but holds {values.shape[1:]}"
             raise frame.column_error(name, problem_text)
         x[:, channel] = values
     release_memory()

@@ -12,18 +12,20 @@ from fedcohort.types import Ids, ReadOnly, Values
 
 @dataclass(frozen=True)
 class Workload(ReadOnly):
-    """The work that clients are asked to do, each array aligned with the ids that go with it.
+    """The work that the server requests of some clients; arrays have one entry per client, [n].
+
+    A sample-time is the work of one sample in a whole job: a job of E epochs over n samples has n sample-times (FLASH
+    Sec. IV-B fixes E).
 
     Attributes:
-        unit_load: sample-times in one unit of local work. A unit is a local epoch, or a step where clients train a
-            number of steps (the mean one of the job). A whole job of E epochs over n samples has n sample-times (FLASH
-            Sec. IV-B fixes E).
-        infer_load: sample-times of the forward passes for queries and reports, each a third of an epoch.
-        units: units requested of each client.
+        unit_load: sample-times in one unit of local work. A unit is a local epoch, or a mean step if clients train a
+            number of steps.
+        infer_load: sample-times of the forward passes for queries and reports; a pass costs a third of an epoch.
+        units: number of units requested of each client.
         bytes_down: bytes of the download.
         bytes_up: bytes of the upload.
-        epochs: local epochs in a sample-time, for devices whose seconds are per training of a sample: E where clients
-            train E epochs, 1 where they train steps.
+        epochs: local epochs in a sample-time, for devices with seconds per training of a sample: E if clients train E
+            epochs, 1 if they train steps.
     """
 
     unit_load: Values
@@ -39,10 +41,10 @@ class Timing(ReadOnly):
     """Virtual seconds of each phase of the clients' jobs.
 
     Attributes:
-        down_s: download, [n].
-        infer_s: forward passes, [n].
-        unit_s: one unit of training, [n].
-        up_s: upload, [n].
+        down_s: seconds of the download, [n].
+        infer_s: seconds of the forward passes for queries and reports, [n].
+        unit_s: seconds of one unit of training (an epoch or a step), [n].
+        up_s: seconds of the upload, [n].
     """
 
     down_s: Values
@@ -51,7 +53,7 @@ class Timing(ReadOnly):
     up_s: Values
 
     def finish_s(self, units: "Values | Ids | int") -> Values:
-        """Return the seconds until a client that does `units` units has answered, [n]."""
+        """Return the seconds until a client that trains `units` units (epochs or steps) has answered, [n]."""
         total_s: Values = self.down_s + self.infer_s + units * self.unit_s + self.up_s
         return total_s
 
@@ -69,7 +71,7 @@ def check_job_durations(job_s: Values, n_train: Ids) -> None:
 
     Args:
         job_s: expected virtual seconds of each client's whole job, [n_clients].
-        n_train: training samples of each, [n_clients]; clients without any have no job.
+        n_train: training samples of each client, [n_clients]; a client without samples has no job.
 
     Raises:
         IncompatibleConfig: a job is too short or too long.
@@ -79,9 +81,8 @@ def check_job_durations(job_s: Values, n_train: Ids) -> None:
         client = int(is_out_of_range.argmax())
         raise IncompatibleConfig(
             f"device: the whole job of client {client}, with {n_train[client]} samples, is expected to take "
-            f"{job_s[client]:g} virtual "
-            f"seconds; 1e-9 to 1e12 virtual seconds are allowed. Check the unit of the device's seconds and speeds, "
-            "and client.epochs or client.steps"
+            f"{job_s[client]:g} virtual seconds, but only 1e-9 to 1e12 are allowed. Check the unit of the device's "
+            "seconds and speeds, and client.epochs or client.steps"
         )
 
 
@@ -89,8 +90,8 @@ class Device(Component, Protocol):
     """A device model: how long clients take for downloads, training and uploads, in virtual seconds.
 
     Attributes:
-        timed: False if nothing takes time, so that durations carry no information.
-        in_seconds: whether times are seconds; False for multiples of the time per sample in an arbitrary unit.
+        timed: whether work takes time; otherwise durations carry no information.
+        in_seconds: whether times are seconds; otherwise they are multiples of an arbitrary time per sample.
     """
 
     @property
@@ -103,8 +104,20 @@ class Device(Component, Protocol):
 
     @abstractmethod
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Return the expected timing, from which deadlines are planned; it depends on draws made once a run only."""
+        """Return the expected timing, from which deadlines are planned; it is the same in all rounds.
+
+        Args:
+            clients: ids of the clients.
+            work: work of each client.
+            draws: random numbers of the run.
+        """
 
     @abstractmethod
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Return the timing of this round; a client's draw does not depend on the other selected clients."""
+        """Return the timing of one round; a client's time does not depend on the other selected clients.
+
+        Args:
+            clients: ids of the clients.
+            work: work of each client.
+            draws: random numbers of the round.
+        """

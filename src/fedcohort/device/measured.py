@@ -28,9 +28,9 @@ class LinkSpeeds:
     """The speeds of the clients' downlinks or uplinks, each array [clients].
 
     Attributes:
-        mean_speed: speed in bytes a second.
-        speed_sd: standard deviation of the speed between rounds, bytes a second.
-        mean_time_factor: mean seconds of a byte over those at the mean speed.
+        mean_speed: mean speed in bytes a second.
+        speed_sd: standard deviation of the speed between rounds, in bytes a second.
+        mean_time_factor: mean seconds per byte, divided by the seconds per byte at the mean speed.
     """
 
     mean_speed: Values
@@ -47,16 +47,16 @@ class LinkSpeeds:
         )
 
     def select_rows(self, rows: Ids) -> "LinkSpeeds":
-        """Return the links of the clients in `rows`."""
+        """Return the links in the given rows of the table."""
         return LinkSpeeds(self.mean_speed[rows], self.speed_sd[rows], self.mean_time_factor[rows])
 
     def expect(self, n_bytes: Values) -> Values:
-        """Return the mean seconds of `n_bytes` bytes, which exceed the seconds at the mean speed."""
+        """Return the mean seconds in which each link transfers `n_bytes` bytes, more than at the mean speed."""
         transfer_s: Values = n_bytes / self.mean_speed * self.mean_time_factor
         return transfer_s
 
     def sample(self, n_bytes: Values, normal_draws: Values) -> Values:
-        """Return the seconds of `n_bytes` bytes, given standard normal draws z."""
+        """Return the seconds in which each link transfers `n_bytes` bytes in one round, given standard normal draws."""
         transfer_s: Values = n_bytes / np.maximum(
             MIN_RELATIVE_SPEED * self.mean_speed, self.mean_speed + normal_draws * self.speed_sd
         )
@@ -68,12 +68,12 @@ class DeviceSpeeds:
     """The measured seconds of training and the link speeds of some clients, each array [clients].
 
     Attributes:
-        mean_s: seconds of training on a sample.
+        mean_s: mean seconds of training on a sample.
         deviation_s: standard deviation of these seconds between rounds.
-        min_s: lower bound of the seconds in any round.
-        expected_s: mean of the bounded draws, in seconds.
-        downlink: downlink.
-        uplink: uplink.
+        min_s: lower bound of these seconds in any round.
+        expected_s: mean seconds of training on a sample, with the lower bound.
+        downlink: speeds of the downlinks.
+        uplink: speeds of the uplinks.
     """
 
     mean_s: Values
@@ -98,13 +98,11 @@ class DeviceSpeeds:
         )
 
     def select_rows(self, rows: Ids) -> "DeviceSpeeds":
-        """Return the speeds of the clients in `rows`."""
-        mean_s, deviation_s, min_s, expected_s = (
-            self.mean_s[rows],
-            self.deviation_s[rows],
-            self.min_s[rows],
-            self.expected_s[rows],
-        )
+        """Return the speeds of the clients in the given rows of the table."""
+        mean_s = self.mean_s[rows]
+        deviation_s = self.deviation_s[rows]
+        min_s = self.min_s[rows]
+        expected_s = self.expected_s[rows]
         return DeviceSpeeds(
             mean_s, deviation_s, min_s, expected_s, self.downlink.select_rows(rows), self.uplink.select_rows(rows)
         )
@@ -135,7 +133,7 @@ class DeviceSpeeds:
 
 
 def bounded_normal_moment(deviation: Values, lower_bound: Values, power: int) -> Values:
-    """Return E[max(least, 1 + deviation Z)^power], Z standard normal, by the trapezoidal rule, [clients]."""
+    """Return E[max(lower_bound, 1 + deviation Z)^power], Z standard normal, by the trapezoidal rule, [clients]."""
     bound_pairs = (
         deviation.round(DEVIATION_DECIMALS) + 1j * lower_bound
     )  # complex numbers, as rows would take much longer to sort

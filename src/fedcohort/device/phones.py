@@ -86,10 +86,8 @@ LINK_SPEEDS = np.array(  # of nineteen people, KiB a second: mean and deviation 
         (3176.81, 1837.99, 430.97, 157.73),
     ]
 )
-DOWNLINKS, UPLINKS = (
-    LinkSpeeds.from_moments(*(BYTES_PER_KIB * LINK_SPEEDS[:, :2].T)),
-    LinkSpeeds.from_moments(*(BYTES_PER_KIB * LINK_SPEEDS[:, 2:].T)),
-)
+DOWNLINKS = LinkSpeeds.from_moments(*(BYTES_PER_KIB * LINK_SPEEDS[:, :2].T))
+UPLINKS = LinkSpeeds.from_moments(*(BYTES_PER_KIB * LINK_SPEEDS[:, 2:].T))
 
 
 @dataclass(frozen=True)
@@ -97,9 +95,9 @@ class Phones(Device):
     """A device model with the measured speeds of three classes of phones and of nineteen links.
 
     Attributes:
-        workload: the model whose measured time a batch takes.
-        scale: factor of that time, the FLOPs of the run's model over those of the measured one.
-        proportions: proportions of the three classes, slowest first.
+        workload: name of the network whose measured times are used.
+        scale: factor of these times, the FLOPs of the run's network over those of the measured one.
+        proportions: proportions of clients with slow, medium and fast phones.
     """
 
     workload: str
@@ -112,7 +110,7 @@ class Phones(Device):
         ranges.numbers("proportions", self.proportions, "[0, 1e15]")
         if len(self.proportions) != 3 or not sum(self.proportions) > 0:
             raise OptionError(
-                f"proportions must be three numbers, slow, middle and fast phones, not all 0, got {self.proportions}"
+                f"proportions must be three numbers, of slow, medium and fast phones, not all 0, got {self.proportions}"
             )
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:

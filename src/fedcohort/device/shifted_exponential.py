@@ -31,10 +31,10 @@ class ShiftedExponential(Device):
     """Shifted-exponential latency, a device model.
 
     Attributes:
-        alpha: shift, in sample-times per sample.
-        lam: lambda, mean of the random part, in sample-times per sample.
-        unit_s: seconds of a sample-time.
-        persistent: whether some clients are permanently slower.
+        alpha: constant part of the training time per sample, in units of `unit_s`.
+        lam: mean of the random part of the training time per sample, in units of `unit_s`.
+        unit_s: virtual seconds of one unit.
+        persistent: whether some clients are permanently slower than others.
     """
 
     alpha: float
@@ -50,7 +50,7 @@ class ShiftedExponential(Device):
         ranges.number("unit_s", self.unit_s, "[1e-12, 1e9]")
         ranges.flag("persistent", self.persistent)
         if self.alpha == self.lam == 0:
-            raise OptionError("alpha and lam must not both be 0: nothing would take time (that is device=instant)")
+            raise OptionError("alpha and lam must not both be 0: no work would take time, as with device=instant")
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Return the mean seconds over rounds, given each client's lambda_i."""

@@ -7,7 +7,7 @@
     python train.py device=trace device.path=devices.csv device.unit=kbit/s
 
 Client k is the k-th device in the order of names: numbers by value, texts alphabetically, without gaps where names are
-numbers from 0 or 1. With draw=true a device is drawn for each client once a run. DeviceSpeeds are drawn for each client
+numbers from 0 or 1. With draw=true a device is drawn for each client once a run. Speeds are drawn for each client
 and round where the table has columns of deviations.
 
 Departures from the paper: none (no paper). `benchmarks/fedscale_devices.py` makes such a table of FedScale's file.
@@ -30,11 +30,9 @@ UNIT_BYTES = {"KiB/s": 1024.0, "kB/s": 1000.0, "kbit/s": 125.0, "bytes/s": 1.0}
 CLIENT_OPTION = "client"  # the option that names the column of names
 MEAN_OPTIONS = ("seconds", "down", "up")
 DEVIATION_OPTIONS = ("seconds_cv", "down_cv", "up_cv")
-SECONDS_RANGE, SPEED_RANGE, DEVIATION_RANGE = (
-    "[1e-12, 1e9]",
-    "[1e-6, 1e15]",
-    "[0, 100]",
-)  # of the columns; products stay finite
+SECONDS_RANGE = "[1e-12, 1e9]"
+SPEED_RANGE = "[1e-6, 1e15]"
+DEVIATION_RANGE = "[0, 100]"
 
 
 @dataclass(frozen=True)
@@ -42,17 +40,17 @@ class Trace(Device):
     """A device model that reads a user's table of training times and link speeds.
 
     Attributes:
-        path: the table.
-        client: column of names.
-        seconds: column of mean seconds of training.
-        batch: samples that `seconds` are for, None for one.
+        path: path of the table.
+        client: column of device names.
+        seconds: column of mean seconds of training on `batch` samples.
+        batch: number of samples that `seconds` are for; None stands for one sample.
         down: column of mean download speeds.
         up: column of mean upload speeds.
         unit: unit of both speeds.
-        seconds_cv: column of relative standard deviations between rounds; None for no deviation.
-        down_cv: column of relative deviations of the download speed between rounds, None for no deviation.
-        up_cv: column of relative deviations of the upload speed between rounds, None for no deviation.
-        draw: whether a row is drawn for each client.
+        seconds_cv: column of relative standard deviations of `seconds` between rounds; None if seconds are constant.
+        down_cv: column of relative standard deviations of the download speed; None if the speed is constant.
+        up_cv: column of relative standard deviations of the upload speed; None if the speed is constant.
+        draw: whether a random row is drawn for each client; otherwise client k has the k-th device.
     """
 
     path: str
@@ -73,11 +71,13 @@ class Trace(Device):
             ranges.text(option, getattr(self, option))
         for option in DEVIATION_OPTIONS:
             ranges.text(option, getattr(self, option), allow_null=True)
-        for direction in ("down", "up"):  # both directions may have the same column
-            ranges.check_distinct_columns({name: getattr(self, name) for name in (CLIENT_OPTION, "seconds", direction)})
+        for link_direction in ("down", "up"):  # both directions may have the same column
+            ranges.check_distinct_columns(
+                {name: getattr(self, name) for name in (CLIENT_OPTION, "seconds", link_direction)}
+            )
             for option in DEVIATION_OPTIONS:
                 ranges.check_distinct_columns(
-                    {name: getattr(self, name) for name in (CLIENT_OPTION, "seconds", direction, option)}
+                    {name: getattr(self, name) for name in (CLIENT_OPTION, "seconds", link_direction, option)}
                 )
         ranges.integer("batch", self.batch, "[1, 1e9]", allow_null=True)
         ranges.choice("unit", self.unit, *UNIT_BYTES)
@@ -104,8 +104,8 @@ class Trace(Device):
             return device_rows
         if n_rows < draws.n_clients:
             raise DataError(
-                f"device.path: {self.path} has {n_rows} rows, too few for {draws.n_clients} clients: device.draw=true "
-                "draws one for each"
+                f"device.path: {self.path} has {n_rows} rows, too few for {draws.n_clients} clients: set "
+                "device.draw=true, which draws a row for each client"
             )
         if draws.n_clients > n_clients_without_gap:
             raise DataError(f"{gap_message}, or set device.draw=true, which draws a row for each client")
@@ -119,31 +119,31 @@ class Trace(Device):
 
     @cached_property
     def _table(self) -> tuple[DeviceSpeeds, tuple[float, str]]:
-        """Read the speeds of each device in the order of names, and the first missing number of a device.
-
-        Expectations are computed once.
-        """
+        """Read the speeds of all devices in the order of names, and the first gap in the numbers of devices."""
         columns_of_options = {
             option: getattr(self, option) for option in (CLIENT_OPTION, *DEVIATION_OPTIONS, *MEAN_OPTIONS)
         }
-        table = trace_table.read_table("device", self.path, columns_of_options)
-        row_order, device_rows, name_gap = trace_table.sort_by_name(table, self.client)
+        device_table = trace_table.read_table("device", self.path, columns_of_options)
+        row_order, device_rows, name_gap = trace_table.sort_by_name(device_table, self.client)
         if (device_rows > 1).any():
             first_row, second_row = row_order[np.cumsum(device_rows)[device_rows.argmax()] - device_rows.max() :][:2]
             raise DataError(f"device.{CLIENT_OPTION}: {self.path}: row {second_row} has the name of row {first_row}")
-        columns = {}
+        values_by_option = {}
         for option in (*MEAN_OPTIONS, *DEVIATION_OPTIONS):
-            column = getattr(self, option)
-            columns[option] = np.zeros(len(row_order))
-            if column is not None:
-                columns[option] = trace_table.read_numbers(table, column, *self._column_range(option))[row_order]
-        mean_s, unit_bytes = columns["seconds"] / (self.batch or 1), UNIT_BYTES[self.unit]
+            column_name = getattr(self, option)
+            values_by_option[option] = np.zeros(len(row_order))
+            if column_name is not None:
+                values_by_option[option] = trace_table.read_numbers(
+                    device_table, column_name, *self._column_range(option)
+                )[row_order]
+        mean_s, unit_bytes = values_by_option["seconds"] / (self.batch or 1), UNIT_BYTES[self.unit]
         downlinks, uplinks = (
             LinkSpeeds.from_moments(
-                columns[direction] * unit_bytes, columns[f"{direction}_cv"] * (columns[direction] * unit_bytes)
+                values_by_option[link_direction] * unit_bytes,
+                values_by_option[f"{link_direction}_cv"] * (values_by_option[link_direction] * unit_bytes),
             )
-            for direction in ("down", "up")
+            for link_direction in ("down", "up")
         )
         return DeviceSpeeds.from_moments(
-            mean_s, columns["seconds_cv"] * mean_s, MIN_RELATIVE_SPEED * mean_s, downlinks, uplinks
+            mean_s, values_by_option["seconds_cv"] * mean_s, MIN_RELATIVE_SPEED * mean_s, downlinks, uplinks
         ), name_gap

@@ -22,8 +22,8 @@ Counts = Float64[np.ndarray, "_n _c"]
 
 def effective_classes(counts: Counts) -> Values:
     """Return the effective number of classes of each row of class counts, [n]; 0 for a row without samples."""
-    samples = np.maximum(counts.sum(1, keepdims=True), 1.0)
-    concentration = ((counts / samples) ** 2).sum(1)
+    n_samples = np.maximum(counts.sum(1, keepdims=True), 1.0)
+    concentration = ((counts / n_samples) ** 2).sum(1)
     return np.asarray(np.where(concentration > 0, 1 / np.maximum(concentration, 1e-300), 0.0), np.float64)
 
 
@@ -34,36 +34,38 @@ def effective_classes_of_cohorts(
 
     Args:
         counts: samples by client and class, [n, C].
-        in_pool: the clients that cohorts are drawn from.
-        cohort: clients of a cohort.
+        in_pool: whether cohorts are drawn from a client, [n].
+        cohort: number of clients of a cohort.
         rng: generator of the cohorts.
     """
     pool_counts = counts[in_pool]
-    size = min(cohort, len(pool_counts))
-    cohorts = [pool_counts[rng.permutation(len(pool_counts))[:size]].sum(0) for _ in range(N_RANDOM_COHORTS)]
-    return float(effective_classes(np.stack(cohorts)).mean()), float(effective_classes(pool_counts.sum(0)[None])[0])
+    cohort_size = min(cohort, len(pool_counts))
+    cohort_sums = [pool_counts[rng.permutation(len(pool_counts))[:cohort_size]].sum(0) for _ in range(N_RANDOM_COHORTS)]
+    return float(effective_classes(np.stack(cohort_sums)).mean()), float(effective_classes(pool_counts.sum(0)[None])[0])
 
 
-def balanced_cohort(counts: Counts, uses: Ids, candidates: Ids, cohort: int, rng: np.random.Generator) -> Ids:
+def balanced_cohort(
+    counts: Counts, n_selections: Ids, candidate_ids: Ids, cohort: int, rng: np.random.Generator
+) -> Ids:
     """Return a cohort out of the candidates with even classes, sorted ids.
 
     Args:
         counts: samples by client and class, [n, C].
-        uses: how often each client was selected, [n].
-        candidates: sorted ids.
-        cohort: number of clients to choose; all candidates where they are fewer.
-        rng: generator of ties.
+        n_selections: number of times that each client was selected, [n].
+        candidate_ids: sorted ids of the clients that may be chosen.
+        cohort: number of clients to choose; all candidates are chosen if there are fewer.
+        rng: random generator that breaks ties.
     """
-    if not len(candidates):
-        return candidates
+    if not len(candidate_ids):
+        return candidate_ids
     tie_noise = TIE_NOISE * rng.random(len(counts))
-    penalty = USE_PENALTY * (uses - uses[candidates].min()) + tie_noise
-    chosen: list[int] = []
-    remaining, cohort_counts = candidates, np.zeros(counts.shape[1])
-    while len(chosen) < min(cohort, len(candidates)):
-        imbalances = class_imbalances(counts[remaining], cohort_counts) if chosen else np.zeros(len(remaining))
-        position = int(np.argmin(imbalances + penalty[remaining]))
-        chosen.append(int(remaining[position]))
-        cohort_counts = cohort_counts + counts[chosen[-1]]
-        remaining = np.delete(remaining, position)
-    return np.sort(np.array(chosen, dtype=np.int64))
+    penalty = USE_PENALTY * (n_selections - n_selections[candidate_ids].min()) + tie_noise
+    chosen_ids: list[int] = []
+    other_ids, cohort_counts = candidate_ids, np.zeros(counts.shape[1])
+    while len(chosen_ids) < min(cohort, len(candidate_ids)):
+        imbalances = class_imbalances(counts[other_ids], cohort_counts) if chosen_ids else np.zeros(len(other_ids))
+        best_position = int(np.argmin(imbalances + penalty[other_ids]))
+        chosen_ids.append(int(other_ids[best_position]))
+        cohort_counts = cohort_counts + counts[chosen_ids[-1]]
+        other_ids = np.delete(other_ids, best_position)
+    return np.sort(np.array(chosen_ids, dtype=np.int64))

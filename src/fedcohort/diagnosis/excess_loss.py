@@ -34,110 +34,113 @@ class ClassLosses:
     """Reports of `signal=class_loss` of n clients.
 
     Attributes:
-        counts: numbers of samples, [n, C].
-        sums: sums of their losses in nats, [n, C].
-        squares: sums of their squared losses, [n, C].
-        other_sums: sums of the mean losses that the other labels would have, [n].
+        counts: number of samples by client and class, [n, C].
+        loss_sums: sum of the samples' losses in nats, by client and class, [n, C].
+        squared_loss_sums: sum of the samples' squared losses, by client and class, [n, C].
+        other_label_loss_sums: sum over a client's samples of the mean loss that its other labels would have, [n].
     """
 
     counts: Table
-    sums: Table
-    squares: Table
-    other_sums: Values
+    loss_sums: Table
+    squared_loss_sums: Table
+    other_label_loss_sums: Values
 
     @classmethod
     def from_rows(cls, rows: Table) -> "ClassLosses":
         """Return the reports in the rows [n, 3C + 1] that clients sent."""
-        counts, sums, squares = np.split(rows[:, :-1], 3, axis=1)
-        return cls(counts, sums, squares, rows[:, -1])
+        counts, loss_sums, squared_loss_sums = np.split(rows[:, :-1], 3, axis=1)
+        return cls(counts, loss_sums, squared_loss_sums, rows[:, -1])
 
     @property
-    def samples(self) -> Values:
+    def n_samples(self) -> Values:
         """Number of samples of each client, [n]."""
         return np.asarray(self.counts.sum(1), np.float64)
 
 
 @dataclass(frozen=True)
 class ExcessLoss:
-    """The estimates of one probe, in nats.
+    """The estimates of the clients' excess losses from one probe, in nats.
 
     Attributes:
-        class_effect: a, mean loss of each class at a client without excess, [C].
-        excess: b, [n].
-        variance: variance of the prediction error of each b, [n].
-        spread: tau, standard deviation of b over clients.
-        scale: D, nats between a wrong and a right label; not positive where the model does not tell yet.
+        class_effect: mean loss of each class at a client without excess loss, [C].
+        excess: excess loss of each client, which its classes do not explain, [n].
+        variance: variance of the prediction error of each excess loss, [n].
+        excess_deviation: standard deviation of the excess loss over clients.
+        nats_per_wrong_label: mean loss of a wrong label minus that of a right one; not positive while the model cannot
+            distinguish them.
     """
 
     class_effect: Values
     excess: Values
     variance: Values
-    spread: float
-    scale: float
+    excess_deviation: float
+    nats_per_wrong_label: float
 
     @property
     def rate(self) -> Values:
-        """Excess rate of wrong labels of each client, r, [n]."""
-        return np.asarray((self.excess - np.quantile(self.excess, LOW_QUANTILE)) / self.scale, np.float64)
+        """Share of wrong labels of each client in excess of the cleanest tenth of the clients, [n]."""
+        return np.asarray(
+            (self.excess - np.quantile(self.excess, LOW_QUANTILE)) / self.nats_per_wrong_label, np.float64
+        )
 
 
 def fit_by_class(losses: ClassLosses) -> ExcessLoss:
-    """Fit the mixed model to reports with numbers of samples per class; at least one client and one sample."""
-    counts, sums, samples = losses.counts, losses.sums, losses.samples
+    """Fit the mixed model of class effects and clients' excess losses to reports with at least one sample."""
+    counts, loss_sums, n_samples = losses.counts, losses.loss_sums, losses.n_samples
     v = _sample_variances(losses)
     has_samples = counts.sum(0) > 0
-    G, loss_by_class, loss_by_client = counts / v[:, None], (sums / v[:, None]).sum(0), sums.sum(1) / v
+    G, loss_by_class, loss_by_client = counts / v[:, None], (loss_sums / v[:, None]).sum(0), loss_sums.sum(1) / v
     spread_squared = np.median(v) / 10
     for _ in range(MAX_STEPS):
-        precision = samples / v + 1 / spread_squared
-        scaled = G / precision[:, None]
-        M_inverse = np.linalg.pinv(np.diag(np.where(has_samples, G.sum(0), 1.0)) - scaled.T @ G, hermitian=True)
-        a = M_inverse @ (loss_by_class - scaled.T @ loss_by_client)
+        precision = n_samples / v + 1 / spread_squared
+        scaled_counts = G / precision[:, None]
+        M_inverse = np.linalg.pinv(np.diag(np.where(has_samples, G.sum(0), 1.0)) - scaled_counts.T @ G, hermitian=True)
+        a = M_inverse @ (loss_by_class - scaled_counts.T @ loss_by_client)
         b = (loss_by_client - G @ a) / precision
-        variance = 1 / precision + (scaled @ M_inverse * scaled).sum(1)
-        previous, spread_squared = spread_squared, max(float((b**2 + variance).mean()), MIN_SPREAD)
-        if abs(spread_squared - previous) < TOLERANCE * previous:
+        variance = 1 / precision + (scaled_counts @ M_inverse * scaled_counts).sum(1)
+        previous_spread_squared, spread_squared = spread_squared, max(float((b**2 + variance).mean()), MIN_SPREAD)
+        if abs(spread_squared - previous_spread_squared) < TOLERANCE * previous_spread_squared:
             break
     return ExcessLoss(a, b, variance, float(np.sqrt(spread_squared)), _nats_of_a_wrong_label(losses, b))
 
 
 def fit_by_sums(losses: ClassLosses) -> ExcessLoss:
-    """Fit the model as secure aggregation allows, from sums over clients per class and two numbers per client."""
-    counts, sums, samples = losses.counts, losses.sums, losses.samples
-    n = np.maximum(samples, 1.0)
+    """Fit the mixed model from sums over clients per class and two numbers per client, as secure aggregation allows."""
+    counts, loss_sums, n_samples = losses.counts, losses.loss_sums, losses.n_samples
+    n = np.maximum(n_samples, 1.0)
     b, variance, spread_squared = np.zeros(len(n)), np.zeros(len(n)), 1.0
     for _ in range(SUM_STEPS):
-        a = (sums - b[:, None] * counts).sum(0) / np.maximum(counts.sum(0), 1.0)
-        residual = (sums.sum(1) - counts @ a) / n
-        v = (losses.squares.sum(1) - 2 * sums @ a + counts @ a**2) / n - residual**2
+        a = (loss_sums - b[:, None] * counts).sum(0) / np.maximum(counts.sum(0), 1.0)
+        residuals = (loss_sums.sum(1) - counts @ a) / n
+        v = (losses.squared_loss_sums.sum(1) - 2 * loss_sums @ a + counts @ a**2) / n - residuals**2
         v = np.maximum(v, MIN_VARIANCE)
-        v = (v * samples + PRIOR_DEGREES * np.average(v, weights=samples)) / (samples + PRIOR_DEGREES)
+        v = (v * n_samples + PRIOR_DEGREES * np.average(v, weights=n_samples)) / (n_samples + PRIOR_DEGREES)
         spread_squared = 1.0
         for _ in range(SUM_SPREAD_STEPS):
             weights = 1 / (spread_squared + v / n)
-            spread_squared *= float((weights**2 * residual**2).sum() / weights.sum())
+            spread_squared *= float((weights**2 * residuals**2).sum() / weights.sum())
             spread_squared = max(spread_squared, MIN_SPREAD)
-        b = np.where(samples > 0, residual * spread_squared / (spread_squared + v / n), 0.0)
-        variance = 1 / (1 / spread_squared + samples / v)
+        b = np.where(n_samples > 0, residuals * spread_squared / (spread_squared + v / n), 0.0)
+        variance = 1 / (1 / spread_squared + n_samples / v)
     return ExcessLoss(a, b, variance, float(np.sqrt(spread_squared)), _nats_of_a_wrong_label(losses, b))
 
 
 def _sample_variances(losses: ClassLosses) -> Values:
-    """Return the variance of a sample's loss about its client's mean in its class, v_k, shrunk to the common one, [n].
+    """Return the variance of each client's sample losses about their class means, shrunk to the common variance, [n].
 
-    The shrinkage is that of `PRIOR_DEGREES` further degrees of freedom.
+    The common variance counts as `PRIOR_DEGREES` further degrees of freedom.
     """
     counts = losses.counts
-    within = np.where(counts > 1, losses.squares - losses.sums**2 / np.maximum(counts, 1.0), 0.0).sum(1)
-    degrees = np.maximum(counts - 1, 0.0).sum(1)
-    common = max(float(within.sum() / max(degrees.sum(), 1.0)), MIN_VARIANCE)
-    return np.asarray((within + PRIOR_DEGREES * common) / (degrees + PRIOR_DEGREES), np.float64)
+    squares = np.where(counts > 1, losses.squared_loss_sums - losses.loss_sums**2 / np.maximum(counts, 1.0), 0.0).sum(1)
+    degrees_of_freedom = np.maximum(counts - 1, 0.0).sum(1)
+    common_variance = max(float(squares.sum() / max(degrees_of_freedom.sum(), 1.0)), MIN_VARIANCE)
+    return np.asarray((squares + PRIOR_DEGREES * common_variance) / (degrees_of_freedom + PRIOR_DEGREES), np.float64)
 
 
 def _nats_of_a_wrong_label(losses: ClassLosses, excess: Values) -> float:
-    """Return D: the mean loss of labels of other classes, less the mean loss without the clients' excess."""
-    samples = losses.samples
-    total = max(float(samples.sum()), 1.0)
-    base = excess - np.quantile(excess, LOW_QUANTILE)
-    right_label = (losses.sums.sum() - (samples * base).sum()) / total
-    return float(losses.other_sums.sum() / total - right_label)
+    """Return the mean loss of labels of other classes minus that of right labels without excess loss, in nats."""
+    n_samples = losses.n_samples
+    n_samples_total = max(float(n_samples.sum()), 1.0)
+    excess_above_cleanest = excess - np.quantile(excess, LOW_QUANTILE)
+    right_label_loss = (losses.loss_sums.sum() - (n_samples * excess_above_cleanest).sum()) / n_samples_total
+    return float(losses.other_label_loss_sums.sum() / n_samples_total - right_label_loss)

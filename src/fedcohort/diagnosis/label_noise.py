@@ -23,12 +23,13 @@ MIN_CLASS_SHARE = 2.0  # a client holds a class if its share there is this multi
 
 @dataclass(frozen=True)
 class NoiseEstimate:
-    """Label noise as one probe shows it.
+    """The label noise that the reports to one probe show.
 
     Attributes:
-        fit: the fit with numbers of samples per class.
-        is_noisier: whether each client is above the cut, bool [n].
-        gap: difference between the groups' mean rates; NaN where D is not positive.
+        fit: excess loss of each client, fitted with numbers of samples per class.
+        is_noisier: whether each client is in the group with more wrong labels, bool [n].
+        gap: difference between the mean rates of wrong labels of the two groups; NaN while the model cannot distinguish
+            right labels from wrong ones.
     """
 
     fit: ExcessLoss
@@ -37,77 +38,95 @@ class NoiseEstimate:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the model tells right labels from wrong ones, so that the gap means something."""
-        return self.fit.scale >= MIN_SCALE and self.gap <= MAX_GAP
+        """Whether the model distinguishes right labels from wrong ones, so that the gap is meaningful."""
+        return self.fit.nats_per_wrong_label >= MIN_SCALE and self.gap <= MAX_GAP
 
 
 def estimate_noise(losses: ClassLosses) -> NoiseEstimate:
-    """Return what the reports of at least one client with samples show about label noise."""
+    """Return the label noise that the clients' reports show; at least one client has samples."""
     fit, secure_fit = fit_by_class(losses), fit_by_sums(losses)
     is_noisier, difference = split_in_two(fit.excess)
     _, secure_difference = split_in_two(secure_fit.excess)
-    is_known = fit.scale > 0 and secure_fit.scale > 0
-    gap = min(difference / fit.scale, secure_difference / secure_fit.scale) if is_known else float("nan")
+    is_known = fit.nats_per_wrong_label > 0 and secure_fit.nats_per_wrong_label > 0
+    gap = (
+        min(difference / fit.nats_per_wrong_label, secure_difference / secure_fit.nats_per_wrong_label)
+        if is_known
+        else float("nan")
+    )
     return NoiseEstimate(fit, is_noisier, gap)
 
 
 def split_in_two(values: Values) -> tuple[Bool[np.ndarray, "_n"], float]:
-    """Return which values [n] are in the upper one of two groups, and the difference of the groups' means.
+    """Return whether each value is in the upper one of two groups, bool [n], and the difference of the groups' means.
 
     Groups may hold one value. All equal values are one group, the lower one.
     """
-    ordered = np.sort(values)
+    sorted_values = np.sort(values)
     n, n_low = len(values), np.arange(1, len(values))
-    if n < 2 or ordered[0] == ordered[-1]:
+    if n < 2 or sorted_values[0] == sorted_values[-1]:
         return np.zeros(n, dtype=bool), 0.0
-    low_sums = np.cumsum(ordered)[:-1]
-    differences = (ordered.sum() - low_sums) / (n - n_low) - low_sums / n_low
-    cut = int(np.argmax(n_low * (n - n_low) * differences**2))
-    return values > ordered[cut], float(differences[cut])
+    low_sums = np.cumsum(sorted_values)[:-1]
+    mean_differences = (sorted_values.sum() - low_sums) / (n - n_low) - low_sums / n_low
+    cut_position = int(np.argmax(n_low * (n - n_low) * mean_differences**2))
+    return values > sorted_values[cut_position], float(mean_differences[cut_position])
 
 
 def choose_pool(
     estimate: NoiseEstimate, counts: Float64[np.ndarray, "_n _c"], min_share: float, cover: float
 ) -> Bool[np.ndarray, "_n"]:
-    """Return which clients form the pool, bool [n].
+    """Return whether each client is in the pool from which cohorts are drawn, bool [n].
 
     Args:
         estimate: label noise of these clients.
-        counts: their numbers of samples by class, [n, C].
-        min_share: the least share of clients; if fewer are below the cut, those with the least excess.
+        counts: samples by client and class, [n, C].
+        min_share: least share of the clients in the pool; those with the least excess loss join if it is too small.
         cover: for each class, the least ratio of the pool's share of its samples to the pool's share of all samples.
-            Clients above the cut that hold much of a class join, the ones with the least excess first.
+            Noisier clients that hold much of a class join, those with the least excess loss first.
     """
     excess, is_noisier = estimate.fit.excess, estimate.is_noisier
-    order, min_size = np.argsort(excess, kind="stable"), math.ceil(min_share * len(excess))
+    ranking, min_pool_size = np.argsort(excess, kind="stable"), math.ceil(min_share * len(excess))
     in_pool = ~is_noisier
-    if in_pool.sum() < min_size:
+    if in_pool.sum() < min_pool_size:
         in_pool = np.zeros(len(excess), dtype=bool)
-        in_pool[order[:min_size]] = True
+        in_pool[ranking[:min_pool_size]] = True
     upper_mean = float(excess[~in_pool].mean()) if not in_pool.all() else np.inf
-    samples, class_totals = counts.sum(1), counts.sum(0)
-    class_shares = counts / np.maximum(samples, 1.0)[:, None]
+    n_samples, class_totals = counts.sum(1), counts.sum(0)
+    class_shares = counts / np.maximum(n_samples, 1.0)[:, None]
     may_join = excess < upper_mean
     for c in range(counts.shape[1]):
-        holders = order[may_join[order] & (class_shares[order, c] >= MIN_CLASS_SHARE / counts.shape[1])]
+        holders = ranking[may_join[ranking] & (class_shares[ranking, c] >= MIN_CLASS_SHARE / counts.shape[1])]
         for client in holders[~in_pool[holders]].tolist():
-            if _is_covered(in_pool, counts[:, c], samples, class_totals[c], cover):
+            if _is_covered(in_pool, counts[:, c], n_samples, class_totals[c], cover):
                 break
             in_pool[client] = True
     return in_pool
 
 
 def _is_covered(
-    in_pool: Bool[np.ndarray, "_n"], class_counts: Values, samples: Values, class_total: float, cover: float
+    in_pool: Bool[np.ndarray, "_n"], class_counts: Values, n_samples: Values, class_total: float, cover: float
 ) -> bool:
-    """Return whether the pool has its share of a class: `class_counts` [n] of `class_total` samples."""
-    pool_share = float(samples[in_pool].sum()) / float(samples.sum())
+    """Return whether the pool holds at least `cover` times its share of a class.
+
+    Args:
+        in_pool: whether each client is in the pool.
+        class_counts: samples of the class at each client, [n].
+        n_samples: samples of all classes at each client, [n].
+        class_total: samples of the class at all clients.
+        cover: least ratio of the pool's share of the class to its share of all samples.
+    """
+    pool_share = float(n_samples[in_pool].sum()) / float(n_samples.sum())
     return float(class_counts[in_pool].sum()) >= cover * class_total * pool_share
 
 
 def covers_all_classes(in_pool: Bool[np.ndarray, "_n"], counts: Float64[np.ndarray, "_n _c"], cover: float) -> bool:
-    """Return whether the pool has at least `cover` of its share of every class; counts: samples by class, [n, C]."""
-    samples = counts.sum(1)
+    """Return whether the pool holds at least `cover` times its share of every class.
+
+    Args:
+        in_pool: whether each client is in the pool.
+        counts: samples by client and class, [n, C].
+        cover: least ratio of the pool's share of a class to its share of all samples.
+    """
+    n_samples = counts.sum(1)
     return all(
-        _is_covered(in_pool, counts[:, c], samples, float(counts[:, c].sum()), cover) for c in range(counts.shape[1])
+        _is_covered(in_pool, counts[:, c], n_samples, float(counts[:, c].sum()), cover) for c in range(counts.shape[1])
     )

@@ -14,16 +14,16 @@ JOBS_BEFORE_PROBE = 1.2  # of a client on average, before the first probe
 
 @dataclass(frozen=True)
 class NoiseWatch:
-    """What the looks so far have shown.
+    """The evidence of label noise from the probes so far, and the decision that follows from it.
 
     Attributes:
-        n_looks: number of probes that count.
-        last_gap: gap of the last probe that counted; NaN before.
-        largest_gap: largest gap since clients were excluded; 0 before.
+        n_looks: number of probes at which the model distinguished right labels from wrong ones.
+        last_gap: difference of the groups' rates of wrong labels at the last of these probes; NaN before.
+        largest_gap: largest of these differences since clients were excluded; 0 before.
         is_acting: whether clients are excluded for label noise.
         is_released: whether excluded clients were released for good.
-        is_suspected: whether a gap was seen, or a probe did not count, and no client is excluded.
-        is_done: whether no further look is needed.
+        is_suspected: whether a further probe must show if a gap persists; no client is excluded meanwhile.
+        is_done: whether no further probe is needed.
     """
 
     n_looks: int = 0
@@ -34,33 +34,38 @@ class NoiseWatch:
     is_suspected: bool = False
     is_done: bool = False
 
-    def after_invalid(self) -> "NoiseWatch":
-        """Return what is known after a probe at which the model did not tell right labels from wrong ones."""
+    def with_invalid_probe(self) -> "NoiseWatch":
+        """Return the evidence after a probe at which the model did not distinguish right labels from wrong ones."""
         return self if self.is_acting else replace(self, is_suspected=True)
 
-    def after(self, gap: float, threshold: float, persistence: float) -> "NoiseWatch":
-        """Return what is known after a valid probe with this gap.
+    def with_probe(self, gap: float, threshold: float, persistence: float) -> "NoiseWatch":
+        """Return the evidence after a probe at which the model distinguished right labels from wrong ones.
 
-        The first look ends the watch if its gap is below half of the threshold.
+        The first probe ends the watch if its gap is below half of the threshold.
+
+        Args:
+            gap: difference of the groups' rates of wrong labels.
+            threshold: least gap for which clients are excluded.
+            persistence: least ratio of the gap to that of the previous probe for which clients are excluded.
         """
-        is_first, previous_gap = self.n_looks == 0, self.last_gap
+        is_first_probe, previous_gap = self.n_looks == 0, self.last_gap
         watch = replace(self, n_looks=self.n_looks + 1, last_gap=gap)
         if self.is_acting:
             if gap < persistence * self.largest_gap:
                 return replace(watch, is_acting=False, is_released=True, is_done=True)
             return replace(watch, largest_gap=max(gap, self.largest_gap))
-        persists = not is_first and gap >= threshold and gap >= persistence * previous_gap
+        gap_persists = not is_first_probe and gap >= threshold and gap >= persistence * previous_gap
         return replace(
             watch,
-            is_acting=persists,
-            largest_gap=gap if persists else 0.0,
-            is_suspected=gap >= threshold and not persists,
-            is_done=is_first and gap < threshold / 2,
+            is_acting=gap_persists,
+            largest_gap=gap if gap_persists else 0.0,
+            is_suspected=gap >= threshold and not gap_persists,
+            is_done=is_first_probe and gap < threshold / 2,
         )
 
     @property
     def consequence(self) -> str:
-        """What follows from the probes so far, for the log."""
+        """The decision that follows from the probes so far, as text for the log."""
         if self.is_acting:
             return "the clients with more wrong labels are left out, but for probation"
         if self.is_released:
@@ -69,5 +74,5 @@ class NoiseWatch:
 
 
 def rounds_between_probes(first: int, n_clients: int, cohort: int) -> int:
-    """Return R: at least `first`, and so many rounds that clients have had 1.2 jobs on average."""
+    """Return the number of rounds between probes: `first`, or more until clients have had 1.2 jobs on average."""
     return max(first, math.ceil(JOBS_BEFORE_PROBE * n_clients / cohort))

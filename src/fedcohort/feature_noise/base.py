@@ -18,11 +18,11 @@ InputArray = Float[np.ndarray, "samples *shape"]
 
 
 class FeatureNoise(Component, Protocol):
-    """Disturbs clients' inputs once, before the training: those of T_k and V_k, but not those of test sets."""
+    """Feature noise: it disturbs the inputs of clients' training and validation sets once, before the training."""
 
     @abstractmethod
     def levels(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Draw the level of each client's noise, [n_clients], once per run; 0 for none."""
+        """Draw the level of each client's noise, [n_clients], once per run; 0 leaves a client's inputs unchanged."""
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise `IncompatibleConfig` if this noise does not apply to inputs of `shape`."""
@@ -45,7 +45,7 @@ class InputDisturbance:
 
     Attributes:
         noise_levels: level of each client's noise.
-        clean_row_hashes: hashes (`data.row_hashes`) of the disturbed rows before the noise.
+        clean_row_hashes: hashes (`data.row_hashes`) that the disturbed inputs had before the noise.
     """
 
     noise_levels: Float64[np.ndarray, "clients"]
@@ -60,12 +60,12 @@ def disturb_clients(
     A client's disturbed inputs are a function of the seed, the client and its inputs.
 
     Args:
-        feature_noise: the kind of feature noise.
-        input_parts: inputs [N, ...] with each client's rows: T of all clients, then V.
+        feature_noise: the feature noise of the run.
+        input_parts: inputs [N, ...] with each client's rows: the training sets, then the validation sets.
         seed: the option `data_seed`.
 
     Returns:
-        Levels and hashes of the disturbed rows; None if no client's inputs are disturbed.
+        The noise that was added; None if no client's inputs are disturbed.
 
     Raises:
         IncompatibleConfig: the noise does not apply to these inputs.

@@ -19,7 +19,8 @@ class DrawnLevels:
 
     Attributes:
         sigma: largest level of a client's noise.
-        law: distribution of the levels over clients, "uniform" or "bimodal".
+        law: distribution of the levels over clients: "uniform" in [0, sigma), or "bimodal", sigma for some clients and
+            0 for the others.
         share: fraction of the clients with noise under law=bimodal.
     """
 

@@ -35,7 +35,7 @@ class Asymmetric(LabelNoise):
 
     Attributes:
         base: label noise that draws the clients' rates.
-        partners: class that each class is mistaken for, [C]; empty for the next class.
+        partners: class that each class is mistaken for, [C]; an empty list stands for the next class.
     """
 
     base: LabelNoise

@@ -12,7 +12,7 @@ from fedcohort.types import Ids
 
 
 class LabelNoise(Component, Protocol):
-    """Draws each client's rate of wrong labels, and changes labels at this rate."""
+    """Label noise: it draws each client's rate of wrong labels, and changes labels at this rate."""
 
     @abstractmethod
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
@@ -21,8 +21,8 @@ class LabelNoise(Component, Protocol):
     def flip(self, labels: Ids, noise_rate: float, n_classes: int, rng: np.random.Generator) -> Ids:
         """Return the labels that a client sees: each is wrong with probability `noise_rate`.
 
-        Here a wrong label is uniform over the other classes. Every kind of label noise first draws one uniform number
-        per label, and the label is wrong if that is below the rate. The same labels are therefore wrong under each.
+        By default a wrong label is uniform over the other classes. Every label noise first draws one uniform number per
+        label, and the label is wrong if this number is below the rate. The same labels are therefore wrong under each.
 
         Args:
             labels: true labels of the client, int64 [n].

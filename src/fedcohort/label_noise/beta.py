@@ -29,7 +29,7 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Beta(LabelNoise):
-    """Draws the clients' rates of wrong labels from a Beta distribution.
+    """Label noise whose rates are drawn from a Beta distribution, one rate for each client.
 
     Attributes:
         a: mean rate in per cent.
@@ -47,5 +47,9 @@ class Beta(LabelNoise):
 
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
         """Draw each client's probability that a label is wrong, [n_clients]."""
-        scale = self.concentration / 100
-        return draws.once().generator("label_noise").beta(self.a * scale, (100 - self.a) * scale, draws.n_clients)
+        concentration_factor = self.concentration / 100
+        return (
+            draws.once()
+            .generator("label_noise")
+            .beta(self.a * concentration_factor, (100 - self.a) * concentration_factor, draws.n_clients)
+        )

@@ -24,10 +24,10 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Bimodal(LabelNoise):
-    """Gives some clients the rate `rate`, all others the rate `other`.
+    """Label noise with two rates of wrong labels: some clients have a high rate, all others a low one.
 
     Attributes:
-        share: fraction of the clients that have the first rate.
+        share: fraction of the clients that have the rate `rate`.
         rate: probability that a label of these clients is wrong.
         other: probability that a label of any other client is wrong.
     """

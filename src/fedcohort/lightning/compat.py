@@ -12,7 +12,7 @@ from typing import Any
 import lightning.pytorch as pl
 from lightning.pytorch.strategies import DDPStrategy
 
-from fedcohort.errors import ForeignChange
+from fedcohort.errors import LibraryMismatch
 
 LIGHTNING_VERSION, TORCH_VERSION = "2.6.6", "2.13.0"
 RAISED_IN_A_RANK = r"(?:fedcohort\.errors\.\w+|[\w.]+\.MisconfigurationException): (.*)"
@@ -20,7 +20,7 @@ RAISED_IN_A_RANK = r"(?:fedcohort\.errors\.\w+|[\w.]+\.MisconfigurationException
 try:
     from lightning.pytorch.strategies.launchers.multiprocessing import _MultiProcessingLauncher
 except ImportError as error:
-    raise ForeignChange(
+    raise LibraryMismatch(
         "lightning", "_MultiProcessingLauncher", "forks training processes", LIGHTNING_VERSION
     ) from error
 
@@ -95,6 +95,6 @@ def _private_part(owner_object: object, attribute_path: str, purpose: str) -> An
     try:
         return reduce(getattr, attribute_path.split("."), owner_object)
     except AttributeError as error:
-        raise ForeignChange(
+        raise LibraryMismatch(
             "lightning", f"{type(owner_object).__name__}.{attribute_path}", purpose, LIGHTNING_VERSION
         ) from error

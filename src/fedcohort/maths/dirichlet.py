@@ -6,20 +6,22 @@ from jaxtyping import Float64
 from fedcohort.types import Values
 
 
-def draw_dirichlet(alpha: float, size: int, rng: np.random.Generator) -> Values:
-    """Draw from Dir(alpha, ..., alpha), [size], for any alpha > 0.
+def draw_dirichlet(alpha: float, n_variables: int, rng: np.random.Generator) -> Values:
+    """Draw shares from the symmetric Dirichlet distribution Dir(alpha, ..., alpha), [n_variables], for any alpha > 0.
 
     The draw is made in logarithms, by Gamma(alpha) = Gamma(alpha + 1) U^(1/alpha): for small alpha every Gamma(alpha)
     underflows to 0.
     """
-    log_u = np.log(1 - rng.random(size))
+    log_u = np.log(1 - rng.random(n_variables))
     with np.errstate(over="ignore"):
-        log_gamma = np.log(rng.standard_gamma(alpha + 1, size)) + log_u / alpha
-    maximum = log_gamma.max()
-    if np.isinf(maximum):  # the logarithms overflow for a tiny alpha; in the limit one client gets the whole class
-        return np.asarray((np.arange(size) == log_u.argmax()).astype(np.float64))
-    weight = np.exp(log_gamma - maximum)
-    return np.asarray(weight / weight.sum())
+        log_gamma = np.log(rng.standard_gamma(alpha + 1, n_variables)) + log_u / alpha
+    max_log_gamma = log_gamma.max()
+    if np.isinf(
+        max_log_gamma
+    ):  # the logarithms overflow for a tiny alpha; in the limit one client gets the whole class
+        return np.asarray((np.arange(n_variables) == log_u.argmax()).astype(np.float64))
+    weights = np.exp(log_gamma - max_log_gamma)
+    return np.asarray(weights / weights.sum())
 
 
 def draw_log_gamma(

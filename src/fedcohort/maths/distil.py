@@ -28,7 +28,7 @@ def distillation_loss(
 
 
 def draw_batches(rng: np.random.Generator, n_rows: int, batch_size: int, n_batches: int) -> Iterator[Ids]:
-    """Yield `n_batches` mini-batches of `batch_size` of n row numbers, pass after pass, each in a new random order.
+    """Yield `n_batches` mini-batches of row numbers, pass after pass over all rows, each in a new random order.
 
     The last mini-batch of a pass may be smaller.
     """
@@ -44,7 +44,7 @@ def draw_batches(rng: np.random.Generator, n_rows: int, batch_size: int, n_batch
 
 @torch.no_grad()
 def predict_logits(network: nn.Module, inputs: Tensor, batch_size: int) -> Float[Tensor, "n c"]:
-    """Return the logits of x, computed for `batch_size` samples at a time."""
+    """Return the network's logits for all inputs in eval mode, [n, C], computed for `batch_size` samples at a time."""
     network.eval()
     return torch.cat([network(input_batch) for input_batch in torch.split(inputs, batch_size)])
 
@@ -69,5 +69,5 @@ def step_towards_target(
 
 
 def trainable_parameters(network: nn.Module) -> list[nn.Parameter]:
-    """Return the parameters of a network that require a gradient, as others are frozen."""
+    """Return the parameters of a network that require a gradient; other parameters are frozen."""
     return [parameter for parameter in network.parameters() if parameter.requires_grad]

@@ -18,10 +18,13 @@ BISECTION_STEPS = 64  # of an interval of log s of length 1500 or less, down to 
 
 
 def tilt_within_kl_ball(log_q: LogWeightRows, rho: float) -> tuple[LogWeightRows, OneColumn]:
-    """Return p [..., n] and lambda [..., 1] for finite log q, up to a constant, and rho >= 0 in nats.
+    """Return the tilted weights p [..., n] nearest to q with KL(p || uniform) <= rho, and the multiplier lambda.
 
-    p is on the feasible side of the root, KL <= rho. With rho = 0 weights are equal, and lambda is infinite unless all
-    q are equal.
+    With rho = 0 the weights are equal, and lambda is infinite unless all q are equal.
+
+    Args:
+        log_q: finite logarithms of the weights q, up to a constant.
+        rho: largest divergence from equal weights, at least 0, in nats.
     """
     z = log_q - log_q.max(-1, keepdims=True)
     upper_log_s = np.zeros_like(z[..., :1])
@@ -30,10 +33,10 @@ def tilt_within_kl_ball(log_q: LogWeightRows, rho: float) -> tuple[LogWeightRows
         first_log_s = np.log(np.sqrt(8 * rho) / np.where(is_inside_ball, 1.0, -z.min(-1, keepdims=True)))
     lower_log_s = np.where(is_inside_ball, 0.0, np.minimum(first_log_s, 0.0))
     for _ in range(BISECTION_STEPS):
-        middle_log_s = (lower_log_s + upper_log_s) / 2
-        is_feasible = _kl_from_uniform(z, middle_log_s) <= rho
-        lower_log_s = np.where(is_feasible, middle_log_s, lower_log_s)
-        upper_log_s = np.where(is_feasible, upper_log_s, middle_log_s)
+        midpoint_log_s = (lower_log_s + upper_log_s) / 2
+        is_feasible = _kl_from_uniform(z, midpoint_log_s) <= rho
+        lower_log_s = np.where(is_feasible, midpoint_log_s, lower_log_s)
+        upper_log_s = np.where(is_feasible, upper_log_s, midpoint_log_s)
     tilted_weights = np.exp(np.exp(lower_log_s) * z)
     with np.errstate(over="ignore"):
         return tilted_weights / tilted_weights.sum(-1, keepdims=True), np.expm1(-lower_log_s)

@@ -16,7 +16,7 @@ MAX_LLOYD_STEPS = 300  # largest number of steps of a run, as in scikit-learn
 def cluster_numbers(
     values: Float64[np.ndarray, "n"], n_clusters: int, rng: np.random.Generator, max_steps: int = 50
 ) -> np.ndarray:
-    """Return the sorted means of `n_clusters` clusters of numbers, [count], in O(n log n + steps count log n).
+    """Return the sorted means of `n_clusters` clusters of numbers, [n_clusters].
 
     Clusters of numbers are intervals whose bounds are in the middle between two means.
     """
@@ -25,9 +25,9 @@ def cluster_numbers(
     cluster_means = np.sort(_draw_centres(values[:, None], n_clusters, rng)[:, 0])
     for _ in range(max_steps):
         boundaries = np.searchsorted(values, (cluster_means[1:] + cluster_means[:-1]) / 2)
-        edges = np.concatenate([[0], boundaries, [len(values)]])
-        sizes, sums = np.diff(edges), np.diff(cumulative_sums[edges])
-        next_means = np.where(sizes > 0, sums / np.maximum(sizes, 1), cluster_means)
+        interval_edges = np.concatenate([[0], boundaries, [len(values)]])
+        cluster_sizes, cluster_sums = np.diff(interval_edges), np.diff(cumulative_sums[interval_edges])
+        next_means = np.where(cluster_sizes > 0, cluster_sums / np.maximum(cluster_sizes, 1), cluster_means)
         if np.array_equal(next_means, cluster_means):
             break
         cluster_means = next_means
@@ -37,14 +37,14 @@ def cluster_numbers(
 def cluster_vectors(
     X: PointMatrix, n_clusters: int, rng: np.random.Generator, restarts: int = 10
 ) -> Int64[np.ndarray, "_n"]:
-    """Return each row's cluster, 0 .. count - 1, by the best of `restarts` runs; fewer if fewer rows are distinct.
+    """Return the cluster number of each row, below `n_clusters`, by the best of `restarts` runs of k-means.
 
     Clusters are numbered by their first member in lexicographic order, so that the order of rows does not matter.
     """
     row_order = np.lexsort(X.T[::-1])
     sorted_points = X[row_order]
-    runs = [_run_lloyd(sorted_points, n_clusters, rng) for _ in range(restarts)]
-    _, best_labels = min(runs, key=lambda run: run[0])
+    lloyd_runs = [_run_lloyd(sorted_points, n_clusters, rng) for _ in range(restarts)]
+    _, best_labels = min(lloyd_runs, key=lambda run: run[0])
     _, first_rows = np.unique(best_labels, return_index=True)
     cluster_number = np.empty(best_labels.max(initial=-1) + 1, np.int64)
     cluster_number[best_labels[np.sort(first_rows)]] = np.arange(len(first_rows))
@@ -54,22 +54,22 @@ def cluster_vectors(
 
 
 def _run_lloyd(X: PointMatrix, n_clusters: int, rng: np.random.Generator) -> tuple[float, Int64[np.ndarray, "_n"]]:
-    """Run at most `MAX_LLOYD_STEPS` steps; return the inertia and each point's nearest centre.
+    """Run k-means from one start; return the sum of squared distances to the centres, and each point's centre.
 
     A step without improvement ends the run, also if it is worse by rounding, so that runs do not oscillate.
     """
-    centres, old_inertia, new_inertia = _draw_centres(X, n_clusters, rng), np.inf, np.inf
+    centres, previous_inertia, inertia = _draw_centres(X, n_clusters, rng), np.inf, np.inf
     cluster_of_row = np.zeros(len(X), np.int64)
     for _ in range(MAX_LLOYD_STEPS):
         squared_distances = np.stack([((X - centre) ** 2).sum(1) for centre in centres], axis=1)
         cluster_of_row = squared_distances.argmin(1)
-        new_inertia = float(squared_distances[np.arange(len(X)), cluster_of_row].sum())
-        if not new_inertia < old_inertia * (1 - MIN_IMPROVEMENT):
+        inertia = float(squared_distances[np.arange(len(X)), cluster_of_row].sum())
+        if not inertia < previous_inertia * (1 - MIN_IMPROVEMENT):
             break
-        old_inertia = new_inertia
+        previous_inertia = inertia
         for cluster in np.unique(cluster_of_row):
             centres[cluster] = X[cluster_of_row == cluster].mean(0)
-    return new_inertia, cluster_of_row
+    return inertia, cluster_of_row
 
 
 def _draw_centres(X: PointMatrix, n_clusters: int, rng: np.random.Generator) -> PointMatrix:

@@ -26,12 +26,12 @@ class PaceState:
     """State of FedBalancer's controller of the loss threshold and the deadline.
 
     Attributes:
-        rounds: number of rounds with arrivals, R.
-        utilities: at most the last 2 w values of U, the newest last.
+        n_rounds: number of rounds with arrivals.
+        utilities: utilities of at most the last 2 w rounds, the newest last.
         ltr, ddlr: positions of the loss threshold and of the deadline, in [0, 1].
     """
 
-    rounds: int
+    n_rounds: int
     utilities: Values
     ltr: float
     ddlr: float
@@ -61,16 +61,16 @@ class PaceControl:
         return PaceState(0, np.empty(0), 0.0, 1.0)
 
     def observe(self, state: PaceState, utility: float) -> PaceState:
-        """Return the state after a round with this U; it stays the same if U is not finite, as without arrivals."""
+        """Return the state after a round with this utility; a utility that is not finite leaves the state unchanged."""
         if not np.isfinite(utility):
             return state
-        rounds, utilities = state.rounds + 1, np.append(state.utilities, utility)[-2 * self.w :]
+        n_rounds, utilities = state.n_rounds + 1, np.append(state.utilities, utility)[-2 * self.w :]
         ltr, ddlr = state.ltr, state.ddlr
-        if rounds % self.w == 0 and rounds >= 2 * self.w:
-            direction = 1 if utilities[: self.w].sum() > utilities[self.w :].sum() else -1
-            ltr = round(min(max(ltr + direction * self.lss, 0.0), 1.0), POSITION_DECIMALS)
-            ddlr = round(min(max(ddlr - direction * self.dss, 0.0), 1.0), POSITION_DECIMALS)
-        return PaceState(rounds, utilities, ltr, ddlr)
+        if n_rounds % self.w == 0 and n_rounds >= 2 * self.w:
+            step_sign = 1 if utilities[: self.w].sum() > utilities[self.w :].sum() else -1
+            ltr = round(min(max(ltr + step_sign * self.lss, 0.0), 1.0), POSITION_DECIMALS)
+            ddlr = round(min(max(ddlr - step_sign * self.dss, 0.0), 1.0), POSITION_DECIMALS)
+        return PaceState(n_rounds, utilities, ltr, ddlr)
 
 
 @runtime_checkable
@@ -82,7 +82,7 @@ class Paced(Protocol):
 
 
 def pace_utility(loss_sum: Values, n_used: Values, deadline_s: float) -> float:
-    """Return the utility U of a round: mean loss of the samples trained on, in nats, over the deadline in seconds.
+    """Return the utility of a round: mean loss of the samples trained on, in nats, over the deadline in seconds.
 
     Args:
         loss_sum: sum of the losses of each client that arrived, [m].

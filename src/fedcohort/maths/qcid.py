@@ -13,7 +13,9 @@ ClassCounts = Float64[np.ndarray, "_n c"]
 def class_imbalances(class_counts: ClassCounts, added_counts: Values | float = 0.0) -> Values:
     """Return the imbalance of each row of class counts, [n]: 0 for equal counts, 1 - 1/C for a single class or none.
 
-    added_counts: counts that are added to every row, [C].
+    Args:
+        class_counts: number of samples of each class in each row.
+        added_counts: counts that are added to every row, [C].
     """
     imbalances = np.empty(len(class_counts))
     for first_row in range(0, len(class_counts), ROWS_PER_BLOCK):
@@ -23,7 +25,7 @@ def class_imbalances(class_counts: ClassCounts, added_counts: Values | float = 0
 
 
 def _block_imbalances(class_shares: ClassCounts) -> Values:
-    """Return the imbalance of each row of class counts, which are overwritten."""
+    """Return the imbalance of each row of class counts, [n]; the argument is overwritten."""
     n_classes = class_shares.shape[1]
     samples_per_row = class_shares @ np.ones((n_classes, 1))  # sums of integers are exact in any order
     has_samples = samples_per_row[:, 0] > 0

@@ -12,6 +12,14 @@ from torch import Tensor
 def symmetric_ce(
     log_probs: Float[Tensor, "b c"], labels: Int[Tensor, "b"], a: float, b: float, A: float
 ) -> Float[Tensor, "b"]:
-    """Return the symmetric cross-entropy a CE + b RCE of each sample, [b], in nats, from log-probabilities."""
+    """Return the symmetric cross-entropy a CE + b RCE of each sample, in nats, [b].
+
+    Args:
+        log_probs: log-probabilities.
+        labels: labels.
+        a: weight of the cross-entropy CE = -ln p_y.
+        b: weight of the reverse cross-entropy RCE = -A (1 - p_y).
+        A: negative number that stands for ln 0.
+    """
     log_py = log_probs.gather(1, labels[:, None])[:, 0]
     return -a * log_py - b * A * (1 - log_py.exp())

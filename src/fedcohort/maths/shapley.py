@@ -7,7 +7,7 @@ permutations of the players (Z. Liu et al., "GTG-Shapley: Efficient and Accurate
 Federated Learning", ACM TIST 2022, arXiv 2109.02053):
 
     truncation:  all values are 0 if |v(all) - v(none)| < tolerance; a player has 0 if |v(all) - v(prefix)| < tolerance
-    order:  each of n consecutive permutations begins with another player, the others follow at random
+    player_order:  each of n consecutive permutations begins with another player, the others follow at random
     end:  the last ten running means differ from the current one by less than 5 % on average over the players
 """
 
@@ -23,23 +23,29 @@ N_COMPARED, MAX_CHANGE, MIN_VALUE = 10, 0.05, 1e-12
 
 
 def shapley_values(
-    value: CoalitionValue, n: int, tolerance: float, max_exact_players: int, per_player: int, rng: np.random.Generator
+    value_function: CoalitionValue,
+    n: int,
+    tolerance: float,
+    max_exact_players: int,
+    permutations_per_player: int,
+    rng: np.random.Generator,
 ) -> Values:
     """Return the Shapley value of each player, [n]; a difference with a value that is not finite counts as 0.
 
     Args:
-        value: function of the sorted positions of a coalition's players; it is called once for each coalition.
+        value_function: function of a coalition, as sorted positions of its players, that returns the coalition's value.
+            It is called once for each coalition.
         n: number of players.
-        tolerance: difference of two values below which no player contributes to it.
-        max_exact_players: largest number of players of which all coalitions are evaluated.
-        per_player: most permutations, divided by n.
+        tolerance: difference of two values that counts as 0.
+        max_exact_players: largest number of players for which all coalitions are evaluated.
+        permutations_per_player: largest number of permutations, divided by the number of players.
         rng: generator of the permutations.
     """
     known_values = dict[frozenset[int], float]()
 
     def value_of(members: frozenset[int]) -> float:
         if members not in known_values:
-            coalition_value = value(np.array(sorted(members), np.int64))
+            coalition_value = value_function(np.array(sorted(members), np.int64))
             known_values[members] = coalition_value if math.isfinite(coalition_value) else math.nan
         return known_values[members]
 
@@ -47,34 +53,39 @@ def shapley_values(
     if not n or abs(value_of(all_players) - value_of(frozenset())) < tolerance:
         return phi
     if n <= max_exact_players:
-        for code in range(2**n):
-            members = frozenset(i for i in range(n) if code >> i & 1)
-            weight = 1 / (n * math.comb(n - 1, len(members))) if len(members) < n else 0.0
+        for coalition_code in range(2**n):
+            members = frozenset(i for i in range(n) if coalition_code >> i & 1)
+            coalition_weight = 1 / (n * math.comb(n - 1, len(members))) if len(members) < n else 0.0
             for i in all_players - members:
-                phi[i] += weight * _difference(value_of(members | {i}), value_of(members))
+                phi[i] += coalition_weight * _difference(value_of(members | {i}), value_of(members))
         return phi
     running_means = [phi]
-    for step in range(per_player * n):
-        first_player = step % n
-        order = [first_player, *rng.permutation(np.delete(np.arange(n), first_player)).tolist()]
-        marginals = walk(value_of, order, tolerance)
-        phi = phi + (marginals - phi) / (step + 1)
-        scale = np.maximum(np.abs(phi), MIN_VALUE)
-        if step >= n and all(np.mean(np.abs(means - phi) / scale) < MAX_CHANGE for means in running_means):
+    for permutation_number in range(permutations_per_player * n):
+        first_player = permutation_number % n
+        player_order = [first_player, *rng.permutation(np.delete(np.arange(n), first_player)).tolist()]
+        marginals = marginal_values(value_of, player_order, tolerance)
+        phi = phi + (marginals - phi) / (permutation_number + 1)
+        value_scales = np.maximum(np.abs(phi), MIN_VALUE)
+        if permutation_number >= n and all(
+            np.mean(np.abs(means - phi) / value_scales) < MAX_CHANGE for means in running_means
+        ):
             break
         running_means = [*running_means[1 - N_COMPARED :], phi]
     return phi
 
 
-def walk(value_of: Callable[[frozenset[int]], float], order: list[int], tolerance: float) -> Values:
-    """Return the marginal value of each player in `order`, [n]; 0 once the value of all players is reached."""
-    marginals, prefix = np.zeros(len(order)), frozenset[int]()
-    final_value = value_of(frozenset(order))
-    for i in order:
-        if abs(final_value - value_of(prefix)) < tolerance:
+def marginal_values(value_of: Callable[[frozenset[int]], float], player_order: list[int], tolerance: float) -> Values:
+    """Return the value that each player adds to the players before it in `player_order`, [n].
+
+    Players after the first coalition whose value is within `tolerance` of that of all players add 0.
+    """
+    marginals, preceding_players = np.zeros(len(player_order)), frozenset[int]()
+    final_value = value_of(frozenset(player_order))
+    for i in player_order:
+        if abs(final_value - value_of(preceding_players)) < tolerance:
             break
-        marginals[i] = _difference(value_of(prefix | {i}), value_of(prefix))
-        prefix |= {i}
+        marginals[i] = _difference(value_of(preceding_players | {i}), value_of(preceding_players))
+        preceding_players |= {i}
     return marginals
 
 

@@ -14,30 +14,30 @@ Vector = Float64[np.ndarray, "n"]
 def minimise_by_descent(
     gradient_step: Callable[[Vector], Vector], start_point: Vector, max_steps: int = 20_000, tolerance: float = 1e-12
 ) -> Vector:
-    """Return the fixed point of `gradient_step`, at which it changes no entry by more than `tolerance`.
+    """Return the fixed point of `gradient_step`, found by steps with Nesterov's momentum.
 
-        t <- (1 + sqrt(1 + 4 t^2)) / 2,   ahead = w + (t_before - 1) / t (w - w_before)
+        t <- (1 + sqrt(1 + 4 t^2)) / 2,   extrapolated point = w + (t_before - 1) / t (w - w_before)
 
     The momentum restarts when it increases the objective.
 
     Args:
-        gradient_step: a gradient step with its projection.
+        gradient_step: function that returns a point after a gradient step and its projection.
         start_point: the first point.
         max_steps: largest number of steps.
-        tolerance: largest change of an entry at the end.
+        tolerance: largest change of an entry in the last step.
     """
-    point, extrapolated_point, momentum = start_point, start_point, 1.0
+    point, lookahead, momentum = start_point, start_point, 1.0
     for _ in range(max_steps):
-        next_point = gradient_step(extrapolated_point)
+        next_point = gradient_step(lookahead)
         has_converged = np.abs(next_point - point).max() <= tolerance
-        objective_rises = float((extrapolated_point - next_point) @ (next_point - point)) > 0
+        objective_rises = float((lookahead - next_point) @ (next_point - point)) > 0
         if has_converged and momentum == 1.0:
             return next_point
         if objective_rises or has_converged:
-            extrapolated_point, momentum = next_point, 1.0
+            lookahead, momentum = next_point, 1.0
         else:
             next_momentum = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-            extrapolated_point = next_point + (momentum - 1) / next_momentum * (next_point - point)
+            lookahead = next_point + (momentum - 1) / next_momentum * (next_point - point)
             momentum = float(next_momentum)
         point = next_point
     return point
@@ -46,50 +46,52 @@ def minimise_by_descent(
 def project_onto_simplex(v: Vector) -> Vector:
     """Return the point of {w >= 0, sum w = 1} nearest to v (Held, Wolfe and Crowder 1974)."""
     v = v - v.max()  # the projection is the same, but rounding of large entries would lose the 1
-    descending = np.sort(v)[::-1]
-    sum_excess = np.cumsum(descending) - 1
-    last_positive = np.flatnonzero(descending - sum_excess / np.arange(1, len(v) + 1) > 0)[-1]
+    descending_values = np.sort(v)[::-1]
+    sum_excess = np.cumsum(descending_values) - 1
+    last_positive = np.flatnonzero(descending_values - sum_excess / np.arange(1, len(v) + 1) > 0)[-1]
     return np.asarray(np.maximum(v - sum_excess[last_positive] / (last_positive + 1), 0.0))
 
 
 def least_variance_weights(X: Float64[np.ndarray, "n d"], relative_ridge: float = 1e-8) -> Vector:
     """Return argmin over the simplex of Var(sum_k w_k X_k), the population variance over the d entries.
 
-    A ridge of `relative_ridge` times the trace of the quadratic form makes the minimum unique. It is found by projected
-    gradient steps from equal weights (`minimise_by_descent`), each in O(n d).
+    A ridge of `relative_ridge` times the trace of the quadratic form makes the minimum unique. Projected gradient steps
+    from equal weights find it, each in O(n d).
     """
-    centred = (X - X.mean(1, keepdims=True)) / np.sqrt(X.shape[1])
+    centred_rows = (X - X.mean(1, keepdims=True)) / np.sqrt(X.shape[1])
     equal_weights = np.full(len(X), 1 / len(X))
-    trace = float((centred**2).sum())
+    trace = float((centred_rows**2).sum())
     if trace <= 0:
         return equal_weights
-    centred = centred / np.sqrt(trace)  # now the trace is 1
-    step_size = 1 / (float(np.linalg.norm(centred, 2)) ** 2 + relative_ridge)
+    centred_rows = centred_rows / np.sqrt(trace)  # now the trace is 1
+    step_size = 1 / (float(np.linalg.norm(centred_rows, 2)) ** 2 + relative_ridge)
 
-    def step(ahead: Vector) -> Vector:
-        return project_onto_simplex(ahead - step_size * (centred @ (centred.T @ ahead) + relative_ridge * ahead))
+    def gradient_step(lookahead: Vector) -> Vector:
+        return project_onto_simplex(
+            lookahead - step_size * (centred_rows @ (centred_rows.T @ lookahead) + relative_ridge * lookahead)
+        )
 
-    return minimise_by_descent(step, equal_weights)
+    return minimise_by_descent(gradient_step, equal_weights)
 
 
 def project_onto_box_simplex(v: Vector, lower_bounds: Vector, upper_bounds: Vector) -> Vector:
-    """Return the point of {low <= w <= high, sum w = 1} nearest to v, for sum low <= 1 <= sum high.
+    """Return the point of {lower_bounds <= w <= upper_bounds, sum w = 1} nearest to v.
 
-    It is clip(v + mu, low, high), whose sum is an increasing piecewise linear function of mu with breakpoints at low -
-    v and high - v. mu is interpolated between two of these 2 n breakpoints.
+    The point is clip(v + mu, lower_bounds, upper_bounds), whose sum increases piecewise linearly with mu; mu is
+    interpolated between two of the 2 n breakpoints. The lower bounds sum to at most 1, the upper ones to at least 1.
     """
     breakpoints = np.concatenate([lower_bounds - v, upper_bounds - v])
-    order = np.argsort(breakpoints, kind="stable")
-    breakpoints, slopes = breakpoints[order], np.repeat([1.0, -1.0], len(v))[order]
+    breakpoint_order = np.argsort(breakpoints, kind="stable")
+    breakpoints, slopes = breakpoints[breakpoint_order], np.repeat([1.0, -1.0], len(v))[breakpoint_order]
     increases = np.cumsum(np.diff(breakpoints) * np.cumsum(slopes)[:-1])
     sums_at_breakpoints = lower_bounds.sum() + np.concatenate([[0.0], increases])
     return np.asarray(np.clip(v + np.interp(1.0, sums_at_breakpoints, breakpoints), lower_bounds, upper_bounds))
 
 
 def min_norm_weights(Q: Float64[np.ndarray, "n n"], start_weights: Vector, epsilon: float) -> Vector:
-    """Return argmin w' Q w over {sum w = 1, max(0, start - epsilon) <= w <= min(1, start + epsilon)}.
+    """Return the weights w that minimise w' Q w, each within `epsilon` of its start weight and in [0, 1], with sum 1.
 
-    It is found by projected gradient steps from `start_weights` (`minimise_by_descent`), each in O(n^2).
+    Projected gradient steps from `start_weights` find them, each in O(n^2).
 
     Args:
         Q: Gram matrix of the vectors.
@@ -101,7 +103,7 @@ def min_norm_weights(Q: Float64[np.ndarray, "n n"], start_weights: Vector, epsil
     if max_eigenvalue <= 0:
         return start_weights
 
-    def step(ahead: Vector) -> Vector:
-        return project_onto_box_simplex(ahead - Q @ ahead / max_eigenvalue, lower_bounds, upper_bounds)
+    def gradient_step(lookahead: Vector) -> Vector:
+        return project_onto_box_simplex(lookahead - Q @ lookahead / max_eigenvalue, lower_bounds, upper_bounds)
 
-    return minimise_by_descent(step, start_weights)
+    return minimise_by_descent(gradient_step, start_weights)

@@ -18,19 +18,20 @@ SKETCH_KINDS = ("values", "shared_projection")
 
 
 def sketch_length(n_params: int, rate: float) -> int:
-    """Return the number of entries of a gradient sketch, d' = max(2, ceil(rate P)); n_params: P."""
+    """Return the number of entries of a gradient sketch: the share `rate` of the `n_params` parameters, at least 2."""
     return max(2, math.ceil(rate * n_params - 1e-9))
 
 
 def sketch_gradient(
     gradient: Float64[np.ndarray, "p"], rate: float, sketch_kind: str, rng: np.random.Generator
 ) -> Float64[np.ndarray, "d"]:
-    """Return the sketch of a gradient, float64 [length(P, rate)]; all NaN if a number is not finite.
+    """Return the sketch of a gradient, float64 [d]; all NaN if a number of the gradient is not finite.
 
     Args:
-        gradient: float64 [P].
+        gradient: gradient, float64 [P].
         rate: length of the sketch as a fraction of P.
-        sketch_kind: "values" or "shared_projection".
+        sketch_kind: "values" takes the sorted means of d clusters of the numbers; "shared_projection" adds every number
+            to one of d sums, with a random factor.
         rng: a generator in the same state for all clients.
     """
     length = sketch_length(len(gradient), rate)

@@ -13,11 +13,11 @@ def mean_ranks(values: Values) -> Values:
 
 
 def rank_correlation(first_column: Values, second_column: Values) -> float:
-    """Return rho of two columns over the rows where both are finite; NaN if one of them is constant there."""
+    """Return Spearman's rank correlation of two columns over the rows where both are finite; NaN for constant ranks."""
     is_finite = np.isfinite(first_column) & np.isfinite(second_column)
     if not is_finite.any():
         return float("nan")
-    ranks = [mean_ranks(column[is_finite]) for column in (first_column, second_column)]
-    first, second = (column - column.mean() for column in ranks)
-    norm_product = float(np.sqrt((first @ first) * (second @ second)))
-    return float(first @ second) / norm_product if norm_product > 0 else float("nan")
+    rank_columns = [mean_ranks(column[is_finite]) for column in (first_column, second_column)]
+    first_deviations, second_deviations = (column - column.mean() for column in rank_columns)
+    norm_product = float(np.sqrt((first_deviations @ first_deviations) * (second_deviations @ second_deviations)))
+    return float(first_deviations @ second_deviations) / norm_product if norm_product > 0 else float("nan")

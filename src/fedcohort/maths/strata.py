@@ -3,14 +3,14 @@
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from fedcohort.types import Ids
+from fedcohort.types import Ids, Values
 
 StratumSizes = Int64[np.ndarray, "h"]
 PerStratum = Float64[np.ndarray, "h"]
 
 
 def spread_of_strata(X: Float64[np.ndarray, "n d"], stratum_of_row: Ids, n_strata: int) -> PerStratum:
-    """Return S_h = sqrt(sum_{k in h} ||X_k - mean||^2 / (N_h - 1)) of each stratum, [count]; 0 for a single member."""
+    """Return the standard deviation of the rows of X in each stratum, [n_strata]; 0 for a single row."""
     standard_deviations = np.zeros(n_strata)
     for h in range(n_strata):
         member_rows = X[stratum_of_row == h]
@@ -20,7 +20,13 @@ def spread_of_strata(X: Float64[np.ndarray, "n d"], stratum_of_row: Ids, n_strat
 
 
 def neyman_targets(stratum_sizes: StratumSizes, deviations: PerStratum, n_draws: int) -> PerStratum:
-    """Return Neyman's allocation m N_h S_h / sum N_j S_j; m N_h / sum N_j if all S are 0."""
+    """Return Neyman's allocation of draws, in proportion to size times deviation, [h]; to size if all deviations are 0.
+
+    Args:
+        stratum_sizes: number of members of each stratum.
+        deviations: standard deviation of each stratum.
+        n_draws: number of draws to allocate.
+    """
     weights = stratum_sizes * (deviations if (stratum_sizes * deviations).sum() > 0 else 1.0)
     return n_draws * weights / max(float(weights.sum()), 1e-300)
 
@@ -28,31 +34,40 @@ def neyman_targets(stratum_sizes: StratumSizes, deviations: PerStratum, n_draws:
 def round_to_capacity(target_draws: PerStratum, capacity: StratumSizes, n_draws: int) -> StratumSizes:
     """Round the strata's target numbers of draws to integers of at most `capacity`, [h].
 
-    They sum to m or, if that is less, to the sum of `capacity`.
+    The integers sum to `n_draws` or, if that is less, to the sum of `capacity`. Each stratum with capacity gets one
 
-    Each stratum with capacity gets one draw, or those with the largest targets if m is too small for that. Each
-    further draw goes to the stratum that is farthest below its target, the first one in case of ties.
+    draw, or the strata with the largest targets if there are too few draws. Each further draw goes to the stratum that
+    is farthest below its target, the first one in case of ties.
     """
-    draws = np.zeros(len(target_draws), np.int64)
-    non_empty = np.flatnonzero(capacity > 0)
-    draws[non_empty[np.argsort(-target_draws[non_empty], kind="stable")][:n_draws]] = 1
-    while draws.sum() < min(n_draws, capacity.sum()):
-        draws[int(np.where(draws < capacity, target_draws - draws, -np.inf).argmax())] += 1
-    return draws
+    stratum_draws = np.zeros(len(target_draws), np.int64)
+    open_strata = np.flatnonzero(capacity > 0)
+    stratum_draws[open_strata[np.argsort(-target_draws[open_strata], kind="stable")][:n_draws]] = 1
+    while stratum_draws.sum() < min(n_draws, capacity.sum()):
+        stratum_draws[int(np.where(stratum_draws < capacity, target_draws - stratum_draws, -np.inf).argmax())] += 1
+    return stratum_draws
 
 
 def equal_allocation(stratum_sizes: StratumSizes, capacity: StratumSizes, n_draws: int) -> StratumSizes:
-    """Divide m draws equally among strata, [h], with at most `capacity` draws each.
+    """Divide `n_draws` equally among strata, [h], with at most `capacity` draws each.
 
-    The draws sum to m or, if that is less, to the sum of `capacity`.
+    The result sums to `n_draws` or, if that is less, to the sum of `capacity`. The remainder of the division goes to
 
-    The remainder of the division goes to the largest strata. Draws beyond a stratum's capacity go to the others.
+    the largest strata. Draws beyond a stratum's capacity go to the other strata.
     """
-    draws = np.zeros(len(stratum_sizes), np.int64)
-    while (n_remaining := int(min(n_draws, capacity.sum()) - draws.sum())) > 0:
-        free = np.flatnonzero(draws < capacity)
-        equal_share, n_left_over = divmod(n_remaining, len(free))
-        draws[free] += equal_share
-        draws[free[np.argsort(-stratum_sizes[free], kind="stable")[:n_left_over]]] += 1
-        draws = np.minimum(draws, capacity)
-    return draws
+    stratum_draws = np.zeros(len(stratum_sizes), np.int64)
+    while (n_remaining := int(min(n_draws, capacity.sum()) - stratum_draws.sum())) > 0:
+        open_strata = np.flatnonzero(stratum_draws < capacity)
+        equal_share, n_left_over = divmod(n_remaining, len(open_strata))
+        stratum_draws[open_strata] += equal_share
+        stratum_draws[open_strata[np.argsort(-stratum_sizes[open_strata], kind="stable")[:n_left_over]]] += 1
+        stratum_draws = np.minimum(stratum_draws, capacity)
+    return stratum_draws
+
+
+def stratum_weights(stratum_of_client: Ids, clients: Ids) -> Values:
+    """Return the aggregation weight of each arrived client: N_h / K over the number of arrivals of its stratum h."""
+    stratum_sizes = np.bincount(stratum_of_client + 1)
+    n_arrived = np.bincount(stratum_of_client[clients] + 1, minlength=1)
+    client_stratum = stratum_of_client[clients] + 1
+    weights: Values = stratum_sizes[client_stratum] / len(stratum_of_client) / n_arrived[client_stratum]
+    return weights

@@ -40,7 +40,7 @@ class Model(Component, Protocol):
     def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         """Return a network from inputs [B, *shape] to logits [B, n_classes].
 
-        Raises `IncompatibleConfig` if it does not support this shape.
+        Raises `IncompatibleConfig` if the model does not support this shape.
         """
 
 
@@ -66,9 +66,12 @@ class TokenModel(Model):
 
 
 def require_sequences(model_name: str, sample_shape: tuple[int, ...]) -> None:
-    """Raise `IncompatibleConfig` for samples that are no sequences."""
+    """Raise `IncompatibleConfig` unless a sample is a sequence, of shape [length]."""
     if len(sample_shape) != 1:
-        raise IncompatibleConfig(f"model={model_name} needs sequences [length], the inputs are {list(sample_shape)}")
+        raise IncompatibleConfig(
+            f"model={model_name} needs sequences [length], but the inputs are {list(sample_shape)}: choose another "
+            "model or dataset"
+        )
 
 
 def require_images(model_name: str, sample_shape: tuple[int, ...], min_side: int) -> tuple[int, int, int]:
@@ -80,16 +83,22 @@ def require_images(model_name: str, sample_shape: tuple[int, ...], min_side: int
         min_side: smallest allowed side of an image, in pixels.
     """
     if len(sample_shape) != 3 or min(sample_shape[1:]) < min_side:
-        what = f"model={model_name} needs images [channels, height, width] of at least {min_side}x{min_side}"
-        raise IncompatibleConfig(f"{what}, but the inputs are {list(sample_shape)}")
+        message_start = f"model={model_name} needs images [channels, height, width] of at least {min_side}x{min_side}"
+        raise IncompatibleConfig(f"{message_start}, but the inputs are {list(sample_shape)}")
     return sample_shape
 
 
 def check_norm(norm: str, groups: int, layer_channels: Iterable[int]) -> None:
-    """Check that `norm` is group or batch, and that `groups` divides the channels of every normalised layer."""
+    """Check the options of a normalisation layer.
+
+    Args:
+        norm: must be "group" or "batch".
+        groups: groups of channels; with group norm it must divide the channels of every layer.
+        layer_channels: channels of the normalised layers.
+    """
     ranges.choice("norm", norm, "group", "batch")
     ranges.integer("groups", groups, "[1, inf)")
-    widths = sorted(set(layer_channels))
-    if norm == "group" and any(width % groups for width in widths):
-        allowed = f"a divisor of every layer's channels ({', '.join(map(str, widths))})"
-        raise ranges.range_error("groups", allowed, groups)
+    channel_counts = sorted(set(layer_channels))
+    if norm == "group" and any(channel_count % groups for channel_count in channel_counts):
+        allowed_text = f"a divisor of every layer's channels ({', '.join(map(str, channel_counts))})"
+        raise ranges.range_error("groups", allowed_text, groups)

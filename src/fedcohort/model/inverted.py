@@ -22,7 +22,7 @@ STAGE_SETTINGS = ((1, 1, 1), (6, 2, 2), (6, 3, 2), (6, 4, 2), (6, 3, 1), (6, 3, 
 
 
 class InvertedResidual(nn.Module):
-    """An inverted residual block from `inputs` to `outputs` channels, with inputs * expand channels inside."""
+    """An inverted residual block, with `expansion` times its input channels in the depthwise convolution."""
 
     def __init__(
         self, in_channels: int, out_channels: int, stride: int, expansion: int, norm_name: str, groups: int
@@ -59,7 +59,7 @@ def make_layers(
         image_channels: channels of an image.
         n_classes: number of logits.
         layer_channels: channels of the stem, of each stage, and of the last convolution.
-        norm_name: "group" or "batch".
+        norm_name: normalisation layers: "group" for group norm, "batch" for batch norm.
         groups: groups of channels in each layer of group norm.
     """
     stem_channels, *stage_channels, last_channels = layer_channels

@@ -14,7 +14,7 @@ class Mlp(Model):
     """A multi-layer perceptron with ReLU activations.
 
     Attributes:
-        hidden: units of each hidden layer; without any it is logistic regression.
+        hidden: units of each hidden layer; an empty list gives logistic regression.
     """
 
     hidden: Sequence[int]

@@ -28,9 +28,9 @@ class MobileNetV2(Model):
     Attributes:
         width: multiplier of the channels of all layers, which are rounded to multiples of eight; the last layer has at
             least 1280.
-        norm: "group" or "batch".
+        norm: normalisation layers: "group" for group norm, "batch" for batch norm.
         groups: groups of channels in each layer of group norm.
-        weights: path of a file of weights, or None.
+        weights: path of a file of pretrained weights; None to draw initial weights.
     """
 
     width: float
@@ -63,6 +63,6 @@ class MobileNetV2(Model):
 
 
 def _round_to_step(channels: float) -> int:
-    """Return the nearest multiple of eight, or the next where that is below nine tenths of `channels`."""
+    """Return the multiple of eight nearest to `channels`, or the next one if it is below 0.9 x `channels`."""
     nearest_multiple = max(CHANNEL_STEP, int(channels + CHANNEL_STEP / 2) // CHANNEL_STEP * CHANNEL_STEP)
     return nearest_multiple if nearest_multiple >= 0.9 * channels else nearest_multiple + CHANNEL_STEP

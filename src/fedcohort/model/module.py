@@ -46,9 +46,9 @@ class Module(Model):
 
     Attributes:
         path: dotted name of the class or function, as in `my_networks.Net`.
-        args: values of its parameters, by name; None for none.
-        inputs: kind of inputs, "numbers" (float32) or "tokens" (int64).
-        output: "sample" for logits [B, n_classes], "position" for logits [B, length, n_classes].
+        args: values of the parameters of the class or function, by name; None for an empty mapping.
+        inputs: type of the network's inputs, "numbers" (float32) or "tokens" (int64).
+        output: what logits are for: each "sample" [B, n_classes], or each "position" of it [B, length, n_classes].
         head: index or key of the logits if `forward` returns a tuple, a list or a dict; None if it returns the logits.
     """
 
@@ -62,14 +62,14 @@ class Module(Model):
         ranges.choice("inputs", self.inputs, "numbers", "tokens")
         ranges.choice("output", self.output, "sample", "position")
         if not isinstance(self.args, Mapping | None) or not all(isinstance(name, str) for name in self.args or ()):
-            allowed = "a mapping of parameter names to values, as {width: 16}, or null"
-            raise ranges.range_error("args", allowed, self.args)
+            allowed_text = "a mapping of parameter names to values, as {width: 16}, or null"
+            raise ranges.range_error("args", allowed_text, self.args)
         if isinstance(self.head, bool) or not isinstance(self.head, int | str | None):
             raise ranges.range_error("head", "an integer, a text or null", self.head)
         path_parts = self.path.split(".") if isinstance(self.path, str) else []
         if len(path_parts) < 2 or not all(name.isidentifier() for name in path_parts):
-            allowed = "the dotted name of a class, as my_networks.Net for Net in my_networks.py"
-            raise ranges.range_error("path", allowed, self.path)
+            allowed_text = "the dotted name of a class, as my_networks.Net for Net in my_networks.py"
+            raise ranges.range_error("path", allowed_text, self.path)
         _require_module(self._module_name)
 
     @property
@@ -100,11 +100,13 @@ class Module(Model):
         network = self._make_network(shape, n_classes)
         if not any(parameter.is_meta or nn.parameter.is_lazy(parameter) for parameter in network.parameters()):
             torch.set_rng_state(rng_state)
-            again, weights = self._make_network(shape, n_classes).state_dict(), network.state_dict()
-            if different := [n for n in weights if not weights[n].nan_to_num().equal(again[n].nan_to_num())]:
+            second_weights, weights = self._make_network(shape, n_classes).state_dict(), network.state_dict()
+            if differing_names := [
+                n for n in weights if not weights[n].nan_to_num().equal(second_weights[n].nan_to_num())
+            ]:
                 raise IncompatibleConfig(
-                    f"model.path={self.path}: {different[0]!r} differs between two networks of one seed: draw initial "
-                    "weights from torch's generator alone, as torch.nn.init does"
+                    f"model.path={self.path}: two networks with the same seed have different weights "
+                    f"{differing_names[0]!r}: draw initial weights only from torch's generator, as torch.nn.init does"
                 )
         return network
 
@@ -116,18 +118,24 @@ class Module(Model):
         try:
             network = factory(**arguments)
         except Exception as error:
-            call = f"{self.path}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
-            cause = _describe_cause(error, self._module_name)
-            raise OptionError(f"model.path={self.path}: {call} raises {cause}") from error
+            call_text = f"{self.path}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
+            cause_text = _describe_cause(error, self._module_name)
+            raise OptionError(f"model.path={self.path}: {call_text} raises {cause_text}") from error
         if not isinstance(network, nn.Module):
-            allowed = "a class or function that makes an nn.Module"
-            raise ranges.range_error("model.path", allowed, type(network).__name__)
+            allowed_text = "a class or function that makes an nn.Module"
+            raise ranges.range_error("model.path", allowed_text, type(network).__name__)
         if self.head is not None:
             network.register_forward_hook(lambda _network, _inputs, outputs: outputs[self.head])
         return network
 
     def _fill_arguments(self, factory: Callable[..., object], shape: tuple[int, ...], n_classes: int) -> dict[str, Any]:
-        """Return the arguments of `factory` by name: those of `args`, and the data's values of others."""
+        """Return the arguments of `factory` by name: the values of `args`, and shape and classes of the data.
+
+        Args:
+            factory: the user's class or function.
+            shape: shape of a sample.
+            n_classes: number of classes.
+        """
         data_values = dict.fromkeys(SHAPE_PARAMETERS, shape) | dict.fromkeys(CHANNEL_PARAMETERS, shape[0])
         data_values |= dict.fromkeys(FEATURE_PARAMETERS, math.prod(shape)) | dict.fromkeys(CLASS_PARAMETERS, n_classes)
         parameters = inspect.signature(factory).parameters.values()
@@ -139,10 +147,12 @@ class Module(Model):
             hint = _suggestion(unknown, parameter_by_name)
             raise OptionError(f"model.args: {self.path} has no parameter {unknown!r}{hint}")
         arguments = {name: value for name, value in data_values.items() if name in parameter_by_name} | user_values
-        required = (name for name, p in parameter_by_name.items() if p.default is p.empty)
-        if missing := next((name for name in required if name not in arguments), None):
-            what = f"model.args: {self.path} needs the parameter {missing!r}: type model.args={{{missing}: ...}}"
-            raise OptionError(f"{what}. The data set {', '.join(names[0] for names in DATA_PARAMETERS)}")
+        required_names = (name for name, p in parameter_by_name.items() if p.default is p.empty)
+        if missing_name := next((name for name in required_names if name not in arguments), None):
+            message_start = (
+                f"model.args: {self.path} needs the parameter {missing_name!r}: type model.args={{{missing_name}: ...}}"
+            )
+            raise OptionError(f"{message_start}. The data set {', '.join(names[0] for names in DATA_PARAMETERS)}")
         return arguments
 
 
@@ -170,12 +180,12 @@ def _load_factory(path: str) -> Callable[..., object]:
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
-        cause = _describe_cause(error, module_name)
-        raise OptionError(f"model.path={path}: importing {module_name} raises {cause}") from error
+        cause_text = _describe_cause(error, module_name)
+        raise OptionError(f"model.path={path}: importing {module_name} raises {cause_text}") from error
     factory = getattr(module, factory_name, None)
     if hasattr(factory, "state_dict") and not inspect.isclass(factory):
-        what = f"model.path={path} is a network that exists already, and each run makes its own"
-        raise OptionError(f"{what}: name its class, or a function that returns it")
+        message_start = f"model.path={path} is a network, but each run must build a new one"
+        raise OptionError(f"{message_start}: name its class, or a function that returns a new network")
     if not callable(factory):
         class_names = [key for key, value in vars(module).items() if inspect.isclass(value) and not key.startswith("_")]
         hint = _suggestion(factory_name, class_names, "it has ")
@@ -184,7 +194,13 @@ def _load_factory(path: str) -> Callable[..., object]:
 
 
 def _suggestion(unknown_name: str, candidates: Iterable[str], list_prefix: str = "its parameters are ") -> str:
-    """Return the end of a message about an unknown `unknown_name`: the closest candidate, or all candidates."""
+    """Return the end of a message about an unknown name.
+
+    Args:
+        unknown_name: the name.
+        candidates: the valid names; the most similar one is suggested, or all are listed.
+        list_prefix: text before the list.
+    """
     candidate_names = list(candidates)
     if similar_name := ranges.find_closest(unknown_name, candidate_names):
         return f"; did you mean {similar_name}?"
@@ -193,5 +209,5 @@ def _suggestion(unknown_name: str, candidates: Iterable[str], list_prefix: str =
 
 
 def _describe_cause(error: Exception, module_name: str) -> str:
-    error_line = find_error_line(error.__traceback__, module_name)
-    return f"{type(error).__name__}: {' '.join(str(error).split())}{f' ({error_line})' if error_line else ''}"
+    error_location = find_error_line(error.__traceback__, module_name)
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{f' ({error_location})' if error_location else ''}"

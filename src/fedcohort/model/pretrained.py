@@ -19,23 +19,23 @@ def load_weights(network: nn.Module, path: Path, classifier_prefix: str) -> None
     classifier has another number of classes.
 
     Args:
-        network: the network.
+        network: network whose weights are set.
         path: path of the file.
         classifier_prefix: prefix of the names of the classifier's tensors.
 
     Raises:
         OptionError: the file can't be read, or tensors don't fit; the message names the first ones.
     """
-    weights, initial = _read_tensors(path), network.state_dict()
-    classifier = {name: tensor for name, tensor in initial.items() if name.startswith(classifier_prefix)}
+    weights, initial_weights = _read_tensors(path), network.state_dict()
+    classifier = {name: tensor for name, tensor in initial_weights.items() if name.startswith(classifier_prefix)}
     if all(name in weights and weights[name].shape[1:] == tensor.shape[1:] for name, tensor in classifier.items()):
         weights |= {name: tensor for name, tensor in classifier.items() if weights[name].shape != tensor.shape}
-    weights = {name: w for name, w in weights.items() if name in initial or not name.endswith(BN_STATISTICS)}
-    problems = [f"{name} is missing" for name in initial if name not in weights]
-    problems += [f"{name} is unknown" for name in weights if name not in initial]
-    for name, tensor in initial.items():
+    weights = {name: w for name, w in weights.items() if name in initial_weights or not name.endswith(BN_STATISTICS)}
+    problems = [f"{name} is missing in the file" for name in initial_weights if name not in weights]
+    problems += [f"{name} is not in the network" for name in weights if name not in initial_weights]
+    for name, tensor in initial_weights.items():
         if name in weights and (shape := weights[name].shape) != tensor.shape:
-            problems.append(f"{name} is {list(shape)} in the file and {list(tensor.shape)} here")
+            problems.append(f"{name} has shape {list(shape)} in the file and {list(tensor.shape)} in the network")
     if problems:
         more_text = f", and {len(problems) - MAX_TENSORS_LISTED} more" if len(problems) > MAX_TENSORS_LISTED else ""
         raise OptionError(
@@ -57,8 +57,10 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
         raise OptionError(f"model.weights={path} needs the package safetensors: pip install safetensors") from error
     except (OSError, EOFError, RuntimeError, ValueError, KeyError, pickle.UnpicklingError) as error:
         error_text = str(error).split("\n")[0][:120]
-        what = f"model.weights={path} can't be read as weights"
-        raise OptionError(f"{what} ({type(error).__name__}: {error_text})") from error
+        message_start = f"model.weights={path} can't be read as weights"
+        raise OptionError(f"{message_start} ({type(error).__name__}: {error_text})") from error
     if not isinstance(tensors, dict) or not all(isinstance(tensor, Tensor) for tensor in tensors.values()):
-        raise OptionError(f"model.weights={path} must hold a state dict, tensors by name, and nothing else")
+        raise OptionError(
+            f"model.weights={path} must hold a state dict (tensors by name) and nothing else: save network.state_dict()"
+        )
     return dict(tensors)

@@ -18,7 +18,7 @@ from fedcohort.model import norms
 
 
 class BasicBlock(nn.Module):
-    """A basic block from `inputs` to `outputs` channels with the given stride."""
+    """A basic residual block of two 3x3 convolutions; the first one has the given stride."""
 
     def __init__(self, in_channels: int, out_channels: int, stride: int, norm_name: str, groups: int) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ def make_layers(
         n_classes: number of logits.
         stage_channels: channels of each stage.
         blocks_per_stage: number of blocks of each stage.
-        norm_name: "group" or "batch".
+        norm_name: normalisation layers: "group" for group norm, "batch" for batch norm.
         groups: groups of channels in each layer of group norm.
     """
     layers = [
@@ -60,9 +60,9 @@ def make_layers(
         nn.ReLU(),
     ]
     in_channels = stage_channels[0]
-    for stage, out_channels in enumerate(stage_channels):
+    for stage_number, out_channels in enumerate(stage_channels):
         for block_index in range(blocks_per_stage):
-            stride = 2 if stage and not block_index else 1
+            stride = 2 if stage_number and not block_index else 1
             layers.append(BasicBlock(in_channels, out_channels, stride, norm_name, groups))
             in_channels = out_channels
     network = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(in_channels, n_classes))

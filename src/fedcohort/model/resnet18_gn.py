@@ -21,7 +21,7 @@ class ResNet18(Model):
     """ResNet-18 for small images, with group norm.
 
     Attributes:
-        norm: "group" or "batch".
+        norm: normalisation layers: "group" for group norm, "batch" for batch norm.
         groups: groups of channels in each layer of group norm.
     """
 

@@ -22,7 +22,7 @@ class ResNet8(Model):
     """ResNet-8, a small residual network with group norm for CPUs.
 
     Attributes:
-        norm: "group" or "batch".
+        norm: normalisation layers: "group" for group norm, "batch" for batch norm.
         groups: groups of channels in each layer of group norm.
         width: channels of the first stage; each further stage has twice as many as the one before.
     """

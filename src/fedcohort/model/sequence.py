@@ -11,7 +11,7 @@ MAX_INITIAL_WEIGHT = 0.1  # of uniform initial weights
 
 
 class TokenLstm(nn.Module):
-    """Tokens [B, length] -> embedding -> LSTMs -> dense; subclasses choose the steps that are read."""
+    """An LSTM network over sequences of tokens: embedding, LSTM layers, dense layer; subclasses define the output."""
 
     def __init__(self, n_tokens: int, embedding: int, hidden: int, layers: int) -> None:
         super().__init__()
@@ -20,13 +20,13 @@ class TokenLstm(nn.Module):
         self.dense = nn.Linear(hidden, n_tokens)
 
     def lstm_states(self, x: Tensor) -> Tensor:
-        """Return the states of the last LSTM after each step, [B, length, hidden]."""
-        states: Tensor = self.lstm(self.embedding(x.long()))[0]
-        return states
+        """Return the hidden states of the last LSTM layer after each token of x [B, length], [B, length, hidden]."""
+        hidden_states: Tensor = self.lstm(self.embedding(x.long()))[0]
+        return hidden_states
 
 
 class NextTokenLstm(TokenLstm):
-    """An LSTM that predicts the next symbol: logits [B, symbols] after the last step of [B, steps] symbols.
+    """An LSTM that predicts the next token: logits [B, n_tokens] after the last token of a sequence [B, length].
 
     The initial weights are drawn as TensorFlow draws them.
     """
@@ -39,7 +39,10 @@ class NextTokenLstm(TokenLstm):
 
     @torch.no_grad()
     def _draw_gates(self, hidden: int, layers: int) -> None:
-        """Draw the LSTMs' weights; torch's order of gates is input, forget, cell, output."""
+        """Draw the initial weights of the LSTM layers; biases are 0, but 1 in the forget gates.
+
+        In torch's tensors the gates are in the order input, forget, cell, output.
+        """
         for layer in range(layers):
             input_weights = getattr(self.lstm, f"weight_ih_l{layer}")
             hidden_weights = getattr(self.lstm, f"weight_hh_l{layer}")
@@ -58,7 +61,10 @@ class NextTokenLstm(TokenLstm):
 
 
 class PerPositionLstm(TokenLstm):
-    """Logits [B, length, symbols] after each step; weights in +-BOUND."""
+    """An LSTM that predicts the next token after each position of a sequence: logits [B, length, n_tokens].
+
+    The initial weights are uniform in [-0.1, 0.1].
+    """
 
     def __init__(self, n_tokens: int, embedding: int, hidden: int, layers: int) -> None:
         super().__init__(n_tokens, embedding, hidden, layers)

@@ -11,7 +11,7 @@ def make_layers(
     Args:
         image_shape: channels, height and width of an image.
         channels: output channels of the first and of the second convolution.
-        dense: units of the hidden dense layer; 0 for none.
+        dense: units of the hidden dense layer; 0 leaves the layer out.
         n_classes: number of logits.
     """
     in_channels, height, width = image_shape

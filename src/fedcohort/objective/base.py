@@ -18,12 +18,11 @@ class Objective(Component, Protocol):
     """A local objective: the loss of a mini-batch that clients minimise.
 
     Attributes:
-        plain: whether `per_sample` is the cross-entropy and `transform_mean` the mean itself, so that engines know its
-            gradient.
-        uses_reference: whether it needs the predictions of w_t on the samples that a client trains on.
-        minimises_mean: whether the mean itself is minimised, so that `transform_mean` changes nothing.
-        robust_loss: the weights alpha, beta and A of the robust loss; empty for other objectives.
-        max_bounded_loss: the largest value of its bounded terms for one sample, in nats; 0 without such terms.
+        plain: whether the objective is the mean cross-entropy, whose gradient the engines know in closed form.
+        uses_reference: whether the objective needs the predictions of w_t on the samples that a client trains on.
+        minimises_mean: whether clients minimise the mean over samples, so that `transform_mean` changes nothing.
+        robust_loss: weights alpha, beta and A of FLASH's robust loss; empty for other objectives.
+        max_bounded_loss: largest value of the objective's bounded terms for one sample, in nats; 0 without such terms.
     """
 
     @property
@@ -59,5 +58,9 @@ class Objective(Component, Protocol):
         """
 
     def transform_mean(self, mean_loss: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
-        """Return the function of the objective's mean over each mini-batch that is minimised."""
+        """Return what clients minimise, given the mean of `per_sample` over a mini-batch; by default that mean.
+
+        Args:
+            mean_loss: mean of the objective over the mini-batch, or over one mini-batch of each of k clients, in nats.
+        """
         return mean_loss

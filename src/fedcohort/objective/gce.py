@@ -27,7 +27,7 @@ class Gce(Objective):
     """Generalised cross-entropy, a local objective that gives implausible labels smaller gradients.
 
     Attributes:
-        q: between cross-entropy (near 0) and the mean absolute error (1).
+        q: exponent; the loss is nearly cross-entropy for q near 0, and the mean absolute error for q = 1.
     """
 
     q: float

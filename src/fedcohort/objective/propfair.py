@@ -34,10 +34,10 @@ class PropFair(Objective):
     """PropFair, a local objective that gives clients with high losses longer steps.
 
     Attributes:
-        base: the objective of a sample.
+        base: objective of a sample, whose mean over a mini-batch is l.
         M: utility at zero loss, above the largest relevant loss, in nats.
-        epsilon: M - l at which the linear part begins.
-        tail: the linear part: "huber", the tangent, or "ce", slope 1 / M.
+        epsilon: value of M - l, in nats, below which the objective is linear in l.
+        tail: slope of the linear part: 1 / epsilon, that of the tangent ("huber"), or 1 / M ("ce").
     """
 
     base: Objective
@@ -55,7 +55,7 @@ class PropFair(Objective):
         if self.epsilon > self.M:
             raise ranges.range_error("M", f"at least epsilon = {self.epsilon:g}", self.M)
         if self.max_bounded_loss >= self.M:
-            allowed_text = f"above {self.max_bounded_loss:g}, what the bounded terms of objective.base can reach"
+            allowed_text = f"above {self.max_bounded_loss:g}, the largest value of the bounded terms of objective.base"
             raise ranges.range_error("M", allowed_text, self.M)
 
     @property
@@ -66,8 +66,8 @@ class PropFair(Objective):
         if self.epsilon < self.M:
             return ()
         notice = (
-            f"objective.M = objective.epsilon = {self.M:g} leaves nothing of PropFair: clients minimise their base "
-            f"objective with {1 / self.epsilon:g} times the learning rate"
+            f"objective.M = objective.epsilon = {self.M:g} switches PropFair off: clients minimise objective.base with "
+            f"{1 / self.epsilon:g} times the learning rate. Choose objective.epsilon below objective.M"
         )
         return (notice,)
 

@@ -35,7 +35,13 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.errors import DataError, OptionError
-from fedcohort.partition.attribute_tables import Counts, Pools, check_pools, data_tables, even_tables
+from fedcohort.partition.attribute_tables import (
+    Counts,
+    GroupSizes,
+    check_group_sizes,
+    tables_with_data_margins,
+    tables_with_even_margins,
+)
 from fedcohort.partition.base import Partition, SamplePool
 from fedcohort.partition.tables import draw_by_table, equal_sizes, require_samples_for_clients
 from fedcohort.types import Ids
@@ -43,15 +49,17 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class Attribute(Partition):
-    """Gives each client the numbers of samples by class and attribute that its table states.
+    """A partition that gives each client the numbers of samples by class and attribute that a table states.
 
     Attributes:
         counts: one table per client, samples by class and attribute; empty if the rule makes the tables.
         ci: fraction of the clients with class imbalance.
         ai: fraction of the clients with attribute imbalance.
         share: fraction of a skewed client's samples that have its class, its attribute, or paired class and attribute.
-        left: kind of skew that remains in the pooled data, "ci", "ai" or "sc".
-        margins: "even" or "data" (module docstring).
+        left: skew that remains in the pooled data: class imbalance ("ci"), attribute imbalance ("ai"), or spurious
+            correlation ("sc").
+        margins: distribution of a skewed client's other category: uniform, with equal clients and unused samples
+            ("even"), or that of the data, with all samples used ("data").
     """
 
     counts: Sequence[Sequence[Sequence[int]]]
@@ -81,66 +89,75 @@ class Attribute(Partition):
         return not self.counts
 
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted positions of each client's samples: disjoint, with the numbers of its table.
+        """Return sorted, disjoint positions of each client's samples, with the numbers of the client's table.
 
-        Raises `DataError` if the data have no attributes, `OptionError` if they have too few samples of a pair.
+        Raises `DataError` if the data have no attributes, `OptionError` if they have too few samples of a group.
         """
-        pair, pools = _pairs(sample_pool)
+        group_of_sample, group_sizes = _pairs(sample_pool)
         if self.counts:
-            table = self._tables_of_option(pools, n_clients)
+            table = self._tables_of_option(group_sizes, n_clients)
         else:
             K = require_samples_for_clients("attribute", n_clients, len(sample_pool))
-            table = self._tables_of_rule(pools, self.default_sizes(len(sample_pool), K), rng.permutation(K))
-        return draw_by_table(pair, table, rng)
+            table = self._tables_of_rule(group_sizes, self.default_sizes(len(sample_pool), K), rng.permutation(K))
+        return draw_by_table(group_of_sample, table, rng)
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, or fewer under margins=even.
 
-        Raises `DataError` if the data have no attributes, `OptionError` if they have too few samples of a pair.
+        Raises `DataError` if the data have no attributes, `OptionError` if they have too few samples of a group.
         """
-        pair, pools = _pairs(sample_pool)
+        group_of_sample, group_sizes = _pairs(sample_pool)
         clients = rng.permutation(len(sizes))
-        return draw_by_table(pair, self._tables_of_rule(pools, sizes[clients], clients), rng)
+        return draw_by_table(group_of_sample, self._tables_of_rule(group_sizes, sizes[clients], clients), rng)
 
     def default_sizes(self, n_samples: int, n_clients: int) -> Ids:
-        """Return the clients' sizes, int64 [n_clients], ordered by kind; only their proportions if margins=even."""
+        """Return the clients' numbers of samples, int64 [n_clients]; only their proportions if margins=even.
+
+        Clients with class imbalance come first, then those with attribute imbalance, then those with correlation.
+        """
         if self.margins == "even":
             return np.ones(n_clients, dtype=np.int64)
         n_ci, n_ai, n_correlated = self._count_kinds(n_clients)
-        size, n_skewed = n_samples // n_clients, n_ci + n_ai
-        last = equal_sizes(n_samples - size * n_skewed, n_correlated) if n_correlated else np.empty(0, dtype=np.int64)
-        return np.concatenate([np.full(n_skewed, size), last])
+        client_size, n_skewed = n_samples // n_clients, n_ci + n_ai
+        correlated_sizes = (
+            equal_sizes(n_samples - client_size * n_skewed, n_correlated)
+            if n_correlated
+            else np.empty(0, dtype=np.int64)
+        )
+        return np.concatenate([np.full(n_skewed, client_size), correlated_sizes])
 
-    def _tables_of_option(self, pools: Pools, n_clients: int | None) -> Counts:
+    def _tables_of_option(self, group_sizes: GroupSizes, n_clients: int | None) -> Counts:
         """Return the tables of the option `counts`; raise `OptionError` if clients or data do not match them."""
         table = np.array(self.counts, dtype=np.int64)
         if n_clients not in (None, len(table)):
-            what = f"clients={n_clients}, but partition.counts has tables for {len(table)} clients"
-            raise OptionError(f"{what}; feasible: clients={len(table)}")
-        if table.shape[1:] != pools.shape:
-            shapes = [f"{C} classes and {A} attributes" for C, A in (table.shape[1:], pools.shape)]
+            message_start = f"clients={n_clients}, but partition.counts has tables for {len(table)} clients"
+            raise OptionError(f"{message_start}; feasible: clients={len(table)}")
+        if table.shape[1:] != group_sizes.shape:
+            shapes = [f"{C} classes and {A} attributes" for C, A in (table.shape[1:], group_sizes.shape)]
             raise OptionError(f"partition.counts has tables of {shapes[0]}, but the data have {shapes[1]}")
-        categories = (np.arange(pools.shape[0]), np.arange(pools.shape[1]))
-        check_pools(table.sum(0), pools, "fewer of them in partition.counts", categories)
+        categories = (np.arange(group_sizes.shape[0]), np.arange(group_sizes.shape[1]))
+        check_group_sizes(table.sum(0), group_sizes, "fewer of them in partition.counts", categories)
         return table
 
-    def _tables_of_rule(self, pools: Pools, sizes: Ids, clients: Ids) -> Counts:
+    def _tables_of_rule(self, group_sizes: GroupSizes, sizes: Ids, clients: Ids) -> Counts:
         """Return the tables of the clients' samples by class and attribute that the rule gives, [K, C, A].
 
         Args:
-            pools: samples of the data by class and attribute.
-            sizes: samples of each client, ordered by kind.
+            group_sizes: samples of the data by class and attribute.
+            sizes: samples of each client: first those with class imbalance, then attribute imbalance, then correlation.
             clients: id of the client that each of `sizes` belongs to.
         """
-        categories = (np.flatnonzero(pools.sum(1)), np.flatnonzero(pools.sum(0)))
+        categories = (np.flatnonzero(group_sizes.sum(1)), np.flatnonzero(group_sizes.sum(0)))
         C, A = (len(ids) for ids in categories)
-        dominant: list[list[int]] = []
-        for kind, n, n_values in zip(("ci", "ai", "sc"), self._count_kinds(len(sizes)), (C, A, A), strict=True):
-            dominant.append([0 if self.left == kind else j % n_values for j in range(n)])
-        make_tables = even_tables if self.margins == "even" else data_tables
-        table: Counts = np.zeros((len(sizes), *pools.shape), dtype=np.int64)
-        present = pools[np.ix_(*categories)]
-        table[np.ix_(clients, *categories)] = make_tables(present, sizes, dominant, self.share, categories)
+        dominant_values: list[list[int]] = []
+        for skew_kind, n, n_values in zip(("ci", "ai", "sc"), self._count_kinds(len(sizes)), (C, A, A), strict=True):
+            dominant_values.append([0 if self.left == skew_kind else j % n_values for j in range(n)])
+        make_tables = tables_with_even_margins if self.margins == "even" else tables_with_data_margins
+        table: Counts = np.zeros((len(sizes), *group_sizes.shape), dtype=np.int64)
+        present_group_sizes = group_sizes[np.ix_(*categories)]
+        table[np.ix_(clients, *categories)] = make_tables(
+            present_group_sizes, sizes, dominant_values, self.share, categories
+        )
         return table
 
     def _count_kinds(self, n_clients: int) -> tuple[int, int, int]:
@@ -162,8 +179,8 @@ class Attribute(Partition):
             raise ranges.range_error("counts", allowed_form, self.counts)
 
 
-def _pairs(sample_pool: SamplePool) -> tuple[Ids, Pools]:
-    """Return each sample's pair, class * n_attributes + attribute, and the samples by class and attribute.
+def _pairs(sample_pool: SamplePool) -> tuple[Ids, GroupSizes]:
+    """Return each sample's group number, class * n_attributes + attribute, and the group sizes [classes, attributes].
 
     Raises `DataError` if the data have no attributes.
     """
@@ -173,5 +190,5 @@ def _pairs(sample_pool: SamplePool) -> tuple[Ids, Pools]:
             "dataset=waterbirds, dataset=spawrious or dataset=celeba (dataset.attribute=Male), or another partition"
         )
     shape = (sample_pool.n_classes, sample_pool.n_attributes)
-    pair = sample_pool.labels * sample_pool.n_attributes + sample_pool.attribute
-    return pair, np.bincount(pair, minlength=shape[0] * shape[1]).reshape(shape)
+    group_of_sample = sample_pool.labels * sample_pool.n_attributes + sample_pool.attribute
+    return group_of_sample, np.bincount(group_of_sample, minlength=shape[0] * shape[1]).reshape(shape)

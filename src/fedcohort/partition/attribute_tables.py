@@ -10,110 +10,123 @@ from fedcohort.partition.tables import apportion_counts, spread_evenly
 from fedcohort.types import Ids, Values
 
 Counts = Int64[np.ndarray, "clients classes attributes"]
-Pools = Int64[np.ndarray, "classes attributes"]
+GroupSizes = Int64[np.ndarray, "classes attributes"]
 Shares = Float64[np.ndarray, "classes attributes"]
 Categories = tuple[Ids, Ids]  # ids of the classes and of the attributes that the data contain
 MIN_CLIENT_SAMPLES = 3  # smallest number of training samples of a client (`startup/holdout.py`)
 # The dominant value of each client: the class of those with class imbalance, the attribute of those with attribute
 # imbalance, and the shift d of those with spurious correlation, whose dominant attribute of class y is y + d mod A
-Dominant = Sequence[Sequence[int]]
+DominantValues = Sequence[Sequence[int]]
 
 
-def even_tables(pools: Pools, sizes: Ids, dominant: Dominant, p_dominant: float, categories: Categories) -> Counts:
-    """Return the tables of margins=even, [K, C, A], ordered by kind.
+def tables_with_even_margins(
+    group_sizes: GroupSizes, sizes: Ids, dominant_values: DominantValues, p_dominant: float, categories: Categories
+) -> Counts:
+    """Return the clients' samples by class and attribute with margins=even, [K, C, A].
 
     Args:
-        pools: samples of the data by class and attribute, [C, A].
+        group_sizes: samples of the data by class and attribute, [C, A].
         sizes: proportions of the clients' sizes, [K].
-        dominant: the dominant values of the clients.
+        dominant_values: dominant class, attribute or shift of each client, for the three types of skew in turn.
         p_dominant: fraction of a skewed client's samples with its class, its attribute, or its class and attribute.
-        categories: ids of the rows and columns of `pools`, for messages.
+        categories: ids of the rows and columns of `group_sizes`, for messages.
 
     Raises:
-        OptionError: the data have too few samples of a pair.
+        OptionError: the data have too few samples of a group.
     """
-    (C, A), n_clients, relative_sizes = pools.shape, len(sizes), sizes / sizes.max()
-    classes, attributes, shifts = dominant
+    (C, A), n_clients, relative_sizes = group_sizes.shape, len(sizes), sizes / sizes.max()
+    classes, attributes, shifts = dominant_values
     ci = [np.outer(peaked_probabilities(C, c, p_dominant), np.full(A, 1 / A)) for c in classes]
     ai = [np.outer(np.full(C, 1 / C), peaked_probabilities(A, b, p_dominant)) for b in attributes]
     sc = [np.stack([peaked_probabilities(A, (y + d) % A, p_dominant) for y in range(C)]) / C for d in shifts]
     P = np.stack([*ci, *ai, *sc])
-    demand = (relative_sizes[:, None, None] * P).sum(0)
-    feasible = np.divide(pools, demand, out=np.full(pools.shape, np.inf), where=demand > 0)
-    size = int(feasible.min())
+    n_needed = (relative_sizes[:, None, None] * P).sum(0)
+    max_client_sizes = np.divide(group_sizes, n_needed, out=np.full(group_sizes.shape, np.inf), where=n_needed > 0)
+    client_size = int(max_client_sizes.min())
     # Rounding may ask for one sample more of a pair than the exact shares: the size shrinks until the tables fit.
-    while size > 0 and ((table := apportion_counts(np.floor(size * relative_sizes + 1e-9), P)).sum(0) > pools).any():
-        size -= 1
-    if size == 0:
-        y, a = divmod(int(feasible.argmin()), A)
-        max_clients = int(n_clients * feasible.min() / MIN_CLIENT_SAMPLES)
+    while (
+        client_size > 0
+        and ((table := apportion_counts(np.floor(client_size * relative_sizes + 1e-9), P)).sum(0) > group_sizes).any()
+    ):
+        client_size -= 1
+    if client_size == 0:
+        y, a = divmod(int(max_client_sizes.argmin()), A)
+        max_clients = int(n_clients * max_client_sizes.min() / MIN_CLIENT_SAMPLES)
         raise OptionError(
-            f"clients={n_clients} is too many for partition.margins=even: there are {pools[y, a]} training samples of "
+            f"clients={n_clients} is too many for partition.margins=even: there are {group_sizes[y, a]} samples of "
             f"class {categories[0][y]} with attribute {categories[1][a]}; feasible: "
             f"{f'clients<={max_clients}, or ' if max_clients else ''}partition.margins=data with "
-            f"clients<={pools.sum() // MIN_CLIENT_SAMPLES}"
+            f"clients<={group_sizes.sum() // MIN_CLIENT_SAMPLES}"
         )
     return table
 
 
-def data_tables(pools: Pools, sizes: Ids, dominant: Dominant, p_dominant: float, categories: Categories) -> Counts:
-    """Return the tables of margins=data, [K, C, A], ordered by kind.
+def tables_with_data_margins(
+    group_sizes: GroupSizes, sizes: Ids, dominant_values: DominantValues, p_dominant: float, categories: Categories
+) -> Counts:
+    """Return the clients' samples by class and attribute with margins=data, [K, C, A].
 
     Args:
-        pools: samples of the data by class and attribute, [C, A].
+        group_sizes: samples of the data by class and attribute, [C, A].
         sizes: samples of each client, [K].
-        dominant: the dominant values of the clients.
+        dominant_values: dominant class, attribute or shift of each client, for the three types of skew in turn.
         p_dominant: fraction of a skewed client's samples with its class, its attribute, or its class and attribute.
-        categories: ids of the rows and columns of `pools`, for messages.
+        categories: ids of the rows and columns of `group_sizes`, for messages.
 
     Raises:
-        OptionError: the ci and ai clients need more samples of a pair than the data have.
+        OptionError: the clients with class or attribute imbalance need more samples of a group than the data have.
     """
-    classes, attributes, _ = dominant
-    shares, n_skewed = pools / pools.sum(), len(classes) + len(attributes)
-    ci = [_skew_row(shares, c, p_dominant) for c in classes]
-    ai = [_skew_row(shares.T, b, p_dominant).T for b in attributes]
-    tables: Counts = np.zeros((len(sizes), *pools.shape), dtype=np.int64)
+    classes, attributes, _ = dominant_values
+    group_shares, n_skewed = group_sizes / group_sizes.sum(), len(classes) + len(attributes)
+    ci = [_skew_row(group_shares, c, p_dominant) for c in classes]
+    ai = [_skew_row(group_shares.T, b, p_dominant).T for b in attributes]
+    tables: Counts = np.zeros((len(sizes), *group_sizes.shape), dtype=np.int64)
     if n_skewed:
         tables[:n_skewed] = apportion_counts(sizes[:n_skewed], np.stack([*ci, *ai]))
-    skewed_sum = tables.sum(0)
-    check_pools(skewed_sum, pools, "a smaller partition.share, partition.ci or partition.ai", categories)
+    skewed_counts = tables.sum(0)
+    check_group_sizes(skewed_counts, group_sizes, "a smaller partition.share, partition.ci or partition.ai", categories)
     # The sc clients share the remaining samples evenly, pair by pair; the largest of them choose first.
-    remaining_kinds = np.repeat(np.arange(pools.size), (pools - skewed_sum).ravel())
-    largest_first = n_skewed + np.argsort(-sizes[n_skewed:], kind="stable")
-    for k, positions in zip(largest_first, spread_evenly(sizes[largest_first]), strict=True):
-        tables[k] = np.bincount(remaining_kinds[positions], minlength=pools.size).reshape(pools.shape)
+    remaining_groups = np.repeat(np.arange(group_sizes.size), (group_sizes - skewed_counts).ravel())
+    clients_by_size = n_skewed + np.argsort(-sizes[n_skewed:], kind="stable")
+    for k, positions in zip(clients_by_size, spread_evenly(sizes[clients_by_size]), strict=True):
+        tables[k] = np.bincount(remaining_groups[positions], minlength=group_sizes.size).reshape(group_sizes.shape)
     return tables
 
 
-def _skew_row(shares: Shares, row: int, p_dominant: float) -> Shares:
-    """Return `shares` with a total of `p_dominant` in one row; proportions between and within the other rows stay."""
-    totals = shares.sum(1)
-    other_totals = np.where(np.arange(len(totals)) == row, 0.0, totals)
-    weights = (1 - p_dominant) * other_totals / other_totals.sum() if other_totals.any() else np.zeros(len(totals))
-    weights[row] = 1 - weights.sum()
-    return np.asarray(shares * (weights / totals)[:, None])
-
-
-def peaked_probabilities(n: int, index: int, p_dominant: float) -> Values:
-    """Return n probabilities: `p_dominant` at `index`, and equal probabilities at all other positions."""
-    weights = np.full(n, (1 - p_dominant) / max(1, n - 1))
-    weights[index] = 1 - weights.sum() + weights[index]
-    return weights
-
-
-def check_pools(demand: Pools, pools: Pools, feasible: str, categories: Categories) -> None:
-    """Raise `OptionError` if clients need more samples of a pair than the data have.
+def _skew_row(group_shares: Shares, skewed_row: int, p_dominant: float) -> Shares:
+    """Return shares with the sum `p_dominant` in one row, and unchanged proportions between and within the other rows.
 
     Args:
-        demand: samples that clients need by class and attribute, [C, A].
-        pools: samples of the data, [C, A].
-        feasible: what the message recommends.
+        group_shares: share of the data in each group.
+        skewed_row: number of the row.
+        p_dominant: sum of the row in the result.
+    """
+    row_totals = group_shares.sum(1)
+    other_totals = np.where(np.arange(len(row_totals)) == skewed_row, 0.0, row_totals)
+    weights = (1 - p_dominant) * other_totals / other_totals.sum() if other_totals.any() else np.zeros(len(row_totals))
+    weights[skewed_row] = 1 - weights.sum()
+    return np.asarray(group_shares * (weights / row_totals)[:, None])
+
+
+def peaked_probabilities(n: int, dominant_index: int, p_dominant: float) -> Values:
+    """Return n probabilities: `p_dominant` at `dominant_index`, and equal probabilities at all other positions."""
+    probabilities = np.full(n, (1 - p_dominant) / max(1, n - 1))
+    probabilities[dominant_index] = 1 - probabilities.sum() + probabilities[dominant_index]
+    return probabilities
+
+
+def check_group_sizes(n_needed: GroupSizes, group_sizes: GroupSizes, remedy: str, categories: Categories) -> None:
+    """Raise `OptionError` if clients need more samples of a group than the data have.
+
+    Args:
+        n_needed: samples that clients need by class and attribute, [C, A].
+        group_sizes: samples of the data, [C, A].
+        remedy: feasible options, for the message.
         categories: ids of the rows and columns, for the message.
     """
-    if (demand > pools).any():
-        y, a = (int(index[0]) for index in np.nonzero(demand > pools))
+    if (n_needed > group_sizes).any():
+        y, a = (int(index[0]) for index in np.nonzero(n_needed > group_sizes))
         raise OptionError(
-            f"the clients need {demand[y, a]} training samples of class {categories[0][y]} with attribute "
-            f"{categories[1][a]}, but there are {pools[y, a]} apart from server_val; feasible: {feasible}"
+            f"the clients need {n_needed[y, a]} training samples of class {categories[0][y]} with attribute "
+            f"{categories[1][a]}, but there are {group_sizes[y, a]} apart from server_val; feasible: {remedy}"
         )

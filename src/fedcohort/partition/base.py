@@ -61,7 +61,7 @@ class SamplePool(ReadOnly):
 
 
 class Partition(Component, Protocol):
-    """Distributes training samples among clients.
+    """A partition: it distributes training samples among clients.
 
     Attributes:
         takes_owners: whether the clients are the natural clients of the dataset.
@@ -95,9 +95,9 @@ class Partition(Component, Protocol):
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> Sequence[Ids]:
         """Return sorted, disjoint positions of each client's samples: sizes[k] of client k.
 
-        partition=quantity calls it with the sizes that it draws; a partition with `takes_sizes` implements it. If
-        `takes_all` is false, the sizes only have these proportions, each to within one sample, and are as large as the
-        partition allows.
+        A partition with `takes_sizes` implements this method, which partition=quantity calls with the sizes that it
+        draws. If `takes_all` is false, the clients' sizes are only proportional to `sizes`, each to within one sample,
+        and as large as the partition allows.
 
         Args:
             sample_pool: the N samples.
@@ -107,4 +107,4 @@ class Partition(Component, Protocol):
         Raises:
             OptionError: the split is impossible.
         """
-        raise OptionError(f"{type(self).__name__} chooses the sizes of its {len(sizes)} clients itself")
+        raise OptionError(f"{type(self).__name__} cannot deal samples to {len(sizes)} clients of given sizes")

@@ -31,7 +31,7 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class Dirichlet(Partition):
-    """Draws each class's proportions over clients from a Dirichlet distribution.
+    """A partition that draws each class's proportions over clients from a Dirichlet distribution.
 
     Attributes:
         alpha: concentration parameter; small values give strong label skew.
@@ -58,9 +58,9 @@ class Dirichlet(Partition):
         tables.require_min_samples(self.min_samples, N, K)
         class_samples_of_clients: list[list[Ids]] = [[] for _ in range(K)]
         for c in range(sample_pool.n_classes):
-            of_class = rng.permutation(np.flatnonzero(sample_pool.labels == c))
-            cut_positions = np.rint(np.cumsum(draw_dirichlet(self.alpha, K, rng))[:-1] * len(of_class)).astype(np.int64)
-            for k, class_samples in enumerate(np.split(of_class, np.minimum(cut_positions, len(of_class)))):
+            class_rows = rng.permutation(np.flatnonzero(sample_pool.labels == c))
+            cuts = np.rint(np.cumsum(draw_dirichlet(self.alpha, K, rng))[:-1] * len(class_rows)).astype(np.int64)
+            for k, class_samples in enumerate(np.split(class_rows, np.minimum(cuts, len(class_rows)))):
                 class_samples_of_clients[k].append(class_samples)
         client_samples = [rng.permutation(np.concatenate(client_pieces)) for client_pieces in class_samples_of_clients]
         return [np.sort(positions) for positions in tables.enlarge_small_parts(client_samples, self.min_samples)]
@@ -76,10 +76,10 @@ class Dirichlet(Partition):
                 f"partition.min_samples={self.min_samples} is more than the {smallest_size} samples of the smallest "
                 f"of {K} clients; feasible: partition.min_samples<={smallest_size}"
             )
-        pools = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
-        classes = np.flatnonzero(pools)
+        class_sizes = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
+        classes = np.flatnonzero(class_sizes)
         class_shares = tables.scale_to_margins(
-            draw_log_gamma(self.alpha, (K, len(classes)), rng), sizes, pools[classes]
+            draw_log_gamma(self.alpha, (K, len(classes)), rng), sizes, class_sizes[classes]
         )
-        table = tables.round_to_margins(class_shares, sizes, pools[classes])
+        table = tables.round_to_margins(class_shares, sizes, class_sizes[classes])
         return tables.draw_by_table(np.searchsorted(classes, sample_pool.labels), table, rng)

@@ -35,74 +35,96 @@ class SplitPlan:
 
     Attributes:
         sizes: samples of each client, [K].
-        pools: samples of each class, [C], with the same sum.
-        clients: the clients in random order, [K]; the first ones are skewed.
-        classes: the classes in random order, [C].
+        class_sizes: samples of each class, [C]; the sum is that of `sizes`.
+        clients: ids of the clients in random order, [K]; the first ones are skewed.
+        classes: numbers of the classes in random order, [C].
     """
 
     sizes: Ids
-    pools: Ids
+    class_sizes: Ids
     clients: Ids
     classes: Ids
 
     def count_dominant(self, dominant_share: float) -> Ids:
-        """Return the samples of the dominant class that each client has if it is skewed, [K]."""
+        """Return the number of samples of its dominant class that each client has if it is skewed, [K].
+
+        Args:
+            dominant_share: fraction of a skewed client's samples that have its dominant class.
+        """
         return np.rint(dominant_share * self.sizes).astype(np.int64)
 
     def choose_dominant(self, n_skewed: int, dominant_share: float) -> Ids | None:
-        """Return each client's dominant class, [K], or UNIFORM; None if the classes have too few samples."""
-        n_free, n_dominant = self.pools.copy(), self.count_dominant(dominant_share)
-        dominant = np.full(len(self.sizes), UNIFORM)
-        shift = 0
+        """Return each client's dominant class, [K], or UNIFORM; None if the classes have too few samples.
+
+        Args:
+            n_skewed: number of clients with a dominant class.
+            dominant_share: fraction of a skewed client's samples that have its dominant class.
+        """
+        n_unassigned, n_dominant = self.class_sizes.copy(), self.count_dominant(dominant_share)
+        dominant_classes = np.full(len(self.sizes), UNIFORM)
+        class_shift = 0
         for k in self.clients[:n_skewed]:
-            order = np.roll(self.classes, -shift)
-            candidates = np.flatnonzero(n_free[order] >= n_dominant[k])
-            if len(candidates) == 0:
+            class_order = np.roll(self.classes, -class_shift)
+            candidate_positions = np.flatnonzero(n_unassigned[class_order] >= n_dominant[k])
+            if len(candidate_positions) == 0:
                 return None
-            dominant[k] = order[candidates[0]]
-            n_free[dominant[k]] -= n_dominant[k]
-            shift = (shift + int(candidates[0]) + 1) % len(self.classes)
-        return dominant if (self.count_other(dominant, dominant_share) <= n_free.sum() - n_free).all() else None
+            dominant_classes[k] = class_order[candidate_positions[0]]
+            n_unassigned[dominant_classes[k]] -= n_dominant[k]
+            class_shift = (class_shift + int(candidate_positions[0]) + 1) % len(self.classes)
+        return (
+            dominant_classes
+            if (self.count_other(dominant_classes, dominant_share) <= n_unassigned.sum() - n_unassigned).all()
+            else None
+        )
 
-    def count_other(self, dominant: Ids, dominant_share: float) -> Ids:
-        """Return for each class c the samples of other classes that the clients dominated by c need, [C]."""
-        skewed = dominant != UNIFORM
-        n_other = (self.sizes - self.count_dominant(dominant_share))[skewed]
-        return np.bincount(dominant[skewed], n_other, len(self.pools)).astype(np.int64)
+    def count_other(self, dominant_classes: Ids, dominant_share: float) -> Ids:
+        """Return for each class the number of samples of other classes that the clients dominated by it need, [C]."""
+        is_skewed = dominant_classes != UNIFORM
+        n_other = (self.sizes - self.count_dominant(dominant_share))[is_skewed]
+        return np.bincount(dominant_classes[is_skewed], n_other, len(self.class_sizes)).astype(np.int64)
 
-    def counts(self, dominant: Ids, p_dominant: float, rng: np.random.Generator) -> Counts:
-        """Return the samples of each class that each skewed client gets; zero rows for the other clients."""
-        table = np.zeros((len(self.sizes), len(self.pools)), dtype=np.int64)
-        skewed, n_dominant = np.flatnonzero(dominant != UNIFORM), self.count_dominant(p_dominant)
-        table[skewed, dominant[skewed]] = n_dominant[skewed]
-        remaining_samples, needed_samples = self.pools - table.sum(0), self.count_other(dominant, p_dominant)
-        for k in rng.permutation(skewed):
-            n_other, c = self.sizes[k] - n_dominant[k], dominant[k]
+    def counts(self, dominant_classes: Ids, p_dominant: float, rng: np.random.Generator) -> Counts:
+        """Return the number of samples of each class that each skewed client gets, [K, C]; 0 for the other clients.
+
+        Args:
+            dominant_classes: dominant class of each client, or UNIFORM.
+            p_dominant: fraction of a skewed client's samples that have its dominant class.
+            rng: generator of the order of clients and of ties.
+        """
+        table = np.zeros((len(self.sizes), len(self.class_sizes)), dtype=np.int64)
+        skewed_clients, n_dominant = np.flatnonzero(dominant_classes != UNIFORM), self.count_dominant(p_dominant)
+        table[skewed_clients, dominant_classes[skewed_clients]] = n_dominant[skewed_clients]
+        remaining_samples = self.class_sizes - table.sum(0)
+        needed_samples = self.count_other(dominant_classes, p_dominant)
+        for k in rng.permutation(skewed_clients):
+            n_other, c = self.sizes[k] - n_dominant[k], dominant_classes[k]
             # Clients dominated by another class d can't take d: enough of the other classes must remain for them.
             lower_bounds = np.maximum(needed_samples + remaining_samples + n_other - remaining_samples.sum(), 0)
             upper_bounds = remaining_samples.copy()
             lower_bounds[c] = upper_bounds[c] = 0
-            draws = share_out_evenly(n_other, lower_bounds, upper_bounds, rng.random(len(remaining_samples)))
-            table[k] += draws
-            remaining_samples -= draws
+            class_draws = share_out_evenly(n_other, lower_bounds, upper_bounds, rng.random(len(remaining_samples)))
+            table[k] += class_draws
+            remaining_samples -= class_draws
             needed_samples[c] -= n_other
         return table
 
 
-def share_out_evenly(total: int, lower_bounds: Ids, upper_bounds: Ids, tie_order: np.ndarray) -> Ids:
-    """Return integers in [low, high] that sum to `total`, as equal as possible.
+def share_out_evenly(n_samples: int, lower_bounds: Ids, upper_bounds: Ids, tie_priorities: np.ndarray) -> Ids:
+    """Return integers in [low, high] that sum to `n_samples`, as equal as possible.
 
-    tie_order: numbers in [0, 1); among equal integers that with the smallest `tie_order` is raised first.
+    tie_priorities: numbers in [0, 1); among equal integers that with the smallest `tie_priorities` is raised first.
     """
     assigned_counts = lower_bounds.copy()
-    for _ in range(total - int(lower_bounds.sum())):
-        assigned_counts[np.where(assigned_counts < upper_bounds, assigned_counts + tie_order, np.inf).argmin()] += 1
+    for _ in range(n_samples - int(lower_bounds.sum())):
+        assigned_counts[
+            np.where(assigned_counts < upper_bounds, assigned_counts + tie_priorities, np.inf).argmin()
+        ] += 1
     return assigned_counts
 
 
 @dataclass(frozen=True)
 class DominantClass(Partition):
-    """Gives some clients a dominant class.
+    """A partition that gives some clients a dominant class.
 
     Attributes:
         fraction: fraction of the clients that are skewed.
@@ -132,49 +154,57 @@ class DominantClass(Partition):
 
         Raises `OptionError`, with feasible values, if the classes have too few samples.
         """
-        K, pools = len(sizes), np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
-        plan = SplitPlan(sizes, pools, rng.permutation(K), rng.permutation(sample_pool.n_classes))
-        dominant = plan.choose_dominant(round(self.fraction * K), self.share)
-        if dominant is None:
+        K, class_sizes = len(sizes), np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
+        plan = SplitPlan(sizes, class_sizes, rng.permutation(K), rng.permutation(sample_pool.n_classes))
+        dominant_classes = plan.choose_dominant(round(self.fraction * K), self.share)
+        if dominant_classes is None:
             raise self._infeasible(plan)
-        counts = plan.counts(dominant, self.share, rng)
-        return [np.sort(positions) for positions in _deal(sample_pool.labels, counts, plan, dominant == UNIFORM, rng)]
+        counts = plan.counts(dominant_classes, self.share, rng)
+        return [
+            np.sort(positions)
+            for positions in _assign_rows(sample_pool.labels, counts, plan, dominant_classes == UNIFORM, rng)
+        ]
 
     def _infeasible(self, plan: SplitPlan) -> OptionError:
-        """Return the error of an impossible split, with the nearest feasible fraction and share."""
+        """Return the error of an impossible split, whose message names the nearest feasible fraction and share."""
         n_skewed, K = round(self.fraction * len(plan.sizes)), len(plan.sizes)
         candidate_shares = sorted(np.arange(1, 101) / 100, key=lambda share: abs(share - self.share))
         share = next((share for share in candidate_shares if plan.choose_dominant(n_skewed, share) is not None), None)
-        fewer = range(n_skewed - 1, -1, -1)
-        feasible_skewed = next(n for n in fewer if plan.choose_dominant(n, self.share) is not None)
-        feasible = f"partition.fraction={feasible_skewed / K:.6g}"
-        feasible += f" or partition.share={share:.6g}" if share else ""
+        smaller_numbers = range(n_skewed - 1, -1, -1)
+        feasible_skewed = next(n for n in smaller_numbers if plan.choose_dominant(n, self.share) is not None)
+        feasible_text = f"partition.fraction={feasible_skewed / K:.6g}"
+        feasible_text += f" or partition.share={share:.6g}" if share else ""
         return OptionError(
             f"partition.fraction={self.fraction} partition.share={self.share}: the classes have "
-            f"{plan.pools.min()} to {plan.pools.max()} samples, too few for {n_skewed} clients of about "
-            f"{plan.sizes.sum() // K} samples with such a share of one class; feasible: {feasible}"
+            f"{plan.class_sizes.min()} to {plan.class_sizes.max()} samples, too few for {n_skewed} clients of about "
+            f"{plan.sizes.sum() // K} samples with such a share of one class; feasible: {feasible_text}"
         )
 
 
-def _deal(labels: Ids, counts: Counts, plan: SplitPlan, uniform: np.ndarray, rng: np.random.Generator) -> list[Ids]:
+def _assign_rows(
+    labels: Ids, counts: Counts, plan: SplitPlan, is_uniform: np.ndarray, rng: np.random.Generator
+) -> list[Ids]:
     """Return the positions of each client's samples.
 
     Args:
         labels: class of each sample, [N].
         counts: samples of each class that a skewed client gets, [K, C].
         plan: sizes and orders of the clients.
-        uniform: whether a client is uniform, so that it gets a share of the remaining samples, bool [K].
+        is_uniform: whether a client is uniform, so that it gets a share of the remaining samples, bool [K].
         rng: generator that shuffles the samples of each class.
     """
     K, C = counts.shape
-    rows = [rng.permutation(np.flatnonzero(labels == c)) for c in range(C)]
+    rows_by_class = [rng.permutation(np.flatnonzero(labels == c)) for c in range(C)]
     stop_positions = counts.cumsum(0)
-    starts = stop_positions - counts
-    parts = [np.concatenate([rows[c][starts[k, c] : stop_positions[k, c]] for c in range(C)]) for k in range(K)]
-    remaining_rows = np.concatenate([rows[c][stop_positions[-1, c] :] for c in range(C)])
+    start_positions = stop_positions - counts
+    client_rows = [
+        np.concatenate([rows_by_class[c][start_positions[k, c] : stop_positions[k, c]] for c in range(C)])
+        for k in range(K)
+    ]
+    remaining_rows = np.concatenate([rows_by_class[c][stop_positions[-1, c] :] for c in range(C)])
     # `remaining` is sorted by class, so that evenly spread positions give each client its share of every class.
-    largest_first = plan.clients[uniform[plan.clients]]
-    largest_first = largest_first[np.argsort(-plan.sizes[largest_first], kind="stable")]
-    for k, positions in zip(largest_first, spread_evenly(plan.sizes[largest_first]), strict=True):
-        parts[k] = remaining_rows[positions]
-    return parts
+    clients_by_size = plan.clients[is_uniform[plan.clients]]
+    clients_by_size = clients_by_size[np.argsort(-plan.sizes[clients_by_size], kind="stable")]
+    for k, positions in zip(clients_by_size, spread_evenly(plan.sizes[clients_by_size]), strict=True):
+        client_rows[k] = remaining_rows[positions]
+    return client_rows

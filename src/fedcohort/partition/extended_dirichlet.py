@@ -36,7 +36,7 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class ExtendedDirichlet(Partition):
-    """Gives each client a number of random classes, and a Dirichlet share of each of them.
+    """A partition that gives each client a number of random classes, and a Dirichlet share of each of these classes.
 
     Attributes:
         classes: number of classes that each client has samples of.
@@ -61,30 +61,32 @@ class ExtendedDirichlet(Partition):
         Raises `OptionError` if a class has too few samples or clients.
         """
         K = tables.require_samples_for_clients("extended_dirichlet", n_clients, len(sample_pool))
-        pools = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
-        present_classes = np.flatnonzero(pools)
+        class_sizes = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
+        present_classes = np.flatnonzero(class_sizes)
         min_of_class = -(-self.min_samples // self.classes)  # samples of each of a client's classes
-        max_clients = np.minimum(pools[present_classes] // min_of_class, K)
+        max_clients = np.minimum(class_sizes[present_classes] // min_of_class, K)
         self._verify_feasible(K, max_clients, min_of_class)
         min_clients = np.minimum(max(1, K * self.classes // len(present_classes) // 5), max_clients)
         is_holder = choose_holders(self.classes, min_clients, max_clients, rng.random((K, len(present_classes))))
         samples_of_clients: list[list[Ids]] = [[] for _ in range(K)]
-        for c, holders in zip(present_classes, is_holder.T, strict=True):
-            of_class = rng.permutation(np.flatnonzero(sample_pool.labels == c))
-            shares = draw_dirichlet(self.alpha, int(holders.sum()), rng)
-            cut_positions = np.rint(np.cumsum(shares)[:-1] * len(of_class)).astype(np.int64)
-            parts = np.split(of_class, np.minimum(cut_positions, len(of_class)))
-            for k, part in zip(np.flatnonzero(holders), tables.enlarge_small_parts(parts, min_of_class), strict=True):
-                samples_of_clients[k].append(part)
-        return [np.sort(np.concatenate(parts)) for parts in samples_of_clients]
+        for c, is_class_holder in zip(present_classes, is_holder.T, strict=True):
+            class_rows = rng.permutation(np.flatnonzero(sample_pool.labels == c))
+            shares = draw_dirichlet(self.alpha, int(is_class_holder.sum()), rng)
+            cut_positions = np.rint(np.cumsum(shares)[:-1] * len(class_rows)).astype(np.int64)
+            class_parts = np.split(class_rows, np.minimum(cut_positions, len(class_rows)))
+            for k, class_part in zip(
+                np.flatnonzero(is_class_holder), tables.enlarge_small_parts(class_parts, min_of_class), strict=True
+            ):
+                samples_of_clients[k].append(class_part)
+        return [np.sort(np.concatenate(class_parts)) for class_parts in samples_of_clients]
 
     def _verify_feasible(self, n_clients: int, max_clients: Ids, min_of_class: int) -> None:
         """Raise `OptionError` if no allocation gives each client its classes, and each class a client.
 
         Args:
-            n_clients: number of clients K.
-            max_clients: largest number of clients of each class that has samples.
-            min_of_class: smallest number of samples of a client of each of its classes.
+            n_clients: number of clients, K.
+            max_clients: largest number of clients that can hold each class, for the classes that have samples.
+            min_of_class: smallest number of samples that a client has of each of its classes.
         """
         n_classes = len(max_clients)
         if not n_classes <= n_clients * self.classes <= n_clients * n_classes:
@@ -95,20 +97,19 @@ class ExtendedDirichlet(Partition):
         if max_clients.min() < 1 or max_clients.sum() < n_clients * self.classes:
             raise OptionError(
                 f"partition.min_samples={self.min_samples} requires {min_of_class} samples of each of a client's "
-                f"classes, for which the classes are too small: they have enough for {max_clients.sum()} allocations "
-                f"of a class, and {n_clients} clients with partition.classes={self.classes} need "
-                f"{n_clients * self.classes}; the smallest class has enough for {max_clients.min()}. Choose a smaller "
-                "partition.min_samples, or fewer clients"
+                f"classes: all classes together are large enough for {max_clients.sum()} such parts, but {n_clients} "
+                f"clients with partition.classes={self.classes} need {n_clients * self.classes}; the smallest class is "
+                f"large enough for {max_clients.min()}. Choose a smaller partition.min_samples, or fewer clients"
             )
 
 
 def choose_holders(
     n_held: int, min_clients: Ids, max_clients: Ids, priorities: np.ndarray
 ) -> Bool[np.ndarray, "clients classes"]:
-    """Return the classes that each client holds: the `n_held` of lowest priority, as far as the classes' limits allow.
+    """Return whether each client holds each class: the `n_held` classes with the smallest priorities, within limits.
 
     The result minimises the sum of the priorities of the held classes, by a linear program whose solutions are integers
-    (limits on the rows and columns of a table). Without binding limits it is a uniform draw.
+    (limits on the rows and columns of a table). If the limits do not bind, it is a uniform draw.
 
     Args:
         n_held: number of classes of each client.

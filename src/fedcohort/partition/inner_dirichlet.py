@@ -36,7 +36,7 @@ MAX_UNIFORM = 1 - 1e-9  # so that the sum with a client's number stays below the
 
 @dataclass(frozen=True)
 class InnerDirichlet(Partition):
-    """Draws each client's class proportions from a Dirichlet distribution, for clients of given sizes.
+    """A partition that draws each client's class proportions from a Dirichlet distribution, for given client sizes.
 
     Attributes:
         alpha: concentration parameter; small values give few classes per client.
@@ -60,43 +60,45 @@ class InnerDirichlet(Partition):
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, with the classes that are drawn."""
-        pools = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
-        classes = np.flatnonzero(pools)
+        class_sizes = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
+        classes = np.flatnonzero(class_sizes)
         log_weights = draw_log_gamma(self.alpha, (len(sizes), len(classes)), rng)
-        table = draw_class_counts(log_weights, sizes, pools[classes], rng)
+        table = draw_class_counts(log_weights, sizes, class_sizes[classes], rng)
         return draw_by_table(np.searchsorted(classes, sample_pool.labels), table, rng)
 
 
 def draw_class_counts(
-    log_weights: Float64[np.ndarray, "clients classes"], sizes: Ids, pools: Ids, rng: np.random.Generator
+    log_weights: Float64[np.ndarray, "clients classes"], sizes: Ids, class_sizes: Ids, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return how many samples of each class every client draws, int64 [clients, classes]; row k sums to sizes[k].
+    """Return the number of samples of each class that every client draws, int64 [clients, classes].
 
-    All clients draw in a random order. The draws up to the one that empties a class are kept. Those that follow are
+    All clients draw in a random order. The draws up to the one that empties a class are kept. The later draws are
     repeated without this class, which has the same distribution as single draws in this order.
 
     Args:
         log_weights: logarithms of each client's weights of the classes.
         sizes: number of draws of each client, [clients].
-        pools: samples of each class, positive, [classes]; at least sum(sizes) together.
+        class_sizes: samples of each class, positive, [classes]; their sum is at least that of `sizes`.
         rng: generator for the draws.
     """
-    n_left, table = pools.copy(), np.zeros(log_weights.shape, dtype=np.int64)
+    n_remaining, table = class_sizes.copy(), np.zeros(log_weights.shape, dtype=np.int64)
     clients = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))  # client of each draw that is to be made
     while len(clients):
-        open_weights = np.where(n_left > 0, log_weights, -np.inf)
+        open_weights = np.where(n_remaining > 0, log_weights, -np.inf)
         weights = np.exp(open_weights - open_weights.max(1, keepdims=True))
-        cumulative = np.cumsum(weights, axis=1)
-        cumulative = cumulative / cumulative[:, -1:] + np.arange(len(sizes))[:, None]  # client k has (k, k + 1]
-        uniform = clients + rng.random(len(clients)) * MAX_UNIFORM
-        drawn = np.searchsorted(cumulative.ravel(), uniform, side="right") % len(pools)
-        ends = [
+        cumulative_weights = np.cumsum(weights, axis=1)
+        cumulative_weights = (
+            cumulative_weights / cumulative_weights[:, -1:] + np.arange(len(sizes))[:, None]
+        )  # client k has (k, k + 1]
+        uniform_draws = clients + rng.random(len(clients)) * MAX_UNIFORM
+        drawn_classes = np.searchsorted(cumulative_weights.ravel(), uniform_draws, side="right") % len(class_sizes)
+        end_positions = [
             int(positions[n - 1]) + 1
-            for c, n in enumerate(n_left.tolist())
-            if n and len(positions := np.flatnonzero(drawn == c)) >= n
+            for c, n in enumerate(n_remaining.tolist())
+            if n and len(positions := np.flatnonzero(drawn_classes == c)) >= n
         ]
-        n_kept = min(ends, default=len(clients))
-        np.add.at(table, (clients[:n_kept], drawn[:n_kept]), 1)
-        n_left -= np.bincount(drawn[:n_kept], minlength=len(pools))
+        n_kept = min(end_positions, default=len(clients))
+        np.add.at(table, (clients[:n_kept], drawn_classes[:n_kept]), 1)
+        n_remaining -= np.bincount(drawn_classes[:n_kept], minlength=len(class_sizes))
         clients = clients[n_kept:]
     return table

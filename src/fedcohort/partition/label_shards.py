@@ -22,7 +22,7 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class LabelShards(Partition):
-    """Gives each client some shards of the data, which are sorted by class.
+    """A partition that sorts the samples by class, cuts them into shards, and gives each client some shards.
 
     Attributes:
         shards: number of shards per client; 2 in McMahan et al. and in FedMABA.
@@ -52,12 +52,12 @@ class LabelShards(Partition):
         return self._cut(sample_pool, sizes, None, rng)
 
     def _cut(self, sample_pool: SamplePool, sizes: Ids, shard_sizes: Ids | None, rng: np.random.Generator) -> list[Ids]:
-        """Cut the samples, sorted by class, into shards, and return each client's.
+        """Cut the samples, sorted by class, into shards; return the sorted positions of each client's samples.
 
         Args:
             sample_pool: the N samples.
             sizes: samples of each client, [K].
-            shard_sizes: samples of each shard, [K * shards]; None for those that add up to `sizes`.
+            shard_sizes: samples of each shard, [K * shards]; None for shards that add up to `sizes`.
             rng: generator for the order of the samples of a class, and of the shards.
         """
         K, smallest_size = len(sizes), int(sizes.min())
@@ -66,11 +66,11 @@ class LabelShards(Partition):
                 f"partition.shards={self.shards} is more than the {smallest_size} samples of the smallest of {K} "
                 f"clients; feasible: partition.shards<={smallest_size}"
             )
-        shuffled = rng.permutation(len(sample_pool))
-        by_label = shuffled[np.argsort(sample_pool.labels[shuffled], kind="stable")]
+        shuffled_rows = rng.permutation(len(sample_pool))
+        rows_by_label = shuffled_rows[np.argsort(sample_pool.labels[shuffled_rows], kind="stable")]
         shards = rng.permutation(K * self.shards).reshape(K, self.shards)
         if shard_sizes is None:
             shard_sizes = np.empty(K * self.shards, dtype=np.int64)
             shard_sizes[shards] = np.stack([equal_sizes(size, self.shards) for size in sizes.tolist()])
-        pieces = np.split(by_label, np.cumsum(shard_sizes)[:-1])
-        return [np.sort(np.concatenate([pieces[i] for i in client_shards])) for client_shards in shards]
+        rows_by_shard = np.split(rows_by_label, np.cumsum(shard_sizes)[:-1])
+        return [np.sort(np.concatenate([rows_by_shard[i] for i in client_shards])) for client_shards in shards]

@@ -29,15 +29,15 @@ class Natural(Partition):
         owner_of_sample = sample_pool.owner
         if owner_of_sample is None:
             raise DataError(
-                "partition=natural needs a client column, and the data have none; choose another partition"
-                " (heterogeneity=iid) or name the column (dataset=folder dataset.client=...)"
+                "partition=natural needs a client column, but the data have no such column: choose another partition "
+                "(heterogeneity=iid), or name the column (dataset=folder dataset.client=...)"
             )
-        sizes = np.bincount(owner_of_sample)
-        starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
-        n_owners = len(starts) - 1
+        owner_sizes = np.bincount(owner_of_sample)
+        owner_starts = np.concatenate([[0], np.cumsum(owner_sizes[owner_sizes > 0])])
+        n_owners = len(owner_starts) - 1
         if n_clients is not None and n_clients > n_owners:
-            what = f"clients={n_clients} exceeds the {n_owners} natural clients"
-            raise OptionError(f"{what}; feasible: clients<={n_owners} or clients=null")
-        offsets = starts if n_clients is None else starts[: n_clients + 1]
-        order = np.argsort(owner_of_sample, kind="stable")
-        return Ragged(order[: offsets[-1]], offsets)
+            message_start = f"clients={n_clients} exceeds the {n_owners} natural clients"
+            raise OptionError(f"{message_start}; feasible: clients<={n_owners} or clients=null")
+        offsets = owner_starts if n_clients is None else owner_starts[: n_clients + 1]
+        row_order = np.argsort(owner_of_sample, kind="stable")
+        return Ragged(row_order[: offsets[-1]], offsets)

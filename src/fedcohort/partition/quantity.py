@@ -31,11 +31,11 @@ from fedcohort.types import Ids, Values
 
 @dataclass(frozen=True)
 class Quantity(Partition):
-    """Draws the clients' sizes, and has another partition choose the samples.
+    """A partition that draws the clients' sizes, and lets another partition choose the samples.
 
     Attributes:
-        base: the partition that chooses the samples.
-        law: distribution of the sizes, "lognormal" or "power_law".
+        base: partition that chooses the samples.
+        law: distribution of the sizes: "lognormal", or "power_law", in which the size falls with a client's rank.
         spread: standard deviation of log w under lognormal, exponent under power_law; 0 for equal sizes.
         min_samples: smallest number of samples of a client, training and validation together.
     """
@@ -50,8 +50,8 @@ class Quantity(Partition):
         ranges.number("spread", self.spread, "[0, 20]")
         ranges.integer("min_samples", self.min_samples, "[1, inf)")
         if not getattr(self.base, "takes_sizes", False):
-            allowed = "a partition that supports drawn sizes, as in partition@partition.base=dirichlet"
-            raise ranges.range_error("base", allowed, self.base)
+            allowed_text = "a partition that supports drawn sizes, as in partition@partition.base=dirichlet"
+            raise ranges.range_error("base", allowed_text, self.base)
 
     @property
     def takes_all(self) -> bool:

@@ -22,7 +22,7 @@ class Proxy(Component, Protocol):
     """A proxy set: inputs without labels that the server holds.
 
     Attributes:
-        has_inputs: whether the server holds such inputs.
+        has_inputs: whether the server holds such inputs; false only for proxy=none.
     """
 
     @property
@@ -43,9 +43,9 @@ class Proxy(Component, Protocol):
 
 
 def draw_inputs(inputs: Tensor, n_inputs: int | None, rows_description: str, seed: int) -> Tensor:
-    """Return n random rows of x in their order, all rows if n is None; raise `OptionError` if x has fewer rows.
+    """Return `n_inputs` random rows of `inputs` in their order, all rows for None.
 
-    rows_description: description of the rows, for the message.
+    `rows_description` says in the message of the `OptionError` which rows are too few.
     """
     if n_inputs is None:
         return inputs
@@ -58,8 +58,8 @@ def draw_inputs(inputs: Tensor, n_inputs: int | None, rows_description: str, see
     return inputs[torch.from_numpy(drawn_rows)]
 
 
-def check_foreign(inputs: Tensor, source_name: str, federation: Federation) -> Tensor:
-    """Return x if its samples have the run's shape and type, and are neither test samples nor samples of clients.
+def check_proxy_inputs(inputs: Tensor, source_name: str, federation: Federation) -> Tensor:
+    """Return `inputs` if they have the run's shape and type, and are neither test samples nor samples of clients.
 
     Args:
         inputs: candidate inputs of a proxy set.
@@ -74,8 +74,7 @@ def check_foreign(inputs: Tensor, source_name: str, federation: Federation) -> T
     if tuple(inputs.shape[1:]) != sample_shape:
         raise DataError(
             f"{source_name}: samples have the shape {list(inputs.shape[1:])}, but those of dataset={federation.name} "
-            "have "
-            f"{list(sample_shape)}"
+            f"have {list(sample_shape)}"
         )
     if inputs.dtype != federation.server_test.x.dtype:
         proxy_type, run_type = (
@@ -97,7 +96,7 @@ def check_foreign(inputs: Tensor, source_name: str, federation: Federation) -> T
 
 
 def _client_row_hashes(federation: Federation) -> UInt64[np.ndarray, "rows"]:
-    """Return hashes of all rows of T and V, and of the disturbed rows before feature noise."""
+    """Return hashes of all training and validation samples of clients, also of noisy samples before their noise."""
     row_hash_arrays = [
         row_hashes(client_samples.x.cpu().numpy()) for client_samples in (federation.train, federation.val)
     ]

@@ -1,4 +1,4 @@
-"""Validation inputs of the clients, from all V_k, without labels.
+"""The validation inputs of all clients, without labels.
 
 They have the distribution of the clients' data, which is the best case of a proxy set. In a real federation clients
 would have to send this data to the server.

@@ -14,7 +14,7 @@ from torch import Tensor
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
 from fedcohort.dataset.base import Dataset, check
-from fedcohort.proxy.base import Proxy, check_foreign, draw_inputs
+from fedcohort.proxy.base import Proxy, check_proxy_inputs, draw_inputs
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class OtherDataset(Proxy):
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
         raw_dataset = check(self.source.load(seed))
-        inputs = check_foreign(
+        inputs = check_proxy_inputs(
             torch.from_numpy(raw_dataset.train_x),
             f"proxy=dataset (dataset@proxy.source={raw_dataset.name})",
             federation,

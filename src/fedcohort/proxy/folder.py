@@ -27,7 +27,7 @@ from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.messages import list_names
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
-from fedcohort.proxy.base import Proxy, check_foreign, draw_inputs
+from fedcohort.proxy.base import Proxy, check_proxy_inputs, draw_inputs
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Folder(Proxy):
 
     Attributes:
         path: the folder.
-        features: one column of lists or images, None for all columns of numbers except `leave_out`.
+        features: column of lists or images; None to use all columns of numbers except `leave_out`.
         leave_out: columns of numbers that are not inputs.
         scale: divisor of the inputs; for images 1 or 255, which have the same effect.
         n: number of inputs, None for all.
@@ -63,7 +63,7 @@ class Folder(Proxy):
             inputs = federation.converted.convert(self._read_pixels(table, federation))
         else:
             inputs = self._read_numbers(table, federation)
-        checked_inputs = check_foreign(torch.from_numpy(inputs), f"proxy=folder ({table.where})", federation)
+        checked_inputs = check_proxy_inputs(torch.from_numpy(inputs), f"proxy=folder ({table.where})", federation)
         return draw_inputs(checked_inputs, self.n, "its rows", seed)
 
     def _read_numbers(self, table: Frame, federation: Federation) -> np.ndarray:
@@ -112,12 +112,12 @@ class Folder(Proxy):
 def _to_sample_shape(
     inputs: np.ndarray, column_names: Sequence[str], table: Frame, federation: Federation
 ) -> np.ndarray:
-    """Return the inputs in the shape of the run's samples; raise `DataError` if these have more or fewer numbers."""
+    """Return the inputs in the shape of the run's samples. Raises `DataError` if these have more or fewer numbers."""
     sample_shape = tuple(federation.server_test.x.shape[1:])
     if prod(inputs.shape[1:]) != prod(sample_shape):
         raise DataError(
             f"proxy.path: a sample of {table.where} has {prod(inputs.shape[1:])} numbers "
-            f"({list_names(column_names)}), but one of "
-            f"dataset={federation.name} has {prod(sample_shape)}; proxy.leave_out=[id,label] leaves columns out"
+            f"({list_names(column_names)}), but one of dataset={federation.name} has {prod(sample_shape)}; "
+            "proxy.leave_out=[id,label] leaves columns out"
         )
     return inputs.reshape(len(inputs), *sample_shape)

@@ -12,7 +12,16 @@ from fedcohort.rng import Draws
 from fedcohort.round.backoff import NO_FAILURES, update_backoff, withhold
 from fedcohort.selector.base import Selector
 from fedcohort.signal.base import Derived, QueriedSignal, Static, find_signal
-from fedcohort.types import Advice, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
+from fedcohort.types import (
+    AggregationOverride,
+    Population,
+    Probe,
+    ProbeResult,
+    RoundContext,
+    RoundOutcome,
+    Selection,
+    Signals,
+)
 
 
 class LoggedSelector:
@@ -52,7 +61,7 @@ class LoggedSelector:
 
     def play(
         self, round: LoggedRound, logged_probes: Sequence[Probe] | None = None
-    ) -> tuple[list[Probe], Selection, Advice | None]:
+    ) -> tuple[list[Probe], Selection, AggregationOverride | None]:
         """Replay a round, and return the selector's queries, its selection and its advice.
 
         The advice is None if the selection differs from the run's. Raises `IncompatibleConfig` for a query that is not
@@ -88,7 +97,7 @@ class LoggedSelector:
         selection, self.state = self.selector.select(self.state, ctx, answers_before)
         return probes, selection, rng.finish()
 
-    def learn(self, round: LoggedRound, selection: Selection, probes: Sequence[Probe]) -> Advice | None:
+    def learn(self, round: LoggedRound, selection: Selection, probes: Sequence[Probe]) -> AggregationOverride | None:
         """Have the selector observe the round's outcome as that of `selection`, and return its advice."""
         reports = {name: values[round.arrived] for name, values in round.signals.items()}
         reports |= {name: reports[name][:, : len(round.arrived)] for name in self.pairwise}  # other rounds may be wider

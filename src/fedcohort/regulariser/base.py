@@ -10,7 +10,7 @@ class Regulariser(Component, Protocol):
     """A term that is added to a local objective.
 
     Attributes:
-        hooks: its part of local training.
+        hooks: client hooks that add the term's gradient in local training.
     """
 
     @property

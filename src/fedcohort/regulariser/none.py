@@ -10,4 +10,4 @@ from fedcohort.regulariser.base import Regulariser
 
 @dataclass(frozen=True)
 class NoRegulariser(Regulariser):
-    """The absence of a regulariser; it has no options."""
+    """Training without regulariser: clients minimise their objective alone. There are no options."""

@@ -27,7 +27,7 @@ from fedcohort.regulariser.base import Regulariser
 
 @dataclass(frozen=True)
 class _ProximalCorrection(Correction):
-    """Add the proximal gradient mu (y - w_t) to each gradient of one client's training."""
+    """The correction that adds the proximal gradient mu (y - w_t) to each gradient of one client's training."""
 
     mu: float
     w: Tensor
@@ -42,7 +42,7 @@ class _ProximalCorrection(Correction):
 
 @dataclass(frozen=True)
 class ProxHook(ClientHook):
-    """The hook at the client that adds the proximal term to each gradient."""
+    """The client hook that adds the proximal gradient, with strength `mu`, to each gradient."""
 
     mu: float
 
@@ -57,7 +57,7 @@ class Prox(Regulariser):
     """FedProx's proximal term, a regulariser.
 
     Attributes:
-        mu: strength of the pull towards the broadcast model; 0 is no pull, bit for bit.
+        mu: strength of the pull towards the broadcast model; 0 trains without the term, with equal bits.
     """
 
     mu: float

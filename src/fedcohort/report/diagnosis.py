@@ -113,7 +113,7 @@ def to_json(diagnosis: Diagnosis) -> Mapping[str, Any]:
                 {
                     "round": look.round,
                     "gap": look.noise.gap,
-                    "nats_of_a_wrong_label": look.noise.fit.scale,
+                    "nats_of_a_wrong_label": look.noise.fit.nats_per_wrong_label,
                     "valid": bool(look.noise.is_valid),
                 }
                 for look in diagnosis.looks

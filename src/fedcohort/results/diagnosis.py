@@ -120,7 +120,9 @@ class Diagnosis:
         watch = NoiseWatch()
         for look in self.looks:
             noise = look.noise
-            watch = watch.after(noise.gap, MIN_GAP, MIN_PERSISTENCE) if noise.is_valid else watch.after_invalid()
+            watch = (
+                watch.with_probe(noise.gap, MIN_GAP, MIN_PERSISTENCE) if noise.is_valid else watch.with_invalid_probe()
+            )
         if not watch.n_looks:
             return "too_early" if self.looks else "not_measured"
         if watch.is_acting:
@@ -158,7 +160,7 @@ def diagnose(folder: Path) -> Diagnosis:
     durations = _read_durations(table, len(info.n_train))
     samples = info.n_train.astype(np.float64) if counts is None else counts.sum(1)
     speeds, speed_gain = None, 1.0
-    if durations.jobs.any():
+    if durations.job_counts.any():
         speeds = estimate_speeds(durations, samples)
         if counts is not None and speeds.low > MIN_PERSISTENT_SPEED:
             _, speed_gain = fast_clients(speeds, counts, samples > 0, cohort, MIN_COVER, MIN_SPEED_GAIN)
@@ -221,7 +223,7 @@ def _read_durations(table: "pd.DataFrame", n_clients: int) -> Durations:
         return durations
     arrived = table[table["arrived"] & table["finish_s"].notna()]
     for _, rows in arrived.groupby("step"):
-        durations = durations.after(rows["client"].to_numpy(np.int64), rows["finish_s"].to_numpy(np.float64))
+        durations = durations.with_jobs(rows["client"].to_numpy(np.int64), rows["finish_s"].to_numpy(np.float64))
     return durations
 
 

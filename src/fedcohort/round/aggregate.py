@@ -28,8 +28,8 @@ from fedcohort.round.server_models import RoundModels
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import ClientStore
 from fedcohort.round.workload import verify_advice
-from fedcohort.signal.lab import Lab
-from fedcohort.types import Advice, Ids
+from fedcohort.signal.access import SignalAccess
+from fedcohort.types import AggregationOverride, Ids
 
 log = logging.getLogger("fedcohort")
 
@@ -59,7 +59,7 @@ class ServerStep:
         store: ClientStore,
         federation: Federation,
         settings: Settings,
-        measurer: Lab,
+        measurer: SignalAccess,
         flops: float,
     ) -> None:
         self.components, self.server, self.store, self.measurer, self.flops = components, server, store, measurer, flops
@@ -125,7 +125,7 @@ class ServerStep:
 
     def _observe(
         self, finished: Finished, collected: Collected, state: ServerState
-    ) -> tuple[Advice | None, ServerState]:
+    ) -> tuple[AggregationOverride | None, ServerState]:
         """Return the selector's advice and the state after its observation, with failures counted for back-off."""
         selector = self.components.selector
         outcome = outcome_for(selector, "the selector", finished, collected)

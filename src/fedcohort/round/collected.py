@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fedcohort.flat import Layout
 from fedcohort.training.upload import TensorMask
-from fedcohort.types import Advice, Ids, Values
+from fedcohort.types import AggregationOverride, Ids, Values
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,8 @@ class ClientVectors:
 
     def mean_buffers(self, is_included: Tensor) -> Tensor:
         """Return the mean of the included clients' buffers, weighted by their samples, [B]; is_included: bool [m]."""
-        n_used, included_buffers = (
-            torch.from_numpy(self.n_used).to(self.buffers)[is_included],
-            self.buffers[is_included],
-        )
+        n_used = torch.from_numpy(self.n_used).to(self.buffers)[is_included]
+        included_buffers = self.buffers[is_included]
         included_buffers[:, self.variance_positions] += included_buffers[:, self.mean_positions] ** 2
         mean: Tensor = n_used @ included_buffers / n_used.sum()
         mean[self.variance_positions] -= mean[self.mean_positions] ** 2
@@ -90,7 +88,7 @@ class Collected:
 
 
 def reweight(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: bool = False) -> Collected:
-    """Return the same updates with other weights (a selector's Advice), normalised unless absolute.
+    """Return the same updates with other weights (a selector's AggregationOverride), normalised unless absolute.
 
     A client of weight 0 counts as one that did not arrive, in sums of uploads, buffers and counters. If all weights are
     0, there is no mean. Raises `ValueError` if the matrix of updates is not kept.
@@ -117,7 +115,7 @@ def reweight(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: 
     return replace(new_collected, totals=totals, buffers=buffers, counters=counters)
 
 
-def apply_advice(collected: Collected, advice: Advice | None) -> Collected:
+def apply_advice(collected: Collected, advice: AggregationOverride | None) -> Collected:
     """Return the updates with the weights of a selector's advice; without a mean if it excludes all of them."""
     if advice is None or collected.mean is None:
         return collected

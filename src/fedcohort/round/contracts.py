@@ -27,7 +27,7 @@ from fedcohort.device.base import Timing, Workload
 from fedcohort.errors import ComponentError
 from fedcohort.rng import Draws
 from fedcohort.round.data_contracts import ATTACK_CHECKS, DATA_CHECKS
-from fedcohort.types import Advice, Ids, Probe, RoundContext, RoundOutcome, Selection
+from fedcohort.types import AggregationOverride, Ids, Probe, RoundContext, RoundOutcome, Selection
 
 AnyComponent = Any  # a component of the check's group
 Result = Any
@@ -91,15 +91,15 @@ def check_selection(component: AnyComponent, result: Result, state: State, ctx: 
 
 
 def check_advice(component: AnyComponent, result: Result, state: State, outcome: RoundOutcome) -> Result:
-    advice, _ = check_result_and_state(result, Advice, state, allow_none=True)
+    advice, _ = check_result_and_state(result, AggregationOverride, state, allow_none=True)
     if advice is None:
         return result
     shape = (len(outcome.clients),)
     if advice.keep is not None:
-        check_array("Advice.keep", advice.keep, shape, "b")
+        check_array("AggregationOverride.keep", advice.keep, shape, "b")
     if advice.weights is not None:
-        check_array("Advice.weights", advice.weights, shape, "if", min_value=0)
-    check_type("Advice.absolute", advice.absolute, bool)
+        check_array("AggregationOverride.weights", advice.weights, shape, "if", min_value=0)
+    check_type("AggregationOverride.absolute", advice.absolute, bool)
     return result
 
 

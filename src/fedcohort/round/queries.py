@@ -11,8 +11,8 @@ from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import RekeyedGenerator, new_generator
 from fedcohort.round.workload import are_all_available
+from fedcohort.signal.access import ReadyShare, SignalAccess
 from fedcohort.signal.base import NO_OPTIONS, Forecast, Measured, QueriedSignal, ServerMeasured, find_signal
-from fedcohort.signal.lab import Lab, ReadyShare
 from fedcohort.signal_noise.base import SignalNoise
 from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
 
@@ -89,7 +89,9 @@ class Queries:
         stopwatch: measures the time of the queries.
     """
 
-    def __init__(self, needs: frozenset[str], lab: Lab, client_reports: ClientReports, stopwatch: Stopwatch) -> None:
+    def __init__(
+        self, needs: frozenset[str], lab: SignalAccess, client_reports: ClientReports, stopwatch: Stopwatch
+    ) -> None:
         self.needs, self.lab, self.client_reports, self.stopwatch = needs, lab, client_reports, stopwatch
         self.server_signals = {w: signal for w in sorted(needs) if isinstance(signal := find_signal(w), ServerMeasured)}
 

@@ -11,8 +11,8 @@ from fedcohort.round.collected import Collected
 from fedcohort.round.components import Components
 from fedcohort.round.finish import Finished
 from fedcohort.round.queries import ClientReports
+from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import Derived, RawUpdate, Reported, find_signal
-from fedcohort.signal.lab import Lab
 from fedcohort.types import ClientUpdate, Ids, RoundOutcome, Signals
 
 
@@ -42,7 +42,9 @@ def _read_signal(name: str, signal: Reported, update: ClientUpdate) -> float:
     return check_number(f"the signal {name!r}: the result of read", signal.read(update), allow_nan=True)
 
 
-def derive_signals(components: Components, measurer: Lab, collected: Collected, as_fedavg: bool) -> dict[str, Any]:
+def derive_signals(
+    components: Components, measurer: SignalAccess, collected: Collected, as_fedavg: bool
+) -> dict[str, Any]:
     """Return the signals that the server computes from the updates, by name."""
     if collected.updates is None:
         return {}

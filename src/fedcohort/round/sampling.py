@@ -15,7 +15,7 @@ from fedcohort.rng import Draws
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.store import ClientStore
 from fedcohort.samples.base import LOSS_LIST_NAME, SampleRequest, Samples
-from fedcohort.signal.lab import Lab
+from fedcohort.signal.access import SignalAccess
 from fedcohort.training.client_task import RememberLosses
 from fedcohort.types import Ids, Values
 
@@ -34,7 +34,12 @@ class SampleSelection:
     """
 
     def __init__(
-        self, sample_selection: Samples[Any], federation: Federation, batch: int | None, store: ClientStore, lab: Lab
+        self,
+        sample_selection: Samples[Any],
+        federation: Federation,
+        batch: int | None,
+        store: ClientStore,
+        lab: SignalAccess,
     ) -> None:
         self.sample_selection, self.n_train, self.batch, self.store, self.lab = (
             sample_selection,

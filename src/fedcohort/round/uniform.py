@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcohort.maths.order import nth_smallest
+from fedcohort.maths.order_statistics import nth_smallest
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 

@@ -16,11 +16,11 @@ import numpy as np
 from torch import Tensor
 
 from fedcohort.agg.base import Aggregator
-from fedcohort.signal.lab import Lab
+from fedcohort.signal.access import SignalAccess
 from fedcohort.types import Ids
 
 
-def mean_update_of_all(measurer: Lab, agg: Aggregator[Any], n_train: Ids, round: int) -> Tensor | None:
+def mean_update_of_all(measurer: SignalAccess, agg: Aggregator[Any], n_train: Ids, round: int) -> Tensor | None:
     """Return the weighted mean of the finite updates that all clients would send in a round, float64 [P].
 
     None if no update is finite. One update is in memory at a time.

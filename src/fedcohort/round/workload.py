@@ -15,7 +15,7 @@ from fedcohort.round.jobs import Jobs
 from fedcohort.selector.base import Selector
 from fedcohort.signal.base import find_signal
 from fedcohort.training.upload import TensorMask, draw_tensor_masks, sent_layout
-from fedcohort.types import Advice, Ids, Probe, ProbeResult, Selection
+from fedcohort.types import AggregationOverride, Ids, Probe, ProbeResult, Selection
 
 
 def verify_selection(selection: Selection, available: Ids, cohort: int, n_clients: int, codec: Codec) -> None:
@@ -45,7 +45,7 @@ def are_all_available(clients: Ids, available: Ids) -> bool:
     return bool((available[positions] == clients).all())
 
 
-def verify_advice(advice: Advice | None, selector: Selector[Any]) -> None:
+def verify_advice(advice: AggregationOverride | None, selector: Selector[Any]) -> None:
     """Raise an error if the selector does not declare the kind of advice that it gives (`absolute`, `weighs`)."""
     if advice is None:
         return

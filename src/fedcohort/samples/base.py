@@ -16,7 +16,7 @@ S = TypeVar("S")
 LOSS_LIST_NAME = "sample_losses"  # the name under which a client stores its list of losses
 CLEAN_LABELS = Requirement(
     lambda run: run.federation and not run.federation.noise_rate.any(),
-    "{option} prefers samples with high losses, and wrong labels ({label_noise}) also cause high losses",
+    "{option} prefers samples with high losses, but wrong labels ({label_noise}) also cause high losses",
 )
 
 
@@ -25,16 +25,16 @@ class SampleRequest(ReadOnly):
     """The information by which a client chooses the samples of its next training.
 
     Attributes:
-        client: its id.
-        n: number of its samples.
+        client: id of the client.
+        n: number of training samples of the client.
         deadline_s: the announced deadline in seconds, inf without one.
         travel_s: expected virtual seconds of everything but the training: download, forward passes, upload.
         unit_s: expected virtual seconds of one unit of work on all n samples.
-        units: units requested.
+        units: number of units of work that the server requests.
         batch: samples in a mini-batch.
-        losses: last known cross-entropy of each sample in nats, float64 [n]; empty if clients keep no list
-            (`Samples.keeps_losses`), or this one has not computed it.
-        rng: function that returns the client's generator of a purpose for this round.
+        losses: last known cross-entropy of each sample in nats, float64 [n]; empty if the client keeps no list of
+            losses (`Samples.keeps_losses`), or has not computed the list yet.
+        rng: function that takes a purpose and returns the client's random generator for this round.
     """
 
     client: int
@@ -93,7 +93,7 @@ class Samples(Component, Protocol[S]):
         """Return the sample selection's state before round 0."""
 
     def keeps_list(self, state: S, n_samples: Ids) -> Bool[np.ndarray, "clients"]:
-        """Return which clients keep a list of losses, bool [clients]; n: their numbers of samples."""
+        """Return whether each client keeps a list of losses, bool [clients]; n_samples: samples of each client."""
         return np.full(len(n_samples), self.keeps_losses)
 
     @abstractmethod
@@ -105,13 +105,13 @@ class Samples(Component, Protocol[S]):
 
         Args:
             state: the server's state, of which the client knows the threshold.
-            request: what the client chose its samples by.
-            losses: its list after training, [n].
+            request: the information by which the client chose its samples.
+            losses: the client's list of losses after training, in nats, [n].
         """
         return {}
 
     def describe(self, state: S) -> Mapping[str, float]:
-        """Return numbers of the state that are logged after each round, by the last part of their name."""
+        """Return the numbers to log after each round, by name; the run logs each as `samples/<name>`."""
         return {}
 
     def observe(self, state: S, outcome: RoundOutcome) -> S:

@@ -34,7 +34,7 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class FedBalancer(LossThreshold):
-    """FedBalancer, a sample selection; its options are those of `LossThreshold`."""
+    """FedBalancer, a sample selection: clients train mainly on samples above a loss threshold."""
 
     requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {EPOCH_TRAINING}
 
@@ -49,7 +49,7 @@ class FedBalancer(LossThreshold):
         )
 
     def _count_fitting(self, request: SampleRequest) -> int:
-        """Return S, the number of samples on which a client can do all its local work before the deadline."""
+        """Return the number of samples on which a client can do all its local work before the deadline."""
         available_s = request.deadline_s if self.as_released else request.deadline_s - request.travel_s
         batch_s = request.unit_s * request.batch / request.n
         n_batches = max(0.0, available_s / (request.units * batch_s)) if batch_s > 0 else math.inf

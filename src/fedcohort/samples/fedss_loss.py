@@ -31,10 +31,12 @@ from fedcohort.types import Ids, Population
 
 @dataclass(frozen=True)
 class FedssLoss(Samples[float]):
-    """FedSS with losses, a sample selection; its state is q.
+    """FedSS with losses, a sample selection: clients with many samples train on those with the largest losses.
+
+    Its state is the number of samples from which on a client trains on a part of them.
 
     Attributes:
-        percentile: percentile of the numbers of samples, from which on a client trains on K samples.
+        percentile: percentile of the clients' numbers of samples that sets this number.
     """
 
     percentile: float
@@ -47,18 +49,15 @@ class FedssLoss(Samples[float]):
         ranges.number("percentile", self.percentile, "[0, 100]")
 
     def init(self, population: Population) -> float:
-        """Return q, the percentile of the clients' numbers of samples, by linear interpolation."""
+        """Return the percentile of the clients' numbers of samples, by linear interpolation."""
         return float(np.percentile(population.signals["n_train"], self.percentile))
 
     def keeps_list(self, state: float, n_samples: Ids) -> Bool[np.ndarray, "clients"]:
-        """Return whether each client keeps a list of its sample losses: only clients with at least q samples do."""
+        """Return whether each client has enough samples to train on a part of them, and so keeps a list of losses."""
         return n_samples >= state
 
     def choose(self, state: float, request: SampleRequest) -> Ids:
-        """Return the K samples with the largest losses; of equal losses the first.
-
-        All where the client has less than q.
-        """
+        """Return the positions of the samples with the largest losses; all positions if the client has few samples."""
         if request.n < state:
             return np.arange(request.n)
         return np.sort(np.argsort(-request.losses, kind="stable")[: max(1, int(state))])

@@ -27,24 +27,24 @@ from fedcohort.types import Ids
 
 FIXED_STEPS = Requirement(
     lambda run: run.components.client.steps is not None,
-    "{option} draws the samples of a fixed number of mini-batches, and clients train epochs: choose client.steps=5, "
-    "one mini-batch for each of the paper's local epochs",
+    "{option} draws the samples of a fixed number of mini-batches, but client.steps=null trains whole epochs: choose "
+    "client.steps=5, one mini-batch for each of the paper's local epochs",
 )
 MINI_BATCHES = Requirement(
     lambda run: run.components.client.batch is not None,
-    "{option} draws the samples of mini-batches, and client.batch=null takes all that a client has at once: choose "
+    "{option} draws the samples of mini-batches, but client.batch=null makes one batch of all samples: choose "
     "client.batch=10",
 )
 
 
 @dataclass(frozen=True)
 class OortBalancer(LossThreshold):
-    """OortBalancer, a sample selection; its options are those of `LossThreshold`."""
+    """OortBalancer, a sample selection: the mini-batches of Oort's clients are drawn around a loss threshold."""
 
     requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {FIXED_STEPS, MINI_BATCHES}
 
     def choose(self, state: State, request: SampleRequest) -> Ids:
-        """Return as many samples as the steps take; all where there are fewer."""
+        """Return the positions of as many samples as the steps take; all positions if the client has fewer."""
         n_drawn = request.units * request.batch
         if n_drawn >= request.n:
             return np.arange(request.n)

@@ -35,7 +35,7 @@ class Random(Samples[None]):
         """Return None, as random samples need no state."""
 
     def choose(self, state: None, request: SampleRequest) -> Ids:
-        """Return sorted positions, uniform among all sets of their size."""
+        """Return the sorted positions of a random share of the client's samples, drawn without replacement."""
         # .07 * 100 is 7.000000000000001 in floating point, and its ceiling 8
         n_drawn = max(1, math.ceil(self.fraction * request.n - 1e-9))
         return np.sort(request.rng("samples").choice(request.n, size=n_drawn, replace=False))

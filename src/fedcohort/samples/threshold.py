@@ -51,19 +51,19 @@ class State:
 
     Attributes:
         pace: the state of the pace controller.
-        threshold: lt of the next round, in nats.
-        low: ll, inf before the first arrival.
-        high: sum of the losses whose mean is lh.
-        told: their number.
-        tellings: number of rounds in which each client's reports arrived, [K].
+        threshold: loss threshold of the next round, in nats.
+        lowest_loss: lowest reported loss, in nats; inf before the first arrival.
+        high_loss_sum: sum of the reported 80th percentiles of losses, in nats.
+        n_high_losses: number of percentiles in this sum.
+        n_reports_by_client: number of rounds in which each client's reports arrived, [K].
     """
 
     pace: PaceState
     threshold: float
-    low: float
-    high: float
-    told: int
-    tellings: Ids
+    lowest_loss: float
+    high_loss_sum: float
+    n_high_losses: int
+    n_reports_by_client: Ids
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ class LossThreshold(Samples[State]):
     """A sample selection by a loss threshold, with its options.
 
     Attributes:
-        w: rounds between the controller's decisions.
-        lss: the controller's step of ltr.
-        p: share of the samples taken above the threshold.
+        w: rounds between the decisions of the pace controller.
+        lss: step by which the controller changes the threshold, as a share of the distance from low to high loss.
+        p: share of the samples that is taken above the threshold.
         noise: standard deviation of the noise on each report, in its unit.
         clip: nats at which losses are clipped before they are reported, or None.
-        as_released: whether it follows the authors' code.
+        as_released: whether thresholds and reports follow the authors' code instead of the paper.
     """
 
     w: int
@@ -116,18 +116,26 @@ class LossThreshold(Samples[State]):
         return State(self.control.start(), 0.0, math.inf, 0.0, 0, np.zeros(population.n_clients, dtype=np.int64))
 
     def report_losses(self, state: State, request: SampleRequest, losses: Values) -> Mapping[str, float]:
-        """Return LLow, LHigh, |OT| and the sum of squares over OT, with the noise of the options."""
+        """Return a client's lowest loss, 80th percentile, and number and squares of losses above the threshold.
+
+        The reports have the noise of the options.
+
+        Args:
+            state: the server's state, of which the client knows the threshold.
+            request: the information by which the client chose its samples.
+            losses: the client's list of losses after training, in nats, [n].
+        """
         loss_list = request.losses if self.as_released else losses
         loss_list = loss_list if self.clip is None else np.minimum(loss_list, self.clip)
         losses_above = (
             loss_list[loss_list > state.threshold] if self.as_released else loss_list[loss_list >= state.threshold]
         )
         with np.errstate(invalid="ignore"):  # between two infinite losses, of a model that diverges
-            low_loss, high_loss = float(loss_list.min()), float(np.percentile(loss_list, HIGH_PERCENTILE))
+            lowest_loss, high_loss = float(loss_list.min()), float(np.percentile(loss_list, HIGH_PERCENTILE))
         reports = dict(
             zip(
                 NOISY_REPORTS,
-                (low_loss, high_loss, float(len(losses_above)), float(losses_above @ losses_above)),
+                (lowest_loss, high_loss, float(len(losses_above)), float(losses_above @ losses_above)),
                 strict=True,
             )
         )
@@ -144,55 +152,58 @@ class LossThreshold(Samples[State]):
         return reports | reported_sums
 
     def describe(self, state: State) -> Mapping[str, float]:
-        """Return lt in nats and ltr, and the privacy loss rho with noise on clipped losses."""
+        """Return the threshold in nats, its ratio ltr, and, with noise on clipped losses, the privacy loss rho."""
         metrics = {"threshold": state.threshold, "ltr": state.pace.ltr}
         if self.noise and self.clip is not None:
-            metrics["rho"] = int(state.tellings.max()) * (self.clip / self.noise) ** 2
+            metrics["rho"] = int(state.n_reports_by_client.max()) * (self.clip / self.noise) ** 2
         return metrics
 
     def observe(self, state: State, outcome: RoundOutcome) -> State:
-        """Return the state after the controller's decision (Alg. 3), with the threshold of the reports (Alg. 2)."""
+        """Return the state after a round: the controller's decision (Alg. 3), then the new threshold (Alg. 2)."""
         if not len(outcome.clients):
             return state
-        signals, reports_per_client = outcome.signals, state.tellings.copy()
+        signals, reports_per_client = outcome.signals, state.n_reports_by_client.copy()
         reports_per_client[outcome.clients] += 1
         pace_state = self.control.observe(
             state.pace, pace_utility(signals["loss_sum"], signals["n_used"], outcome.announced_s)
         )
         is_valid = np.isfinite(signals["loss_low"]) & np.isfinite(signals["loss_high"])
         low_losses, high_losses = signals["loss_low"][is_valid], signals["loss_high"][is_valid]
-        low_loss, high_sum, n_reports = (
-            float(low_losses.min(initial=math.inf)),
-            float(high_losses.sum()),
-            len(low_losses),
-        )
-        if self.as_released or not n_reports:
-            low_loss, high_sum, n_reports = min(low_loss, state.low), high_sum + state.high, n_reports + state.told
-        next_state = State(pace_state, 0.0, low_loss, high_sum, n_reports, reports_per_client)
+        lowest_loss = float(low_losses.min(initial=math.inf))
+        high_loss_sum = float(high_losses.sum())
+        n_high_losses = len(low_losses)
+        if self.as_released or not n_high_losses:
+            lowest_loss = min(lowest_loss, state.lowest_loss)
+            high_loss_sum = high_loss_sum + state.high_loss_sum
+            n_high_losses = n_high_losses + state.n_high_losses
+        next_state = State(pace_state, 0.0, lowest_loss, high_loss_sum, n_high_losses, reports_per_client)
         return (
-            replace(next_state, threshold=loss_threshold(low_loss, high_sum / n_reports, pace_state.ltr))
-            if n_reports
+            replace(next_state, threshold=loss_threshold(lowest_loss, high_loss_sum / n_high_losses, pace_state.ltr))
+            if n_high_losses
             else next_state
         )
 
 
-def loss_threshold(low_loss: float, high_loss: float, ltr: float) -> float:
-    """Return the loss threshold lt in nats, at least 0 (Alg. 2).
+def loss_threshold(lowest_loss: float, high_loss: float, ltr: float) -> float:
+    """Return the loss threshold in nats, at least 0 (Alg. 2).
 
-    It is 0 while ltr is 0, and `low_loss` where noise has put `low_loss` above `high_loss`.
+    Args:
+        lowest_loss: lowest reported loss; the threshold if noise has put it above `high_loss`.
+        high_loss: mean of the reported 80th percentiles.
+        ltr: ratio of the way from `lowest_loss` to `high_loss`; the threshold is 0 while it is 0.
     """
-    return max(0.0, low_loss + max(high_loss - low_loss, 0.0) * ltr) if ltr > 0 else 0.0
+    return max(0.0, lowest_loss + max(high_loss - lowest_loss, 0.0) * ltr) if ltr > 0 else 0.0
 
 
 def draw_around_threshold(
     is_above_threshold: np.ndarray, n_drawn: int, share_above: float, rng: np.random.Generator
 ) -> Ids:
-    """Return `n_drawn` random positions, a share p of them with losses above the threshold if there are enough.
+    """Return `n_drawn` random sample positions, a given share of them above the loss threshold if there are enough.
 
     Args:
         is_above_threshold: whether each sample is above the threshold, bool [n].
         n_drawn: number of samples, at most n.
-        share_above: share of samples above the threshold, rounded up.
+        share_above: share of the drawn samples that is above the threshold, rounded up.
         rng: the client's generator.
     """
     rows_above, rows_below = np.flatnonzero(is_above_threshold), np.flatnonzero(~is_above_threshold)

@@ -64,11 +64,12 @@ class ActiveFl(Selector[State]):
 
     Attributes:
         alpha1: share of the available clients that is excluded from the draw by value.
-        alpha2: factor of the values in the exponent.
+        alpha2: factor of the values in the exponent of the draw weights.
         alpha3: share of the cohort that is drawn uniformly.
-        loss: "train", "first_epoch" or "start".
-        value: "sum" or "mean".
-        tie: which of equal values are excluded, "random" ones or those of the lowest "id".
+        loss: loss of a client: "train", the mean over its local steps, "first_epoch", the mean when samples are first
+            trained on, or "start", the loss of w_t, which costs a query.
+        value: "sum" for sqrt(n_k) times the mean loss, "mean" for the mean loss over sqrt(n_k).
+        tie: clients that are excluded first among equal values: "random", or the lowest ids with "id".
     """
 
     alpha1: float
@@ -137,7 +138,7 @@ class ActiveFl(Selector[State]):
         return None, State(mean_losses)
 
     def _choose(self, state: State, ctx: RoundContext) -> tuple[Ids, Values, Values]:
-        """Return the cohort, the values of all clients, and each one's probability to have the first place."""
+        """Return the cohort, the value of each client, and the probability that a client is drawn first, [K] each."""
         available_ids, equal_weights = ctx.available, np.ones(ctx.n_clients)
         root_n_train = np.sqrt(np.maximum(ctx.signals["n_train"], 1))
         client_values = state.loss * root_n_train if self.value == "sum" else state.loss / root_n_train

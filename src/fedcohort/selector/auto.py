@@ -2,9 +2,9 @@
 
 Not from a paper. Random selection runs until two probes of `signal=class_loss` have been answered. From then on:
 
-    1. noise:  if a group of clients has more wrong labels in both probes, cohorts come from the pool of the others
+    1. noise:  if a group of clients has more wrong labels in both probes, cohorts are drawn from the pool of the others
     2. classes:  clients of the group join the pool for classes of which the pool has too little
-    3. probation:  a share of all places stays with the excluded clients; if the gap falls, all are released for good
+    3. probation:  a share of all places stays with the excluded clients; if the gap falls, all rejoin the pool for good
     4. speed:  if the clock ends the run and speeds persist, the slowest clients leave the pool
     5. balance:  if random cohorts of the pool hold fewer classes than the pool, cohorts are balanced greedily
     6. otherwise cohorts are uniform, with the same draws as selector=random
@@ -45,9 +45,9 @@ log = logging.getLogger("fedcohort")
 
 MIN_POOL_SHARE = 0.2  # of all clients
 MIN_KNOWN_SHARE = 0.5  # of the pool, whose label counts are known, for balanced cohorts
-INTEGERS = {"first": "[1, inf)", "probes": "[1, 1000]", "sample": "[2, inf)"}
-NUMBERS = dict.fromkeys(("gap", "persistence", "cover", "even"), "[0, 1]")
-NUMBERS |= {"probation": "[0, 0.5]", "speed_bound": "[0, 1)", "speed_gain": "[1, inf)"}
+RANGE_BY_INTEGER_OPTION = {"first": "[1, inf)", "probes": "[1, 1000]", "sample": "[2, inf)"}
+RANGE_BY_NUMBER_OPTION = dict.fromkeys(("gap", "persistence", "cover", "even"), "[0, 1]")
+RANGE_BY_NUMBER_OPTION |= {"probation": "[0, 0.5]", "speed_bound": "[0, 1)", "speed_gain": "[1, inf)"}
 
 
 @dataclass(frozen=True)
@@ -59,23 +59,23 @@ class State:
         interval: rounds between probes, R.
         counts: samples by client and class as last reported, [K, C]; 0 before.
         rate: excess rate of wrong labels of each client, [K]; NaN if not known.
-        uses: number of times that each client was selected, [K].
+        n_selections: number of times that each client was selected, [K].
         last_round: round in which each client was last selected, [K]; -1 before.
-        in_pool: the clients that cohorts are drawn from, as far as label noise decides, [K].
-        is_fast: the clients that are not left out for their speed, [K].
-        durations: seconds of jobs so far.
-        watch: what the probes have shown about label noise.
+        in_pool: whether a client's labels are clean enough for cohorts to be drawn from it, [K].
+        is_fast: whether a client is fast enough for cohorts to be drawn from it, [K].
+        durations: number, mean and variance of the seconds of each client's jobs.
+        watch: evidence of label noise from the probes so far.
         is_undecided: whether a probe was answered after the last decision on balance.
         is_balanced: whether cohorts are balanced.
-        needs_counts: whether they should be, but too few clients have reported their label counts.
-        owed: places owed to excluded clients, in [0, 1).
+        needs_counts: whether cohorts should be balanced, but too few clients have reported their label counts.
+        owed_places: fraction of a place that probation still gives to excluded clients, in [0, 1).
     """
 
     n_classes: int
     interval: int
     counts: Float64[np.ndarray, "_k _c"]
     rate: Values
-    uses: Ids
+    n_selections: Ids
     last_round: Ids
     in_pool: Bool[np.ndarray, "_k"]
     is_fast: Bool[np.ndarray, "_k"]
@@ -84,12 +84,29 @@ class State:
     is_undecided: bool = False
     is_balanced: bool = False
     needs_counts: bool = False
-    owed: float = 0.0
+    owed_places: float = 0.0
 
 
 @dataclass(frozen=True)
 class Auto(Selector[State]):
-    """Selection by diagnosis, a client selector; configs/selector/auto.yaml explains its options."""
+    """Selection by diagnosis, a client selector.
+
+    Attributes:
+        act: whether the diagnosis changes the selection; otherwise clients are probed, but selected at random.
+        noise: whether clients with more label noise are left out.
+        balance: whether cohorts are balanced where random ones hold few classes.
+        speed: whether slow clients are left out.
+        first: round of the first probe, or later, where clients have not had 1.2 jobs on average.
+        probes: number of probes.
+        sample: number of clients of the first probe in larger federations.
+        gap: least difference of the groups' rates of wrong labels for which clients are left out.
+        persistence: least ratio of the gap to that of the previous probe for which clients are left out.
+        cover: least ratio of the pool's share of a class to that class's share of all samples.
+        probation: share of all places that stays with the clients left out.
+        even: cohorts are balanced if random ones hold fewer effective classes than this share of the pool's.
+        speed_bound: lower 95 % bound of the persistent share of the variance of speeds from which clients are left out.
+        speed_gain: least predicted factor by which rounds become shorter.
+    """
 
     act: bool
     noise: bool
@@ -109,9 +126,9 @@ class Auto(Selector[State]):
     def __post_init__(self) -> None:
         for flag in ("act", "noise", "balance", "speed"):
             ranges.flag(flag, getattr(self, flag))
-        for name, interval in INTEGERS.items():
+        for name, interval in RANGE_BY_INTEGER_OPTION.items():
             ranges.integer(name, getattr(self, name), interval)
-        for name, interval in NUMBERS.items():
+        for name, interval in RANGE_BY_NUMBER_OPTION.items():
             ranges.number(name, getattr(self, name), interval)
 
     @property
@@ -128,7 +145,7 @@ class Auto(Selector[State]):
             interval=rounds_between_probes(self.first, K, population.cohort),
             counts=np.zeros((K, population.n_classes)),
             rate=np.full(K, np.nan),
-            uses=np.zeros(K, np.int64),
+            n_selections=np.zeros(K, np.int64),
             last_round=np.full(K, -1),
             in_pool=np.ones(K, dtype=bool),
             is_fast=np.ones(K, dtype=bool),
@@ -137,40 +154,40 @@ class Auto(Selector[State]):
         )
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        turn, remainder = divmod(ctx.round, state.interval)
-        if remainder or not 1 <= turn <= self.probes or (state.watch.is_done and not state.needs_counts):
+        probe_number, remainder = divmod(ctx.round, state.interval)
+        if remainder or not 1 <= probe_number <= self.probes or (state.watch.is_done and not state.needs_counts):
             return ()
         queried_ids = ctx.ready
-        if turn == 1 and ctx.n_clients > self.sample:
-            recent = state.last_round[queried_ids] >= ctx.round - math.ceil(self.sample / ctx.cohort)
-            queried_ids = queried_ids[recent]
+        if probe_number == 1 and ctx.n_clients > self.sample:
+            is_recent = state.last_round[queried_ids] >= ctx.round - math.ceil(self.sample / ctx.cohort)
+            queried_ids = queried_ids[is_recent]
         return (Probe("class_loss", queried_ids, {"n_classes": state.n_classes}, concurrent=True),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if not self.act:
             return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)), state
         pool = state.in_pool & state.is_fast
-        n_probation, owed = self._places_on_probation(state, ctx)
+        n_probation, owed_places = self._places_on_probation(state, ctx)
         clients = draw(pool.astype(float), ctx.available, ctx.cohort - n_probation, ctx.rng)
         state = self._decide_balance(state, pool, ctx)
         candidates = ctx.available[pool[ctx.available]]
         if state.is_balanced and len(candidates) >= ctx.cohort:
-            clients = balanced_cohort(state.counts, state.uses, candidates, ctx.cohort - n_probation, ctx.rng)
+            clients = balanced_cohort(state.counts, state.n_selections, candidates, ctx.cohort - n_probation, ctx.rng)
         if n_probation:
             excluded_ids = np.setdiff1d(ctx.available[~state.in_pool[ctx.available]], clients)
             clients = np.union1d(clients, draw(np.ones(ctx.n_clients), excluded_ids, n_probation, ctx.rng))
         if not state.watch.is_acting:
-            return Selection(clients), replace(state, owed=owed)
-        terms = {"excess_rate": state.rate, "in_pool": pool.astype(float)}
-        return Selection(clients, -state.rate, terms), replace(state, owed=owed)
+            return Selection(clients), replace(state, owed_places=owed_places)
+        score_terms = {"excess_rate": state.rate, "in_pool": pool.astype(float)}
+        return Selection(clients, -state.rate, score_terms), replace(state, owed_places=owed_places)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        uses, last_round = state.uses.copy(), state.last_round.copy()
-        uses[outcome.selection.clients] += 1
+        n_selections, last_round = state.n_selections.copy(), state.last_round.copy()
+        n_selections[outcome.selection.clients] += 1
         last_round[outcome.selection.clients] = outcome.round
-        state = replace(state, uses=uses, last_round=last_round)
+        state = replace(state, n_selections=n_selections, last_round=last_round)
         if self.speed:
-            state = replace(state, durations=state.durations.after(outcome.clients, outcome.signals["duration"]))
+            state = replace(state, durations=state.durations.with_jobs(outcome.clients, outcome.signals["duration"]))
         answers = find_answers(outcome.probes, "class_loss")
         if len(answers.clients):
             state = self._learn(state, answers, outcome.round)
@@ -182,8 +199,10 @@ class Auto(Selector[State]):
         """Return the number of places for excluded clients in this round, and the remaining fraction of a place."""
         if not state.watch.is_acting:
             return 0, 0.0
-        owed = state.owed + self.probation * ctx.cohort
-        return min(int(owed), int((~state.in_pool[ctx.available]).sum()), ctx.cohort), owed - int(owed)
+        owed_places = state.owed_places + self.probation * ctx.cohort
+        return min(int(owed_places), int((~state.in_pool[ctx.available]).sum()), ctx.cohort), owed_places - int(
+            owed_places
+        )
 
     def _decide_balance(self, state: State, pool: Bool[np.ndarray, "_k"], ctx: RoundContext) -> State:
         """Return the state with the decision whether cohorts are balanced, taken once after each probe."""
@@ -192,22 +211,24 @@ class Auto(Selector[State]):
         is_known = pool & (state.counts.sum(1) > 0)
         if state.watch.is_suspected or not is_known.any():
             return replace(state, is_undecided=False, is_balanced=False)
-        of_cohorts, of_pool = effective_classes_of_cohorts(state.counts, is_known, ctx.cohort, ctx.rng)
-        is_uneven = of_cohorts < self.even * of_pool
+        classes_of_cohorts, classes_of_pool = effective_classes_of_cohorts(state.counts, is_known, ctx.cohort, ctx.rng)
+        is_uneven = classes_of_cohorts < self.even * classes_of_pool
         needs_counts = is_uneven and bool(is_known.sum() < MIN_KNOWN_SHARE * pool.sum())
         is_balanced = is_uneven and not needs_counts
         if is_balanced != state.is_balanced:
-            how = "balanced" if is_balanced else "uniform"
-            text = "round %d: random cohorts hold %.1f effective classes of %.1f: cohorts are %s from now on"
-            log.info(text, ctx.round + 1, of_cohorts, of_pool, how)
+            cohort_type = "balanced" if is_balanced else "uniform"
+            message = (
+                "round %d: random cohorts hold %.1f of the pool's %.1f effective classes: cohorts are %s from now on"
+            )
+            log.info(message, ctx.round + 1, classes_of_cohorts, classes_of_pool, cohort_type)
         return replace(state, is_undecided=False, is_balanced=is_balanced, needs_counts=needs_counts)
 
     def _learn(self, state: State, answers: ProbeResult, round: int) -> State:
-        """Return the state after the answers to a probe: rates, gap, and the pool if the noise persists."""
+        """Return the state with the label noise that a probe shows, and the new pool if the noise persists."""
         is_usable = np.isfinite(answers.values).all(1) & (answers.values >= 0).all(1)
         clients = answers.clients[is_usable]
         losses = ClassLosses.from_rows(answers.values[is_usable])
-        if not losses.samples.any():
+        if not losses.n_samples.any():
             return state
         counts = state.counts.copy()
         counts[clients] = losses.counts
@@ -216,9 +237,13 @@ class Auto(Selector[State]):
             return replace(state, watch=NoiseWatch(is_done=True))
         estimate = estimate_noise(losses)
         if not estimate.is_valid:
-            log.info("round %d: too early to measure label noise (D = %.2f nats)", round + 1, estimate.fit.scale)
-            return replace(state, watch=state.watch.after_invalid())
-        watch = state.watch.after(estimate.gap, self.gap, self.persistence)
+            log.info(
+                "round %d: too early to measure label noise (wrong labels raise the loss by only %.2f nats)",
+                round + 1,
+                estimate.fit.nats_per_wrong_label,
+            )
+            return replace(state, watch=state.watch.with_invalid_probe())
+        watch = state.watch.with_probe(estimate.gap, self.gap, self.persistence)
         rate, in_pool = state.rate.copy(), state.in_pool.copy()
         rate[clients] = estimate.fit.rate
         in_pool[clients] = True
@@ -230,13 +255,13 @@ class Auto(Selector[State]):
         return replace(state, watch=watch, rate=rate, in_pool=in_pool)
 
     def _compare_speeds(self, state: State, outcome: RoundOutcome) -> State:
-        """Return the state with the clients that are fast enough, if speeds persist."""
+        """Return the state with `is_fast` updated: if speeds persist, the slowest clients are left out."""
         is_known = state.in_pool & (state.counts.sum(1) > 0)
         speeds = estimate_speeds(state.durations, state.counts.sum(1))
         if not speeds.low > self.speed_bound or not is_known.any():
             return replace(state, is_fast=np.ones_like(state.is_fast))
-        size = len(outcome.selection.clients)
-        is_fast, _ = fast_clients(speeds, state.counts, is_known, size, self.cover, self.speed_gain)
-        text = "round %d: %.0f %% of the variance of speeds persists: %d of %d clients are left out for their speed"
-        log.info(text, outcome.round + 1, 100 * speeds.rho, int((is_known & ~is_fast).sum()), int(is_known.sum()))
+        cohort_size = len(outcome.selection.clients)
+        is_fast, _ = fast_clients(speeds, state.counts, is_known, cohort_size, self.cover, self.speed_gain)
+        message = "round %d: %.0f %% of the variance of speeds persists: %d of %d clients are left out for their speed"
+        log.info(message, outcome.round + 1, 100 * speeds.rho, int((is_known & ~is_fast).sum()), int(is_known.sum()))
         return replace(state, is_fast=is_fast | ~is_known)

@@ -21,10 +21,10 @@ from fedcohort.types import ProbeResult, RoundContext, Selection
 
 @dataclass(frozen=True)
 class BalancedCohort(StatelessSelector):
-    """A selector that knows how many samples of each class or group a client has; scores are negative imbalances.
+    """A selector that balances the cohort's samples per class or group; a client's score is its negative imbalance.
 
     Attributes:
-        counts: name of the signal of these counts, [n_clients, C].
+        counts: name of the signal with each client's number of samples per class or group, [n_clients, C].
     """
 
     counts: ClassVar[str]
@@ -34,11 +34,9 @@ class BalancedCohort(StatelessSelector):
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
         class_counts = ctx.signals[self.counts].astype(float)
-        has_samples, remaining_ids, cohort_counts = (
-            class_counts.sum(1) > 0,
-            ctx.available,
-            np.zeros(class_counts.shape[1]),
-        )
+        has_samples = class_counts.sum(1) > 0
+        remaining_ids = ctx.available
+        cohort_counts = np.zeros(class_counts.shape[1])
         chosen_ids: list[int] = []
         while len(chosen_ids) < min(ctx.cohort, len(ctx.available)):
             scores = np.where(

@@ -15,8 +15,18 @@ import numpy as np
 from fedcohort.component import Component
 from fedcohort.draw_log import end_draw, start_draw
 from fedcohort.errors import ComponentError
-from fedcohort.maths.order import nth_smallest
-from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.maths.order_statistics import nth_smallest
+from fedcohort.types import (
+    AggregationOverride,
+    Ids,
+    Population,
+    Probe,
+    ProbeResult,
+    RoundContext,
+    RoundOutcome,
+    Selection,
+    Values,
+)
 
 S = TypeVar("S")
 NEW_NAMES_OF_FUNCTIONS = {  # old names, for one release
@@ -48,11 +58,11 @@ class Selector(Component, Protocol[S]):
         needs: names of the signals (`fedcohort/signal/`) that it reads, whether static, queried or reported. A
             ClassVar, or a property where options decide: a run is not charged for signals that its options leave
             unread.
-        advises: whether `observe` may return Advice; the matrix of updates is then kept for the aggregation.
-        weighs: whether its advice contains weights; otherwise it only excludes clients. Aggregators that use such
+        advises: whether `observe` may return an AggregationOverride; all updates are then kept for the aggregation.
+        weighs: whether its overrides contain weights; otherwise they only exclude clients. Aggregators that use such
             weights only in part print a notice.
-        absolute: whether its weights are used without normalisation (`Advice.absolute`). Aggregators that compute
-            weights of another sum reject such a selector.
+        absolute: whether its weights are used without normalisation (`AggregationOverride.absolute`). Aggregators that
+            compute weights of another sum reject such a selector.
         uncapped: whether it selects all available clients in every round.
         may_choose_fewer: whether the method determines the size of a cohort, from one client to `ctx.cohort`. All other
             selectors fill their cohorts.
@@ -125,15 +135,15 @@ class Selector(Component, Protocol[S]):
             The selection, and the state after it.
         """
 
-    def observe(self, state: S, outcome: RoundOutcome) -> tuple[Advice | None, S]:
+    def observe(self, state: S, outcome: RoundOutcome) -> tuple[AggregationOverride | None, S]:
         """Update the state with the arrivals and failures of a round, before the aggregation; draw nothing.
 
         `outcome.signals[name]` holds a number or a row for each client of `outcome.clients`, in their order. Values may
         be NaN or infinite, for example the loss of a client that diverged. Such a value must not affect what is known
         of other clients.
 
-        It is not called for a round without a cohort. A round without arrivals must change the state too, so that a run
-        cannot stall on clients that never arrive: either count failures, or set `backs_off`.
+        The server does not call `observe` for a round without a cohort. A round without arrivals must change the state
+        too, so that a run cannot stall on clients that never arrive: either count failures, or set `backs_off`.
         """
         return None, state
 
@@ -172,7 +182,7 @@ TIE_TOLERANCE = 1e-9
 
 
 def rank_nan_last(scores: Values) -> Values:
-    """Return the scores with NaN replaced by -inf, which ranks last; +inf, for clients never tried, is kept."""
+    """Return the scores with NaN replaced by -inf, so that they rank last."""
     return np.where(np.isnan(scores), -np.inf, scores)
 
 
@@ -181,7 +191,7 @@ def top(scores: Values, available_ids: Ids, n_chosen: int, rng: np.random.Genera
 
     Args:
         scores: float64 [n_clients]. Two scores are tied when |a - b| <= 1e-9 max(1, |a|, |b|): dot products that are
-            equal on paper differ in the last bit, and a plain argmax would then always prefer the same client.
+            mathematically equal differ in the last bit, and argmax would then always prefer the same client.
         available_ids: sorted ids.
         n_chosen: number of clients to choose.
         rng: generator that breaks ties.
@@ -220,7 +230,7 @@ def draw(weights: Values, available_ids: Ids, n_chosen: int, rng: np.random.Gene
 
 
 def draw_successively(weights: Values, available_ids: Ids, n_chosen: int, rng: np.random.Generator) -> Ids:
-    """Draw as `draw` does, and return the ids in the order of drawing.
+    """Draw distinct available clients successively in proportion to `weights`; return the ids in the order of drawing.
 
     Exponential keys e_k / weight_k give exactly the successive draw without replacement (Efraimidis and Spirakis,
     "Weighted random sampling with a reservoir", Information Processing Letters, 2006). One vector is drawn in a round

@@ -36,7 +36,7 @@ class CandidateOptions:
             raise ranges.range_error("candidates", allowed_text, self.candidates)
 
     def signals_to_read(self, signal: str) -> frozenset[str]:
-        """Return the signals that the selector reads: `signal`, and n_train where candidates are drawn by size."""
+        """Return the names of the signals to read: `signal`, and n_train if candidates are drawn by data set size."""
         return frozenset({signal, "n_train"} if self.candidate == "size" else {signal})
 
     def candidate_weights(self, ctx: RoundContext) -> Values:
@@ -44,7 +44,7 @@ class CandidateOptions:
         return ctx.signals["n_train"].astype(float) if self.candidate == "size" else np.ones(ctx.n_clients)
 
     def draw_candidates(self, ctx: RoundContext) -> Ids:
-        """Draw d available clients successively without replacement; all available clients if there are fewer."""
+        """Draw `candidates` available clients successively without replacement; all of them if there are fewer."""
         n_candidates = max(ctx.cohort, 2 * ctx.cohort if self.candidates is None else self.candidates)
         return draw(self.candidate_weights(ctx), ctx.available, n_candidates, ctx.rng)
 
@@ -80,7 +80,7 @@ class PowerOfChoice(CandidateOptions, Selector[Stateless]):
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
-        """Choose the m largest finite losses; fill up with other available clients at random where too few answered."""
+        """Choose the m clients with the largest finite losses; fill up at random where fewer clients answered."""
         answers = find_answers(probes, self.signal)
         losses = answers.dense(ctx.n_clients)
         scores = np.where(np.isfinite(losses), losses, -np.inf)

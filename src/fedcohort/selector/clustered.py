@@ -42,7 +42,7 @@ from jaxtyping import Float32, Float64
 
 from fedcohort import ranges
 from fedcohort.selector.base import Selector
-from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
+from fedcohort.types import AggregationOverride, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 Urns = tuple[Ids, Ids, Ids]  # client, distribution and mass of each positive entry of W, one row after the other
@@ -54,8 +54,9 @@ class State:
 
     Attributes:
         draws: number of draws of each client of the cohort, [K]; zeros where all available clients train.
-        updates: each client's last update, zeros before it, [K, P]; [K, 0] before the first round, or criterion=size.
-        angles: angles between these in radians, [K, K], or [0, 0] with criterion=size.
+        updates: each client's last update, zeros before it, [K, P]; [K, 0] before the first round or with
+            criterion=size.
+        angles: angles between the clients' last updates in radians, [K, K], or [0, 0] with criterion=size.
     """
 
     draws: Ids
@@ -68,10 +69,11 @@ class Clustered(Selector[State]):
     """Clustered sampling, a client selector.
 
     Attributes:
-        criterion: "size" or "similarity".
-        tree: "rows" or "condensed".
-        limit: largest population with criterion=similarity.
-        tie: "random" or "id".
+        criterion: "size" for Algorithm 1, by numbers of samples, or "similarity" for Algorithm 2, by last updates.
+        tree: points of Ward's tree with criterion=similarity: the "rows" of the matrix of angles, as in the code, or
+            "condensed", which takes the angles as distances.
+        limit: largest number of clients with criterion=similarity.
+        tie: order of clients with equal sizes, masses or angles: "random" in each round, or by "id".
     """
 
     criterion: str
@@ -94,7 +96,12 @@ class Clustered(Selector[State]):
         return frozenset({"n_train"} if self.criterion == "size" else {"n_train", "update"})
 
     def memory_bytes(self, n_clients: int, n_params: int) -> float:
-        """Return the memory in bytes: stored updates and angles, a copy of each, and the updates in float64."""
+        """Return the memory in bytes of stored updates and angles, a copy of each, and the updates in float64.
+
+        Args:
+            n_clients: number of clients, K.
+            n_params: number of trainable parameters, P.
+        """
         return 0.0 if self.criterion == "size" else 16.0 * n_clients * n_params + 16.0 * n_clients**2
 
     def init(self, population: Population) -> State:
@@ -105,66 +112,78 @@ class Clustered(Selector[State]):
         """
         K = population.n_clients
         if self.criterion == "similarity" and self.limit < K:
-            allowed = f"an integer of at least {K}, the number of clients, whose updates are compared in every round"
-            raise ranges.range_error("limit", allowed, self.limit)
+            allowed_text = (
+                f"an integer of at least {K}, the number of clients, whose updates are compared in every round"
+            )
+            raise ranges.range_error("limit", allowed_text, self.limit)
         n_rows = 0 if self.criterion == "size" else K
         return State(np.zeros(K, np.int64), np.zeros((K, 0), np.float32), np.zeros((n_rows, n_rows)))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        K, m, ids = ctx.n_clients, ctx.cohort, ctx.available
+        K, m, client_ids = ctx.n_clients, ctx.cohort, ctx.available
         order_noise = ctx.rng.random(K)
-        if len(ids) <= m:
-            inclusion = np.zeros(K)
-            inclusion[ids] = 1.0
-            return Selection(ids, probability=inclusion), replace(state, draws=np.zeros(K, np.int64))
+        if len(client_ids) <= m:
+            inclusion_probability = np.zeros(K)
+            inclusion_probability[client_ids] = 1.0
+            return Selection(client_ids, probability=inclusion_probability), replace(state, draws=np.zeros(K, np.int64))
         if self.tie == "random":
-            ids = ids[np.argsort(order_noise[ids])]
-        n_train = ctx.signals["n_train"][ids]
+            client_ids = client_ids[np.argsort(order_noise[client_ids])]
+        n_train = ctx.signals["n_train"][client_ids]
         n_train = n_train if n_train.any() else np.ones(len(n_train), np.int64)
         if self.criterion == "size":
-            urn_entries = urns_by_size(n_train, m)
+            entries = urns_by_size(n_train, m)
         else:
-            urn_entries = urns_by_similarity(n_train, m, ward_tree(state.angles[np.ix_(ids, ids)], self.tree))
-        position, _, sample_mass = urn_entries
+            entries = urns_by_similarity(n_train, m, ward_tree(state.angles[np.ix_(client_ids, client_ids)], self.tree))
+        client_row, _, sample_mass = entries
         drawn_masses = np.arange(m) * n_train.sum() + ctx.rng.integers(n_train.sum(), size=m)
-        drawn_ids = ids[position[np.searchsorted(np.cumsum(sample_mass), drawn_masses, side="right")]]
-        not_drawn = np.ones(K)
-        np.multiply.at(not_drawn, ids[position], 1 - sample_mass / n_train.sum())
+        drawn_ids = client_ids[client_row[np.searchsorted(np.cumsum(sample_mass), drawn_masses, side="right")]]
+        absence_probability = np.ones(K)
+        np.multiply.at(absence_probability, client_ids[client_row], 1 - sample_mass / n_train.sum())
         draws = np.bincount(drawn_ids, minlength=K)
-        return Selection(np.flatnonzero(draws), probability=1 - not_drawn), replace(state, draws=draws)
+        return Selection(np.flatnonzero(draws), probability=1 - absence_probability), replace(state, draws=draws)
 
-    def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         if self.criterion == "similarity":
             state = store_updates(state, outcome.clients, outcome.signals["update"])
         weights = state.draws[outcome.clients].astype(np.float64)
-        return (Advice(weights=weights) if weights.any() else None), state
+        return (AggregationOverride(weights=weights) if weights.any() else None), state
 
 
 def pour_into_urns(item_masses: Ids, urn_sizes: Ids) -> Urns:
-    """Fill urns with items, in order; an item that does not fit spills into the next urn.
+    """Fill urns (sampling distributions) with items (clients), in order; what does not fit goes to the next urn.
 
     Args:
         item_masses: mass of each item; the sum is that of `urn_sizes`.
         urn_sizes: mass that each urn takes.
 
     Returns:
-        Item, urn and mass of each part, [parts] each, in the order of the urns.
+        Item, urn and mass of each part of an item, [parts] each, in the order of the urns.
     """
     item_ends, urn_ends = np.cumsum(item_masses), np.cumsum(urn_sizes)
-    cut_points = np.union1d(item_ends, urn_ends)
-    cut_points = cut_points[cut_points > 0]
-    return np.searchsorted(item_ends, cut_points), np.searchsorted(urn_ends, cut_points), np.diff(cut_points, prepend=0)
+    part_ends = np.union1d(item_ends, urn_ends)
+    part_ends = part_ends[part_ends > 0]
+    return np.searchsorted(item_ends, part_ends), np.searchsorted(urn_ends, part_ends), np.diff(part_ends, prepend=0)
 
 
 def urns_by_size(n_train: Ids, n_urns: int) -> Urns:
-    """Return the distributions of Algorithm 1, of clients with n samples; equal sizes keep their order."""
+    """Return the sampling distributions of Algorithm 1, which fills them with clients by decreasing size.
+
+    Args:
+        n_train: number of samples of each client, [a]; equal sizes keep their order.
+        n_urns: number of distributions.
+    """
     client_order = np.argsort(-n_train, kind="stable")
-    position, urn_of_entry, mass = pour_into_urns(n_urns * n_train[client_order], np.full(n_urns, n_train.sum()))
-    return client_order[position], urn_of_entry, mass
+    client_row, urn_of_entry, masses = pour_into_urns(n_urns * n_train[client_order], np.full(n_urns, n_train.sum()))
+    return client_order[client_row], urn_of_entry, masses
 
 
 def ward_tree(angles: Float64[np.ndarray, "a a"], tree: str) -> Float64[np.ndarray, "merges 4"]:
-    """Return Ward's tree as in `scipy.cluster.hierarchy.linkage`; tree: see `Clustered`."""
+    """Return Ward's tree of the clients as in `scipy.cluster.hierarchy.linkage`.
+
+    Args:
+        angles: angles between the clients' updates, in radians.
+        tree: "rows" clusters the rows of `angles`, "condensed" takes the angles as distances.
+    """
     from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import pdist, squareform
 
@@ -181,53 +200,72 @@ def urns_by_similarity(n_train: Ids, n_urns: int, tree: Float64[np.ndarray, "mer
         tree: tree of the clients, as from `ward_tree`.
     """
     capacity = int(n_train.sum())
-    n_single, mass_left = np.divmod(
+    n_single_client_urns, mass_left = np.divmod(
         n_urns * n_train, capacity
     )  # distributions without other clients, and the mass left over
-    cluster = cut_ward_tree(mass_left, tree, capacity)
-    members = np.flatnonzero(mass_left)
-    total = np.bincount(cluster, weights=mass_left, minlength=len(cluster)).astype(np.int64)
-    lowest_member = np.full(len(total), len(n_train))
-    np.minimum.at(lowest_member, cluster[members], members)
-    clusters = np.unique(cluster[members])
-    clusters = clusters[np.lexsort((lowest_member[clusters], total[clusters]))]
-    n_filled = len(clusters) - (
-        n_urns - int(n_single.sum())
+    cluster_of_client = cut_ward_tree(mass_left, tree, capacity)
+    shared_clients = np.flatnonzero(mass_left)
+    cluster_masses = np.bincount(cluster_of_client, weights=mass_left, minlength=len(cluster_of_client)).astype(
+        np.int64
+    )
+    lowest_client = np.full(len(cluster_masses), len(n_train))
+    np.minimum.at(lowest_client, cluster_of_client[shared_clients], shared_clients)
+    cluster_numbers = np.unique(cluster_of_client[shared_clients])
+    cluster_numbers = cluster_numbers[np.lexsort((lowest_client[cluster_numbers], cluster_masses[cluster_numbers]))]
+    n_filled = len(cluster_numbers) - (
+        n_urns - int(n_single_client_urns.sum())
     )  # clusters whose clients fill up the distributions of the others
-    rank = np.empty(len(total), np.int64)
-    rank[clusters] = np.arange(len(clusters))
-    order = members[np.lexsort((members, rank[cluster[members]]))]
-    heavy_ids, light_ids = (order[rank[cluster[order]] >= n_filled], order[rank[cluster[order]] < n_filled])
-    spilled_items, spill_urn, spill_mass = pour_into_urns(mass_left[light_ids], capacity - total[clusters[n_filled:]])
-    position = np.concatenate([np.repeat(np.arange(len(n_train)), n_single), heavy_ids, light_ids[spilled_items]])
-    heavy_urn = rank[cluster[heavy_ids]] - n_filled
-    urn_of_entry = np.concatenate([np.arange(n_single.sum()), n_single.sum() + heavy_urn, n_single.sum() + spill_urn])
-    mass = np.concatenate([np.full(n_single.sum(), capacity), mass_left[heavy_ids], spill_mass])
+    cluster_rank = np.empty(len(cluster_masses), np.int64)
+    cluster_rank[cluster_numbers] = np.arange(len(cluster_numbers))
+    client_order = shared_clients[np.lexsort((shared_clients, cluster_rank[cluster_of_client[shared_clients]]))]
+    heavy_ids = client_order[cluster_rank[cluster_of_client[client_order]] >= n_filled]
+    light_ids = client_order[cluster_rank[cluster_of_client[client_order]] < n_filled]
+    spilled_items, spill_urn, spill_mass = pour_into_urns(
+        mass_left[light_ids], capacity - cluster_masses[cluster_numbers[n_filled:]]
+    )
+    client_row = np.concatenate(
+        [np.repeat(np.arange(len(n_train)), n_single_client_urns), heavy_ids, light_ids[spilled_items]]
+    )
+    heavy_urn = cluster_rank[cluster_of_client[heavy_ids]] - n_filled
+    urn_of_entry = np.concatenate(
+        [
+            np.arange(n_single_client_urns.sum()),
+            n_single_client_urns.sum() + heavy_urn,
+            n_single_client_urns.sum() + spill_urn,
+        ]
+    )
+    masses = np.concatenate([np.full(n_single_client_urns.sum(), capacity), mass_left[heavy_ids], spill_mass])
     urn_order = np.argsort(urn_of_entry, kind="stable")
-    return position[urn_order], urn_of_entry[urn_order], mass[urn_order]
+    return client_row[urn_order], urn_of_entry[urn_order], masses[urn_order]
 
 
-def cut_ward_tree(mass: Ids, tree: Float64[np.ndarray, "merges 4"], capacity: int) -> Ids:
-    """Return the number of each client's cluster, [a]: the largest subtree whose total is at most `capacity`.
+def cut_ward_tree(client_masses: Ids, tree: Float64[np.ndarray, "merges 4"], capacity: int) -> Ids:
+    """Return each client's cluster number, [a]; a cluster is a largest subtree with a mass of at most `capacity`.
 
     Args:
-        mass: samples of each client times the number of draws, [a].
+        client_masses: samples of each client times the number of draws, [a].
         tree: scipy's linkage matrix of the clients.
         capacity: samples of all clients.
     """
     merged_nodes = tree[:, :2].astype(np.int64)
-    node_mass = np.concatenate([mass, np.zeros(len(merged_nodes), np.int64)])
-    for node, child_nodes in enumerate(merged_nodes, len(mass)):
+    node_mass = np.concatenate([client_masses, np.zeros(len(merged_nodes), np.int64)])
+    for node, child_nodes in enumerate(merged_nodes, len(client_masses)):
         node_mass[node] = node_mass[child_nodes].sum()
-    cluster = np.arange(len(node_mass))
-    for node in range(len(node_mass) - 1, len(mass) - 1, -1):
+    cluster_of_node = np.arange(len(node_mass))
+    for node in range(len(node_mass) - 1, len(client_masses) - 1, -1):
         if node_mass[node] <= capacity:
-            cluster[merged_nodes[node - len(mass)]] = cluster[node]
-    return cluster[: len(mass)]
+            cluster_of_node[merged_nodes[node - len(client_masses)]] = cluster_of_node[node]
+    return cluster_of_node[: len(client_masses)]
 
 
 def store_updates(state: State, clients: Ids, new_updates: Float64[np.ndarray, "_n P"]) -> State:
-    """Return the state with the arrived clients' updates, and the angles between these and all stored updates."""
+    """Return the state with new updates of `clients` and with the angles between these and all stored updates.
+
+    Args:
+        state: the state before.
+        clients: ids of the clients that arrived, [n].
+        new_updates: their updates; one that does not fit float32 is left out.
+    """
     is_valid = (np.abs(new_updates) <= MAX_FLOAT32).all(1)
     clients, new_updates = clients[is_valid], new_updates[is_valid]
     updates = (

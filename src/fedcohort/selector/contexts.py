@@ -32,7 +32,7 @@ class FeatureScale:
         """Return the mean absolute value of the observations so far; 1 before the first observation."""
         return self.total / self.count if self.count else 1.0
 
-    def after(self, absolute_values: Values, scale_rule: str) -> "FeatureScale":
+    def with_values(self, absolute_values: Values, scale_rule: str) -> "FeatureScale":
         """Return the scale of a feature after more observations; observations of zero are left out.
 
         Args:
@@ -55,14 +55,18 @@ class LossRatios:
 
     Attributes:
         first: each client's first finite loss in nats, NaN before it.
-        ratio: its latest loss over that, 1 before it.
+        ratio: each client's latest loss divided by its first one, 1 before it.
     """
 
     first: Values
     ratio: Values
 
-    def after(self, answers: ProbeResult) -> "LossRatios":
-        """Return the loss ratios after new losses in nats; a client's first finite loss divides its later losses."""
+    def with_answers(self, answers: ProbeResult) -> "LossRatios":
+        """Return the loss ratios after new answers.
+
+        Args:
+            answers: losses in nats. A client's first finite loss becomes the divisor of its later losses.
+        """
         first_losses, ratios = self.first.copy(), self.ratio.copy()
         ids, losses = answers.clients, answers.values
         first_losses[ids] = np.where(np.isnan(first_losses[ids]) & np.isfinite(losses), losses, first_losses[ids])
@@ -103,11 +107,11 @@ class Measurements:
         Args:
             clients: ids of the clients, [n].
             seconds: their durations, [n]; NaN leaves a client's duration unchanged.
-            scale_rule: how the unit of durations changes (`FeatureScale.after`).
+            scale_rule: how the unit of durations changes (`FeatureScale.with_values`).
         """
         is_finite, durations_s = np.isfinite(seconds), self.tau.copy()
         durations_s[clients[is_finite]] = seconds[is_finite]
-        return replace(self, tau=durations_s, tau_unit=self.tau_unit.after(seconds[is_finite], scale_rule))
+        return replace(self, tau=durations_s, tau_unit=self.tau_unit.with_values(seconds[is_finite], scale_rule))
 
     def with_rewards(self, clients: Ids, new_rewards: Values, scale_rule: str) -> "Measurements":
         """Return the measurements with new rewards of some clients.
@@ -115,11 +119,11 @@ class Measurements:
         Args:
             clients: ids of the clients that are rewarded, [n].
             new_rewards: their rewards, [n].
-            scale_rule: how the unit of rewards changes (`FeatureScale.after`).
+            scale_rule: how the unit of rewards changes (`FeatureScale.with_values`).
         """
         rewards = self.r.copy()
         rewards[clients] = new_rewards
-        return replace(self, r=rewards, r_unit=self.r_unit.after(np.abs(new_rewards), scale_rule))
+        return replace(self, r=rewards, r_unit=self.r_unit.with_values(np.abs(new_rewards), scale_rule))
 
     def contexts(self) -> ContextMatrix:
         """Return the context x(i) of each client, [n_clients, 4], in the order of `FEATURE_NAMES`.
@@ -135,7 +139,13 @@ class Measurements:
 
 
 def select_features(X: ContextMatrix, feature_names: Sequence[str], feature_form: str) -> ContextMatrix:
-    """Return the columns of the features `feature_names`, in this order: unchanged (feature_form="raw") or whitened."""
+    """Return the context columns of the named features, in this order.
+
+    Args:
+        X: contexts with all features, in the order of `FEATURE_NAMES`.
+        feature_names: features to keep.
+        feature_form: "raw" leaves the columns unchanged; "whitened" centres, decorrelates and scales them.
+    """
     columns = np.ascontiguousarray(
         X[:, [FEATURE_NAMES.index(name) for name in feature_names]]
     )  # the memory order after a resume
@@ -155,14 +165,14 @@ def whiten_contexts(X: ContextMatrix) -> ContextMatrix:
     whitened = np.full((len(X), X.shape[1] + 1), np.nan)
     if not is_valid.any():
         return whitened
-    centred = X[is_valid] - X[is_valid].mean(axis=0)
-    eigenvalues, eigenvectors = np.linalg.eigh(centred.T @ centred / len(centred))
-    scale = np.where(
+    centred_contexts = X[is_valid] - X[is_valid].mean(axis=0)
+    eigenvalues, eigenvectors = np.linalg.eigh(centred_contexts.T @ centred_contexts / len(centred_contexts))
+    column_scales = np.where(
         eigenvalues > MIN_VARIANCE * max(eigenvalues.max(), MIN_LOSS),
         1 / np.sqrt(np.maximum(eigenvalues, MIN_LOSS**2)),
         0.0,
     )
-    whitened[is_valid, :-1] = centred @ (eigenvectors * scale) @ eigenvectors.T
+    whitened[is_valid, :-1] = centred_contexts @ (eigenvectors * column_scales) @ eigenvectors.T
     whitened[is_valid, -1] = 1.0
     return whitened
 
@@ -172,18 +182,18 @@ class PendingRewards:
     """Contexts that chose a cohort and whose rewards are not known yet.
 
     Attributes:
-        clients: ids of the rows.
-        X: their contexts.
-        first: whether they are the cohort of round 0.
+        clients: ids of the clients, in the order of the rows of X.
+        X: the contexts of `clients`.
+        is_first_round: whether `clients` are the cohort of round 0.
     """
 
     clients: Ids
     X: ContextMatrix
-    first: bool
+    is_first_round: bool
 
 
 def replace_rows(matrix: ContextMatrix, new_matrix: ContextMatrix, clients: Ids) -> ContextMatrix:
     """Return `matrix` with the rows of `clients` from `new_matrix`; both have a row for each client."""
-    replaced = matrix.copy()
-    replaced[clients] = new_matrix[clients]
-    return replaced
+    matrix_copy = matrix.copy()
+    matrix_copy[clients] = new_matrix[clients]
+    return matrix_copy

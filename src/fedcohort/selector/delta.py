@@ -38,7 +38,17 @@ from jaxtyping import Float64
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.selector.base import Selector, find_answers
-from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.types import (
+    AggregationOverride,
+    Ids,
+    Population,
+    Probe,
+    ProbeResult,
+    RoundContext,
+    RoundOutcome,
+    Selection,
+    Values,
+)
 
 MAX_GRADIENT_ENTRY = 1e100  # of the numbers of a gradient, whose squares are added
 SIGNAL_KEY = 0  # the mini-batches of `gradient_std` depend on the round and the client only
@@ -62,11 +72,13 @@ class Delta(Selector[State]):
     """DELTA, a client selector.
 
     Attributes:
-        diversity: weight of zeta^2.
-        variance: weight of sigma^2.
-        score: "formula" or "released".
+        diversity: weight of zeta^2, the squared distance of a client's gradient from the mean gradient.
+        variance: weight of sigma^2, the variance of a client's mini-batch gradients.
+        score: "formula" is the root of the weighted sum of squares, "released" the score of the authors' code, which
+            reads losses instead of sigma.
         beta: weight of zeta with score=released.
-        gradient: "query" or "update".
+        gradient: g_i is the gradient at w_t, for which clients are queried ("query"), or the update, without a query
+            ("update").
         ideal: whether all ready clients are measured in each round.
         batch: samples of the mini-batches of sigma.
         least: least probability of a client, times K.
@@ -102,7 +114,7 @@ class Delta(Selector[State]):
             )
 
     @property
-    def query(self) -> str | None:
+    def query_signal(self) -> str | None:
         """The signal that clients are queried for; None if the method reads only their updates and losses."""
         if self.gradient == "query":
             return "gradient_moments"
@@ -110,7 +122,7 @@ class Delta(Selector[State]):
 
     @property
     def needs(self) -> frozenset[str]:
-        signals = {"n_train"} | ({self.query} if self.query else set())
+        signals = {"n_train"} | ({self.query_signal} if self.query_signal else set())
         signals |= {"update"} if self.gradient == "update" else set()
         return frozenset(signals | ({"train_loss"} if self.score == "released" else set()))
 
@@ -119,57 +131,57 @@ class Delta(Selector[State]):
         return State(np.full(K, 1 / K), np.zeros(K))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        if self.query is None:
+        if self.query_signal is None:
             return ()
-        options = {"batch": self.batch, "key": SIGNAL_KEY}
+        query_options = {"batch": self.batch, "key": SIGNAL_KEY}
         if self.ideal:
-            return (Probe(self.query, ctx.ready, options),)
+            return (Probe(self.query_signal, ctx.ready, query_options),)
         generator_state = ctx.rng.bit_generator.state
         clients = np.flatnonzero(draw_with_repetition(state.probability, ctx)[0])
         ctx.rng.bit_generator.state = generator_state  # `select` draws the same cohort
-        return (Probe(self.query, clients, options, concurrent=True),)
+        return (Probe(self.query_signal, clients, query_options, concurrent=True),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.ideal:
             answers = find_answers(probes, "gradient_moments")
             if len(answers.clients):
-                ids, moments = keep_finite(answers.clients, answers.values)
-                score = self.scores(moments[:, :-1], moments[:, -1])
-                probability = np.full(ctx.n_clients, score.mean() if len(ids) else 1.0)
-                probability[ids] = score
-                state = replace(state, probability=self.bounded(probability))
+                client_ids, moments = keep_finite(answers.clients, answers.values)
+                client_scores = self.scores(moments[:, :-1], moments[:, -1])
+                probability = np.full(ctx.n_clients, client_scores.mean() if len(client_ids) else 1.0)
+                probability[client_ids] = client_scores
+                state = replace(state, probability=self.apply_lower_bound(probability))
         draws, p = draw_with_repetition(state.probability, ctx)
         n_train = ctx.signals["n_train"][ctx.available].astype(np.float64)
         weights = np.zeros(ctx.n_clients)
         if len(ctx.available) > ctx.cohort:
             data_shares = n_train / n_train.sum() if n_train.any() else np.full(len(n_train), 1 / len(n_train))
             weights[ctx.available] = draws[ctx.available] * data_shares / (ctx.cohort * p)
-        inclusion = np.zeros(ctx.n_clients)
-        inclusion[ctx.available] = 1 - (1 - p) ** ctx.cohort if weights.any() else 1.0
-        return Selection(np.flatnonzero(draws), probability=inclusion), replace(state, weights=weights)
+        inclusion_probability = np.zeros(ctx.n_clients)
+        inclusion_probability[ctx.available] = 1 - (1 - p) ** ctx.cohort if weights.any() else 1.0
+        return Selection(np.flatnonzero(draws), probability=inclusion_probability), replace(state, weights=weights)
 
-    def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         weights = state.weights[outcome.clients]
-        advice = Advice(weights=weights, absolute=True) if weights.any() else None
+        advice = AggregationOverride(weights=weights, absolute=True) if weights.any() else None
         if self.ideal or len(outcome.clients) < 2:
             return advice, state
-        ids, table = keep_finite(outcome.clients, self._measurements(outcome, len(state.weights)))
-        if len(ids) < 2:
+        client_ids, measurements = keep_finite(outcome.clients, self._measurements(outcome, len(state.weights)))
+        if len(client_ids) < 2:
             return advice, state
-        score = self.scores(table[:, :-1], table[:, -1])
-        if not score.sum() > 0:
+        client_scores = self.scores(measurements[:, :-1], measurements[:, -1])
+        if not client_scores.sum() > 0:
             return advice, state
         probability = state.probability.copy()
-        probability[ids] = probability[ids].sum() * score / score.sum()
-        return advice, replace(state, probability=self.bounded(probability))
+        probability[client_ids] = probability[client_ids].sum() * client_scores / client_scores.sum()
+        return advice, replace(state, probability=self.apply_lower_bound(probability))
 
     def _measurements(self, outcome: RoundOutcome, n_clients: int) -> Float64[np.ndarray, "_n d"]:
-        """Return the gradient of each client that arrived, and then sigma or its loss; NaN where it gave no answer."""
+        """Return each arrived client's gradient, with a last column of sigma or the loss; NaN without an answer."""
         n_arrived = len(outcome.clients)
-        answers = find_answers(outcome.probes, self.query or "").dense(n_clients)
-        queried = answers[outcome.clients].reshape(n_arrived, -1)
-        gradients = outcome.signals["update"] if self.gradient == "update" else queried[:, :-1]
-        latest_losses = outcome.signals["train_loss"] if self.score == "released" else queried[:, -1]
+        answers = find_answers(outcome.probes, self.query_signal or "").dense(n_clients)
+        queried_values = answers[outcome.clients].reshape(n_arrived, -1)
+        gradients = outcome.signals["update"] if self.gradient == "update" else queried_values[:, :-1]
+        latest_losses = outcome.signals["train_loss"] if self.score == "released" else queried_values[:, -1]
         return np.column_stack([gradients, latest_losses])
 
     def scores(self, gradients: Float64[np.ndarray, "_n P"], latest_losses: Values) -> Values:
@@ -186,10 +198,12 @@ class Delta(Selector[State]):
         loss_shares = losses / losses.sum() if losses.any() else np.full(len(losses), 1 / max(len(losses), 1))
         return np.asarray(self.beta * loss_shares * zeta + (1 - self.beta) * np.sqrt(loss_shares))
 
-    def bounded(self, probability: Values) -> Values:
+    def apply_lower_bound(self, probability: Values) -> Values:
         """Return the probabilities of all clients, at least `least` / K before they are normalised, [K]."""
-        total = float(probability.sum())
-        normalised_shares = probability / total if total > 0 else np.full(len(probability), 1 / len(probability))
+        probability_sum = float(probability.sum())
+        normalised_shares = (
+            probability / probability_sum if probability_sum > 0 else np.full(len(probability), 1 / len(probability))
+        )
         bounded_shares = np.maximum(normalised_shares, self.least / len(normalised_shares))
         return np.asarray(bounded_shares / bounded_shares.sum())
 
@@ -199,16 +213,18 @@ def draw_with_repetition(probability: Values, ctx: RoundContext) -> tuple[Ids, V
 
     Where at most `ctx.cohort` clients are available, each is drawn once.
     """
-    ids = ctx.available
-    p = probability[ids] / probability[ids].sum() if len(ids) else np.empty(0)
-    if len(ids) <= ctx.cohort:
-        return np.bincount(ids, minlength=ctx.n_clients), p
-    sums = np.cumsum(p)
-    positions = np.searchsorted(sums / sums[-1], ctx.rng.random(ctx.cohort), side="right")
-    return np.bincount(ids[positions], minlength=ctx.n_clients), p
+    client_ids = ctx.available
+    p = probability[client_ids] / probability[client_ids].sum() if len(client_ids) else np.empty(0)
+    if len(client_ids) <= ctx.cohort:
+        return np.bincount(client_ids, minlength=ctx.n_clients), p
+    cumulative_probabilities = np.cumsum(p)
+    positions = np.searchsorted(
+        cumulative_probabilities / cumulative_probabilities[-1], ctx.rng.random(ctx.cohort), side="right"
+    )
+    return np.bincount(client_ids[positions], minlength=ctx.n_clients), p
 
 
-def keep_finite(clients: Ids, table: Float64[np.ndarray, "_n d"]) -> tuple[Ids, Float64[np.ndarray, "_n d"]]:
-    """Return the clients whose row has finite numbers that can be squared, and their rows."""
-    is_valid = (np.abs(table) <= MAX_GRADIENT_ENTRY).all(axis=1)
-    return clients[is_valid], table[is_valid]
+def keep_finite(clients: Ids, measurements: Float64[np.ndarray, "_n d"]) -> tuple[Ids, Float64[np.ndarray, "_n d"]]:
+    """Return the clients whose measurements are finite and small enough to be squared, and their measurements."""
+    is_valid = (np.abs(measurements) <= MAX_GRADIENT_ENTRY).all(axis=1)
+    return clients[is_valid], measurements[is_valid]

@@ -28,7 +28,7 @@ from jaxtyping import Bool, Float32, Float64
 
 from fedcohort import ranges
 from fedcohort.selector.base import Selector
-from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
+from fedcohort.types import AggregationOverride, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 TOLERANCE = 1e-9  # relative difference up to which two objectives are equal
@@ -40,15 +40,16 @@ class State:
 
     Attributes:
         updates: each client's last update, zeros before it, [K, P]; [K, 0] before the first round.
-        distances: distances between these, [K, K].
+        distances: Euclidean distances between the clients' last updates, [K, K].
         has_trained: whether a client has sent an update, [K].
-        sizes: gamma of each client of the cohort, [K]; zeros where the cohort has clients that never trained.
+        cluster_sizes: number of clients that are nearest to each client of the cohort, [K]; zeros if the cohort has
+            clients that never trained.
     """
 
     updates: Float32[np.ndarray, "K P"]
     distances: Float64[np.ndarray, "K K"]
     has_trained: Bool[np.ndarray, "K"]
-    sizes: Ids
+    cluster_sizes: Ids
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,10 @@ class DivFL(Selector[State]):
     """DivFL, a client selector.
 
     Attributes:
-        aggregation: "own" for the aggregator's weights, or "cluster" for gamma_j / a.
-        limit: largest population.
-        tie: "random" or "id".
+        aggregation: weights of the updates: "own" leaves the aggregator's, "cluster" takes the share of the clients
+            that are nearest to each client of the cohort.
+        limit: largest number of clients, as all pairs of updates are compared.
+        tie: which of equally good clients is chosen: a "random" one, or the lowest "id".
     """
 
     aggregation: str
@@ -78,7 +80,12 @@ class DivFL(Selector[State]):
         return self.aggregation == "cluster"
 
     def memory_bytes(self, n_clients: int, n_params: int) -> float:
-        """Return the memory in bytes: stored updates, a copy of updates and distances, and differences in float64."""
+        """Return the memory in bytes of updates, distances, copies of both and differences in float64.
+
+        Args:
+            n_clients: number of clients, K.
+            n_params: number of trainable parameters, P.
+        """
         return 16.0 * n_clients * n_params + 24.0 * n_clients**2
 
     def init(self, population: Population) -> State:
@@ -89,57 +96,61 @@ class DivFL(Selector[State]):
         """
         K = population.n_clients
         if self.limit < K:
-            allowed = f"an integer of at least {K}, the number of clients, whose updates are compared in every round"
-            raise ranges.range_error("limit", allowed, self.limit)
+            allowed_text = (
+                f"an integer of at least {K}, the number of clients, whose updates are compared in every round"
+            )
+            raise ranges.range_error("limit", allowed_text, self.limit)
         return State(np.zeros((K, 0), np.float32), np.zeros((K, K)), np.zeros(K, bool), np.zeros(K, np.int64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        available, order_noise = ctx.available, ctx.rng.random(ctx.n_clients)
+        available_ids, order_noise = ctx.available, ctx.rng.random(ctx.n_clients)
         if self.tie == "random":
-            available = available[np.argsort(order_noise[available])]
-        has_trained = state.has_trained[available]
-        untrained_ids, candidates = available[~has_trained][: ctx.cohort], available[has_trained]
-        n_facilities = min(ctx.cohort - len(untrained_ids), len(candidates))
-        rows, gamma = locate_facilities(state.distances[np.ix_(candidates, candidates)], n_facilities)
-        sizes = np.zeros(ctx.n_clients, np.int64)
+            available_ids = available_ids[np.argsort(order_noise[available_ids])]
+        has_trained = state.has_trained[available_ids]
+        untrained_ids, candidate_ids = available_ids[~has_trained][: ctx.cohort], available_ids[has_trained]
+        n_facilities = min(ctx.cohort - len(untrained_ids), len(candidate_ids))
+        facility_rows, gamma = locate_facilities(state.distances[np.ix_(candidate_ids, candidate_ids)], n_facilities)
+        cluster_sizes = np.zeros(ctx.n_clients, np.int64)
         if not len(untrained_ids):
-            sizes[candidates[rows]] = gamma
-        return Selection(np.sort(np.concatenate([untrained_ids, candidates[rows]]))), replace(state, sizes=sizes)
+            cluster_sizes[candidate_ids[facility_rows]] = gamma
+        return Selection(np.sort(np.concatenate([untrained_ids, candidate_ids[facility_rows]]))), replace(
+            state, cluster_sizes=cluster_sizes
+        )
 
-    def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
-        clients, values = outcome.clients, outcome.signals["update"]
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
+        clients, new_updates = outcome.clients, outcome.signals["update"]
         has_trained = state.has_trained.copy()
         has_trained[clients] = True
-        is_valid = (np.abs(values) <= MAX_FLOAT32).all(1)
-        clients, values = clients[is_valid], values[is_valid]
+        is_valid = (np.abs(new_updates) <= MAX_FLOAT32).all(1)
+        clients, new_updates = clients[is_valid], new_updates[is_valid]
         updates = (
-            state.updates.copy() if state.updates.shape[1] else np.zeros((len(has_trained), values.shape[1]), "f4")
+            state.updates.copy() if state.updates.shape[1] else np.zeros((len(has_trained), new_updates.shape[1]), "f4")
         )
-        updates[clients] = values
+        updates[clients] = new_updates
         distances = state.distances.copy()
         for client in clients.tolist():
             differences = updates - updates[client].astype(np.float64)
             distances[client] = distances[:, client] = np.linalg.norm(differences, axis=1)
-        weights = state.sizes[outcome.clients].astype(np.float64)
-        advice = Advice(weights=weights) if self.advises and weights.any() else None
+        weights = state.cluster_sizes[outcome.clients].astype(np.float64)
+        advice = AggregationOverride(weights=weights) if self.advises and weights.any() else None
         return advice, replace(state, updates=updates, distances=distances, has_trained=has_trained)
 
 
 def locate_facilities(distances: Float64[np.ndarray, "a a"], n_facilities: int) -> tuple[Ids, Ids]:
-    """Return the rows that the greedy rule chooses, in order, and the number of rows nearest to each, [count].
+    """Return the rows that the greedy rule chooses, in order, and the number of rows that are nearest to each of them.
 
     Args:
         distances: distances between clients; of equal objectives the first row wins.
         n_facilities: number of rows to choose, at most a.
     """
-    rows: list[int] = []
+    chosen_rows: list[int] = []
     nearest_distances = np.full(len(distances), np.inf)
     for _ in range(n_facilities):
-        objective = np.minimum(nearest_distances[:, None], distances).sum(axis=0)
-        objective[rows] = np.inf
-        smallest_sum = objective.min()
-        rows.append(int(np.argmax(objective <= smallest_sum + TOLERANCE * max(1.0, smallest_sum))))
-        nearest_distances = np.minimum(nearest_distances, distances[:, rows[-1]])
-    facility_rows = np.array(rows, np.int64)
+        objective_values = np.minimum(nearest_distances[:, None], distances).sum(axis=0)
+        objective_values[chosen_rows] = np.inf
+        smallest_sum = objective_values.min()
+        chosen_rows.append(int(np.argmax(objective_values <= smallest_sum + TOLERANCE * max(1.0, smallest_sum))))
+        nearest_distances = np.minimum(nearest_distances, distances[:, chosen_rows[-1]])
+    facility_rows = np.array(chosen_rows, np.int64)
     facility_of_client = distances[:, facility_rows].argmin(axis=1) if n_facilities else facility_rows
     return facility_rows, np.bincount(facility_of_client, minlength=n_facilities)

@@ -41,12 +41,13 @@ class State:
     """State of E3CS that is kept between rounds.
 
     Attributes:
-        log_weight: ln w_k less its largest value, [K].
-        gain: increase of ln w_k when client k arrives, 0 where p_k was capped; of its latest selection, [K].
+        log_weights: ln w_k less its largest value, [K].
+        log_weight_gain: increase of ln w_k if client k arrives, as fixed at its latest selection, [K]; 0 where the
+            probability p_k was capped at 1.
     """
 
-    log_weight: Values
-    gain: Values
+    log_weights: Values
+    log_weight_gain: Values
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class E3cs(Selector[State]):
         eta: learning rate of the weights.
         quota: least probability of a client in multiples of m / K.
         uniform_from: round from which the quota is 1, or None.
-        draw: "exact" or "multinomial".
+        draw: "exact" selects each client with probability p_k; "multinomial" draws successively in proportion to p_k.
     """
 
     eta: float
@@ -75,36 +76,36 @@ class E3cs(Selector[State]):
         return State(np.zeros(population.n_clients), np.zeros(population.n_clients))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        available, n_available = ctx.available, len(ctx.available)
-        m, p, log_weight_gains = min(ctx.cohort, n_available), np.zeros(ctx.n_clients), np.zeros(ctx.n_clients)
+        available_ids, n_available = ctx.available, len(ctx.available)
+        m, p, log_gains = min(ctx.cohort, n_available), np.zeros(ctx.n_clients), np.zeros(ctx.n_clients)
         quota = 1.0 if self.uniform_from is not None and ctx.round >= self.uniform_from else self.quota
         order_noise = ctx.rng.random(ctx.n_clients)
         if not n_available:
-            return Selection(available, probability=p), state
-        log_weight = state.log_weight[available]
-        w = np.maximum(np.exp(log_weight - log_weight.max()), MIN_RELATIVE_WEIGHT)
-        p[available], is_capped = capped_probabilities(w, m, quota * m / n_available)
-        log_weight_gains[available] = np.where(is_capped, 0.0, m * (1 - quota) * self.eta / n_available / p[available])
+            return Selection(available_ids, probability=p), state
+        log_weights = state.log_weights[available_ids]
+        w = np.maximum(np.exp(log_weights - log_weights.max()), MIN_RELATIVE_WEIGHT)
+        p[available_ids], is_capped = capped_probabilities(w, m, quota * m / n_available)
+        log_gains[available_ids] = np.where(is_capped, 0.0, m * (1 - quota) * self.eta / n_available / p[available_ids])
         if self.draw == "multinomial":
-            clients = draw(p, available, m, ctx.rng)
+            clients = draw(p, available_ids, m, ctx.rng)
         else:
-            line_order = available[np.argsort(order_noise[available])]
+            line_order = available_ids[np.argsort(order_noise[available_ids])]
             clients = np.sort(line_order[draw_systematically(p[line_order], m, 1.0 - ctx.rng.random())])
-        gain = state.gain.copy()  # an update may arrive in a later round than the client's selection
-        gain[clients] = log_weight_gains[clients]
-        return Selection(clients, state.log_weight, probability=p), replace(state, gain=gain)
+        log_weight_gain = state.log_weight_gain.copy()  # an update may arrive later than its round
+        log_weight_gain[clients] = log_gains[clients]
+        return Selection(clients, state.log_weights, probability=p), replace(state, log_weight_gain=log_weight_gain)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        log_weight = state.log_weight.copy()
-        log_weight[outcome.clients] += state.gain[outcome.clients]
-        return None, replace(state, log_weight=log_weight - log_weight.max())
+        log_weights = state.log_weights.copy()
+        log_weights[outcome.clients] += state.log_weight_gain[outcome.clients]
+        return None, replace(state, log_weights=log_weights - log_weights.max())
 
 
 def capped_probabilities(w: Values, m: int, sigma: float) -> tuple[Values, Bool[np.ndarray, "_n"]]:
     """Return the selection probabilities, which sum to m, and whether each is capped at 1, [n] each.
 
-    With the c largest capped, the others share m - c - (n - c) sigma in proportion to w. c is the smallest number for
-    which none of them exceeds 1.
+    With the c largest capped, the others share m - c - (n - c) sigma in proportion to w, where c is the smallest number
+    for which no probability exceeds 1.
 
     Args:
         w: weights, positive, [n].
@@ -126,7 +127,10 @@ def capped_probabilities(w: Values, m: int, sigma: float) -> tuple[Values, Bool[
 
 
 def draw_systematically(p: Values, m: int, first_point: float) -> Ids:
-    """Return the positions of m clients on a line of lengths p, at the points start, start + 1, ..
+    """Return the positions of m clients that a systematic draw selects, each with probability p.
+
+    The clients are laid on a line with lengths p; the points first_point, first_point + 1, .. select m of them.
+
 
     Args:
         p: length of each client, at most 1, with the sum m.

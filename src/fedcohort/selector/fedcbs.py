@@ -37,10 +37,10 @@ class State:
     """State of Fed-CBS that is kept between rounds.
 
     Attributes:
-        rounds: T_k, one more than the number of rounds for which each client was selected, [K].
+        selection_rounds: T_k, one more than the number of rounds for which each client was selected, [K].
     """
 
-    rounds: Ids
+    selection_rounds: Ids
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class FedCbs(Selector[State]):
 
     Attributes:
         lam: lambda, weight of the exploration in the first draw.
-        beta: beta_j = beta j is the exponent of the j-th draw.
-        eps: lower bound of the imbalance.
+        beta: the exponent of the class imbalance in the j-th draw is beta j.
+        eps: lower bound of the class imbalance.
     """
 
     lam: float
@@ -70,7 +70,7 @@ class FedCbs(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         class_counts = ctx.signals["label_counts"].astype(float)
-        explore = self.lam * np.sqrt(1.5 * np.log(ctx.round + 1) / state.rounds)
+        explore = self.lam * np.sqrt(1.5 * np.log(ctx.round + 1) / state.selection_rounds)
         exploit = np.maximum(class_imbalances(class_counts), self.eps) ** -self.beta
         scores = exploit + explore
         chosen_ids, remaining_ids = draw(scores, ctx.available, min(ctx.cohort, 1), ctx.rng), ctx.available
@@ -87,7 +87,7 @@ class FedCbs(Selector[State]):
         ), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        selection_rounds = state.rounds.copy()
+        selection_rounds = state.selection_rounds.copy()
         selection_rounds[outcome.clients] += 1
         selection_rounds[outcome.failed] += 1
         return None, State(selection_rounds)

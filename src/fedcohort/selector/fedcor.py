@@ -54,14 +54,15 @@ class State:
     """State of FedCor that is kept between rounds.
 
     Attributes:
-        X: features of the clients, [dim, K]; None before the first fit.
-        f: scale of kernel=se.
-        p: n_k / sum n, [K].
-        mu: mean loss change, [K].
-        alpha: discount factor, [K].
-        changes: dF in nats by round, [K] each, NaN if unknown.
+        X: features of the clients, from which the covariance of their losses follows, [dim, K]; None before the first
+            fit.
+        f: scale of the covariance with kernel=se.
+        p: share of all training samples that each client has, [K].
+        mu: mean loss change of each client, in nats, [K].
+        alpha: discount factor of each client's score, [K].
+        loss_changes: change of each client's loss in nats, by round, [K] each; NaN if unknown.
         loss: loss of the last model that all clients were queried about, in nats, [K].
-        asked: the round of that query, -1 before the first.
+        last_query_round: the round in which clients were last queried about their loss, -1 before the first.
     """
 
     X: Float64[np.ndarray, "d k"] | None
@@ -69,14 +70,29 @@ class State:
     p: Values
     mu: Values
     alpha: Values
-    changes: dict[int, Values]
+    loss_changes: dict[int, Values]
     loss: Values
-    asked: int
+    last_query_round: int
 
 
 @dataclass(frozen=True)
 class FedCor(Selector[State]):
-    """FedCor, a client selector; the module's docstring and configs/selector/fedcor.yaml explain its options."""
+    """FedCor, a client selector.
+
+    Attributes:
+        warmup: W; rounds 0 to W are random, and all clients are queried for their loss.
+        interval: rounds between shadow rounds after the warm-up.
+        beta: factor of a client's score each time that it is selected.
+        gamma: weight of a loss change per round of age.
+        memory: number of rounds after which a loss change is forgotten.
+        dim: length of a client's feature vector.
+        update_mean: whether the mean of the loss changes is fitted; 0 otherwise.
+        first_steps: steps of Adam in the fit at the end of the warm-up.
+        steps: steps of Adam in the fit after a shadow round.
+        tie: which of equal scores wins: a "random" one, or the lowest "id".
+        kernel: kernel of the Gaussian process, "linear" or "se" (squared exponential).
+        length: scale of squared distances between features with kernel=se.
+    """
 
     warmup: int
     interval: int
@@ -109,7 +125,7 @@ class FedCor(Selector[State]):
         ranges.number("length", self.length, "(0, inf)")
 
     def memory_bytes(self, n_clients: int, n_params: int) -> float:
-        """Return the bytes of Sigma and of one copy, float64 [K, K] each."""
+        """Return the bytes of the covariance of all clients' losses and of one copy, float64 [K, K] each."""
         return 16 * n_clients**2
 
     def init(self, population: Population) -> State:
@@ -142,24 +158,24 @@ class FedCor(Selector[State]):
         return None, replace(state, alpha=alpha)
 
     def is_shadow(self, round: int) -> bool:
-        """Return whether clients trained a model that is discarded, to measure correlations, before this selection."""
+        """Return whether this selection follows a shadow round, in which clients train a model that is discarded."""
         return round - 1 > self.warmup and (round - 1) % self.interval == 0
 
     def _store_losses(self, state: State, round: int, probes: Mapping[str, ProbeResult]) -> State:
-        """Store the losses that clients answered before this round: of the global model w_t, and of the shadow model.
+        """Return the state with the losses of the global model and of the shadow model that clients answered.
 
         The losses of w_t complete the loss changes of the previous round.
         """
         if "loss" not in probes:
             return state
         current_losses = dense_losses(find_answers(probes, "loss"), len(state.p))
-        loss_changes, alpha = {e: dF for e, dF in state.changes.items() if round - e <= self.memory}, state.alpha
-        if round <= self.warmup + 1 and state.asked == round - 1 >= 0:
+        loss_changes, alpha = {e: dF for e, dF in state.loss_changes.items() if round - e <= self.memory}, state.alpha
+        if round <= self.warmup + 1 and state.last_query_round == round - 1 >= 0:
             loss_changes[round - 1] = current_losses - state.loss
         if "shadow_loss" in probes:
             loss_changes[round] = dense_losses(find_answers(probes, "shadow_loss"), len(state.p)) - current_losses
             alpha = np.ones_like(alpha)
-        return replace(state, changes=loss_changes, alpha=alpha, loss=current_losses, asked=round)
+        return replace(state, loss_changes=loss_changes, alpha=alpha, loss=current_losses, last_query_round=round)
 
     def _fit_features(self, state: State, ctx: RoundContext) -> State:
         """Return the state after the Gaussian process is fitted to the clients' loss changes.
@@ -170,10 +186,10 @@ class FedCor(Selector[State]):
 
         is_first_fit = state.X is None
         X = ctx.rng.standard_normal((self.dim, ctx.n_clients)) / np.sqrt(self.dim) if state.X is None else state.X
-        if not state.changes:
+        if not state.loss_changes:
             return replace(state, X=X)
-        Y = np.stack(list(state.changes.values()))
-        weights = self.gamma ** (ctx.round - np.array(list(state.changes), dtype=np.float64))
+        Y = np.stack(list(state.loss_changes.values()))
+        weights = self.gamma ** (ctx.round - np.array(list(state.loss_changes), dtype=np.float64))
         mu = gaussian.weighted_mean(Y, weights) if self.update_mean else state.mu
         n_steps = self.first_steps if is_first_fit else self.steps
         X, f = gaussian.fit_features(self._kernel(), X, state.f, gaussian.Observations(Y, mu, weights), n_steps)
@@ -187,9 +203,9 @@ class FedCor(Selector[State]):
         return gaussian.SquaredExponentialKernel(NOISE_STD, self.length)
 
     def _choose(self, state: State, ctx: RoundContext) -> Selection:
-        """Return the selection, with each client's discount alpha and place in the order of choice as score terms."""
+        """Return the selection; its score terms are each client's discount and position in the order of choice."""
         if state.X is None:
-            raise ValueError("FedCor has not fitted its kernel: let its warm-up rounds pass before it chooses by it")
+            raise ValueError("FedCor has not fitted its kernel yet: it chooses by scores only after the warm-up")
         cohort_order, all_scores = self.order_cohort(
             self._kernel().covariance(state.X, state.f), state.p, state.alpha, ctx
         )
@@ -201,7 +217,7 @@ class FedCor(Selector[State]):
     def order_cohort(
         self, sigma: Float64[np.ndarray, "k k"], p: Values, alpha: Values, ctx: RoundContext
     ) -> tuple[Ids, list[Values]]:
-        """Return the cohort in the order of choice, and the scores at each choice, -inf below the smallest variance.
+        """Return the cohort in the order of choice, and the scores at each choice; -inf for a variance below 1e-10.
 
         Args:
             sigma: covariance of the loss changes, [K, K].
@@ -215,18 +231,16 @@ class FedCor(Selector[State]):
         for _ in range(min(ctx.cohort, len(remaining_ids))):
             variance = np.diag(sigma)
             is_varying = variance >= MIN_VARIANCE
-            score = np.where(is_varying, alpha * (p @ sigma) / np.sqrt(np.where(is_varying, variance, 1.0)), -np.inf)
-            (k,) = top(score, remaining_ids, 1, ctx.rng, self.tie)
-            cohort_order, remaining_ids, all_scores = (
-                np.append(cohort_order, k),
-                remaining_ids[remaining_ids != k],
-                [*all_scores, score],
-            )
+            scores = np.where(is_varying, alpha * (p @ sigma) / np.sqrt(np.where(is_varying, variance, 1.0)), -np.inf)
+            (k,) = top(scores, remaining_ids, 1, ctx.rng, self.tie)
+            cohort_order = np.append(cohort_order, k)
+            remaining_ids = remaining_ids[remaining_ids != k]
+            all_scores = [*all_scores, scores]
             sigma = gaussian.condition_covariance(sigma, int(k)) if is_varying[k] else sigma
         return cohort_order, all_scores
 
 
 def dense_losses(answers: ProbeResult, n_clients: int) -> Values:
-    """Return the loss that each client answered, in nats, [n_clients]; NaN without an answer of size below 1e12."""
+    """Return the loss that each client answered, in nats, [n_clients]; NaN for no answer or one of 1e12 or more."""
     losses = answers.dense(n_clients)
     return np.where(np.abs(losses) < MAX_LOSS, losses, np.nan)

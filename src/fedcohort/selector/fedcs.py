@@ -42,9 +42,9 @@ class FedCs(StatelessSelector):
     """FedCS, a client selector.
 
     Attributes:
-        limit: T_round.
-        limit_in: unit of `limit`, "jobs" or "seconds".
-        candidates: number of candidates, or None for m.
+        limit: time within which the selected clients are planned to finish (T_round).
+        limit_in: unit of `limit`: "jobs", the mean expected duration of a whole job over all clients, or "seconds".
+        candidates: number of clients that the cohort is planned from; None for the number to select.
     """
 
     limit: float
@@ -75,15 +75,15 @@ class FedCs(StatelessSelector):
 
 
 def plan_round(down_s: Values, compute_s: Values, up_s: Values, round_s: float) -> Ids:
-    """Return the positions of the clients that finish in time, in the order of their uploads.
+    """Return the positions of the candidates that finish in time, in the order of their uploads.
 
-    The first of equally cheap clients is taken. Where no client fits, the cheapest one is returned.
+    The first of equally cheap candidates is taken. Where no candidate fits, the cheapest one is returned.
 
     Args:
         down_s: seconds of each candidate's download, [n].
-        compute_s: seconds of its local training, [n].
-        up_s: seconds of its upload, [n].
-        round_s: T_round in seconds.
+        compute_s: seconds of each candidate's local training, [n].
+        up_s: seconds of each candidate's upload, [n].
+        round_s: seconds from the broadcast within which all uploads end.
     """
     upload_order, broadcast_s, uploads_end_s, remaining_rows = list[int](), 0.0, 0.0, np.arange(len(down_s))
     while len(remaining_rows):
@@ -97,9 +97,7 @@ def plan_round(down_s: Values, compute_s: Values, up_s: Values, round_s: float) 
         upload_order.append(client)
         if is_late:
             break
-        broadcast_s, uploads_end_s = (
-            max(broadcast_s, float(down_s[client])),
-            uploads_end_s + float(delay_s[cheapest_row]),
-        )
+        broadcast_s = max(broadcast_s, float(down_s[client]))
+        uploads_end_s = uploads_end_s + float(delay_s[cheapest_row])
         remaining_rows = np.delete(remaining_rows, cheapest_row)
     return np.array(upload_order, dtype=np.int64)

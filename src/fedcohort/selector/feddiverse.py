@@ -65,27 +65,34 @@ class State:
     """State of FedDiverse that is kept between rounds.
 
     Attributes:
-        delta: triplets, NaN if unknown, [K, 3].
-        asked: whether each client was queried, [K].
-        turn: number of groups of three chosen so far, over all rounds.
-        weight: weights of the draw with known_matrix, otherwise zeros, [K].
+        delta: each client's heterogeneity triplet (class imbalance, attribute imbalance, spurious correlation), [K, 3];
+            NaN if unknown.
+        is_queried: whether each client was queried, [K].
+        n_triples: number of groups of three clients chosen so far, over all rounds.
+        draw_weights: weights of the draw with source=known_matrix, otherwise zeros, [K].
     """
 
     delta: Triplets
-    asked: Bool[np.ndarray, "clients"]
-    turn: int
-    weight: Values
+    is_queried: Bool[np.ndarray, "clients"]
+    n_triples: int
+    draw_weights: Values
 
 
 @dataclass(frozen=True)
 class FedDiverse(Selector[State]):
-    """FedDiverse, a client selector; the module's docstring and configs/selector/feddiverse.yaml explain its options.
+    """FedDiverse, a client selector: cohorts of clients whose data are heterogeneous in different ways.
 
     Attributes:
-        q: exponent of the GCE loss in the clients' estimate.
-        epochs: epochs of the models of that estimate.
-        lr: their learning rate.
-        batch: their samples per mini-batch.
+        pretrain: rounds of random cohorts before the triplets are queried.
+        cross: choice of the third client by the "signed" cross product, or by its absolute value ("abs").
+        persist_rotation: whether the rotation of triplet components continues from round to round.
+        tie: which of equal scores wins: a "random" one, or the lowest "id".
+        source: origin of the triplets: "estimated" by the clients, true ones ("known_dht"), or weights from the true
+            counts of classes and attributes ("known_matrix").
+        q: exponent of the GCE loss of the models with which clients estimate their triplets.
+        epochs: epochs of these models.
+        lr: learning rate of these models.
+        batch: samples in a mini-batch of these models.
     """
 
     pretrain: int
@@ -122,22 +129,22 @@ class FedDiverse(Selector[State]):
 
     def init(self, population: Population) -> State:
         K = population.n_clients
-        unknown_state = State(np.full((K, 3), np.nan), np.zeros(K, bool), 0, np.zeros(K))
+        initial_state = State(np.full((K, 3), np.nan), np.zeros(K, bool), 0, np.zeros(K))
         if self.source == "estimated":
-            return unknown_state
+            return initial_state
         N = population.signals["group_counts"]
         if self.source == "known_matrix":
-            weight = least_variance_weights(N.astype(np.float64))
-            return replace(unknown_state, weight=np.where(weight > MIN_WEIGHT, weight, 0.0))
-        return replace(unknown_state, delta=skew.triplets(N.reshape(K, population.n_classes, -1)))
+            draw_weights = least_variance_weights(N.astype(np.float64))
+            return replace(initial_state, draw_weights=np.where(draw_weights > MIN_WEIGHT, draw_weights, 0.0))
+        return replace(initial_state, delta=skew.triplets(N.reshape(K, population.n_classes, -1)))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        unqueried_ids = ctx.ready[~state.asked[ctx.ready]]
+        unqueried_ids = ctx.ready[~state.is_queried[ctx.ready]]
         if self.source != "estimated" or ctx.round < self.pretrain or not len(unqueried_ids):
             return ()
         seed = int(ctx.rng.integers(2**63))  # batch orders follow from it, the round and the client
-        options = {"q": self.q, "epochs": self.epochs, "lr": self.lr, "batch": self.batch, "seed": seed}
-        return (Probe("dht", unqueried_ids, options),)
+        query_options = {"q": self.q, "epochs": self.epochs, "lr": self.lr, "batch": self.batch, "seed": seed}
+        return (Probe("dht", unqueried_ids, query_options),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if "dht" in probes:
@@ -146,68 +153,71 @@ class FedDiverse(Selector[State]):
         if ctx.round < self.pretrain:
             return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng), plain=True), state
         if self.source == "known_matrix":
-            return Selection(draw(state.weight, ctx.available, ctx.cohort, ctx.rng), state.weight), state
-        turn = state.turn if self.persist_rotation else 0
+            return Selection(draw(state.draw_weights, ctx.available, ctx.cohort, ctx.rng), state.draw_weights), state
+        n_triples = state.n_triples if self.persist_rotation else 0
         is_known = np.isfinite(state.delta).all(1)
         delta = np.where(is_known[:, None], state.delta, 0.0)
-        cohort_order = self.order_cohort(delta, is_known, ctx, turn)
+        cohort_order = self.order_cohort(delta, is_known, ctx, n_triples)
         role = np.full(ctx.n_clients, np.nan)
         role[cohort_order] = np.arange(len(cohort_order)) % 3
-        column = DRAW_ORDER[turn % 3]
+        component_column = DRAW_ORDER[n_triples % 3]
         selection = Selection(
             np.sort(np.array(cohort_order, dtype=np.int64)),
-            scores=state.delta[:, column],
+            scores=state.delta[:, component_column],
             score_terms=dict(zip(skew.COMPONENTS, state.delta.T, strict=True)) | {"role": role},
-            probability=draw_probabilities(delta[:, column], is_known, ctx.available)
+            probability=draw_probabilities(delta[:, component_column], is_known, ctx.available)
             if cohort_order
             else np.zeros(ctx.n_clients),
         )
-        return selection, replace(state, turn=state.turn + -(-len(cohort_order) // 3))
+        return selection, replace(state, n_triples=state.n_triples + -(-len(cohort_order) // 3))
 
     def order_cohort(
-        self, delta: Triplets, is_known: Bool[np.ndarray, "_n"], ctx: RoundContext, turn: int
+        self, delta: Triplets, is_known: Bool[np.ndarray, "_n"], ctx: RoundContext, n_triples: int
     ) -> list[int]:
-        """Return the cohort in the order of choice: k_p, k_c, k_r, k_p, ...
+        """Return the cohort in the order of choice, three clients by three: k_p drawn, k_c and k_r by scores.
 
         Args:
             delta: triplets, [n_clients, 3], zero where unknown.
             is_known: whether each client's triplet is known, bool [n_clients].
             ctx: the round's context.
-            turn: index of the component of the first draw in `DRAW_ORDER`, modulo 3.
+            n_triples: number of groups of three chosen before; modulo 3 it gives the component of the first draw.
         """
         D = normalise_triplets(delta)
         chosen_ids: list[int] = []
-        ids_left = ctx.available
-        while len(chosen_ids) < ctx.cohort and len(ids_left):
-            position = len(chosen_ids) % 3
-            if position == 0:
+        remaining_ids = ctx.available
+        while len(chosen_ids) < ctx.cohort and len(remaining_ids):
+            role_number = len(chosen_ids) % 3
+            if role_number == 0:
                 k = draw_one_client(
-                    draw_probabilities(delta[:, DRAW_ORDER[turn % 3]], is_known, ids_left), ctx.rng.random()
+                    draw_probabilities(delta[:, DRAW_ORDER[n_triples % 3]], is_known, remaining_ids), ctx.rng.random()
                 )
-                turn += 1
+                n_triples += 1
             else:
-                p, c = chosen_ids[-1 - (position - 1)], chosen_ids[-1]
-                scores = -(D @ D[p]) if position == 1 else self._cross_scores(D @ np.cross(D[p], D[c]))
-                k = int(top(np.where(is_known, scores, -np.inf), ids_left, 1, ctx.rng, self.tie)[0])
+                p, c = chosen_ids[-1 - (role_number - 1)], chosen_ids[-1]
+                scores = -(D @ D[p]) if role_number == 1 else self._cross_scores(D @ np.cross(D[p], D[c]))
+                k = int(top(np.where(is_known, scores, -np.inf), remaining_ids, 1, ctx.rng, self.tie)[0])
             chosen_ids.append(k)
-            ids_left = ids_left[ids_left != k]
+            remaining_ids = remaining_ids[remaining_ids != k]
         return chosen_ids
 
     def _cross_scores(self, cross_products: Values) -> Values:
-        """Return scores by products with the cross product [n_clients]: absolute values with cross=abs."""
+        """Return the clients' scores, [n_clients]: their products with the cross product, absolute with cross=abs."""
         return np.abs(cross_products) if self.cross == "abs" else cross_products
 
     def _store_triplets(self, state: State, answers: ProbeResult) -> State:
         """Return the state with the heterogeneity triplets that queried clients have answered."""
-        delta, is_queried = state.delta.copy(), state.asked.copy()
+        delta, is_queried = state.delta.copy(), state.is_queried.copy()
         is_finite = np.isfinite(answers.values).all(1)
         delta[answers.clients[is_finite]] = np.clip(answers.values[is_finite], 0.0, 1.0)
         is_queried[answers.clients] = True
-        return replace(state, delta=delta, asked=is_queried)
+        return replace(state, delta=delta, is_queried=is_queried)
 
 
 def is_uninformative(delta: Triplets) -> Bool[np.ndarray, "clients"]:
-    """Return which estimates carry no attribute, AI = 1 and SC = 0, as of a client without a pivot class, bool [n]."""
+    """Return whether each triplet holds no information on attributes, bool [n].
+
+    The attribute imbalance is then 1 and the spurious correlation 0, as for a client whose samples have no attributes.
+    """
     return (delta[:, 1] > 1 - MIN_COMPONENT) & (delta[:, 2] < MIN_COMPONENT)
 
 
@@ -218,7 +228,7 @@ def _warn_if_uninformative(delta: Triplets) -> None:
     if 2 * n_uninformative > len(known_triplets):
         log.warning(
             "selector=feddiverse: the estimates of %d of %d clients hold no information on attributes "
-            "(AI = 1, SC = 0): it chooses by class imbalance only, and needs more samples per client or fewer classes",
+            "(AI = 1, SC = 0), so that class imbalance alone decides: use more samples per client or fewer classes",
             n_uninformative,
             len(known_triplets),
         )
@@ -230,21 +240,28 @@ def normalise_triplets(delta: Triplets) -> Triplets:
     return np.where(triplet_sums > MIN_SUM, delta / np.where(triplet_sums > MIN_SUM, triplet_sums, 1.0), 1 / 3)
 
 
-def draw_probabilities(weights: Values, is_known: Bool[np.ndarray, "_n"], ids_left: Ids) -> Values:
-    """Return each client's probability to be drawn out of `ids_left` in proportion to `weights`, [K].
+def draw_probabilities(weights: Values, is_known: Bool[np.ndarray, "_n"], remaining_ids: Ids) -> Values:
+    """Return each client's probability to be drawn out of `remaining_ids` in proportion to `weights`, [K].
 
     Where all weights are zero, the clients with a known triplet have equal probabilities, or all if none is known.
     """
-    p_left = weights[ids_left]
-    if p_left.sum() < MIN_SUM:
-        p_left = is_known[ids_left].astype(np.float64) if is_known[ids_left].any() else np.ones(len(ids_left))
+    remaining_weights = weights[remaining_ids]
+    if remaining_weights.sum() < MIN_SUM:
+        remaining_weights = (
+            is_known[remaining_ids].astype(np.float64) if is_known[remaining_ids].any() else np.ones(len(remaining_ids))
+        )
     probabilities = np.zeros(len(weights))
-    probabilities[ids_left] = p_left / p_left.sum()
+    probabilities[remaining_ids] = remaining_weights / remaining_weights.sum()
     return probabilities
 
 
 def draw_one_client(probability: Values, uniform_draw: float) -> int:
-    """Return the client at which the running sum of `probability` [K] exceeds u in [0, 1)."""
-    cumulative = np.cumsum(probability)
+    """Return the client at which the running sum of `probability` [K] exceeds `uniform_draw`, which is in [0, 1)."""
+    cumulative_probability = np.cumsum(probability)
     last_client = np.flatnonzero(probability)[-1]  # u times the total may round up to the total
-    return int(min(np.searchsorted(cumulative, uniform_draw * cumulative[-1], side="right"), last_client))
+    return int(
+        min(
+            np.searchsorted(cumulative_probability, uniform_draw * cumulative_probability[-1], side="right"),
+            last_client,
+        )
+    )

@@ -43,7 +43,16 @@ from jaxtyping import Float64
 from fedcohort import ranges
 from fedcohort.component import Facts, Requirement
 from fedcohort.selector.base import TIE_TOLERANCE, Selector, draw
-from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.types import (
+    AggregationOverride,
+    Ids,
+    Population,
+    ProbeResult,
+    RoundContext,
+    RoundOutcome,
+    Selection,
+    Values,
+)
 
 MIN_PROBABILITY = 1e-8  # lower bound of a client's probability
 NEVER_EXCLUDES = (
@@ -58,14 +67,14 @@ class State:
     """State of FedPNS that is kept between rounds.
 
     Attributes:
-        prob: probability of each client, sums to 1, [K].
-        selected: number of rounds in which each client arrived, [K].
-        labelled: number of rounds in which it was labelled, [K].
+        probability: probability of each client, sums to 1, [K].
+        rounds_arrived: number of rounds in which each client arrived, [K].
+        rounds_labelled: number of rounds in which each client was labelled as opposing the cohort, [K].
     """
 
-    prob: Values
-    selected: Ids
-    labelled: Ids
+    probability: Values
+    rounds_arrived: Ids
+    rounds_labelled: Ids
 
 
 @dataclass(frozen=True)
@@ -73,8 +82,8 @@ class FedPns(Selector[State]):
     """FedPNS, a client selector: clients whose gradients oppose the cohort's are drawn less often.
 
     Attributes:
-        alpha: exponent of the lost share of probability.
-        beta: offset of that share.
+        alpha: exponent of the share of its probability that a labelled client loses.
+        beta: offset of the share of rounds labelled, before the exponent.
         keep: share of the arrivals that is always aggregated.
         loss_check: whether a removal must lower the server's loss.
     """
@@ -103,10 +112,7 @@ class FedPns(Selector[State]):
         return frozenset({Requirement(self._can_exclude, NEVER_EXCLUDES)})
 
     def _can_exclude(self, run: Facts) -> bool | None:
-        """Return whether any client can be left out of a round in which all selected clients arrive.
-
-        Where it cannot, none can in rounds with fewer arrivals.
-        """
+        """Return whether any client can be left out of a round in which all selected clients arrive."""
         return None if run.max_arrivals is None else self._min_aggregated(run.max_arrivals) < run.max_arrivals
 
     def _min_aggregated(self, n_arrived: int) -> int:
@@ -119,12 +125,12 @@ class FedPns(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         probability = np.zeros(ctx.n_clients)
-        probability[ctx.available] = state.prob[ctx.available]
+        probability[ctx.available] = state.probability[ctx.available]
         probability /= max(float(probability.sum()), MIN_PROBABILITY)
-        clients = draw(state.prob, ctx.available, ctx.cohort, ctx.rng)
-        return Selection(clients, scores=state.prob, probability=probability), state
+        clients = draw(state.probability, ctx.available, ctx.cohort, ctx.rng)
+        return Selection(clients, scores=state.probability, probability=probability), state
 
-    def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         H = products_per_step(outcome.signals["update_gram"], outcome.signals["steps"])
         rows = np.argsort(outcome.clients)  # ties go by id, whatever the order of arrival
         rows = rows[np.isfinite(np.diag(H))[rows]]
@@ -133,18 +139,22 @@ class FedPns(Selector[State]):
         labelled_rows, excluded_rows = find_opposing(
             divide_by_largest(H[np.ix_(rows, rows)]), min_kept - (len(outcome.clients) - len(rows)), is_loss_higher
         )
-        rounds_arrived, rounds_labelled = state.selected.copy(), state.labelled.copy()
+        rounds_arrived, rounds_labelled = state.rounds_arrived.copy(), state.rounds_labelled.copy()
         rounds_arrived[outcome.clients] += 1
-        new_ids = outcome.clients[rows[labelled_rows]]
-        rounds_labelled[new_ids] += 1
-        prob = self.update_probabilities(state.prob, new_ids, rounds_labelled[new_ids] / rounds_arrived[new_ids])
-        next_state = State(prob, rounds_arrived, rounds_labelled)
+        newly_labelled_ids = outcome.clients[rows[labelled_rows]]
+        rounds_labelled[newly_labelled_ids] += 1
+        probability = self.update_probabilities(
+            state.probability,
+            newly_labelled_ids,
+            rounds_labelled[newly_labelled_ids] / rounds_arrived[newly_labelled_ids],
+        )
+        next_state = State(probability, rounds_arrived, rounds_labelled)
         is_aggregated = np.ones(len(outcome.clients), bool)
         is_aggregated[rows[excluded_rows]] = False
-        return (Advice(keep=is_aggregated) if len(excluded_rows) else None), next_state
+        return (AggregationOverride(keep=is_aggregated) if len(excluded_rows) else None), next_state
 
     def _compare_losses(self, outcome: RoundOutcome, positions: Ids) -> Callable[[Ids, Ids], bool]:
-        """Return a function of two groups of updates: whether the second group's mean has the higher server loss.
+        """Return a function that tells for two groups of updates whether the second mean has the higher server loss.
 
         Args:
             outcome: the round, with the signal server_loss.
@@ -152,30 +162,30 @@ class FedPns(Selector[State]):
         """
         server_loss = outcome.signals["server_loss"]
 
-        def loss(group: Ids) -> float:
+        def loss(rows_of_group: Ids) -> float:
             weights = np.zeros(len(outcome.clients))
-            weights[positions[group]] = 1 / len(group)
+            weights[positions[rows_of_group]] = 1 / len(rows_of_group)
             mean_loss = float(server_loss(weights))
             return mean_loss if math.isfinite(mean_loss) else math.inf
 
-        return lambda members, remaining_members: loss(members) < loss(remaining_members)
+        return lambda member_rows, remaining_rows: loss(member_rows) < loss(remaining_rows)
 
-    def update_probabilities(self, prob: Values, labelled_ids: Ids, label_ratios: Values) -> Values:
+    def update_probabilities(self, probability: Values, labelled_ids: Ids, label_ratios: Values) -> Values:
         """Return the selection probability of each client after a round, [K].
 
         Args:
-            prob: the probabilities before it, [K].
+            probability: the probabilities before it, [K].
             labelled_ids: ids of the clients labelled in this round.
-            label_ratios: ratio of rounds labelled to rounds arrived, for these clients.
+            label_ratios: rounds labelled divided by rounds arrived, for each of `labelled_ids`.
         """
-        is_unlabelled = np.ones(len(prob), bool)
-        is_unlabelled[labelled_ids] = False
-        if not len(labelled_ids) or not is_unlabelled.any():
-            return prob
-        lost_probs = prob[labelled_ids] * np.minimum((label_ratios + self.beta) ** self.alpha, 1.0)
-        next_probs = prob.copy()
+        gains_probability = np.ones(len(probability), bool)
+        gains_probability[labelled_ids] = False
+        if not len(labelled_ids) or not gains_probability.any():
+            return probability
+        lost_probs = probability[labelled_ids] * np.minimum((label_ratios + self.beta) ** self.alpha, 1.0)
+        next_probs = probability.copy()
         next_probs[labelled_ids] -= lost_probs
-        next_probs[is_unlabelled] += lost_probs.sum() / is_unlabelled.sum()
+        next_probs[gains_probability] += lost_probs.sum() / gains_probability.sum()
         next_probs = np.maximum(next_probs, MIN_PROBABILITY)
         return np.asarray(next_probs / next_probs.sum())
 
@@ -195,52 +205,55 @@ def products_per_step(products: Gram, steps: Values) -> Gram:
 
 
 def divide_by_largest(H: Gram) -> Gram:
-    """Return H over its largest entry, which is on the diagonal, so that no sum of entries overflows."""
+    """Return the inner products divided by the largest one, so that no sum of them overflows, [m, m]."""
     max_norm = float(np.diag(H).max(initial=0.0))
     return H / max_norm if max_norm > 0 else H
 
 
-def gradient_agreement(H: Gram, members: Ids) -> float:
+def gradient_agreement(H: Gram, member_rows: Ids) -> float:
     """Return the agreement E(A) = |A| ||mean of A||^2 of a group A of gradients; 0 for an empty group.
 
     Args:
         H: inner products of all gradients, [m, m].
-        members: rows of H that belong to A.
+        member_rows: rows of H that belong to A.
     """
-    return float(H[np.ix_(members, members)].sum() / max(len(members), 1))
+    return float(H[np.ix_(member_rows, member_rows)].sum() / max(len(member_rows), 1))
 
 
-def agreements_after_removal(H: Gram, members: Ids) -> Values:
+def agreements_after_removal(H: Gram, member_rows: Ids) -> Values:
     """Return the agreement E(A - k) after each single removal of a gradient k from a group A, [len(members)].
 
     Args:
         H: inner products of all gradients, [m, m].
-        members: rows of H that belong to A, at least two.
+        member_rows: rows of H that belong to A, at least two.
     """
-    products = H[np.ix_(members, members)]
-    agreements: Values = (products.sum() - 2 * products.sum(1) + np.diag(products)) / (len(members) - 1)
+    products = H[np.ix_(member_rows, member_rows)]
+    agreements: Values = (products.sum() - 2 * products.sum(1) + np.diag(products)) / (len(member_rows) - 1)
     return agreements
 
 
 def find_opposing(H: Gram, min_kept: int, is_loss_higher: Callable[[Ids, Ids], bool] | None = None) -> tuple[Ids, Ids]:
-    """Return the rows to label and the rows to leave out, in that order.
+    """Return the rows to label as opposing the others, and the rows to leave out of the aggregation.
 
     Args:
         H: inner products of the gradients, [m, m].
         min_kept: least number of rows to keep; one row is kept in any case.
-        is_loss_higher: returns for A and A - k whether the loss is higher without k. Then k is labelled but kept,
-            and the search ends.
+        is_loss_higher: function of the rows with and without k that returns whether the loss is higher without k. In
+            that case k is labelled but kept, and the search ends.
     """
-    members, removed_rows = np.arange(len(H)), list[int]()
-    while len(members) > max(min_kept, 1):
-        current_agreement, reduced_agreements = gradient_agreement(H, members), agreements_after_removal(H, members)
-        highest = float(reduced_agreements.max())
-        if highest <= current_agreement + TIE_TOLERANCE * max(abs(current_agreement), abs(highest)):
+    member_rows, removed_rows = np.arange(len(H)), list[int]()
+    while len(member_rows) > max(min_kept, 1):
+        current_agreement = gradient_agreement(H, member_rows)
+        reduced_agreements = agreements_after_removal(H, member_rows)
+        highest_agreement = float(reduced_agreements.max())
+        if highest_agreement <= current_agreement + TIE_TOLERANCE * max(abs(current_agreement), abs(highest_agreement)):
             break
-        best_position = int(np.flatnonzero(reduced_agreements >= highest - TIE_TOLERANCE * abs(highest))[0])
-        k, remaining_members = int(members[best_position]), np.delete(members, best_position)
-        if is_loss_higher is not None and is_loss_higher(members, remaining_members):
+        best_position = int(
+            np.flatnonzero(reduced_agreements >= highest_agreement - TIE_TOLERANCE * abs(highest_agreement))[0]
+        )
+        k, remaining_rows = int(member_rows[best_position]), np.delete(member_rows, best_position)
+        if is_loss_higher is not None and is_loss_higher(member_rows, remaining_rows):
             return np.array([*removed_rows, k], dtype=np.int64), np.array(removed_rows, dtype=np.int64)
         removed_rows.append(k)
-        members = remaining_members
+        member_rows = remaining_rows
     return np.array(removed_rows, dtype=np.int64), np.array(removed_rows, dtype=np.int64)

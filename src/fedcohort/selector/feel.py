@@ -41,7 +41,17 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.selector.base import Selector, draw, draw_successively, find_answers
-from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.types import (
+    AggregationOverride,
+    Ids,
+    Population,
+    Probe,
+    ProbeResult,
+    RoundContext,
+    RoundOutcome,
+    Selection,
+    Values,
+)
 
 MIN_IMPORTANCE = 1e-12  # of the largest importance: every client can be drawn
 
@@ -51,11 +61,11 @@ class State:
     """State of FEEL that is kept between rounds.
 
     Attributes:
-        norm: norm of each client's last update, NaN before it, [K].
+        update_norms: norm of each client's last update, NaN before it, [K].
         weights: Des Raj weights of the current cohort, 0 for other clients, [K].
     """
 
-    norm: Values
+    update_norms: Values
     weights: Values
 
 
@@ -65,9 +75,10 @@ class Feel(Selector[State]):
 
     Attributes:
         rho: weight of latency against importance, in [0, 1).
-        importance: "grad" or "update_lag".
-        redraw: "renormalise" or "resolve".
-        agg: "fedavg" or "unbiased".
+        importance: "grad" queries the norm of the full-batch gradient, "update_lag" takes that of the last update.
+        redraw: probabilities of the other clients after each draw: "renormalise" divides them by their sum, "resolve"
+            solves the problem again.
+        agg: weights of the updates: "fedavg" leaves the aggregator's, "unbiased" takes Des Raj's.
     """
 
     rho: float
@@ -103,37 +114,44 @@ class Feel(Selector[State]):
         return (Probe("grad_norm", ctx.available),) if self.importance == "grad" else ()
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        available, n_train = ctx.available, ctx.signals["n_train"].astype(float)
+        available_ids, n_train = ctx.available, ctx.signals["n_train"].astype(float)
         gradient_norms = (
             find_answers(probes, "grad_norm").dense(ctx.n_clients)
             if self.importance == "grad"
-            else fill_missing_norms(state.norm)
+            else fill_missing_norms(state.update_norms)
         )
-        w = n_train / max(n_train[available].sum(), 1.0)
+        w = n_train / max(n_train[available_ids].sum(), 1.0)
         a, T, q = (np.full(ctx.n_clients, np.nan) for _ in range(3))
-        seconds = ctx.signals["expected_s"][available]
-        T[available] = relative_durations(seconds)
-        a[available] = normalise_importance(w[available] * gradient_norms[available])
-        q[available] = sampling_probabilities(a[available], T[available], self.rho)
+        expected_seconds = ctx.signals["expected_s"][available_ids]
+        T[available_ids] = relative_durations(expected_seconds)
+        a[available_ids] = normalise_importance(w[available_ids] * gradient_norms[available_ids])
+        q[available_ids] = sampling_probabilities(a[available_ids], T[available_ids], self.rho)
         draw_order, draw_probabilities = self._draw_cohort(a, T, q, ctx)
         weights = np.zeros(ctx.n_clients)
         weights[draw_order] = des_raj_coefficients(w[draw_order], draw_probabilities)
         score_terms = {"importance": a, "latency": T}
         return Selection(np.sort(draw_order), q, score_terms, q), replace(state, weights=weights)
 
-    def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
-        update_norms = state.norm
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
+        update_norms = state.update_norms
         if self.importance == "update_lag":
             update_norms = update_norms.copy()
             update_norms[outcome.clients] = outcome.signals["update_norm"]
-        state = replace(state, norm=update_norms)
+        state = replace(state, update_norms=update_norms)
         weights = state.weights[outcome.clients]
         if self.agg == "fedavg" or not weights.any():
             return None, state
-        return Advice(weights=weights * (state.weights.sum() / weights.sum()), absolute=True), state
+        return AggregationOverride(weights=weights * (state.weights.sum() / weights.sum()), absolute=True), state
 
     def _draw_cohort(self, a: Values, T: Values, q: Values, ctx: RoundContext) -> tuple[Ids, Values]:
-        """Return the drawn clients in the order of drawing, and the probability of each at its own draw, [m] both."""
+        """Draw the cohort; return its ids in the order of drawing, and the probability of each at its draw, [m] both.
+
+        Args:
+            a: importance of each client, [K].
+            T: relative duration of each client's job, [K].
+            q: probability of each client at the first draw, [K].
+            ctx: the round's context.
+        """
         m = min(ctx.cohort, len(ctx.available))
         if self.redraw == "renormalise":
             draw_order = draw_successively(q, ctx.available, m, ctx.rng)
@@ -149,11 +167,9 @@ class Feel(Selector[State]):
                 normalise_importance(a[undrawn_ids]), relative_durations(T[undrawn_ids]), self.rho
             )
             client = draw(q, undrawn_ids, 1, ctx.rng)
-            draw_order, draw_probabilities, undrawn_ids = (
-                np.append(draw_order, client),
-                np.append(draw_probabilities, q[client]),
-                undrawn_ids[undrawn_ids != client],
-            )
+            draw_order = np.append(draw_order, client)
+            draw_probabilities = np.append(draw_probabilities, q[client])
+            undrawn_ids = undrawn_ids[undrawn_ids != client]
         return draw_order, draw_probabilities
 
 
@@ -169,9 +185,9 @@ def fill_missing_norms(norms: Values) -> Values:
 
 
 def normalise_importance(importances: Values) -> Values:
-    """Return the importances over their sum, each at least 1e-12 of the largest, [n].
+    """Return the importances divided by their sum, each at least 1e-12 of the largest, [n].
 
-    All are equal where none is positive and finite.
+    All results are equal if no importance is positive and finite.
     """
     is_valid = np.isfinite(importances) & (importances > 0)
     if not is_valid.any():
@@ -201,20 +217,20 @@ def sampling_probabilities(a: Values, T: Values, rho: float) -> Values:
 
 
 def _solve_normalisation(a: Values, T: Values, rho: float) -> float:
-    """Return s = lambda + rho min T by bisection; s is positive, and lambda would lose its digits.
+    """Return s = lambda + rho min T, with which the probabilities sum to 1, by bisection.
 
-    lower bound:  (1 - rho) a_j^2 with j the fastest client, whose q_j alone would be 1 there
+    lower bound:  (1 - rho) a_j^2 with j the fastest client, whose probability alone would be 1 there
     upper bound:  (1 - rho) (sum a)^2, the value of s where all T are equal
     """
-    lower_s, upper_s = (1 - rho) * float(a[np.argmin(T)]) ** 2, (1 - rho) * float(a.sum()) ** 2
+    lower_bound, upper_bound = (1 - rho) * float(a[np.argmin(T)]) ** 2, (1 - rho) * float(a.sum()) ** 2
     latency_costs = _latency_costs(T, rho)
     for _ in range(200):
-        middle_s = (lower_s + upper_s) / 2
-        probability_sum = float(_unnormalised_probabilities(a, latency_costs, rho, middle_s).sum())
+        midpoint = (lower_bound + upper_bound) / 2
+        probability_sum = float(_unnormalised_probabilities(a, latency_costs, rho, midpoint).sum())
         if abs(probability_sum - 1) < 1e-12:
             break
-        lower_s, upper_s = (middle_s, upper_s) if probability_sum > 1 else (lower_s, middle_s)
-    return (lower_s + upper_s) / 2
+        lower_bound, upper_bound = (midpoint, upper_bound) if probability_sum > 1 else (lower_bound, midpoint)
+    return (lower_bound + upper_bound) / 2
 
 
 def _latency_costs(T: Values, rho: float) -> Values:
@@ -240,11 +256,11 @@ def _unnormalised_probabilities(a: Values, latency_costs: Values, rho: float, s:
 
 
 def des_raj_coefficients(w: Values, draw_probabilities: Values) -> Values:
-    """Return the coefficient of each g in (1/m) sum t_j, w_i ((m - i) + 1 / q^(i)) / m with i from 1, [m].
+    """Return the coefficient of each gradient in Des Raj's estimate, w_i ((m - i) + 1 / q^(i)) / m with i from 1, [m].
 
     Args:
         w: weights of the clients in the order of drawing, [m].
-        draw_probabilities: probability of each at its own draw, [m].
+        draw_probabilities: probability q^(i) of each client at the draw that selected it, [m].
     """
     m = len(w)
     return w * (np.arange(m - 1, -1, -1) + 1.0 / draw_probabilities) / max(m, 1)

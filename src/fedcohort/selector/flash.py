@@ -52,21 +52,22 @@ class State:
     """State of FLASH that is kept between rounds.
 
     Attributes:
-        posterior: the bandit's belief.
-        known: the measurements that contexts are made of.
-        loss, gain: robust loss of the last measured model (nats, NaN if unknown), and the reward then, [n_clients].
-        X: contexts of the next selection.
-        sent_X: context of each client when it was last selected.
-        p: n_k / sum of n (equal shares unless reward=global), [n_clients].
+        posterior: the bandit's belief about rewards.
+        measurements: the measurements that contexts are made of.
+        loss: each client's robust loss of the last measured model, in nats, [n_clients]; NaN if unknown.
+        latest_rewards: each client's reward at that measurement, [n_clients].
+        X: contexts of the next selection, [n_clients, d].
+        sent_X: context of each client when it was last selected, [n_clients, d].
+        p: weight of each client in the mean loss (equal unless reward=global), [n_clients].
         round_tau: duration of the last round in seconds.
         server_loss: the server's validation loss of the last model, NaN unless reward=progress.
         pending: rows whose rewards are not known yet.
     """
 
     posterior: contextual.BanditBelief
-    known: Measurements
+    measurements: Measurements
     loss: Values
-    gain: Values
+    latest_rewards: Values
     X: ContextMatrix
     sent_X: ContextMatrix
     p: Values
@@ -77,7 +78,32 @@ class State:
 
 @dataclass(frozen=True)
 class Flash(Selector[State]):
-    """FLASH, a client selector; the module's docstring and configs/selector/flash.yaml explain its options."""
+    """FLASH, a client selector. `configs/selector/flash.yaml` explains what each choice of an option does.
+
+    Attributes:
+        context: when clients are queried: in the previous round ("lagged"), or before the selection ("fresh").
+        credit: clients that are credited with a change of loss: its cohort ("causal"), the next one ("literal"), or all
+            that answered ("answered").
+        reward: loss that the reward is computed from: each client's, the mean over clients ("global"), or the server's
+            ("progress").
+        change: whether an increase of the loss counts like a decrease ("abs"), or against the client ("signed").
+        reward_tau: duration that a change of loss is divided by, of the "round" or of the "client".
+        scale: rounds whose means divide durations and rewards: all so far ("running"), the "first_round", or "none".
+        skip_first_update: whether the equal contexts of round 0 are left out of the regression.
+        gamma_scale: factor of the exploration width gamma_t.
+        delta: confidence in gamma_t.
+        lam: ridge of the regression.
+        alpha, beta, A: weights of the pseudo-labels and of the reverse cross-entropy, and value of log 0, in the robust
+            loss.
+        features: features of the context.
+        form: contexts unchanged ("raw"), or centred, decorrelated and scaled, with an intercept ("whitened").
+        gamma_dim: dimension in gamma_t: the number of features ("kept"), or 4 ("fixed4").
+        bandit: estimator of the reward.
+        pairs: pairs of hidden units of bandit=neural.
+        fit_steps, fit_lr: steps of Adam per round and learning rate of bandit=neural.
+        states: hidden states of bandit=restless.
+        explore: factor of the logarithm in the number of random cohorts of bandit=restless.
+    """
 
     context: str
     credit: str
@@ -139,7 +165,7 @@ class Flash(Selector[State]):
         return {"alpha": self.alpha, "beta": self.beta, "A": self.A} if "robust_loss" in self.needs else {}
 
     def notices(self, choice: str) -> Sequence[str]:
-        notice = f"selector={choice} replaces a paper whose text was not available: do not report it under its name"
+        notice = f"selector={choice} stands in for a paper whose text was not available: report it under another name"
         return (describe_full_first_round(choice), *((notice,) if self.bandit in ("neural", "restless") else ()))
 
     @property
@@ -172,79 +198,80 @@ class Flash(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.reward == "progress":  # the server's loss of w_t is known before any query
             loss = float(ctx.signals["server_val_loss"])
-            loss_decrease = rewards.share_equally(state.server_loss - loss, state.pending, len(state.loss))
-            state = self._renew_contexts(self._reward_pending(replace(state, server_loss=loss), loss_decrease))
+            decrease = rewards.share_equally(state.server_loss - loss, state.pending, len(state.loss))
+            state = self._renew_contexts(self._reward_pending(replace(state, server_loss=loss), decrease))
         if self.context == "fresh" and probes:  # empty where no client is available
             state = self._measure(state, probes)
         if ctx.round == 0:
             state = replace(state, posterior=self.chosen_bandit.prior(state.X.shape[1], ctx.rng))
             return Selection(ctx.available, uncapped=True), replace(state, sent_X=state.X)
         # Alg. 1 draws S_{t+1} with gamma_t.
-        dim = len(FEATURE_NAMES if self.gamma_dim == "fixed4" else self.used_features)
-        gamma = self.gamma_scale * ridge.exploration_width(ctx.round - 1, ctx.n_clients, dim, self.lam, self.delta)
+        d = len(FEATURE_NAMES if self.gamma_dim == "fixed4" else self.used_features)
+        gamma = self.gamma_scale * ridge.exploration_width(ctx.round - 1, ctx.n_clients, d, self.lam, self.delta)
         predicted_rewards, posterior = self.chosen_bandit.judge(state.posterior, state.X, gamma, ctx.round, ctx.rng)
         scores = np.where(np.isfinite(predicted_rewards.score), predicted_rewards.score, -np.inf)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
         sent_X = contexts.replace_rows(state.sent_X, state.X, clients)
         state = replace(state, sent_X=sent_X, posterior=self.chosen_bandit.choose(posterior, state.X[clients]))
         score_terms = {"exploit": predicted_rewards.exploit, "explore": predicted_rewards.explore}
-        return Selection(clients, scores, score_terms, reward=state.gain), state
+        return Selection(clients, scores, score_terms, reward=state.latest_rewards), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        arrived_ids, first, used_contexts = outcome.clients, outcome.round == 0, state.sent_X
+        arrived_ids, is_first_round, used_contexts = outcome.clients, outcome.round == 0, state.sent_X
         current_contexts = state.X
         if self.context == "lagged":
             state = self._measure(state, outcome.probes)
         if self.credit == "literal":  # x_t contains tau_{t-1} and r_{t-1}, so it is used as it was measured
-            rewards = np.zeros(len(arrived_ids)) if first else state.gain[arrived_ids]
-            next_state = self._store_rewards(state, PendingRewards(arrived_ids, state.X[arrived_ids], first), rewards)
-            return None, self._store_durations(next_state, outcome)
+            rewards = np.zeros(len(arrived_ids)) if is_first_round else state.latest_rewards[arrived_ids]
+            rows = PendingRewards(arrived_ids, state.X[arrived_ids], is_first_round)
+            return None, self._store_durations(self._store_rewards(state, rows, rewards), outcome)
         ids = arrived_ids
         if self.credit == "answered":  # all clients, whose answers are of this round
             ids, used_contexts = np.arange(len(current_contexts)), current_contexts
-        state = self._store_durations(replace(state, pending=PendingRewards(ids, used_contexts[ids], first)), outcome)
-        return None, self._renew_contexts(state)
+        state = replace(state, pending=PendingRewards(ids, used_contexts[ids], is_first_round))
+        return None, self._renew_contexts(self._store_durations(state, outcome))
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         means, deviations = self.chosen_bandit.coefficients(state.posterior)
         return {n: (float(mean), float(sd)) for n, mean, sd in zip(self.used_features, means, deviations, strict=False)}
 
     def _measure(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
-        """Return the state after clients answered their losses of w_t, with the rewards and contexts that follow."""
-        robust, val = find_answers(probes, "robust_loss"), find_answers(probes, "val_loss")
-        losses = robust.dense(len(state.loss))
+        """Return the state with the losses of w_t that clients answered, and with new rewards and contexts."""
+        robust_answers, val_answers = find_answers(probes, "robust_loss"), find_answers(probes, "val_loss")
+        losses = robust_answers.dense(len(state.loss))
         losses[~np.isfinite(losses)] = np.nan
-        loss_decrease = state.loss - losses
-        measurements = replace(state.known, train=state.known.train.after(robust), val=state.known.val.after(val))
-        state = replace(state, known=measurements, loss=losses)
-        if self.reward != "progress":
-            state = self._reward_pending(
-                state, rewards.mean_loss_decrease(loss_decrease, state.p) if self.reward == "global" else loss_decrease
-            )
-        return self._renew_contexts(state)
+        decrease = state.loss - losses
+        train, val = state.measurements.train.with_answers(robust_answers), state.measurements.val
+        measurements = replace(state.measurements, train=train, val=val.with_answers(val_answers))
+        state = replace(state, measurements=measurements, loss=losses)
+        if self.reward == "global":
+            decrease = rewards.mean_loss_decrease(decrease, state.p)
+        return self._renew_contexts(state if self.reward == "progress" else self._reward_pending(state, decrease))
 
-    def _reward_pending(self, state: State, loss_decrease: Values) -> State:
-        """Return the state in which pending contexts are rewarded by the loss decrease [n_clients], NaN if unknown."""
-        seconds = state.known.tau if self.reward_tau == "client" else np.full_like(loss_decrease, state.round_tau)
-        gain = rewards.reward_per_second(loss_decrease, seconds, self.change)
-        state, rows = replace(state, gain=gain, pending=None), state.pending
-        return state if rows is None else self._store_rewards(state, rows, gain[rows.clients])
+    def _reward_pending(self, state: State, decrease: Values) -> State:
+        """Return the state with rewards of the pending contexts; `decrease` of each client's loss, in nats, or NaN."""
+        seconds = state.measurements.tau if self.reward_tau == "client" else np.full_like(decrease, state.round_tau)
+        latest_rewards = rewards.reward_per_second(decrease, seconds, self.change)
+        state, rows = replace(state, latest_rewards=latest_rewards, pending=None), state.pending
+        return state if rows is None else self._store_rewards(state, rows, latest_rewards[rows.clients])
 
-    def _store_rewards(self, state: State, rows: PendingRewards, gain: Values) -> State:
+    def _store_rewards(self, state: State, rows: PendingRewards, latest_rewards: Values) -> State:
         """Return the state with new rewards, and the bandit's belief updated by the clients' contexts and rewards."""
-        is_finite = np.isfinite(gain)
-        clients, gain = rows.clients[is_finite], gain[is_finite]
-        measurements, posterior = state.known.with_rewards(clients, gain, self.scale), state.posterior
-        if not (rows.first and self.skip_first_update):
-            posterior = self.chosen_bandit.learn(posterior, rows.X[is_finite], gain / measurements.r_unit.value())
-        return replace(state, posterior=posterior, known=measurements)
+        is_finite = np.isfinite(latest_rewards)
+        clients, latest_rewards = rows.clients[is_finite], latest_rewards[is_finite]
+        measurements, posterior = state.measurements.with_rewards(clients, latest_rewards, self.scale), state.posterior
+        if not (rows.is_first_round and self.skip_first_update):
+            scaled_rewards = latest_rewards / measurements.r_unit.value()
+            posterior = self.chosen_bandit.learn(posterior, rows.X[is_finite], scaled_rewards)
+        return replace(state, posterior=posterior, measurements=measurements)
 
     def _store_durations(self, state: State, outcome: RoundOutcome) -> State:
         """Return the state with the durations of the arrived clients; the round's duration is that of the slowest."""
         seconds = outcome.signals["duration"]
         round_s = float(max(seconds[np.isfinite(seconds)], default=np.nan))
-        return replace(state, known=state.known.with_durations(outcome.clients, seconds, self.scale), round_tau=round_s)
+        measurements = state.measurements.with_durations(outcome.clients, seconds, self.scale)
+        return replace(state, measurements=measurements, round_tau=round_s)
 
     def _renew_contexts(self, state: State) -> State:
         """Return the state with contexts for the next selection, computed from the current measurements."""
-        return replace(state, X=contexts.select_features(state.known.contexts(), self.used_features, self.form))
+        return replace(state, X=contexts.select_features(state.measurements.contexts(), self.used_features, self.form))

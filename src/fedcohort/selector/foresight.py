@@ -17,7 +17,7 @@ from fedcohort.types import Population, Probe, ProbeResult, RoundContext, Select
 
 @dataclass(frozen=True)
 class SimulatingSelector(Selector[Stateless]):
-    """A client selector that simulates the training of all clients, with its options.
+    """A client selector that simulates the training of all clients before it chooses.
 
     Attributes:
         limit: largest population for which all clients are trained in every round.
@@ -46,7 +46,7 @@ class SimulatingSelector(Selector[Stateless]):
         return Stateless()
 
     def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
-        """Return the query of each available client's gain in a simulated round; none where all are selected anyway."""
+        """Return the query of each available client's gain in a simulated round; () if all clients can be selected."""
         if len(ctx.available) <= ctx.cohort:
             return ()
         return (Probe("greedy_gain", ctx.available, {"cohort": ctx.cohort, "direction": self.direction}),)

@@ -34,7 +34,16 @@ from fedcohort import ranges
 from fedcohort.maths.shapley import shapley_values
 from fedcohort.rng import new_generator
 from fedcohort.selector.base import Selector, draw, top
-from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.types import (
+    AggregationOverride,
+    Ids,
+    Population,
+    ProbeResult,
+    RoundContext,
+    RoundOutcome,
+    Selection,
+    Values,
+)
 
 LARGEST_KEY = 2**63 - 1
 
@@ -44,16 +53,16 @@ class State:
     """State of GreedyFed that is kept between rounds.
 
     Attributes:
-        values: SV of each client, [K].
-        rounds: number of rounds in which each client took part, [K].
+        value_estimates: running estimate SV_i of each client's Shapley value, [K].
+        participation_rounds: number of rounds in which each client took part, [K].
         n_train: training samples of each client, [K].
-        key: integer from which the permutations of this round follow.
+        permutation_key: integer from which the permutations of this round follow.
     """
 
-    values: Values
-    rounds: Ids
+    value_estimates: Values
+    participation_rounds: Ids
     n_train: Ids
-    key: int
+    permutation_key: int
 
 
 @dataclass(frozen=True)
@@ -64,11 +73,12 @@ class GreedyFed(Selector[State]):
         choice: "greedy" for the largest values, or "softmax" for a draw in proportion to exp(SV_i).
         memory: "mean" over a client's rounds, or "exp" for an exponential mean.
         alpha: weight of the past with memory=exp.
-        exploration: beta of beta sqrt(ln(t + 1) / N_i), which choice=greedy adds to the value of a client.
-        tolerance: loss in nats below which a difference counts as none.
+        exploration: factor of sqrt(ln(t + 1) / N_i), which choice=greedy adds to the value of a client that took part
+            in N_i rounds.
+        tolerance: loss difference in nats below which two losses count as equal.
         exact: largest cohort with exact Shapley values.
         permutations: most permutations per client of a larger cohort.
-        tie: "random" or "id".
+        tie: which of equal values wins: a "random" one, or the lowest "id".
     """
 
     choice: str
@@ -95,37 +105,37 @@ class GreedyFed(Selector[State]):
 
     def init(self, population: Population) -> State:
         K = population.n_clients
-        start = 1 / K if self.choice == "softmax" else 0.0
-        return State(np.full(K, start), np.zeros(K, np.int64), population.signals["n_train"], 0)
+        initial_value = 1 / K if self.choice == "softmax" else 0.0
+        return State(np.full(K, initial_value), np.zeros(K, np.int64), population.signals["n_train"], 0)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        state = replace(state, key=int(ctx.rng.integers(LARGEST_KEY)))
+        state = replace(state, permutation_key=int(ctx.rng.integers(LARGEST_KEY)))
         if self.choice == "softmax":
-            scores = state.values
+            scores = state.value_estimates
             weights = np.exp(np.clip(scores - scores[ctx.available].max(initial=-np.inf), -700.0, 700.0))
             return Selection(draw(weights, ctx.available, ctx.cohort, ctx.rng), scores=scores), state
-        bonus = self.exploration * np.sqrt(np.log(ctx.round + 1) / np.maximum(state.rounds, 1))
-        scores = np.where(state.rounds > 0, state.values + bonus, np.inf)
+        bonus = self.exploration * np.sqrt(np.log(ctx.round + 1) / np.maximum(state.participation_rounds, 1))
+        scores = np.where(state.participation_rounds > 0, state.value_estimates + bonus, np.inf)
         return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng, self.tie), scores=scores), state
 
-    def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
-        by_id = np.argsort(outcome.clients)  # the same permutations, whatever the order of arrival
-        clients, server_loss = outcome.clients[by_id], outcome.signals["server_loss"]
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
+        id_order = np.argsort(outcome.clients)  # the same permutations, whatever the order of arrival
+        clients, server_loss = outcome.clients[id_order], outcome.signals["server_loss"]
         n_train = np.maximum(state.n_train[clients], 0).astype(np.float64)
 
-        def value(members: Ids) -> float:
+        def coalition_value(members: Ids) -> float:
             weights = np.zeros(len(clients))
-            weights[by_id[members]] = n_train[members] if n_train[members].any() else 1.0
+            weights[id_order[members]] = n_train[members] if n_train[members].any() else 1.0
             return -float(server_loss(weights / max(weights.sum(), 1.0)))
 
-        rng = new_generator(state.key, "selector/permutations", outcome.round)
-        phi = shapley_values(value, len(clients), self.tolerance, self.exact, self.permutations, rng)
-        rounds, values = state.rounds.copy(), state.values.copy()
-        rounds[clients] += 1
+        rng = new_generator(state.permutation_key, "selector/permutations", outcome.round)
+        phi = shapley_values(coalition_value, len(clients), self.tolerance, self.exact, self.permutations, rng)
+        participation_rounds, value_estimates = state.participation_rounds.copy(), state.value_estimates.copy()
+        participation_rounds[clients] += 1
         if self.memory == "mean":
-            latest_value_weights = 1 / rounds[clients]
+            latest_value_weights = 1 / participation_rounds[clients]
         else:
-            has_value = (state.rounds[clients] > 0) | (self.choice == "softmax")
+            has_value = (state.participation_rounds[clients] > 0) | (self.choice == "softmax")
             latest_value_weights = np.where(has_value, 1 - self.alpha, 1.0)
-        values[clients] += latest_value_weights * (phi - values[clients])
-        return None, replace(state, values=values, rounds=rounds)
+        value_estimates[clients] += latest_value_weights * (phi - value_estimates[clients])
+        return None, replace(state, value_estimates=value_estimates, participation_rounds=participation_rounds)

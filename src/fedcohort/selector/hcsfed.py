@@ -44,17 +44,26 @@ from fedcohort.component import Facts, Requirement
 from fedcohort.maths import kmeans, sketch, strata
 from fedcohort.rng import new_generator
 from fedcohort.selector.base import Selector, describe_full_first_round, draw, find_answers
-from fedcohort.types import Advice, Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.types import (
+    AggregationOverride,
+    Ids,
+    Population,
+    Probe,
+    ProbeResult,
+    RoundContext,
+    RoundOutcome,
+    Selection,
+)
 
-UNCLUSTERED = -1  # the stratum of clients without a sketch
+NO_STRATUM = -1  # the stratum of clients without a sketch
 MAX_SKETCH_VALUE = 1e12
-KEY = 0  # all clients compress with the same random numbers, in all rounds and runs
+COMPRESSION_KEY = 0  # all clients compress with the same random numbers, in all rounds and runs
 TOO_MANY_STRATA = (
     "{option} has more strata than the cohort has clients: the same strata are drawn from in every round, and clients "
     "of the others never train. Set selector.strata=null"
 )
 SKETCH_TOO_SHORT = (
-    "{option} compresses a gradient of this network into two numbers, which tell little more than its length: set a "
+    "{option} compresses a gradient of this network into two numbers, which hold little more than its norm: set a "
     "larger selector.rate"
 )
 DEFAULT_STRATA = {"paper": 10, "feddiverse_paper": 3}
@@ -65,21 +74,30 @@ class State:
     """State of HCSFed that is kept between rounds.
 
     Attributes:
-        X: sketches, [K, d'], NaN if unknown; no columns before the first.
-        asked: whether each client was queried, or sent an update, in the current period of `recluster`, [K].
-        stratum: stratum of each client, -1 if unknown, [K].
-        stale: whether a sketch is newer than the strata.
+        X: compressed gradient (sketch) of each client, [K, d'], NaN if unknown; no columns before the first one.
+        is_queried: whether each client was queried, or sent an update, in the current period of `recluster`, [K].
+        stratum_of_client: stratum of each client, -1 if unknown, [K].
+        needs_clustering: whether a sketch is newer than the strata, so that they must be formed again.
     """
 
     X: Float64[np.ndarray, "k d"]
-    asked: Bool[np.ndarray, "k"]
-    stratum: Ids
-    stale: bool
+    is_queried: Bool[np.ndarray, "k"]
+    stratum_of_client: Ids
+    needs_clustering: bool
 
 
 @dataclass(frozen=True)
 class HcsFed(Selector[State]):
-    """HCSFed, a client selector; the module's docstring and configs/selector/hcsfed.yaml explain its options."""
+    """HCSFed, a client selector.
+
+    Attributes:
+        variant: "paper" queries sketches of gradients at w_0 once; "feddiverse_paper" takes the updates of round 0.
+        strata: number of strata; None for the variant's default, at most the cohort.
+        rate: length of a sketch relative to the gradient.
+        compress: kind of sketch (`maths/sketch.py`).
+        agg: weights of the updates: "fedavg" leaves the aggregator's, "stratified" takes those of the strata.
+        recluster: rounds between queries of all clients, None for a single one.
+    """
 
     variant: str
     strata: int | None
@@ -133,37 +151,40 @@ class HcsFed(Selector[State]):
 
     def init(self, population: Population) -> State:
         K = population.n_clients
-        return State(np.empty((K, 0)), np.zeros(K, bool), np.full(K, UNCLUSTERED), False)
+        return State(np.empty((K, 0)), np.zeros(K, bool), np.full(K, NO_STRATUM), False)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        unqueried_ids = ctx.ready if self.is_reclustering_due(ctx.round) else ctx.ready[~state.asked[ctx.ready]]
+        unqueried_ids = ctx.ready if self.is_reclustering_due(ctx.round) else ctx.ready[~state.is_queried[ctx.ready]]
         if not self.queries_sketches or not len(unqueried_ids):
             return ()
-        return (Probe("compressed_gradient", unqueried_ids, {"rate": self.rate, "way": self.compress, "key": KEY}),)
+        options = {"rate": self.rate, "way": self.compress, "key": COMPRESSION_KEY}
+        return (Probe("compressed_gradient", unqueried_ids, options),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.is_reclustering_due(ctx.round):
-            state = replace(state, asked=np.zeros(ctx.n_clients, bool))
+            state = replace(state, is_queried=np.zeros(ctx.n_clients, bool))
         if "compressed_gradient" in probes:
             answer = find_answers(probes, "compressed_gradient")
             state = store_sketches(state, answer.clients, answer.values)
         if not self.queries_sketches and ctx.round == 0:
             return Selection(ctx.available, uncapped=True), state
-        if state.stale:
-            state = replace(state, stratum=self._stratify(state, ctx), stale=False)
+        if state.needs_clustering:
+            state = replace(state, stratum_of_client=self._stratify(state, ctx), needs_clustering=False)
         return self._draw_cohort(state, ctx), state
 
-    def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
-        has_weights = self.agg == "stratified" and len(outcome.clients) > 0 and (state.stratum != UNCLUSTERED).any()
-        advice = Advice(weights=stratum_weights(state.stratum, outcome.clients)) if has_weights else None
-        unqueried_ids = np.flatnonzero(~state.asked[outcome.clients])
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
+        override = None
+        if self.advises and len(outcome.clients) and (state.stratum_of_client != NO_STRATUM).any():
+            override = AggregationOverride(weights=strata.stratum_weights(state.stratum_of_client, outcome.clients))
+        unqueried_ids = np.flatnonzero(~state.is_queried[outcome.clients])
         if self.queries_sketches or not len(unqueried_ids):
-            return advice, state
+            return override, state
         delta = outcome.signals["update"][unqueried_ids]
         sketches = [
-            sketch.sketch_gradient(row, self.rate, self.compress, new_generator(KEY, "signal/sketch")) for row in delta
+            sketch.sketch_gradient(row, self.rate, self.compress, new_generator(COMPRESSION_KEY, "signal/sketch"))
+            for row in delta
         ]
-        return advice, store_sketches(state, outcome.clients[unqueried_ids], np.stack(sketches))
+        return override, store_sketches(state, outcome.clients[unqueried_ids], np.stack(sketches))
 
     def is_reclustering_due(self, round: int) -> bool:
         """Return whether all clients' gradient sketches are computed again in this round (option `recluster`)."""
@@ -172,78 +193,57 @@ class HcsFed(Selector[State]):
     def _stratify(self, state: State, ctx: RoundContext) -> Ids:
         """Return each client's stratum by k-means of the gradient sketches, [K]; -1 for a client without a sketch."""
         sketched_ids = np.flatnonzero(np.isfinite(state.X).all(1))
-        stratum = np.full(len(state.X), UNCLUSTERED)
+        stratum_of_client = np.full(len(state.X), NO_STRATUM)
         H = min(DEFAULT_STRATA[self.variant], ctx.cohort) if self.strata is None else self.strata
         if len(sketched_ids):
             X = state.X[sketched_ids]
             n_distinct = len(np.unique(X, axis=0))
-            stratum[sketched_ids] = kmeans.cluster_vectors(X, min(H, n_distinct), ctx.rng)
-        return stratum
+            stratum_of_client[sketched_ids] = kmeans.cluster_vectors(X, min(H, n_distinct), ctx.rng)
+        return stratum_of_client
 
     def _draw_cohort(self, state: State, ctx: RoundContext) -> Selection:
-        """Return the cohort, drawn stratum by stratum; `draws_per_stratum` gives their numbers."""
-        available, stratum = ctx.available, state.stratum
-        m, H = min(ctx.cohort, len(available)), int(stratum.max(initial=UNCLUSTERED)) + 1
-        unclustered_ids = available[stratum[available] == UNCLUSTERED]
-        norm = np.linalg.norm(state.X, axis=1) if state.X.shape[1] else np.full(ctx.n_clients, np.nan)
+        """Return the cohort, drawn stratum by stratum with the numbers of draws of `draws_per_stratum`."""
+        available_ids, stratum_of_client = ctx.available, state.stratum_of_client
+        m, H = min(ctx.cohort, len(available_ids)), int(stratum_of_client.max(initial=NO_STRATUM)) + 1
+        unclustered_ids = available_ids[stratum_of_client[available_ids] == NO_STRATUM]
+        norms = np.linalg.norm(state.X, axis=1) if state.X.shape[1] else np.full(ctx.n_clients, np.nan)
         n_unclustered = self._unclustered_draws(unclustered_ids, m, ctx)
-        available_members = np.array([(stratum[available] == h).sum() for h in range(H)], dtype=np.int64)
-        draws = self.draws_per_stratum(state, H, available_members, m - n_unclustered)
+        available_members = np.array([(stratum_of_client[available_ids] == h).sum() for h in range(H)], dtype=np.int64)
+        stratum_draws = self.draws_per_stratum(state, H, available_members, m - n_unclustered)
         probability, clients = np.zeros(ctx.n_clients), np.empty(0, np.int64)
         for h in range(H):
-            members = available[stratum[available] == h]
-            weight = norm if self.queries_sketches and norm[members].sum() > 0 else np.ones(ctx.n_clients)
-            clients = np.append(clients, draw(weight, members, int(draws[h]), ctx.rng))
-            if draws[h]:
-                probability[members] = draws[h] / m * weight[members] / weight[members].sum()
+            members = available_ids[stratum_of_client[available_ids] == h]
+            draw_weights = norms if self.queries_sketches and norms[members].sum() > 0 else np.ones(ctx.n_clients)
+            clients = np.append(clients, draw(draw_weights, members, int(stratum_draws[h]), ctx.rng))
+            if stratum_draws[h]:
+                probability[members] = stratum_draws[h] / m * draw_weights[members] / draw_weights[members].sum()
         if m > len(clients):
             probability[unclustered_ids] = (m - len(clients)) / m / len(unclustered_ids)
             clients = np.append(clients, draw(np.ones(ctx.n_clients), unclustered_ids, m - len(clients), ctx.rng))
-        stratum_or_nan = np.where(stratum == UNCLUSTERED, np.nan, stratum.astype(np.float64))
-        return Selection(np.sort(clients), probability, {"stratum": stratum_or_nan, "norm": norm}, probability)
+        stratum_or_nan = np.where(stratum_of_client == NO_STRATUM, np.nan, stratum_of_client.astype(np.float64))
+        return Selection(np.sort(clients), probability, {"stratum": stratum_or_nan, "norm": norms}, probability)
 
-    def _unclustered_draws(self, unclustered: Ids, m: int, ctx: RoundContext) -> int:
-        """Return the number of draws among unclustered clients, m N / K on average; 0 if sketches are queried."""
-        if self.queries_sketches or not len(unclustered):
+    def _unclustered_draws(self, unclustered_ids: Ids, m: int, ctx: RoundContext) -> int:
+        """Return how many of m draws are among the available clients without a stratum, on average their share."""
+        if self.queries_sketches or not len(unclustered_ids):
             return 0
-        return min(len(unclustered), int(m * len(unclustered) / len(ctx.available) + ctx.rng.random()))
+        return min(len(unclustered_ids), int(m * len(unclustered_ids) / len(ctx.available) + ctx.rng.random()))
 
     def draws_per_stratum(self, state: State, H: int, available_members: Ids, m: int) -> Ids:
-        """Return the number of clients to draw from each stratum, at most the number of its available members, [H].
-
-        Args:
-            state: the state with sketches and strata.
-            H: number of strata.
-            available_members: number of available members of each stratum, [H].
-            m: number of draws.
-        """
-        stratum_sizes = np.bincount(state.stratum[state.stratum != UNCLUSTERED], minlength=H)
+        """Return how many of m draws are from each of H strata, at most its number of available members, [H]."""
+        stratum_sizes = np.bincount(state.stratum_of_client[state.stratum_of_client != NO_STRATUM], minlength=H)
         if not self.queries_sketches:
             return strata.equal_allocation(stratum_sizes, available_members, m)
-        is_clustered = state.stratum != UNCLUSTERED
-        S = strata.spread_of_strata(state.X[is_clustered], state.stratum[is_clustered], H)
+        is_clustered = state.stratum_of_client != NO_STRATUM
+        S = strata.spread_of_strata(state.X[is_clustered], state.stratum_of_client[is_clustered], H)
         return strata.round_to_capacity(strata.neyman_targets(stratum_sizes, S, m), available_members, m)
 
 
 def store_sketches(state: State, clients: Ids, sketches: Float64[np.ndarray, "_n _d"]) -> State:
-    """Return the state with new gradient sketches; values: sketches of `clients`, [len(clients), d']."""
-    is_queried = state.asked.copy()
+    """Return the state with new gradient sketches; `sketches` holds a row for each of `clients`, [len(clients), d']."""
+    is_queried = state.is_queried.copy()
     is_queried[clients] = True
     X = state.X.copy() if state.X.shape[1] else np.full((len(is_queried), sketches.shape[1]), np.nan)
     is_valid = (np.abs(sketches) < MAX_SKETCH_VALUE).all(1)
     X[clients[is_valid]] = sketches[is_valid]
-    return replace(state, X=X, asked=is_queried, stale=True)
-
-
-def stratum_weights(stratum_of_client: Ids, clients: Ids) -> Values:
-    """Return the aggregation weight of each arrived client: N_h / K over the number of arrivals of its stratum h.
-
-    Args:
-        stratum_of_client: stratum of every client, [K]; N_h of them are in stratum h.
-        clients: ids of the clients that arrived.
-    """
-    stratum_sizes = np.bincount(stratum_of_client + 1)
-    n_arrived = np.bincount(stratum_of_client[clients] + 1, minlength=1)
-    client_stratum = stratum_of_client[clients] + 1
-    weights: Values = stratum_sizes[client_stratum] / len(stratum_of_client) / n_arrived[client_stratum]
-    return weights
+    return replace(state, X=X, is_queried=is_queried, needs_clustering=True)

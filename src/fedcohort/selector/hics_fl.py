@@ -35,7 +35,16 @@ from jaxtyping import Bool, Float64
 
 from fedcohort import ranges
 from fedcohort.selector.base import Selector, draw
-from fedcohort.types import Advice, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.types import (
+    AggregationOverride,
+    Ids,
+    Population,
+    ProbeResult,
+    RoundContext,
+    RoundOutcome,
+    Selection,
+    Values,
+)
 
 MAX_UPDATE_ENTRY = 1e100  # of the numbers of an update, whose squares are added
 
@@ -45,9 +54,9 @@ class State:
     """State of HiCS-FL that is kept between rounds.
 
     Attributes:
-        entropy: H of each client, ln C before its first update, [K].
-        vectors: the part of each client's update whose angles are compared, divided by its length, [K, d]; zeros
-            before it, [K, 0] before the first round.
+        entropy: estimated entropy of each client's classes in nats, ln C before its first update, [K].
+        vectors: the part of each client's last update whose angles are compared, scaled to length 1, [K, d]; zeros
+            before its first update, [K, 0] before the first round.
         has_trained: whether a client has sent an update, [K].
         n_classes: number of classes, C.
     """
@@ -63,8 +72,9 @@ class HicsFl(Selector[State]):
     """HiCS-FL, a client selector.
 
     Attributes:
-        source: "bias" or "layer".
-        temperature: scale of the updates in the softmax.
+        source: numbers that are read of an update: "bias", the biases of the output layer, or "layer", its weights and
+            biases.
+        temperature: divisor of the updates in the softmax.
         scale: lambda, weight of the difference of two entropies in radians per nat.
         gamma: weight of the mean entropy of a cluster, per nat.
         clusters: number of clusters; None for the cohort's size.
@@ -93,7 +103,12 @@ class HicsFl(Selector[State]):
         ranges.integer("limit", self.limit, "[1, inf)")
 
     def memory_bytes(self, n_clients: int, n_params: int) -> float:
-        """Return the bytes of the distances of all pairs of clients, and of those of the rows of their matrix."""
+        """Return the bytes of the distances between all pairs of clients, and between the rows of their matrix.
+
+        Args:
+            n_clients: number of clients, K.
+            n_params: number of trainable parameters, P.
+        """
         return 24.0 * n_clients**2
 
     def init(self, population: Population) -> State:
@@ -104,67 +119,69 @@ class HicsFl(Selector[State]):
         """
         K, C = population.n_clients, population.n_classes
         if self.limit < K:
-            allowed = f"an integer of at least {K}, the number of clients, which are compared in every round"
-            raise ranges.range_error("limit", allowed, self.limit)
+            allowed_text = f"an integer of at least {K}, the number of clients, which are compared in every round"
+            raise ranges.range_error("limit", allowed_text, self.limit)
         return State(np.full(K, np.log(C)), np.zeros((K, 0)), np.zeros(K, bool), C)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        K, available = ctx.n_clients, ctx.available
-        has_trained = state.has_trained[available]
-        untrained_ids = draw(np.ones(K), available[~has_trained], ctx.cohort, ctx.rng)
-        candidates = available[has_trained]
-        n_drawn = min(ctx.cohort - len(untrained_ids), len(candidates))
+        K, available_ids = ctx.n_clients, ctx.available
+        has_trained = state.has_trained[available_ids]
+        untrained_ids = draw(np.ones(K), available_ids[~has_trained], ctx.cohort, ctx.rng)
+        candidate_ids = available_ids[has_trained]
+        n_drawn = min(ctx.cohort - len(untrained_ids), len(candidate_ids))
         if not n_drawn:
             return Selection(untrained_ids), state
-        labels = self.cluster(state, candidates, self.clusters or ctx.cohort)
-        mean_entropy = np.bincount(labels, state.entropy[candidates]) / np.bincount(labels)
+        cluster_ids = self.cluster_clients(state, candidate_ids, self.clusters or ctx.cohort)
+        mean_entropy = np.bincount(cluster_ids, state.entropy[candidate_ids]) / np.bincount(cluster_ids)
         probability = cluster_probabilities(mean_entropy, self.gamma, ctx.round, self.horizon)
-        drawn_rows = draw_by_cluster(probability, labels, n_drawn, ctx.rng)
+        rows = draw_by_cluster(probability, cluster_ids, n_drawn, ctx.rng)
         scores = np.full(K, np.nan)
-        scores[candidates] = mean_entropy[labels]
-        terms = {"entropy": np.where(state.has_trained, state.entropy, np.nan)}
-        return Selection(np.sort(np.concatenate([untrained_ids, candidates[drawn_rows]])), scores, terms), state
+        scores[candidate_ids] = mean_entropy[cluster_ids]
+        score_terms = {"entropy": np.where(state.has_trained, state.entropy, np.nan)}
+        return Selection(np.sort(np.concatenate([untrained_ids, candidate_ids[rows]])), scores, score_terms), state
 
-    def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         clients, C = outcome.clients, state.n_classes
-        layers = outcome.signals["output_layer"]
-        layers = np.where((np.abs(layers) <= MAX_UPDATE_ENTRY).all(axis=1, keepdims=True), layers, 0.0)
-        class_values = layers[:, -C:]
+        updates = outcome.signals["output_layer"]
+        updates = np.where((np.abs(updates) <= MAX_UPDATE_ENTRY).all(axis=1, keepdims=True), updates, 0.0)
+        class_values = updates[:, -C:]
         if self.source == "layer":
-            class_values = layers[:, :-C].reshape(len(layers), C, layers.shape[1] // C - 1).mean(axis=2)
-        vectors = layers if self.source == "layer" else layers[:, -C:]
+            class_values = updates[:, :-C].reshape(len(updates), C, updates.shape[1] // C - 1).mean(axis=2)
+        vectors = updates if self.source == "layer" else updates[:, -C:]
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        stored = state.vectors.copy() if state.vectors.shape[1] else np.zeros((len(state.entropy), vectors.shape[1]))
-        stored[clients] = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+        stored_vectors = (
+            state.vectors.copy() if state.vectors.shape[1] else np.zeros((len(state.entropy), vectors.shape[1]))
+        )
+        stored_vectors[clients] = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
         entropy, has_trained = state.entropy.copy(), state.has_trained.copy()
         entropy[clients], has_trained[clients] = softmax_entropy(class_values / self.temperature), True
-        return None, replace(state, entropy=entropy, vectors=stored, has_trained=has_trained)
+        return None, replace(state, entropy=entropy, vectors=stored_vectors, has_trained=has_trained)
 
-    def cluster(self, state: State, clients: Ids, n_clusters: int) -> Ids:
-        """Return the number of each client's cluster, from 0, [len(clients)]."""
+    def cluster_clients(self, state: State, clients: Ids, n_clusters: int) -> Ids:
+        """Return the cluster number of each client, from 0, [len(clients)]."""
         from scipy.cluster.hierarchy import fcluster, linkage
         from scipy.spatial.distance import pdist
 
         if len(clients) == 1:
             return np.zeros(1, np.int64)
         distances = client_distances(state.vectors[clients], state.entropy[clients], self.scale)
-        labels = fcluster(linkage(pdist(distances), "ward"), n_clusters, "maxclust")
-        return np.asarray(np.unique(labels, return_inverse=True)[1].astype(np.int64))
+        cluster_labels = fcluster(linkage(pdist(distances), "ward"), n_clusters, "maxclust")
+        return np.asarray(np.unique(cluster_labels, return_inverse=True)[1].astype(np.int64))
 
 
 def softmax_entropy(logits: Float64[np.ndarray, "_n C"]) -> Values:
     """Return the entropy of the softmax of each row in nats, [n]."""
-    shifted = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
-    weights = np.exp(shifted)
+    shifted_logits = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
+    weights = np.exp(shifted_logits)
     probabilities = weights / weights.sum(axis=1, keepdims=True)
     return np.asarray(-(probabilities * np.log(np.where(probabilities > 0, probabilities, 1.0))).sum(axis=1))
 
 
 def client_distances(vectors: Float64[np.ndarray, "a d"], entropy: Values, scale: float) -> Float64[np.ndarray, "a a"]:
-    """Return arccos(cos(v_i, v_j)) + scale |H_i - H_j| for all pairs of clients, [a, a].
+    """Return the distance arccos(cos(v_i, v_j)) + scale |H_i - H_j| of all pairs of clients, [a, a].
 
     Args:
-        vectors: a vector of length 1 or 0 for each client; one of length 0 has an angle of 0 to all clients.
+        vectors: a vector of length 1 or 0 for each client; a vector of length 0 has an angle of 0 to all clients.
         entropy: H of each client in nats, [a].
         scale: weight of the difference of two entropies.
     """
@@ -181,19 +198,19 @@ def cluster_probabilities(mean_entropy: Values, gamma: float, round: int, n_roun
     return np.asarray(weights / weights.sum())
 
 
-def draw_by_cluster(probability: Values, labels: Ids, n_drawn: int, rng: np.random.Generator) -> Ids:
-    """Return the rows of the clients that are drawn, sorted: for each a cluster that has clients left, and a client.
+def draw_by_cluster(probability: Values, cluster_of_client: Ids, n_drawn: int, rng: np.random.Generator) -> Ids:
+    """Draw clients without replacement, each by drawing a cluster and then a client of it; return their rows, sorted.
 
     Args:
         probability: probability of each cluster.
-        labels: cluster of each client, [a].
+        cluster_of_client: cluster of each client, [a].
         n_drawn: number of clients to draw, at most a.
         rng: generator of the draws.
     """
-    waiting = [rng.permutation(np.flatnonzero(labels == c)).tolist() for c in range(len(probability))]
+    members_left = [rng.permutation(np.flatnonzero(cluster_of_client == c)).tolist() for c in range(len(probability))]
     rows = []
-    for uniform in rng.random(n_drawn):
-        weights = np.where([bool(members) for members in waiting], probability, 0.0)
-        weight_sums = np.cumsum(weights if weights.any() else [float(bool(members)) for members in waiting])
-        rows.append(waiting[int(np.searchsorted(weight_sums / weight_sums[-1], uniform, side="right"))].pop())
+    for u in rng.random(n_drawn):
+        weights = np.where([bool(members) for members in members_left], probability, 0.0)
+        weight_sums = np.cumsum(weights if weights.any() else [float(bool(members)) for members in members_left])
+        rows.append(members_left[int(np.searchsorted(weight_sums / weight_sums[-1], u, side="right"))].pop())
     return np.sort(np.array(rows, np.int64))

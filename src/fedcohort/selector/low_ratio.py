@@ -29,7 +29,7 @@ class State:
     """State of the low-ratio selector that is kept between rounds.
 
     Attributes:
-        train: first losses and current ratios.
+        train: first loss of each client, and ratio of its latest loss to it.
     """
 
     train: LossRatios
@@ -40,7 +40,7 @@ class LowRatio(Selector[State]):
     """The low-ratio rule, a client selector; a client's score is its negative ratio.
 
     Attributes:
-        share: size of the pool as a share of the available clients, those with the lowest ratios.
+        share: share of the available clients, those with the lowest ratios, that cohorts are drawn from.
     """
 
     share: float
@@ -67,5 +67,5 @@ class LowRatio(Selector[State]):
         return pool.draw_from_pool(-state.train.ratio, self.share, ctx), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        loss_ratios = state.train.after(find_answers(outcome.probes, "loss"))
+        loss_ratios = state.train.with_answers(find_answers(outcome.probes, "loss"))
         return None, State(loss_ratios)

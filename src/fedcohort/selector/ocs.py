@@ -38,7 +38,16 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.component import FORESEEN_SAMPLES, Requirement
 from fedcohort.selector.base import Selector, draw, find_answers
-from fedcohort.types import Advice, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.types import (
+    AggregationOverride,
+    Population,
+    Probe,
+    ProbeResult,
+    RoundContext,
+    RoundOutcome,
+    Selection,
+    Values,
+)
 
 MAX_NORM, MIN_SUM = 1e100, 1e-300  # of a norm, as norms are added, and of a sum of norms, which divides
 
@@ -59,7 +68,7 @@ class Ocs(Selector[State]):
     """OCS, a client selector.
 
     Attributes:
-        form: "exact" (OCS) or "approximate" (AOCS).
+        form: "exact" (OCS) minimises the variance; "approximate" (AOCS) needs sums over clients only.
         iterations: largest number of corrections with form=approximate, j_max in the paper.
     """
 
@@ -84,34 +93,38 @@ class Ocs(Selector[State]):
         return (Probe("trained_norm", ctx.available),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        ids, uniform_draws = ctx.available, ctx.rng.random(ctx.n_clients)
-        n_train = ctx.signals["n_train"][ids].astype(np.float64)
-        data_shares = n_train / n_train.sum() if n_train.any() else np.full(len(ids), 1 / max(len(ids), 1))
-        norms = find_answers(probes, "trained_norm").dense(ctx.n_clients, 0.0)[ids]
+        available_ids, uniform_draws = ctx.available, ctx.rng.random(ctx.n_clients)
+        n_train = ctx.signals["n_train"][available_ids].astype(np.float64)
+        data_shares = (
+            n_train / n_train.sum() if n_train.any() else np.full(len(available_ids), 1 / max(len(available_ids), 1))
+        )
+        norms = find_answers(probes, "trained_norm").dense(ctx.n_clients, 0.0)[available_ids]
         u = data_shares * np.where((norms >= 0) & (norms <= MAX_NORM), norms, 0.0)
         p = np.zeros(ctx.n_clients)
         if self.form == "exact":
-            p[ids] = optimal_probabilities(u, ctx.cohort)
+            p[available_ids] = optimal_probabilities(u, ctx.cohort)
         else:
-            p[ids] = approximate_probabilities(u, ctx.cohort, self.iterations)
+            p[available_ids] = approximate_probabilities(u, ctx.cohort, self.iterations)
         clients = np.flatnonzero(uniform_draws < p)
         if not len(clients):
-            clients = draw(p, ids, min(1, len(ids)), ctx.rng)
+            clients = draw(p, available_ids, min(1, len(available_ids)), ctx.rng)
         weights, scores = np.zeros(ctx.n_clients), np.full(ctx.n_clients, np.nan)
-        scores[ids] = u
-        weights[ids] = np.divide(data_shares, p[ids], out=np.zeros(len(ids)), where=p[ids] > 0)
+        scores[available_ids] = u
+        weights[available_ids] = np.divide(
+            data_shares, p[available_ids], out=np.zeros(len(available_ids)), where=p[available_ids] > 0
+        )
         selection = Selection(clients, scores, probability=p, uncapped=len(clients) > ctx.cohort)
         return selection, replace(state, weights=weights)
 
-    def observe(self, state: State, outcome: RoundOutcome) -> tuple[Advice | None, State]:
-        return Advice(weights=state.weights[outcome.clients], absolute=True), state
+    def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
+        return AggregationOverride(weights=state.weights[outcome.clients], absolute=True), state
 
 
 def optimal_probabilities(u: Values, m: int) -> Values:
-    """Return min(1, c u_i) with the sum m, [n]; 1 for all clients where n <= m.
+    """Return the upload probabilities min(1, c u_i) with the sum m, [n]; 1 for all clients where n <= m.
 
-    With l clients below 1, c = (m + l - n) / (sum of the l smallest u). The largest l is taken for which the largest of
-    these has a probability of at most 1.
+    If l clients have a probability below 1, c = (m + l - n) / (sum of the l smallest u). The largest l is taken with
+    which c times the l-th smallest u is at most 1.
 
     Args:
         u: weighted norms of the updates, at least 0, [n].
@@ -122,18 +135,22 @@ def optimal_probabilities(u: Values, m: int) -> Values:
         return np.ones(n)
     if not u.any():
         return np.full(n, m / n)
-    order = np.argsort(u, kind="stable")
-    sums = np.cumsum(u[order])
-    n_below = np.arange(1, n + 1)
-    is_valid = (m + n_below > n) & ((m + n_below - n) * u[order] <= sums * (1 + 1e-12))
-    n_small = int(n_below[is_valid].max())
+    ascending_order = np.argsort(u, kind="stable")
+    cumulative_sums = np.cumsum(u[ascending_order])
+    uncapped_counts = np.arange(1, n + 1)
+    is_valid = (m + uncapped_counts > n) & (
+        (m + uncapped_counts - n) * u[ascending_order] <= cumulative_sums * (1 + 1e-12)
+    )
+    n_uncapped = int(uncapped_counts[is_valid].max())
     p = np.ones(n)
-    p[order[:n_small]] = (m + n_small - n) * u[order[:n_small]] / max(sums[n_small - 1], MIN_SUM)
+    p[ascending_order[:n_uncapped]] = (
+        (m + n_uncapped - n) * u[ascending_order[:n_uncapped]] / max(cumulative_sums[n_uncapped - 1], MIN_SUM)
+    )
     return np.minimum(p, 1.0)
 
 
 def approximate_probabilities(u: Values, m: int, iterations: int) -> Values:
-    """Return the probabilities of AOCS, [n]; their sum is at most m, and m after enough iterations.
+    """Return the upload probabilities of AOCS, [n]; their sum is at most m, and m after enough iterations.
 
     Args:
         u: weighted norms of the updates, at least 0, [n].
@@ -147,10 +164,10 @@ def approximate_probabilities(u: Values, m: int, iterations: int) -> Values:
         return np.full(n, m / n)
     p = np.minimum(m * (u / u.sum()), 1.0)
     for _ in range(iterations):
-        is_below = p < 1
-        total = float(p[is_below].sum())
-        factor = (m - n + int(is_below.sum())) / total if total > 0 else 0.0
+        is_uncapped = p < 1
+        uncapped_sum = float(p[is_uncapped].sum())
+        factor = (m - n + int(is_uncapped.sum())) / uncapped_sum if uncapped_sum > 0 else 0.0
         if factor <= 1:
             break
-        p = np.where(is_below, np.minimum(factor * p, 1.0), 1.0)
+        p = np.where(is_uncapped, np.minimum(factor * p, 1.0), 1.0)
     return np.asarray(p)

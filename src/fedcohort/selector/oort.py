@@ -52,7 +52,7 @@ from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome,
 
 @dataclass(frozen=True)
 class Oort(RankingOptions, Selector[State]):
-    """Oort, a client selector; its options are those of `RankingOptions`."""
+    """Oort, a client selector: it ranks clients by loss, staleness and speed (`RankingOptions` has its options)."""
 
     backs_off: ClassVar[bool] = True
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS})

@@ -25,7 +25,7 @@ class OracleClean(PoolSelector):
     """The clean oracle, a client selector; a client's score is 1 - noise_rate.
 
     Attributes:
-        share: size of the pool as a share of the available clients, the cleanest ones.
+        share: share of the available clients, the cleanest ones, that cohorts are drawn from.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"noise_rate"})

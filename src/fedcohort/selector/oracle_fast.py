@@ -23,7 +23,7 @@ class OracleFast(PoolSelector):
     """The fast oracle, a client selector; a client's score is its negative expected duration in seconds.
 
     Attributes:
-        share: size of the pool as a share of the available clients, the fastest ones.
+        share: share of the available clients, the fastest ones, that cohorts are drawn from.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"expected_s"})

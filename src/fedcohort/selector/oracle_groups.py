@@ -18,7 +18,7 @@ from fedcohort.selector.balanced import BalancedCohort
 
 @dataclass(frozen=True)
 class OracleGroups(BalancedCohort):
-    """The group oracle, a client selector; a client's score is the negative imbalance of its groups."""
+    """The group oracle, a client selector; its score is a client's negative imbalance of class and attribute pairs."""
 
     counts: ClassVar[str] = "group_counts"
     needs: ClassVar[frozenset[str]] = frozenset({"group_counts"})

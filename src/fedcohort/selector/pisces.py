@@ -29,7 +29,7 @@ from jaxtyping import Float64
 from fedcohort import ranges
 from fedcohort.component import CLEAN_LABELS, LATE_UPDATES, Requirement
 from fedcohort.selector.base import Selector, draw, top
-from fedcohort.selector.ranking import client_utilities
+from fedcohort.selector.ranking_terms import client_utilities
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 

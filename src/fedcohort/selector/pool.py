@@ -58,19 +58,19 @@ def draw_from_pool(scores: Values, share: float, ctx: RoundContext) -> Selection
     return Selection(clients, scores, probability=inclusion_probabilities(scores, ctx.available, pool_size, ctx.cohort))
 
 
-def inclusion_probabilities(scores: Values, available: np.ndarray, pool_size: int, cohort: int) -> Values:
-    """Return each client's probability of selection, [n_clients]: that of being in the pool, times m over its size.
+def inclusion_probabilities(scores: Values, available_ids: np.ndarray, pool_size: int, cohort: int) -> Values:
+    """Return each client's probability of selection by a uniform draw from the pool, [n_clients].
 
-    Clients tied at the pool's edge share the remaining places of the pool equally.
+    The pool holds the `pool_size` highest scores; clients tied at its lowest score share the remaining places equally.
     """
     probabilities = np.zeros(len(scores))
-    if not len(available):
+    if not len(available_ids):
         return probabilities
-    pool_size = min(pool_size, len(available))
-    available_scores = np.where(np.isnan(scores[available]), -np.inf, scores[available])
+    pool_size = min(pool_size, len(available_ids))
+    available_scores = np.where(np.isnan(scores[available_ids]), -np.inf, scores[available_ids])
     edge_score = np.sort(available_scores)[::-1][pool_size - 1]
     is_above_edge_score, has_edge_score = available_scores > edge_score, available_scores == edge_score
-    probabilities[available] = (
+    probabilities[available_ids] = (
         is_above_edge_score + has_edge_score * (pool_size - is_above_edge_score.sum()) / has_edge_score.sum()
     ) * min(1.0, cohort / pool_size)
     return probabilities

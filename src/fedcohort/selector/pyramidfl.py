@@ -70,26 +70,27 @@ class State:
     """State of PyramidFL that is kept between rounds.
 
     Attributes:
-        ranked: the state of Oort's ranking, whose durations are the expected ones.
-        importance: I_k, [n_clients].
+        ranking_state: state of Oort's ranking, with expected durations.
+        importance: importance I_k of each client's last update, [n_clients].
     """
 
-    ranked: Ranked
+    ranking_state: Ranked
     importance: Values
 
 
 @dataclass(frozen=True)
 class PyramidFl(RankingOptions, Selector[State]):
-    """PyramidFL, a client selector; further options are those of `RankingOptions`.
+    """PyramidFL, a client selector; `RankingOptions` explains the options that it shares with Oort.
 
     Attributes:
-        overcommit: size of the ranking's cohort over m.
+        overcommit: number of clients that the ranking chooses, as a multiple of the cohort that trains.
         low: probability that a tensor of the most important client is left out.
         high: limit of that probability for the least important client.
         beta: share of the time until the slowest client finishes that the others train in, in [0, 1].
         passes: limit of the added work in passes over a client's data, or None.
-        per_step: whether I_k is divided by the number of local steps.
-        drop_agg: "per_tensor" or "zeros".
+        per_step: whether the importance of an update is divided by the number of local steps.
+        drop_agg: mean of a tensor that some clients left out: over the clients that sent it ("per_tensor"), or with
+            zeros for the others ("zeros").
     """
 
     overcommit: float
@@ -138,12 +139,12 @@ class PyramidFl(RankingOptions, Selector[State]):
 
     def init(self, population: Population) -> State:
         seconds = population.signals["expected_s"].astype(np.float64)
-        ranked = replace(self.initial_state(population), seconds=seconds)
-        return State(ranked, population.signals["n_train"].astype(np.float64))
+        ranking_state = replace(self.initial_state(population), seconds=seconds)
+        return State(ranking_state, population.signals["n_train"].astype(np.float64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         shortlist_ctx = replace(ctx, cohort=self.shortlist(ctx.cohort))
-        ranking_selection, ranked = self.select_by_score(state.ranked, shortlist_ctx)
+        ranking_selection, ranking_state = self.select_by_score(state.ranking_state, shortlist_ctx)
         chosen_ids = top(-ctx.signals["expected_s"], ranking_selection.clients, ctx.cohort, ctx.rng)
         drop_rates_of_clients, multipliers = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
         drop_rates_of_clients[chosen_ids] = drop_rates(state.importance[chosen_ids], self.low, self.high, ctx.cohort)
@@ -160,7 +161,7 @@ class PyramidFl(RankingOptions, Selector[State]):
             upload=1.0 - drop_rates_of_clients,
             zero_fill=self.drop_agg == "zeros",
         )
-        return selection, replace(state, ranked=ranked)
+        return selection, replace(state, ranking_state=ranking_state)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         clients, signals = outcome.clients, outcome.signals
@@ -171,14 +172,16 @@ class PyramidFl(RankingOptions, Selector[State]):
         ranking_signals = {
             "loss_count": loss_counts,
             "loss_squares": signals["loss_squares"],
-            "duration": state.ranked.seconds[clients],
+            "duration": state.ranking_state.seconds[clients],
         }
-        return None, State(self.store_reports(state.ranked, replace(outcome, signals=ranking_signals)), importance)
+        return None, State(
+            self.store_reports(state.ranking_state, replace(outcome, signals=ranking_signals)), importance
+        )
 
     def _local_units(self, ctx: RoundContext, multipliers: Values) -> Ids:
-        """Return the units of local work of each client, [n_clients]: M_k E, rounded, limited by the option `passes`.
+        """Return the units of local work of each client, [n_clients]: the multiple of the default number, rounded.
 
-        The limit is `passes` passes over the client's data, or E units where that is more.
+        With the option `passes`, the limit is `passes` passes over the client's data, or the default number if larger.
         """
         units = np.floor(multipliers * ctx.units + 0.5)
         if self.passes is not None:
@@ -187,26 +190,26 @@ class PyramidFl(RankingOptions, Selector[State]):
 
 
 def update_importances(update_norms: Values, sample_counts: Values, steps: Values) -> Values:
-    """Return the importance ||D|| |B| / 100 of each client's update, over its local steps; 0 if a report is invalid.
+    """Return the importance of each update, its norm times samples / 100 / steps, [n]; 0 if a report is invalid.
 
     A client of importance 0 uploads least.
 
     Args:
-        update_norms: ||D|| of each update, [n].
-        sample_counts: |B|, samples of the first local epoch, [n].
+        update_norms: L2 norm of each update, [n].
+        sample_counts: number of samples of the first local epoch, [n].
         steps: number of local steps, or ones, [n].
     """
     is_valid = np.isfinite(update_norms) & np.isfinite(sample_counts) & (update_norms >= 0) & (sample_counts >= 0)
     valid_norms, valid_counts = (
-        np.minimum(np.where(is_valid, column, 0.0), MAX_IMPORTANCE_FACTOR) for column in (update_norms, sample_counts)
+        np.minimum(np.where(is_valid, report, 0.0), MAX_IMPORTANCE_FACTOR) for report in (update_norms, sample_counts)
     )
     return np.asarray(valid_norms * valid_counts / 100.0 / steps)
 
 
 def drop_rates(importance: Values, low: float, high: float, cohort: int) -> Values:
-    """Return rho, the probability with which each client leaves a tensor out of its upload, [m].
+    """Return the probability with which each client leaves a tensor out of its upload, [m].
 
-    Clients of equal importance share the better rank, which is the number of clients above them.
+    It grows with the number of clients that are more important.
 
     Args:
         importance: importance of each selected client, [m].
@@ -228,10 +231,10 @@ def work_multipliers(job_s: Values, unit_s: Values, E: int, beta: float) -> Valu
     """Return the factor M by which each client multiplies its local work instead of waiting for the slowest, [m].
 
     Args:
-        job_s: c, expected duration of each client, [m].
+        job_s: expected seconds of each client's job, [m].
         unit_s: seconds of a unit of work at each client, [m].
-        E: units of local work.
-        beta: share of the free time that is used.
+        E: default number of units of local work.
+        beta: share of a client's idle time that is used.
     """
     idle_s = job_s.max(initial=0.0) - job_s
     free_units = np.divide(idle_s, unit_s, out=np.zeros(len(job_s)), where=unit_s > 0)

@@ -25,7 +25,7 @@ from fedcohort.types import ProbeResult, RoundContext, Selection
 
 @dataclass(frozen=True)
 class Random(StatelessSelector):
-    """Uniform or proportional random selection.
+    """Random selection, uniform or in proportion to the clients' data.
 
     Attributes:
         weights: "uniform", or "proportional" to the number of training samples.

@@ -36,7 +36,7 @@ SAME_ROBUST_LOSS = Requirement(
 
 
 def check_reward_options(reward: str, credit: str, scale: str, bandit: str) -> None:
-    """Raise `OptionError` for combinations of reward, credit, scale and bandit that are not defined."""
+    """Raise `OptionError` for combinations of FLASH's options reward, credit, scale and bandit that are not defined."""
     if reward == "progress" and credit != "causal":
         raise ranges.range_error("credit", "causal with reward=progress, which the cohort shares", credit)
     if credit == "answered" and reward != "client":

@@ -38,7 +38,7 @@ class RoundRobin(Selector[State]):
     """Round robin, a client selector: the clients that were selected least often.
 
     Attributes:
-        tie: "random", or "id" for cohorts in a fixed order.
+        tie: order of clients that were selected equally often: "random", or by "id".
     """
 
     tie: str

@@ -36,10 +36,11 @@ class State:
     """State of rpow-d that is kept between rounds.
 
     Attributes:
-        last: loss of each client's last round in nats, inf before it and -inf if it was not finite, [n_clients].
+        last_losses: loss that each client reported last, in nats, [n_clients]; inf before its first report, -inf for a
+            report that was not finite.
     """
 
-    last: Values
+    last_losses: Values
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,9 @@ class RPowD(CandidateOptions, Selector[State]):
     """rpow-d, a client selector: the clients with the largest last reported loss among random candidates.
 
     Attributes:
-        loss_at: "path" (mean over local steps) or "start" (loss of w_t).
-        tie: "random" or "id".
+        loss_at: loss that clients report: "path", the mean over their local steps, or "start", the loss of w_t, which
+            costs a forward pass.
+        tie: which of equal losses wins: a "random" one, or the lowest "id".
     """
 
     loss_at: str
@@ -91,25 +93,23 @@ class RPowD(CandidateOptions, Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         clients = self._choose(state, ctx)
-        candidate_weights, first_probability = (
-            self.candidate_weights(ctx),
-            np.zeros(ctx.n_clients),
-        )  # of being the first candidate drawn
-        first_probability[ctx.available] = candidate_weights[ctx.available] / max(
+        candidate_weights = self.candidate_weights(ctx)
+        first_draw_probability = np.zeros(ctx.n_clients)
+        first_draw_probability[ctx.available] = candidate_weights[ctx.available] / max(
             candidate_weights[ctx.available].sum(), 1.0
         )
-        return Selection(clients, state.last, probability=first_probability), state
+        return Selection(clients, state.last_losses, probability=first_draw_probability), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         if self.loss_at == "path":
             losses = outcome.signals["train_loss"]
         else:
-            losses = outcome.probes["loss"].dense(len(state.last))[outcome.clients]
-        last_losses = state.last.copy()
+            losses = outcome.probes["loss"].dense(len(state.last_losses))[outcome.clients]
+        last_losses = state.last_losses.copy()
         last_losses[outcome.clients] = np.where(np.isfinite(losses), losses, -np.inf)
         return None, State(last_losses)
 
     def _choose(self, state: State, ctx: RoundContext) -> Ids:
         """Draw d candidates, and return the m candidates with the largest last reported losses."""
         candidate_ids = self.draw_candidates(ctx)
-        return top(state.last, candidate_ids, ctx.cohort, ctx.rng, self.tie)
+        return top(state.last_losses, candidate_ids, ctx.cohort, ctx.rng, self.tie)

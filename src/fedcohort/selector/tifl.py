@@ -55,18 +55,18 @@ class State:
     """State of TiFL that is kept between rounds.
 
     Attributes:
-        tier: tier of each client, 0 the fastest, [K].
+        tier_of_client: tier of each client, 0 the fastest, [K].
         credits: rounds in which each tier may still be drawn, [T].
-        probability: p_j of each tier, [T].
+        probability: probability with which each tier is drawn, [T].
         accuracy: accuracy of each tier at the latest query, 0 before it, [T].
-        latest: tier that was drawn last; -1 before the first draw.
+        last_drawn_tier: tier that was drawn last; -1 before the first draw.
     """
 
-    tier: Ids
+    tier_of_client: Ids
     credits: Ids
     probability: Values
     accuracy: Values
-    latest: int
+    last_drawn_tier: int
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,10 @@ class TiFl(Selector[State]):
         tiers: T, the number of tiers.
         interval: I, rounds between queries of the accuracy.
         credits: rounds in which each tier may be drawn until all credits are renewed.
-        adapt: "paper" or "always".
-        rank_sum: "plus" or "minus".
+        adapt: when probabilities change: only if the tier drawn last did not become more accurate ("paper"), or after
+            each query ("always").
+        rank_sum: divisor of the ranks of L tiers: L (L + 1) / 2 ("plus"), or L (L - 1) / 2 ("minus"), with which the
+            most accurate tier is not drawn.
     """
 
     tiers: int
@@ -100,56 +102,66 @@ class TiFl(Selector[State]):
 
     def init(self, population: Population) -> State:
         T = self.tiers
-        tier = assign_tiers(population.signals["expected_s"], T)
-        return State(tier, np.full(T, self.credits), np.full(T, 1 / T), np.zeros(T), -1)
+        tier_of_client = assign_tiers(population.signals["expected_s"], T)
+        return State(tier_of_client, np.full(T, self.credits), np.full(T, 1 / T), np.zeros(T), -1)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         return (Probe("val_accuracy", ctx.ready, concurrent=True),) if ctx.round % self.interval == 0 else ()
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        is_available_tier = np.bincount(state.tier[ctx.available], minlength=self.tiers) > 0
+        is_available_tier = np.bincount(state.tier_of_client[ctx.available], minlength=self.tiers) > 0
         credits = state.credits
         if not credits[is_available_tier].any():
             credits = np.full(self.tiers, self.credits)
-        is_live = is_available_tier & (credits > 0)
-        tier_probs = np.where(is_live, state.probability, 0.0)
-        tier_probs = tier_probs if tier_probs.any() else is_live.astype(np.float64)
+        is_drawable = is_available_tier & (credits > 0)
+        tier_probs = np.where(is_drawable, state.probability, 0.0)
+        tier_probs = tier_probs if tier_probs.any() else is_drawable.astype(np.float64)
         tier_probs = tier_probs / max(float(tier_probs.sum()), 1e-300)
         if not len(ctx.available):
-            return Selection(ctx.available, tier_probs[state.tier]), state
+            return Selection(ctx.available, tier_probs[state.tier_of_client]), state
         drawn_tier = int(np.searchsorted(np.cumsum(tier_probs) / tier_probs.sum(), ctx.rng.random(), side="right"))
         tier_distance = drawn_tier - np.arange(self.tiers)  # in tiers; slower ones come after all faster ones
         tier_preference = -np.where(tier_distance < 0, self.tiers - tier_distance, tier_distance).astype(np.float64)
-        clients = top(tier_preference[state.tier], ctx.available, ctx.cohort, ctx.rng)
+        clients = top(tier_preference[state.tier_of_client], ctx.available, ctx.cohort, ctx.rng)
         credits = credits - (np.arange(self.tiers) == drawn_tier)
-        return Selection(clients, tier_probs[state.tier]), replace(state, credits=credits, latest=drawn_tier)
+        return Selection(clients, tier_probs[state.tier_of_client]), replace(
+            state, credits=credits, last_drawn_tier=drawn_tier
+        )
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         answers = find_answers(outcome.probes, "val_accuracy")
         is_finite = np.isfinite(answers.values)
-        tier_of_answer, accuracy = state.tier[answers.clients[is_finite]], np.clip(answers.values[is_finite], 0.0, 1.0)
+        tier_of_answer = state.tier_of_client[answers.clients[is_finite]]
+        accuracy = np.clip(answers.values[is_finite], 0.0, 1.0)
         if not len(tier_of_answer):
             return None, state
         answers_per_tier = np.bincount(tier_of_answer, minlength=self.tiers)
         accuracy_sums = np.bincount(tier_of_answer, weights=accuracy, minlength=self.tiers)
         tier_accuracy = np.where(answers_per_tier > 0, accuracy_sums / np.maximum(answers_per_tier, 1), state.accuracy)
         next_state = replace(state, accuracy=tier_accuracy)
-        has_risen = tier_accuracy[state.latest] > state.accuracy[state.latest]
+        has_risen = tier_accuracy[state.last_drawn_tier] > state.accuracy[state.last_drawn_tier]
         if outcome.round == 0 or (self.adapt == "paper" and has_risen):
             return None, next_state
         return None, replace(next_state, probability=self.tier_probabilities(tier_accuracy, state.credits))
 
     def tier_probabilities(self, accuracy: Values, credits: Ids) -> Values:
-        """Return p_j, the largest for the least accurate tier, [T]; remaining: credits of each tier."""
-        live_tiers = np.flatnonzero(credits > 0)
-        rank_offset = int(self.rank_sum == "minus" and len(live_tiers) > 1)
+        """Return the probability with which each tier is drawn, the largest for the least accurate one, [T].
+
+        Args:
+            accuracy: accuracy of each tier.
+            credits: rounds in which each tier may still be drawn; a tier without credits has probability 0.
+        """
+        tiers_with_credits = np.flatnonzero(credits > 0)
+        rank_offset = int(self.rank_sum == "minus" and len(tiers_with_credits) > 1)
         p = np.zeros(self.tiers)
-        p[live_tiers[np.argsort(accuracy[live_tiers], kind="stable")]] = np.arange(len(live_tiers), 0, -1) - rank_offset
+        p[tiers_with_credits[np.argsort(accuracy[tiers_with_credits], kind="stable")]] = (
+            np.arange(len(tiers_with_credits), 0, -1) - rank_offset
+        )
         return np.asarray(p / max(float(p.sum()), 1.0))
 
 
 def assign_tiers(job_s: Values, n_tiers: int) -> Ids:
-    """Return the tier of each client, [K], 0 the fastest; sizes differ by at most one, and the first are larger.
+    """Return the tier of each client, 0 the fastest, [K]; the sizes of tiers differ by at most one.
 
     Args:
         job_s: expected seconds of each client's whole job, [K]; equal clients are assigned by id.

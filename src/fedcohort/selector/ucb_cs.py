@@ -41,9 +41,9 @@ from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome,
 
 SEVERAL_STEPS = Requirement(
     lambda run: run.components.client.takes_several_steps(run.most_samples),
-    "{option} explores in proportion to the spread of a client's batch losses, and every client takes one step a "
-    "round: after each client's first round it chooses by losses alone (set client.epochs, client.steps or a smaller "
-    "client.batch for several steps)",
+    "{option} explores in proportion to the spread of a client's batch losses, but every client takes one step per "
+    "round, so that losses alone decide after its first round. Set client.epochs, client.steps or a smaller "
+    "client.batch for several steps",
 )
 
 
@@ -52,20 +52,20 @@ class State:
     """State of UCB-CS that is kept between rounds.
 
     Attributes:
-        past: the discounted sums L, N and T.
-        std: each client's latest standard deviation of batch losses in nats, NaN before it, [n_clients].
-        sigma: the largest of them, in nats.
-        mean: first term of the index without p_k, [n_clients].
-        width: second term of the index without p_k, [n_clients].
-        shunned: whether the last reported loss was not finite, [n_clients].
+        discounted_sums: discounted sums of losses, of selections and of rounds.
+        loss_deviations: each client's latest standard deviation of batch losses in nats, NaN before it, [n_clients].
+        sigma: largest standard deviation of batch losses, in nats.
+        mean_terms: discounted mean loss of each client, the first term of its index, [n_clients].
+        width_terms: confidence width of each client, the second term of its index, [n_clients].
+        has_invalid_loss: whether the last reported loss was not finite, [n_clients].
     """
 
-    past: DiscountedSums
-    std: Values
+    discounted_sums: DiscountedSums
+    loss_deviations: Values
     sigma: float
-    mean: Values
-    width: Values
-    shunned: Bool[np.ndarray, "_n"]
+    mean_terms: Values
+    width_terms: Values
+    has_invalid_loss: Bool[np.ndarray, "_n"]
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,11 @@ class UcbCs(Selector[State]):
     """UCB-CS, a client selector with upper confidence bounds on discounted training losses.
 
     Attributes:
-        discount: gamma, per round.
-        index: "eq4" or "algorithm1".
-        sigma: "all_latest" or "last_round".
-        tie: "random" or "id".
+        discount: gamma, factor of past losses and counts per round.
+        index: index of clients that were not selected: computed again ("eq4"), or discounted ("algorithm1").
+        sigma: deviations whose maximum scales the exploration: the latest of all clients ("all_latest"), or those of
+            the last cohort ("last_round").
+        tie: which of equal indices wins: a "random" one, or the lowest "id".
     """
 
     discount: float
@@ -104,10 +105,10 @@ class UcbCs(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         n_train = ctx.signals["n_train"]
         data_shares = n_train / max(n_train.sum(), 1)
-        was_selected = state.past.pulled
-        exploit = data_shares * state.mean
-        explore = np.where(was_selected, data_shares * np.where(was_selected, state.width, 0.0), np.inf)
-        scores = np.where(state.shunned, -np.inf, exploit + explore)
+        was_selected = state.discounted_sums.is_pulled
+        exploit = data_shares * state.mean_terms
+        explore = np.where(was_selected, data_shares * np.where(was_selected, state.width_terms, 0.0), np.inf)
+        scores = np.where(state.has_invalid_loss, -np.inf, exploit + explore)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng, self.tie)
         return Selection(clients, scores, {"exploit": exploit, "explore": explore}), state
 
@@ -115,24 +116,26 @@ class UcbCs(Selector[State]):
         losses, deviations = outcome.signals["train_loss"], outcome.signals["train_loss_std"]
         is_finite = np.isfinite(losses)
         finite_ids = outcome.clients[is_finite]
-        is_shunned = state.shunned.copy()
-        is_shunned[outcome.clients] = ~is_finite
-        latest_deviations = state.std.copy()
+        has_invalid_loss = state.has_invalid_loss.copy()
+        has_invalid_loss[outcome.clients] = ~is_finite
+        latest_deviations = state.loss_deviations.copy()
         latest_deviations[finite_ids] = np.where(
             np.isfinite(deviations), deviations, latest_deviations[outcome.clients]
         )[is_finite]
         pulled_ids = np.concatenate([finite_ids, outcome.failed])
         rewards = np.concatenate([losses[is_finite], np.zeros(len(outcome.failed))])
-        sums = discounted.discount_and_add(state.past, self.discount, pulled_ids, rewards)
+        discounted_sums = discounted.discount_and_add(state.discounted_sums, self.discount, pulled_ids, rewards)
         sigma = self._largest_deviation(
             state.sigma, latest_deviations if self.sigma == "all_latest" else latest_deviations[finite_ids]
         )
-        means, widths = discounted.mean_rewards(sums), discounted.confidence_widths(sums, sigma)
+        mean_terms = discounted.mean_rewards(discounted_sums)
+        width_terms = discounted.confidence_widths(discounted_sums, sigma)
         if self.index == "algorithm1":
-            means, widths = (
-                self._decay(old, new, pulled_ids) for old, new in ((state.mean, means), (state.width, widths))
+            mean_terms, width_terms = (
+                self._decay(previous_term, latest_term, pulled_ids)
+                for previous_term, latest_term in ((state.mean_terms, mean_terms), (state.width_terms, width_terms))
             )
-        return None, State(sums, latest_deviations, sigma, means, widths, is_shunned)
+        return None, State(discounted_sums, latest_deviations, sigma, mean_terms, width_terms, has_invalid_loss)
 
     def _largest_deviation(self, previous_sigma: float, deviations: Values) -> float:
         """Return the largest standard deviation of batch losses in nats; `previous_sigma` if no client reported one."""

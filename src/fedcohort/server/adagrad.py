@@ -20,7 +20,7 @@ from fedcohort.server.moments import AdaptiveOptimizer, Vector, adagrad_moment
 
 @dataclass(frozen=True)
 class Adagrad(AdaptiveOptimizer):
-    """FedAdagrad, a server optimizer; its options are those of `AdaptiveOptimizer`."""
+    """FedAdagrad, a server optimizer that divides steps by the root of the sum of squared directions."""
 
     def second_moment(self, v: Vector, direction: Vector) -> Vector:
         return adagrad_moment(v, direction)

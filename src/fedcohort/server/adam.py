@@ -20,7 +20,7 @@ from fedcohort.server.moments import AdaptiveOptimizer, Vector, adam_moment
 
 @dataclass(frozen=True)
 class Adam(AdaptiveOptimizer):
-    """FedAdam, a server optimizer with the options of `AdaptiveOptimizer` and one more.
+    """FedAdam, a server optimizer with moving averages of the directions and of their squares.
 
     Attributes:
         beta2: decay of the second moment.

@@ -15,7 +15,7 @@ class ServerOptimizer(Component, Protocol[S]):
     """A server optimizer: how the aggregator's direction changes the global model.
 
     Attributes:
-        plain: whether the step is a multiple of the direction.
+        plain: whether the step is always a multiple of the aggregator's direction.
     """
 
     @property
@@ -28,4 +28,11 @@ class ServerOptimizer(Component, Protocol[S]):
 
     @abstractmethod
     def step(self, state: S, direction: Float[Tensor, "p"]) -> tuple[Float[Tensor, "p"], S]:
-        """Return the displacement of w, float64 [P], and the next state; not called in a round without arrivals."""
+        """Return the change of the global model, float64 [P], and the next state.
+
+        The server does not call it in a round without arrivals.
+
+        Args:
+            state: the state before the step.
+            direction: the aggregator's direction.
+        """

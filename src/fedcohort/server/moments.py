@@ -35,12 +35,12 @@ class State:
 
 @dataclass(frozen=True)
 class AdaptiveOptimizer(ServerOptimizer[State]):
-    """A server optimizer with two moments; a rule with a decay of the second moment has a field beta2.
+    """A server optimizer with two moments, the base of FedAdam, FedYogi and FedAdagrad.
 
     Attributes:
         lr: server learning rate eta.
         beta1: decay of the first moment.
-        tau: degree of adaptivity; smaller adapts more.
+        tau: number that is added to the root of the second moment; a smaller tau adapts more.
     """
 
     lr: float
@@ -56,10 +56,10 @@ class AdaptiveOptimizer(ServerOptimizer[State]):
 
     @abstractmethod
     def second_moment(self, v: Vector, direction: Vector) -> Vector:
-        """Return the second moment after a round with this direction, [P]; v: the moment before it."""
+        """Return the second moment after a round, [P], given the moment v before it and the round's direction."""
 
     def init(self, n_params: int) -> State:
-        """Return the state before round 0; Alg. 2 requires v_{-1} >= tau^2."""
+        """Return the state before round 0: a first moment of 0, and a second moment of tau^2 as Alg. 2 requires."""
         zeros = torch.zeros(n_params, dtype=torch.float64)
         return State(zeros, torch.full_like(zeros, self.tau**2))
 
@@ -75,7 +75,7 @@ def adam_moment(v: Vector, direction: Vector, beta2: float) -> Vector:
 
 
 def yogi_moment(v: Vector, direction: Vector, beta2: float) -> Vector:
-    """Return FedYogi's second moment after a direction G: v changed by at most (1 - beta2) G^2, [P]."""
+    """Return FedYogi's second moment after a direction, [P]: v changed by at most (1 - beta2) direction^2."""
     direction_squared = direction**2
     return v - (1 - beta2) * direction_squared * (v - direction_squared).sign()
 

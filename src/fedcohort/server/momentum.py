@@ -25,10 +25,10 @@ from fedcohort.server.base import ServerOptimizer
 
 @dataclass(frozen=True)
 class State:
-    """State of FedAvgM: the velocity, a decaying sum of directions.
+    """State of FedAvgM that is kept between rounds.
 
     Attributes:
-        v: float64 [P].
+        v: velocity, a decaying sum of the directions, float64 [P].
     """
 
     v: Tensor
@@ -40,7 +40,7 @@ class Momentum(ServerOptimizer[State]):
 
     Attributes:
         lr: server learning rate eta_s.
-        beta: momentum.
+        beta: factor of the velocity per round.
     """
 
     lr: float

@@ -20,7 +20,7 @@ from fedcohort.server.moments import AdaptiveOptimizer, Vector, yogi_moment
 
 @dataclass(frozen=True)
 class Yogi(AdaptiveOptimizer):
-    """FedYogi, a server optimizer with the options of `AdaptiveOptimizer` and one more.
+    """FedYogi, a server optimizer whose second moment changes by a bounded amount per round.
 
     Attributes:
         beta2: decay of the second moment.

@@ -38,15 +38,15 @@ from fedcohort.types import ClientUpdate, Ids, Values
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from fedcohort.signal.lab import Lab, ReadyShare
+    from fedcohort.signal.access import ReadyShare, SignalAccess
 
 
 @dataclass(frozen=True)
 class Static:
-    """A signal that is sent once, when a client registers.
+    """A signal that a client sends once, when it registers.
 
     Attributes:
-        fact: its name among the facts of the federation (`round/components.py`), a number or a row for each client.
+        fact: name of the signal's values in `round/components.py`, a number or a row for each client.
     """
 
     reveals: str
@@ -61,7 +61,7 @@ class Measured:
     """A signal queried about w_t: a mean over the client's samples, for one forward pass.
 
     Attributes:
-        split: "train" (T_i) or "val" (V_i).
+        split: samples that the mean is over: the client's training set ("train") or validation set ("val").
         per_sample: function of log-probabilities [B, C], labels [B] and options that returns a number per sample, [B].
     """
 
@@ -72,7 +72,7 @@ class Measured:
     requirement: Requirement | None = None
     passes: float = 1.0
 
-    def measure(self, lab: "Lab", clients: Ids, options: Mapping[str, float]) -> Values:
+    def measure(self, access: "SignalAccess", clients: Ids, options: Mapping[str, float]) -> Values:
         """Return the mean of the signal over each queried client's samples, float64 [len(clients)]."""
 
         def per_sample(logp: "Tensor", labels: "Tensor") -> "Tensor":
@@ -80,26 +80,27 @@ class Measured:
             check_tensor("the result of per_sample of a signal", sample_values, tuple(labels.shape))
             return sample_values
 
-        return lab.mean_over_samples(self.split, clients, per_sample)
+        return access.mean_over_samples(self.split, clients, per_sample)
 
 
 @dataclass(frozen=True)
 class Computed:
-    """A signal queried about w_t: anything that a client can compute from it and its training set.
+    """A signal queried about w_t that a client computes from w_t and its training set.
 
     Attributes:
-        passes: a number (a gradient is three), or a function of options and label counts [n, C] that returns [n].
-        compute: function of (lab, round, clients, options) that returns float64 [n] or [n, d] in every process.
-        jobs: function of the options that returns the clients which train a whole job from w_t for it and send their
-            updates. All queried clients then receive the resulting model.
-        trains: whether all queried clients train a whole job for it; those that are selected send that update.
-        is_gradient: whether it is a client's gradient or update, or much of it, which secure aggregation would hide.
+        passes: forward passes over a client's samples (a gradient costs three): a number, or a function of the options
+            and the label counts [n, C] that returns a number for each client, [n].
+        compute: function of (access, round, clients, options) that returns float64 [n] or [n, d] in every process.
+        jobs: function of the options that returns the clients which train a whole job from w_t for the signal and send
+            their updates. All queried clients then receive the resulting model.
+        trains: whether all queried clients train a whole job for the signal; the selected clients send that update.
+        is_gradient: whether the signal reveals much of a client's gradient or update, which secure aggregation hides.
     """
 
     reveals: str
     bytes_up: int
     passes: "float | Callable[[Mapping[str, Any], np.ndarray], Values]"
-    compute: "Callable[[Lab, int, Ids, Mapping[str, Any]], np.ndarray]"
+    compute: "Callable[[SignalAccess, int, Ids, Mapping[str, Any]], np.ndarray]"
     requirement: Requirement | None = None
     split: str = "train"
     jobs: "Callable[[Mapping[str, Any]], Sequence[int]] | None" = None
@@ -125,20 +126,20 @@ class ServerMeasured:
     A selector finds it in its round's context. No client is queried, and no client can falsify it.
 
     Attributes:
-        measure: function of the lab that returns the number; every process computes it.
+        measure: function of a `SignalAccess` that returns the number; every process computes it.
     """
 
     reveals: str
-    measure: "Callable[[Lab], float]"
+    measure: "Callable[[SignalAccess], float]"
     bytes_up: int = 0
     requirement: Requirement | None = None
 
 
 @dataclass(frozen=True)
 class RawUpdate:
-    """A signal that is the clients' updates y - w_t themselves, float64 [arrived, P].
+    """A signal that consists of the clients' updates y - w_t, float64 [arrived, P].
 
-    The server receives it anyway; all updates of a round are kept for it.
+    The server receives them in any case; all updates of a round are kept for the reader.
     """
 
     reveals: str
@@ -153,13 +154,13 @@ class Derived:
     No client is queried, and all updates of a round are kept.
 
     Attributes:
-        make: function of the lab and the updates [arrived, P] that returns float64 numbers, [arrived] or [arrived, d],
-            which are logged, or a function that readers call.
-        pairs: whether a row has a number for each arrival, in their order, so that its width differs between rounds.
+        make: function of a `SignalAccess` and the updates [arrived, P] that returns float64 numbers, [arrived] or
+            [arrived, d], which are logged, or a function that readers call.
+        pairs: whether a client's row has a number for each arrived client, so that its length differs between rounds.
     """
 
     reveals: str
-    make: "Callable[[Lab, Tensor], Any]"
+    make: "Callable[[SignalAccess, Tensor], Any]"
     bytes_up: int = 0
     requirement: Requirement | None = None
     pairs: bool = False
@@ -171,8 +172,8 @@ class Reported:
 
     Attributes:
         read: function of the update that returns the number.
-        passes: forward passes over T_k that the client makes for it after training.
-        is_gradient: whether the server computes it from the client's update, which secure aggregation would hide.
+        passes: forward passes over its training set that the client makes for the signal after training.
+        is_gradient: whether the server computes the signal from a client's update, which secure aggregation hides.
     """
 
     reveals: str
@@ -191,7 +192,7 @@ NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})  # of a signal that is quer
 
 def list_signals() -> list[str]:
     """Return the names of all signals of this package, sorted."""
-    return sorted(m.name for m in pkgutil.iter_modules(fedcohort.signal.__path__) if m.name not in ("base", "lab"))
+    return sorted(m.name for m in pkgutil.iter_modules(fedcohort.signal.__path__) if m.name not in ("base", "access"))
 
 
 def find_signal(signal_name: str) -> Signal:
@@ -210,19 +211,20 @@ def find_signal(signal_name: str) -> Signal:
     try:
         signal: Signal = importlib.import_module(module_name).signal
     except Exception as error:
-        renamed_hint = "; wants is called requirement now" if "'wants'" in str(error) else ""
+        hints = {"'wants'": "; wants is called requirement now", "signal.lab": "; its Lab is access.SignalAccess now"}
+        renamed_hint = "".join(hint for text, hint in hints.items() if text in str(error))
         raise ComponentError(
             f"the signal {signal_name!r} can't be imported: {describe_exception(error, module_name)}{renamed_hint}"
         ) from error
     if not isinstance(signal, Signal):
-        class_names = ", ".join(kind.__name__ for kind in get_args(Signal))
+        class_names = ", ".join(signal_class.__name__ for signal_class in get_args(Signal))
         raise contract_error(f"`signal` of the signal {signal_name!r}", f"one of {class_names}", signal)
     return _check_fields(signal_name, signal)
 
 
 @cache
 def _check_fields(signal_name: str, signal: Signal) -> Signal:
-    """Return the signal, whose fields are checked once; raise `ComponentError` for a field of another kind."""
+    """Return the signal after checking its fields; raise `ComponentError` for a field of the wrong type or value."""
     message_start = f"the signal {signal_name!r}: "
     check_integer(f"{message_start}bytes_up", signal.bytes_up, 0)
     if not callable(passes := getattr(signal, "passes", 0.0)):
@@ -231,9 +233,9 @@ def _check_fields(signal_name: str, signal: Signal) -> Signal:
         raise contract_error(f"{message_start}split", "train or val", split)
     if signal.requirement is not None:
         check_type(f"{message_start}requirement", signal.requirement, Requirement)
-    for field in ("per_sample", "compute", "read", "make", "measure"):
-        if not callable(getattr(signal, field, check_answers)):
-            raise contract_error(f"{message_start}{field}", "a function", getattr(signal, field))
+    for field_name in ("per_sample", "compute", "read", "make", "measure"):
+        if not callable(getattr(signal, field_name, check_answers)):
+            raise contract_error(f"{message_start}{field_name}", "a function", getattr(signal, field_name))
     return signal
 
 
@@ -245,5 +247,5 @@ def _module_exists(module_name: str) -> bool:
 
 
 def unknowable_signals(signal_names: Iterable[str]) -> list[str]:
-    """Return the signals of `signal_names` that no server could receive, sorted."""
+    """Return those of the named signals that no server could receive in practice, sorted."""
     return sorted(name for name in signal_names if not getattr(find_signal(name), "knowable", True))

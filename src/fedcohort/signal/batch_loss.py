@@ -12,29 +12,29 @@ import torch
 from jaxtyping import Int64
 
 from fedcohort.rng import new_generator
+from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import Computed
-from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
 
 
 @torch.no_grad()
-def mini_batch_losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+def mini_batch_losses(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
     """Return the mean loss of w_t on a random mini-batch of each client, in nats, [len(clients)]; NaN without samples.
 
     Args:
-        lab: access to w_t and the clients' data.
+        access: access to w_t and the clients' data.
         round: number of the round.
         clients: ids of the queried clients.
-        options: batch, samples of the mini-batch; key, an integer that the draws follow from.
+        options: `batch`, the number of samples of the mini-batch, and `key`, the integer seed of its draw.
     """
-    network = lab.copy().eval()
+    network = access.copy().eval()
     losses = np.full(len(clients), np.nan)
     for position, client in enumerate(clients):
-        x, y = lab.samples(int(client))
+        x, y = access.samples(int(client))
         if len(y):
             rng = new_generator(options["key"], "signal/batch_loss", round, int(client))
             batch_rows = torch.from_numpy(np.sort(rng.permutation(len(y))[: options["batch"]])).to(y.device)
-            losses[position] = float(lab.loss(network, x[batch_rows], y[batch_rows]))
+            losses[position] = float(access.loss(network, x[batch_rows], y[batch_rows]))
     return losses
 
 
@@ -42,7 +42,7 @@ def query_passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "n 
     """Return the cost of the query in forward passes over each client's training set, [len(clients)].
 
     Args:
-        options: batch, samples of the mini-batch.
+        options: `batch`, the number of samples of the mini-batch.
         label_counts: samples of each queried client and class, [len(clients), C].
     """
     n_samples = label_counts.sum(1)

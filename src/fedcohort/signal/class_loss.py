@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort.component import ONE_CLASS_PER_SAMPLE
+from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import Computed
-from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids
 
 if TYPE_CHECKING:
@@ -26,7 +26,10 @@ MAX_LOSS = 12.0  # nats; a larger loss counts as this
 
 
 def describe_samples(log_probs: "Tensor", labels: "Tensor") -> "Tensor":
-    """Return a sample's part of its client's row, [B, 3C + 1]: its class, loss, squared loss, mean loss of others."""
+    """Return what each sample adds to its client's row of statistics, [B, 3C + 1].
+
+    The columns are one-hot class, loss and squared loss by class, and the mean loss of the other classes, in nats.
+    """
     import torch  # noqa: PLC0415 - signals are listed before torch is imported
 
     losses_of_classes = -log_probs.double().clamp(min=-MAX_LOSS)
@@ -37,9 +40,18 @@ def describe_samples(log_probs: "Tensor", labels: "Tensor") -> "Tensor":
     return torch.cat([is_class, is_class * loss, is_class * loss**2, loss_of_others], 1)
 
 
-def class_losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Float64[np.ndarray, "_n _d"]:
-    """Return the row of each client, float64 [len(clients), 3C + 1]; options: n_classes, the number of classes C."""
-    return lab.sum_over_samples(clients, describe_samples, 3 * options["n_classes"] + 1)
+def class_losses(
+    access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]
+) -> Float64[np.ndarray, "_n _d"]:
+    """Return sample counts and losses by class of each client, float64 [len(clients), 3C + 1].
+
+    Args:
+        access: access to w_t and the clients' data.
+        round: number of the round; not used.
+        clients: ids of the queried clients.
+        options: `n_classes`, the number of classes C.
+    """
+    return access.sum_over_samples(clients, describe_samples, 3 * options["n_classes"] + 1)
 
 
 signal = Computed(

@@ -13,16 +13,25 @@ from jaxtyping import Float64
 
 from fedcohort.maths.sketch import sketch_gradient
 from fedcohort.rng import new_generator
+from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import Computed
-from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids
 
 
-def sketch_gradients(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Float64[np.ndarray, "_n d"]:
-    """Return each client's compressed gradient, [len(clients), d']; a row of NaN where the gradient is not finite."""
+def sketch_gradients(
+    access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]
+) -> Float64[np.ndarray, "_n d"]:
+    """Return each client's compressed gradient, [len(clients), d']; NaN in all columns if it is not finite.
+
+    Args:
+        access: access to w_t and the clients' data.
+        round: number of the round; not used.
+        clients: ids of the queried clients.
+        options: `rate` and `way` of the compression (`maths/sketch.py`), and `key`, the seed of its random numbers.
+    """
     sketches = []
     for client in clients:
-        gradient = lab.gradient(int(client)).double().cpu().numpy()
+        gradient = access.gradient(int(client)).double().cpu().numpy()
         sketches.append(
             sketch_gradient(gradient, options["rate"], options["way"], new_generator(options["key"], "signal/sketch"))
         )

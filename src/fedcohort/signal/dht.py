@@ -21,13 +21,20 @@ from jaxtyping import Int64
 from fedcohort.component import ONE_CLASS_PER_SAMPLE
 from fedcohort.data import skew
 from fedcohort.rng import new_generator, seeded_torch
+from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import Computed
-from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
 
 
-def estimate_triplets(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> np.ndarray:
-    """Return each client's data heterogeneity triplet (CI, AI, SC), float64 [len(clients), 3]."""
+def estimate_triplets(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> np.ndarray:
+    """Return each client's class imbalance, attribute imbalance and spurious correlation, float64 [len(clients), 3].
+
+    Args:
+        access: access to w_t and the clients' data.
+        round: number of the round.
+        clients: ids of the queried clients.
+        options: `q`, `epochs`, `lr` and `batch` of the models that a client trains, and `seed` of their batch orders.
+    """
     from fedcohort.data.interaction import EstimateOptions, estimate_group_counts  # noqa: PLC0415 - imports torch
 
     estimate_options = EstimateOptions(**{name: options[name] for name in ("q", "epochs", "lr", "batch")})
@@ -36,7 +43,7 @@ def estimate_triplets(lab: Lab, round: int, clients: Ids, options: Mapping[str, 
         order_rng = new_generator(options["seed"], "dht", round, client)
         with seeded_torch(options["seed"], "dht_dropout", round, client):
             triplet[:] = skew.triplet(
-                estimate_group_counts(lab.copy, *lab.samples(client), estimate_options, order_rng)
+                estimate_group_counts(access.copy, *access.samples(client), estimate_options, order_rng)
             )
     return triplets
 
@@ -45,7 +52,7 @@ def query_passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "cl
     """Return the cost of the query in forward passes over each client's training set, [len(clients)].
 
     Args:
-        options: epochs, of the models that a client trains for its estimate.
+        options: `epochs`, the number of epochs of the models that a client trains for its estimate.
         label_counts: samples of each queried client and class, [len(clients), C].
     """
     n_classes, n_samples = label_counts.shape[1], label_counts.sum(1)

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import Computed
-from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
 
 
-def gradient_norms(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+def gradient_norms(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
     """Return the gradient norm of each client, in nats per unit of a parameter, [len(clients)]."""
-    return np.array([float(lab.gradient(int(client)).double().norm()) for client in clients], dtype=np.float64)
+    return np.array([float(access.gradient(int(client)).double().norm()) for client in clients], dtype=np.float64)
 
 
 signal = Computed(

@@ -9,16 +9,28 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
+from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import Computed
 from fedcohort.signal.gradient_std import measure_gradients
-from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids
 
 
-def gradient_moments(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Float64[np.ndarray, "_n d"]:
-    """Return the gradient and its standard deviation of each client, [len(clients), P + 1]; options: `gradient_std`."""
-    rows = [np.append(mean.cpu().numpy(), std) for mean, std in measure_gradients(lab, round, clients, options)]
-    return np.stack(rows) if rows else np.empty((0, 1))
+def gradient_moments(
+    access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]
+) -> Float64[np.ndarray, "_n d"]:
+    """Return each client's gradient and its standard deviation over mini-batches, [len(clients), P + 1].
+
+    Args:
+        access: access to w_t and the clients' data.
+        round: number of the round.
+        clients: ids of the queried clients.
+        options: `batch`, the number of samples of a mini-batch, and `key`, the seed of the mini-batches.
+    """
+    moment_rows = [
+        np.append(gradient.cpu().numpy(), deviation)
+        for gradient, deviation in measure_gradients(access, round, clients, options)
+    ]
+    return np.stack(moment_rows) if moment_rows else np.empty((0, 1))
 
 
 signal = Computed(

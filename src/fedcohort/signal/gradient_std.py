@@ -14,40 +14,43 @@ import torch
 from torch import Tensor
 
 from fedcohort.rng import new_generator
+from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import Computed
-from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
 
 
-def measure_gradients(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Iterator[tuple[Tensor, float]]:
+def measure_gradients(
+    access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]
+) -> Iterator[tuple[Tensor, float]]:
     """Yield each client's mean gradient at w_t in eval mode, float64 [P], and its standard deviation over mini-batches.
 
     A client without samples has a gradient of zero.
 
     Args:
-        lab: access to w_t and the clients' data.
+        access: access to w_t and the clients' data.
         round: number of the round.
         clients: ids of the queried clients.
-        options: batch, samples of a mini-batch; key, an integer that the mini-batches follow from.
+        options: `batch`, the number of samples of a mini-batch, and `key`, the seed of the mini-batches.
     """
-    network = lab.copy().eval()
+    network = access.copy().eval()
     parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
     for client in clients.tolist():
-        x, y = lab.samples(client)
-        order = new_generator(options["key"], "signal/gradient_std", round, client).permutation(len(y))
-        mean, square_mean = torch.zeros(sum(p.numel() for p in parameters), dtype=torch.float64, device=y.device), 0.0
-        for start in range(0, len(y), options["batch"]):
-            rows = torch.from_numpy(order[start : start + options["batch"]]).to(y.device)
-            gradients = torch.autograd.grad(lab.loss(network, x[rows], y[rows]), parameters)
+        x, y = access.samples(client)
+        sample_order = new_generator(options["key"], "signal/gradient_std", round, client).permutation(len(y))
+        mean_gradient = torch.zeros(sum(p.numel() for p in parameters), dtype=torch.float64, device=y.device)
+        mean_squared_norm = 0.0
+        for batch_start in range(0, len(y), options["batch"]):
+            batch_rows = torch.from_numpy(sample_order[batch_start : batch_start + options["batch"]]).to(y.device)
+            gradients = torch.autograd.grad(access.loss(network, x[batch_rows], y[batch_rows]), parameters)
             gradient = torch.cat([g.flatten() for g in gradients]).double()
-            mean += len(rows) / len(y) * gradient
-            square_mean += len(rows) / len(y) * float(gradient @ gradient)
-        yield mean, float(np.sqrt(np.maximum(square_mean - float(mean @ mean), 0.0)))
+            mean_gradient += len(batch_rows) / len(y) * gradient
+            mean_squared_norm += len(batch_rows) / len(y) * float(gradient @ gradient)
+        yield mean_gradient, float(np.sqrt(np.maximum(mean_squared_norm - float(mean_gradient @ mean_gradient), 0.0)))
 
 
-def gradient_deviations(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """Return the standard deviation of each client's mini-batch gradients, [len(clients)]."""
-    return np.array([deviation for _, deviation in measure_gradients(lab, round, clients, options)], dtype=np.float64)
+def gradient_deviations(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+    """Return the standard deviation of each client's mini-batch gradients, [len(clients)], as `measure_gradients`."""
+    return np.array([spread for _, spread in measure_gradients(access, round, clients, options)], dtype=np.float64)
 
 
 signal = Computed(

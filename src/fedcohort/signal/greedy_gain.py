@@ -19,29 +19,30 @@ import numpy as np
 import torch
 
 from fedcohort.component import FORESEEN_SAMPLES
+from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import Computed
-from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
 
 
-def order_greedily(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+def order_greedily(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
     """Return a score of each client by its position in a greedily simulated cohort, [len(clients)].
 
-    The client added first has the cohort's size, the last one 1, and clients that were not added have 0.
+    The client that is added first scores the cohort's size, the last one 1, and a client that is not added 0. Ties go
 
-    Ties go to the lowest id. A client whose update is not finite has NaN: the server would leave it out. A loss that
-    is not finite is the highest.
+    to the lowest id. A client whose update is not finite scores NaN, since the server would leave it out. A loss that
+    is not finite counts as the highest.
 
     Args:
-        lab: access to w_t and the clients' data.
+        access: access to w_t and the clients' data.
         round: number of the round.
         clients: ids of the queried clients.
-        options: cohort, its size; direction, "down" or "up".
+        options: `cohort`, the number of clients to add, and `direction`: "down" adds the client with the lowest loss of
+            the server, "up" the one with the highest.
     """
     cohort, loss_sign = int(options["cohort"]), 1.0 if options["direction"] == "down" else -1.0
     updates, n_used = list[torch.Tensor](), list[float]()
     for client in clients.tolist():
-        client_update = lab.train(round, client)
+        client_update = access.train(round, client)
         updates.append(client_update.delta.detach().double())
         n_used.append(float(client_update.n_used))
     remaining_positions = [position for position, update in enumerate(updates) if bool(torch.isfinite(update).all())]
@@ -52,7 +53,7 @@ def order_greedily(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any
         losses = [
             loss_sign
             * _nan_to_inf(
-                lab.server_loss_after(
+                access.server_loss_after(
                     (update_sum + n_used[position] * updates[position]) / (sample_sum + n_used[position])
                 )
             )

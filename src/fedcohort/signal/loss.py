@@ -11,7 +11,7 @@ from fedcohort.signal.base import Measured
 def cross_entropy(
     log_probs: Float[Tensor, "b c"], labels: Int[Tensor, "b"], options: Mapping[str, float]
 ) -> Float[Tensor, "b"]:
-    """Return -ln p_y of each sample, [b], in nats."""
+    """Return the cross-entropy -ln p_y of each sample, in nats, [b]; the signal has no options."""
     return -log_probs.gather(1, labels[:, None])[:, 0]
 
 

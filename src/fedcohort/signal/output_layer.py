@@ -9,16 +9,19 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort.component import Facts, Requirement
+from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import Derived
-from fedcohort.signal.lab import Lab
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-def slice_output_layer(lab: Lab, updates: "Tensor") -> Float64[np.ndarray, "_n d"]:
-    """Return the last C F + C numbers of each update, float64 [arrived, C F + C]."""
-    weight, bias = [parameter for parameter in lab.copy().parameters() if parameter.requires_grad][-2:]
+def slice_output_layer(access: SignalAccess, updates: "Tensor") -> Float64[np.ndarray, "_n d"]:
+    """Return the weights and biases of the output layer in each update, float64 [arrived, C F + C].
+
+    The layer maps F features to C classes.
+    """
+    weight, bias = [parameter for parameter in access.copy().parameters() if parameter.requires_grad][-2:]
     layer_updates: Float64[np.ndarray, "_n d"] = updates[:, -(weight.numel() + bias.numel()) :].double().cpu().numpy()
     return layer_updates
 
@@ -37,7 +40,7 @@ signal = Derived(
     make=slice_output_layer,
     requirement=Requirement(
         has_output_layer,
-        "{option} reads the update of the network's output layer, and the last parameters of this network are not a "
+        "{option} reads the update of the network's output layer, but the last parameters of this network are not a "
         "linear layer with a bias: choose another model or selector",
     ),
 )

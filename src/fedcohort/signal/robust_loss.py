@@ -16,7 +16,14 @@ from fedcohort.signal.base import Measured
 def robust_loss(
     log_probs: Float[Tensor, "b c"], labels: Int[Tensor, "b"], options: Mapping[str, float]
 ) -> Float[Tensor, "b"]:
-    """Return FLASH's noise-robust loss (Eq. 3) of each sample, [b], in nats; options: alpha, beta and A."""
+    """Return FLASH's noise-robust loss (Eq. 3) of each sample, in nats, [b].
+
+    Args:
+        log_probs: log-probabilities of w_t.
+        labels: labels of the samples.
+        options: `alpha`, weight of the pseudo-labels, `beta`, weight of the reverse cross-entropy, and `A`, the value
+            of log 0.
+    """
     log_py = log_probs.gather(1, labels[:, None])[:, 0]
     entropy = -(log_probs.exp() * log_probs).sum(1)
     return -log_py + options["alpha"] * entropy - options["beta"] * options["A"] * (1 - log_py.exp())

@@ -20,7 +20,7 @@ CE_WEIGHT, RCE_WEIGHT, LOG_OF_ZERO = 0.1, 1.0, math.log(1e-4)
 def symmetric_loss(
     log_probs: Float[Tensor, "b c"], labels: Int[Tensor, "b"], options: Mapping[str, float]
 ) -> Float[Tensor, "b"]:
-    """Return the symmetric cross-entropy of each sample with RHFL's constants, [b], in nats; options: none are read."""
+    """Return the symmetric cross-entropy of each sample with RHFL's constants, in nats, [b]; there are no options."""
     return symmetric_ce(log_probs, labels, CE_WEIGHT, RCE_WEIGHT, LOG_OF_ZERO)
 
 

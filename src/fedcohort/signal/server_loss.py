@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import Derived
-from fedcohort.signal.lab import Lab
 from fedcohort.types import Values
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-def make_server_loss(lab: Lab, updates: "Tensor") -> Callable[[Values], float]:
-    """Return a function from weights [arrived] to the server's loss of w_t + the weighted updates, in nats."""
-    return lambda weights: lab.server_loss_after(updates.new_tensor(np.asarray(weights)) @ updates)
+def make_server_loss(access: SignalAccess, updates: "Tensor") -> Callable[[Values], float]:
+    """Return a function of weights [arrived] that returns the server's loss of w_t + weighted updates, in nats."""
+    return lambda weights: access.server_loss_after(updates.new_tensor(np.asarray(weights)) @ updates)
 
 
 signal = Derived(reveals="nothing beyond the updates", make=make_server_loss)

@@ -3,13 +3,13 @@
 It is the metric server_val/loss of w_t, in every round, whatever eval.every is.
 """
 
+from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import ServerMeasured
-from fedcohort.signal.lab import Lab
 
 
-def measure_server_loss(lab: Lab) -> float:
+def measure_server_loss(access: SignalAccess) -> float:
     """Return the server's validation loss of w_t in nats; forward passes on the server's own data are not charged."""
-    return lab.server_loss()
+    return access.server_loss()
 
 
 signal = ServerMeasured(reveals="nothing about the clients' data", measure=measure_server_loss)

@@ -13,21 +13,31 @@ from typing import Any
 import numpy as np
 
 from fedcohort.component import FORESEEN_SAMPLES
+from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import Computed
-from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
 
 
-def shadow_losses(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """Return each client's loss of the discarded model in nats, [len(clients)]; NaN if no update of it is finite."""
+def shadow_losses(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+    """Return each client's loss of a model that some clients train and the server then discards, [len(clients)].
+
+    Args:
+        access: access to w_t and the clients' data.
+        round: number of the round.
+        clients: ids of the queried clients.
+        options: `trainers`, the ids of the clients that train.
+
+    Returns:
+        Losses in nats; NaN if no trained update is finite.
+    """
     update_sum, n_samples = None, 0
     for client in options["trainers"]:
-        client_update = lab.train(round, int(client))
+        client_update = access.train(round, int(client))
         update, n_used = client_update.delta.detach().double(), client_update.n_used
         if n_used and bool(update.isfinite().all()):
             update_sum = n_used * update if update_sum is None else update_sum + n_used * update
             n_samples += n_used
-    return np.full(len(clients), np.nan) if update_sum is None else lab.losses_after(update_sum / n_samples, clients)
+    return np.full(len(clients), np.nan) if update_sum is None else access.losses_after(update_sum / n_samples, clients)
 
 
 signal = Computed(

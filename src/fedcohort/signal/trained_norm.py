@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from fedcohort.component import FORESEEN_SAMPLES
+from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import Computed
-from fedcohort.signal.lab import Lab
 from fedcohort.types import Ids, Values
 
 
-def trained_norms(lab: Lab, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """Return the norm of each queried client's update, [len(clients)]; one update is in memory at a time."""
-    norms = [float(lab.train(round, int(client)).delta.double().norm()) for client in clients]
+def trained_norms(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+    """Return the norm of the update that each queried client trains, [len(clients)]."""
+    norms = [float(access.train(round, int(client)).delta.double().norm()) for client in clients]
     return np.array(norms, dtype=np.float64)
 
 

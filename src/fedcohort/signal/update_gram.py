@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float64
 
+from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import Derived
-from fedcohort.signal.lab import Lab
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 COLUMNS_PER_SLICE = 8192  # columns of U in a slice: fifty updates of it fit in a processor's cache
 
 
-def inner_products(lab: Lab, updates: "Tensor") -> Float64[np.ndarray, "m m"]:
+def inner_products(access: SignalAccess, updates: "Tensor") -> Float64[np.ndarray, "m m"]:
     """Return the inner products of all pairs of arrived updates, float64 [arrived, arrived], computed slice by slice.
 
     The same updates give the same bits on the same number of threads.

@@ -57,8 +57,8 @@ class ClippedNoise(SignalNoise):
     """Noise in proportion to the length of the interval to which numbers are clipped.
 
     Attributes:
-        clip: the two ends of the interval.
-        bound: whether the server clips the noisy numbers to the interval, too, which costs no privacy.
+        clip: lower and upper end of the interval.
+        bound: whether the server also clips the noisy numbers to the interval, which costs no privacy.
         delta: probability delta of (epsilon, delta)-differential privacy.
     """
 
@@ -77,9 +77,9 @@ class ClippedNoise(SignalNoise):
 
     @abstractmethod
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Numbers:
-        """Return noise for an interval of length 1."""
+        """Return random noise of the given shape, for numbers that are clipped to an interval of length 1."""
 
     def perturb(self, values: Numbers, rng: np.random.Generator) -> Numbers:
         low, high = self.clip
-        noisy: Numbers = np.clip(values, low, high) + (high - low) * self.draw(values.shape, rng)
-        return np.clip(noisy, low, high) if self.bound else noisy
+        noisy_values: Numbers = np.clip(values, low, high) + (high - low) * self.draw(values.shape, rng)
+        return np.clip(noisy_values, low, high) if self.bound else noisy_values

@@ -22,7 +22,7 @@ from fedcohort.signal_noise.base import ClippedNoise, Numbers
 
 @dataclass(frozen=True)
 class Gaussian(ClippedNoise):
-    """Adds normal noise.
+    """Noise of a normal distribution on the numbers that clients report.
 
     Attributes:
         sigma: standard deviation of the noise relative to the length of the interval.

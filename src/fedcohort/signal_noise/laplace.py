@@ -22,11 +22,12 @@ from fedcohort.signal_noise.base import ClippedNoise, Numbers
 
 @dataclass(frozen=True)
 class Laplace(ClippedNoise):
-    """Adds noise of a Laplace distribution.
+    """Noise of a Laplace distribution on the numbers that clients report.
 
     Attributes:
         scale: scale of the noise relative to the length of the interval; its standard deviation is sqrt(2) times this.
-        accountant: "sum" or "pld".
+        accountant: composition of several numbers: "sum" adds their epsilons, "pld" composes their privacy loss
+            distributions, which gives a smaller epsilon and needs the package dp-accounting.
     """
 
     scale: float

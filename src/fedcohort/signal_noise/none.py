@@ -10,4 +10,4 @@ from fedcohort.signal_noise.base import SignalNoise
 
 @dataclass(frozen=True)
 class NoSignalNoise(SignalNoise):
-    """The absence of noise; it has no options."""
+    """Signals without noise: clients report the numbers that they measured. There are no options."""

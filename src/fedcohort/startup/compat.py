@@ -7,7 +7,7 @@ from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.plugins.plugin import Plugin
 
-from fedcohort.errors import ForeignChange
+from fedcohort.errors import LibraryMismatch
 
 HYDRA_VERSION = "1.3.8"
 
@@ -23,7 +23,7 @@ def list_combinations(overrides: list[Override]) -> list[list[str]]:
         split_arguments = BasicSweeper.split_arguments
     except (ImportError, AttributeError) as error:
         hydra_method = "BasicSweeper.split_arguments"
-        raise ForeignChange("hydra-core", hydra_method, "lists the jobs of a sweep", HYDRA_VERSION) from error
+        raise LibraryMismatch("hydra-core", hydra_method, "lists the jobs of a sweep", HYDRA_VERSION) from error
     (job_overrides,) = split_arguments(overrides, None)
     return job_overrides
 
@@ -33,7 +33,7 @@ def no_callbacks() -> Any:  # noqa: ANN401 - a private class
     try:
         from hydra._internal.callbacks import Callbacks  # noqa: PLC0415  or no run would start
     except ImportError as error:
-        raise ForeignChange("hydra-core", "Callbacks", "starts jobs by a launcher", HYDRA_VERSION) from error
+        raise LibraryMismatch("hydra-core", "Callbacks", "starts jobs by a launcher", HYDRA_VERSION) from error
     return Callbacks()
 
 
@@ -45,7 +45,9 @@ def register(name: str, plugin: type[Plugin]) -> None:
     try:
         Plugins.instance().class_name_to_class[name] = plugin
     except AttributeError as error:
-        raise ForeignChange("hydra-core", "Plugins.class_name_to_class", "knows our plugins", HYDRA_VERSION) from error
+        raise LibraryMismatch(
+            "hydra-core", "Plugins.class_name_to_class", "knows our plugins", HYDRA_VERSION
+        ) from error
 
 
 def list_groups_in_place() -> None:

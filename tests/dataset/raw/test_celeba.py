@@ -31,9 +31,9 @@ def test_from_lists_to_clients(tmp_path: Path) -> None:
     [
         ("list_attr_celeba.txt", "000017.jpg 1 0", r"list_attr_celeba.txt, line 19: expected 2 values of 1 or -1"),
         ("list_attr_celeba.txt", "000017.jpg 1", r"list_attr_celeba.txt, line 19: expected 2 values"),
-        ("list_attr_celeba.txt", "000017.jpg 1 1", r"line 19: 000017.jpg is in no list of identities"),
-        ("identity_CelebA.txt", "000001.jpg 7", r"identity_CelebA.txt, line 17: line 1 names 000001.jpg, too"),
-        ("list_eval_partition.txt", "000001.jpg 4", r"line 17: line 1 names 000001.jpg, too"),
+        ("list_attr_celeba.txt", "000017.jpg 1 1", r"line 19: 000017.jpg is missing in the list of identities"),
+        ("identity_CelebA.txt", "000001.jpg 7", r"identity_CelebA.txt, line 17: 000001.jpg occurs in line 1"),
+        ("list_eval_partition.txt", "000001.jpg 4", r"line 17: 000001.jpg occurs in line 1"),
     ],
 )
 def test_what_is_wrong_is_named_by_line(tmp_path: Path, file: str, line: str, refusal: str) -> None:
@@ -54,9 +54,9 @@ def test_what_is_wrong_is_named_by_line(tmp_path: Path, file: str, line: str, re
             "got '0'; identity a number, got 'Ann'",
         ),
         ("list_eval_partition.txt", "000001.jpg 0", "000001.jpg 4", "part must be 0, 1 or 2, got '4'"),
-        ("list_attr_celeba.txt", "16\n", "17\n", "the first line says '17', and 16 images follow"),
-        ("list_attr_celeba.txt", "Smiling Male", "Male Male", "the attribute 'Male' is there twice"),
-        ("list_attr_celeba.txt", "000002.jpg", "000001.jpg", "line 4: line 3 names 000001.jpg, too"),
+        ("list_attr_celeba.txt", "16\n", "17\n", "the first line says '17', but 16 images follow"),
+        ("list_attr_celeba.txt", "Smiling Male", "Male Male", "the attribute 'Male' occurs twice"),
+        ("list_attr_celeba.txt", "000002.jpg", "000001.jpg", "line 4: 000001.jpg occurs in line 3"),
     ],
 )
 def test_a_list_that_contradicts_itself_is_rejected(

@@ -58,7 +58,7 @@ def test_a_user_of_two_files_is_rejected(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"has no train/\*.json, test/\*.json, and no \*.json either"):
+    with pytest.raises(DataError, match="has no JSON files: "):
         leaf.plan(tmp_path, None)
     raw_leaf(tmp_path, "a.json", mac=(["abc"], ["d"]))
     with pytest.raises(DataError, match="size= resizes image files"):
@@ -66,21 +66,21 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     file, good = tmp_path / "a.json", (tmp_path / "a.json").read_text()
     for text, refusal in (
         (good[:-3], "is not valid JSON, or was truncated"),
-        ("[1]", "is not LEAF's: it needs users, num_samples and user_data"),
+        ("[1]", "is not a file of LEAF: it lacks users, num_samples or user_data"),
         (good.replace('"num_samples": [1]', '"num_samples": [2]'), r"user 'mac' has 1 x and 1 y, num_samples says 2"),
-        (good.replace('"users": ["mac"]', '"users": ["lear", "mac"]'), r"fails for 'lear'"),
-        (good.replace('"users": ["mac"]', '"users": ["mac", "mac"]'), r"once, by name, which fails for 'mac'"),
+        (good.replace('"users": ["mac"]', '"users": ["lear", "mac"]'), r"'lear' is wrong"),
+        (good.replace('"users": ["mac"]', '"users": ["mac", "mac"]'), r"once, by name; 'mac' is wrong"),
         (good.replace('"x": ["abc"]', '"x": ["abc"], "x": ["xyz"]'), r"the key 'x' occurs twice"),
         (
             good.replace('["abc"]', "[[1, NaN]]"),
-            r"'mac', sample 0: x must hold texts, or lists of numbers that float32 can hold, and holds nan",
+            r"'mac', sample 0: x must hold texts, or lists of numbers that float32 can hold, but holds nan",
         ),
-        (good.replace('["abc"]', "[[1, true]]"), r"numbers that float32 can hold, and holds True"),
+        (good.replace('["abc"]', "[[1, true]]"), r"numbers that float32 can hold, but holds True"),
         (good.replace('"y": ["d"]', '"y": [null]'), r"user 'mac' has label None"),
         (good.replace('"y": ["d"]', '"y": ["d", "e"]'), r"user 'mac' has 1 x and 2 y"),
         (
             good.replace('"users": ["mac"]', '"users": ["lear"]'),
-            r"users must list each user .* fails for 'lear'",
+            r"users must list each user .* 'lear' is wrong",
         ),
         (
             good.replace('"mac": {', '"lear": {}, "mac": {')
@@ -95,8 +95,8 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
             r"a.json: user 'mac' has label 1.5; labels are whole numbers, texts",
         ),
         (good.replace('"y": ["d"]', '"y": [NaN]'), r"user 'mac' has label nan"),
-        (good.replace('"abc"', "3"), "x must hold texts, or lists of numbers that float32 can hold, and holds 3"),
-        (good.replace('"abc"', "[3.0]").replace('"d"', "9223372036854775808"), "x and y are not of one kind each"),
+        (good.replace('"abc"', "3"), "x must hold texts, or lists of numbers that float32 can hold, but holds 3"),
+        (good.replace('"abc"', "[3.0]").replace('"d"', "9223372036854775808"), "x and y must each have one type"),
     ):
         file.write_text(text)
         with pytest.raises(DataError, match=refusal):

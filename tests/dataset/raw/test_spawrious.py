@@ -31,8 +31,8 @@ def test_from_folders_to_pairs(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"has no images: 0/beach/bulldog/\*.png"):
+    with pytest.raises(DataError, match=r"has no images: expected files such as 0/beach/bulldog/\*.png"):
         spawrious.plan(tmp_path, None)
     save(tmp_path / "0" / "moon" / "corgi" / "0.png")
-    with pytest.raises(DataError, match=r"0/moon: folders here are called beach, desert"):
+    with pytest.raises(DataError, match=r"0/moon is an unknown folder: allowed are beach, desert"):
         spawrious.plan(tmp_path, None)

@@ -42,7 +42,7 @@ def test_part_files_of_one_table_are_read_in_order_and_errors_name_the_part(tmp_
     with pytest.raises(DataError, match=r"train.parquet/part.1.parquet: column 'x', row 1 is empty"):
         folder(tmp_path, test_share=0.25).load(0)
     pq.write_table(table.rename_columns(["z", "label"]), tmp_path / "train.parquet" / "part.1.parquet")
-    with pytest.raises(DataError, match=r"part.1.parquet has columns other than part.0.parquet: x, z"):
+    with pytest.raises(DataError, match=r"part.1.parquet has other columns than part.0.parquet: x, z"):
         folder(tmp_path, test_share=0.25).load(0)
 
 
@@ -104,5 +104,5 @@ def test_a_folder_of_images_is_read_as_it_is(tmp_path: Path) -> None:
 
 def test_images_of_different_sizes_name_the_command_that_makes_them_equal(tmp_path: Path) -> None:
     photos(tmp_path / "p", [(4, 4), (5, 4)])
-    with pytest.raises(DataError, match=r"is an image of .*, and the first is one of .*fedcohort prepare imagefolder"):
+    with pytest.raises(DataError, match=r"is an image of .*, but the first is one of .*fedcohort prepare imagefolder"):
         folder(tmp_path / "p").load(0)

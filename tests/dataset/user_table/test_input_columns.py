@@ -54,13 +54,17 @@ def test_dates_are_days_since_1970(tmp_path: Path) -> None:
     raw = folder(tmp_path, dates="auto").load(0)
     assert raw.columns == ("x", "when", "noon")
     np.testing.assert_allclose(raw.train_x[:2, 1:], [[0, 1.5], [1, 1.5]])
-    with pytest.raises(DataError, match=r"^dataset.dates: .*column 'x' must hold dates as 2024-12-31, it holds double"):
+    with pytest.raises(
+        DataError, match=r"^dataset.dates: .*column 'x' must hold dates as 2024-12-31, but holds double"
+    ):
         folder(tmp_path, dates=["x"]).load(0)
 
 
 def test_what_cannot_be_encoded_is_named(tmp_path: Path) -> None:
     table(tmp_path, one=["a"] * 40, lists=[[1.0]] * 40)
-    with pytest.raises(DataError, match=r"^dataset.categories: .*column 'one' has 1 different values, and 2 to 1,000"):
+    with pytest.raises(
+        DataError, match=r"^dataset.categories: .*column 'one' has 1 different values, but only 2 to 1,000"
+    ):
         folder(tmp_path, categories=["one"]).load(0)
     with pytest.raises(DataError, match=r"column 'lists' must hold texts or numbers as a category"):
         folder(tmp_path, categories=["lists"]).load(0)

@@ -83,5 +83,5 @@ def test_windows_of_a_long_table_count_as_samples() -> None:
     assert decisions["series"].reason == "one row per time step 't': 4 series of 20 rows; a sample is 10 rows"
     assert decisions["client"].reason == "4 clients of 20 rows, 4 of them with fewer than 10 training samples"
     assert decisions["test"].reason.endswith(
-        "a fifth of the windows is cut, of the series that training windows are of"
+        "a fifth of the windows, of the same series as the training windows, is taken for testing"
     )

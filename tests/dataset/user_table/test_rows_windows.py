@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedcohort.dataset.files import read
+from fedcohort.dataset.files import read_table
 from fedcohort.dataset.user_table.column_kinds import find_series
 from fedcohort.errors import DataError, OptionError
 from folder_toy import folder
@@ -59,11 +59,11 @@ def test_a_window_that_no_series_fills_is_rejected(tmp_path: Path) -> None:
 
 def test_long_tables_are_recognised(tmp_path: Path) -> None:
     recordings(tmp_path)
-    train = read(tmp_path / "train.csv")
+    train = read_table(tmp_path / "train.csv")
     assert find_series(train, "label") == ("rec", "t")
     shuffled = pd.read_csv(tmp_path / "train.csv").sample(frac=1, random_state=0)
     shuffled.to_csv(tmp_path / "train.csv", index=False)
-    assert find_series(read(tmp_path / "train.csv"), "label") is None
+    assert find_series(read_table(tmp_path / "train.csv"), "label") is None
 
 
 def test_a_run_on_a_long_table_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -81,5 +81,7 @@ def test_several_columns_of_lists_are_channels(tmp_path: Path) -> None:
     np.testing.assert_array_equal(raw.train_x, [[[5, 6], [1, 2]], [[7, 8], [3, 4]]])
     assert raw.inputs == "2 x 2: ay, ax"
     pd.DataFrame({**columns, "ay": [[1.0], [2.0]]}).to_parquet(tmp_path / "train.parquet")
-    with pytest.raises(DataError, match=r"'ay' holds \(1,\) and 'ax' \(2,\): columns of lists need one length"):
+    with pytest.raises(
+        DataError, match=r"'ay' holds \(1,\) and 'ax' \(2,\): all columns of lists must have the same length"
+    ):
         folder(tmp_path, features=["ax", "ay"]).load(0)

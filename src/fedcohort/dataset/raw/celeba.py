@@ -29,22 +29,26 @@ def plan(source: Path, size: int | None) -> list[Piece]:
     if not attributes:
         raise DataError(f"{file} names no image")
     n_rows, names = headers
-    if repeated := [name for name in names if names.count(name) > 1 or name in ("image", "celeb_id")]:
-        raise DataError(f"{file}: the attribute {repeated[0]!r} is there twice, or has the name of another column")
+    if repeated_names := [name for name in names if names.count(name) > 1 or name in ("image", "celeb_id")]:
+        raise DataError(
+            f"{file}: the attribute {repeated_names[0]!r} occurs twice, or has the name of another column: rename it"
+        )
     rows = []
-    for image, (line, values) in attributes.items():
-        line_text = f"{file}, line {line}"
+    for image, (line_number, values) in attributes.items():
+        location_text = f"{file}, line {line_number}"
         if len(values) != len(names) or set(values) - {"-1", "1"}:
-            raise DataError(f"{line_text}: expected {len(names)} values of 1 or -1, one for each attribute")
+            raise DataError(f"{location_text}: expected {len(names)} values of 1 or -1, one for each attribute")
         if image not in identities or image not in part_by_image:
-            raise DataError(f"{line_text}: {image} is in no list of {'parts' if image in identities else 'identities'}")
-        part_code, identity = (" ".join(pairs[image][1]) for pairs in (part_by_image, identities))
+            raise DataError(
+                f"{location_text}: {image} is missing in the list of {'parts' if image in identities else 'identities'}"
+            )
+        part_code, identity = (" ".join(list_rows[image][1]) for list_rows in (part_by_image, identities))
         if part_code not in PART_BY_CODE or not (identity.isascii() and identity.isdecimal() and len(identity) < 19):
             raise DataError(f"{image}: part must be 0, 1 or 2, got {part_code!r}; identity a number, got {identity!r}")
         path = check_file(source, images.relative_to(source) / image)
         rows.append(EncodedImage(PART_BY_CODE[part_code], path, (int(identity), *(value == "1" for value in values))))
     if n_rows != [str(len(rows))]:
-        raise DataError(f"{file}: the first line says {' '.join(n_rows)!r}, and {len(rows)} images follow: correct it")
+        raise DataError(f"{file}: the first line says {' '.join(n_rows)!r}, but {len(rows)} images follow: correct it")
     log_left_out(images, sorted((identities.keys() | part_by_image.keys()) - attributes.keys()))
     return plan_pieces(rows, ("celeb_id", *names), source, size)
 
@@ -59,10 +63,14 @@ def _read_list(file: Path, n_headers: int = 0) -> tuple[list[list[str]], dict[st
         DataError: an image is listed twice, or the file is no UTF-8 text.
     """
     check_encoding(file.open("rb"), str(file))
-    lines = [(line, text.split()) for line, text in enumerate(file.read_text("utf-8").split("\n"), 1) if text.strip()]
+    lines = [
+        (line_number, text.split())
+        for line_number, text in enumerate(file.read_text("utf-8").split("\n"), 1)
+        if text.strip()
+    ]
     values: dict[str, tuple[int, list[str]]] = {}
-    for line, (image, *line_cells) in lines[n_headers:]:
+    for line_number, (image, *line_cells) in lines[n_headers:]:
         if image in values:
-            raise DataError(f"{file}, line {line}: line {values[image][0]} names {image}, too")
-        values[image] = line, line_cells
+            raise DataError(f"{file}, line {line_number}: {image} occurs in line {values[image][0]}, too: remove one")
+        values[image] = line_number, line_cells
     return [header_words for _, header_words in lines[:n_headers]], values

@@ -20,9 +20,9 @@ class EncodedImage:
     """A row of a table of images.
 
     Attributes:
-        part: "train", "test" or "valid".
-        file: the file of the image.
-        values: the values of the other columns.
+        part: part of the dataset that the row belongs to: "train", "test" or "valid".
+        file: path of the image file.
+        values: values of the other columns.
     """
 
     part: str
@@ -34,16 +34,16 @@ def plan_pieces(images: Sequence[EncodedImage], names: Sequence[str], source: Pa
     """Plan the pieces of the tables, part by part.
 
     Args:
-        images: the rows.
-        names: names of the other columns.
-        source: the folder that contains the files.
+        images: the rows of all parts.
+        names: names of the columns besides `image`.
+        source: folder that contains the files.
         size: width and height in pixels to which images are resized; None to keep the bytes of their files.
     """
     table_pieces = []
     for part_name in ("train", "valid", "test"):
-        of_part = [image for image in images if image.part == part_name]
-        for start in range(0, len(of_part), ROWS_PER_PIECE):
-            rows = of_part[start : start + ROWS_PER_PIECE]
+        part_images = [image for image in images if image.part == part_name]
+        for first_row in range(0, len(part_images), ROWS_PER_PIECE):
+            rows = part_images[first_row : first_row + ROWS_PER_PIECE]
             digest = hashlib.blake2b(f"{size} {names}".encode(), digest_size=16)
             for row in rows:
                 digest.update(f"{row.file.relative_to(source)} {file_stamp(row.file)} {row.values}".encode())
@@ -59,9 +59,9 @@ def make_table(
 
     Args:
         rows: the images.
-        names: names of the other columns.
-        source: the folder that contains the files.
-        read_bytes: returns the bytes of an image.
+        names: names of the columns besides `image`.
+        source: folder that contains the files.
+        read_bytes: function that returns the bytes of an image.
     """
     import pyarrow as pa
 
@@ -72,7 +72,7 @@ def make_table(
 
 
 def _read_valid(image: EncodedImage, size: int | None) -> bytes:
-    """Return the bytes of the file, or of a PNG of the size. Raises `DataError` for files that can't be decoded."""
+    """Return the bytes of an image file, or of a PNG of the given size. Raises `DataError` if decoding fails."""
     from PIL import Image
 
     data = image.file.read_bytes()

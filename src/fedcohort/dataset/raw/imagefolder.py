@@ -16,32 +16,40 @@ PART_BY_FOLDER = {"train": "train", "test": "test", "valid": "valid", "val": "va
 
 
 def plan(source: Path, size: int | None) -> list[Piece]:
-    """Plan the tables. Raises `DataError` if there are no classes with images."""
+    """Return the tables to write from a folder of images. Raises `DataError` if no class has images."""
     images = [image for part_images in list_images(source).values() for image in part_images]
     return plan_pieces(images, ("label",), source, size)
 
 
 def holds_classes(folder: Path) -> bool:
-    """Return whether one of the folder's folders, or of its folder `train`, holds an image."""
+    """Return whether a subfolder of the folder, or of its subfolder `train`, contains images."""
     class_root = folder / "train" if (folder / "train").is_dir() else folder
-    classes = [entry for entry in class_root.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
-    return any(file.suffix.lower() in IMAGE_SUFFIXES for entry in classes for file in entry.iterdir())
+    classes = [
+        class_folder
+        for class_folder in class_root.iterdir()
+        if class_folder.is_dir() and not class_folder.name.startswith(".")
+    ]
+    return any(file.suffix.lower() in IMAGE_SUFFIXES for class_folder in classes for file in class_folder.iterdir())
 
 
 def list_images(source: Path) -> dict[str, list[EncodedImage]]:
     """Return the images of each part with their classes. Raises `DataError` if a part has no classes with images."""
     folders = folders_in(source, source)
-    roots = [("train", source)]
+    part_folders = [("train", source)]
     if (source / "train").is_dir():
-        roots = [(PART_BY_FOLDER[folder.name], folder) for folder in folders if folder.name in PART_BY_FOLDER]
+        part_folders = [(PART_BY_FOLDER[folder.name], folder) for folder in folders if folder.name in PART_BY_FOLDER]
         log_left_out(source, [folder.name for folder in folders if folder.name not in PART_BY_FOLDER])
-    if len(dict(roots)) < len(roots):
-        raise DataError(f"{source} has several folders of validation data, such as {roots[-1][1].name}: keep one")
+    if len(dict(part_folders)) < len(part_folders):
+        raise DataError(
+            f"{source} has several folders of validation data, such as {part_folders[-1][1].name}: keep one"
+        )
     images: dict[str, list[EncodedImage]] = {}
-    for part_name, root in roots:
+    for part_name, part_folder in part_folders:
         images[part_name] = []
-        for folder in folders_in(source, root):
+        for folder in folders_in(source, part_folder):
             images[part_name] += [EncodedImage(part_name, file, (folder.name,)) for file in images_in(source, folder)]
         if not images[part_name]:
-            raise DataError(f"{root} has no folders of images: <class>/*.png (.jpg, .jpeg, .webp, .bmp) is expected")
+            raise DataError(
+                f"{part_folder} has no folders of images: <class>/*.png (.jpg, .jpeg, .webp, .bmp) is expected"
+            )
     return images

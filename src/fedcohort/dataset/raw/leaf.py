@@ -39,7 +39,10 @@ NOT_COUNTED = ("<PAD>", "<UNK>")  # tokens that fill sequences up, and that repl
 
 
 def plan(source: Path, size: int | None) -> list[Piece]:
-    """Plan the tables, with one piece for each file. Raises `DataError` if there is no JSON."""
+    """Return the tables to write from LEAF's JSON, with one piece for each file.
+
+    Raises `DataError` if there is no JSON, or if `size` is set, as there are no images to resize.
+    """
     if size is not None:
         raise DataError("size= resizes image files, but LEAF's JSON holds none: leave size= out")
     files = [("train", file) for file in _list_files(source, source)]
@@ -48,20 +51,20 @@ def plan(source: Path, size: int | None) -> list[Piece]:
         part_folders = [folder for folder in folders_in(source, source) if folder.name in ("train", "test")]
         files = [(folder.name, file) for folder in reversed(part_folders) for file in _list_files(source, folder)]
     if not files:
-        raise DataError(f"{source} has no train/*.json, test/*.json, and no *.json either")
-    return [Piece(split, f"{file.name} {file_stamp(file)}", partial(_make_table, file)) for split, file in files]
+        raise DataError(f"{source} has no JSON files: train/*.json and test/*.json, or *.json, are expected")
+    return [Piece(part, f"{file.name} {file_stamp(file)}", partial(_make_table, file)) for part, file in files]
 
 
 def _list_files(source: Path, folder: Path) -> list[Path]:
     """Return the JSON files of a folder, by name."""
-    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    file_names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     if folder != source:
-        log_left_out(folder, [name for name in names if not name.endswith(".json")])
-    return [check_file(source, (folder / name).relative_to(source)) for name in names if name.endswith(".json")]
+        log_left_out(folder, [name for name in file_names if not name.endswith(".json")])
+    return [check_file(source, (folder / name).relative_to(source)) for name in file_names if name.endswith(".json")]
 
 
 def _make_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
-    """Return the samples of a file as a `pa.Table`, user by user. Raises `DataError` by user."""
+    """Return the samples of a JSON file as a `pa.Table`, user by user. Raises `DataError`, which names the user."""
     import pyarrow as pa
 
     rows = list(_read_rows(file))
@@ -71,65 +74,69 @@ def _make_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
     has_sequences = isinstance(y[0], list)
     try:
         input_type = pa.string() if isinstance(x[0], str) else pa.list_(pa.string() if has_sequences else pa.float32())
-        label = pa.list_(pa.string()) if has_sequences else pa.string() if isinstance(y[0], str) else pa.int64()
-        return pa.table({"client": clients, "x": pa.array(x, input_type), "y": pa.array(y, label)})
+        label_type = pa.list_(pa.string()) if has_sequences else pa.string() if isinstance(y[0], str) else pa.int64()
+        return pa.table({"client": clients, "x": pa.array(x, input_type), "y": pa.array(y, label_type)})
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"{file}: x and y are not of one kind each: {str(error).splitlines()[0]}") from error
+        raise DataError(
+            f"{file}: x and y must each have one type in all samples: {str(error).splitlines()[0]}"
+        ) from error
 
 
-def _check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object. Raises `ValueError` for a repeated key, of which Python would keep only the last value."""
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} occurs twice")
-    return dict(pairs)
+def _check_keys(key_value_pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object from its keys and values. Raises `ValueError` for a repeated key."""
+    key_names = [name for name, _ in key_value_pairs]
+    if len(set(key_names)) < len(key_names):
+        raise ValueError(f"the key {next(name for name in key_names if key_names.count(name) > 1)!r} occurs twice")
+    return dict(key_value_pairs)
 
 
 def _read_rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
-    """Yield user, input and label of each sample. Raises `DataError` by user."""
+    """Yield user, input and label of each sample of a JSON file. Raises `DataError`, which names the user."""
     try:
-        content = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_check_keys)
+        json_content = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_check_keys)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{file} is not valid JSON, or was truncated: {error}") from error
-    data, users, counts = (content.get(key) if isinstance(content, dict) else None for key in REQUIRED_KEYS)
-    if not isinstance(data, dict) or not isinstance(users, list):
-        raise DataError(f"{file} is not LEAF's: it needs users, num_samples and user_data")
+    data_by_user, users, sample_counts = (
+        json_content.get(key) if isinstance(json_content, dict) else None for key in REQUIRED_KEYS
+    )
+    if not isinstance(data_by_user, dict) or not isinstance(users, list):
+        raise DataError(f"{file} is not a file of LEAF: it lacks users, num_samples or user_data")
     n_listed_by_user = Counter(user if isinstance(user, str) else repr(user) for user in users)
-    n_listed_by_user.subtract(data.keys())
-    if invalid := [user for user, n in n_listed_by_user.items() if n or not user.strip()]:
-        raise DataError(f"{file}: users must list each user of user_data once, by name, which fails for {invalid[0]!r}")
-    if counts is not None and (not isinstance(counts, list) or len(counts) != len(users)):
+    n_listed_by_user.subtract(data_by_user.keys())
+    if invalid_users := [user for user, n in n_listed_by_user.items() if n or not user.strip()]:
+        raise DataError(f"{file}: users must list each user of user_data once, by name; {invalid_users[0]!r} is wrong")
+    if sample_counts is not None and (not isinstance(sample_counts, list) or len(sample_counts) != len(users)):
         raise DataError(f"{file}: num_samples must be a list of {len(users)} numbers, one for each of users")
-    length = None
+    n_numbers = None
     for user_number, user in enumerate(users):
-        user_data = data.get(user)
+        user_data = data_by_user.get(user)
         samples = user_data if isinstance(user_data, dict) else {}
         x, y = samples.get("x"), samples.get("y")
         if not isinstance(x, list) or not isinstance(y, list):
             raise DataError(f"{file}: user {user!r} has no lists x and y")
         if y and isinstance(y[0], dict):
-            counts = None
+            sample_counts = None
             x, y = _split_comments(f"{file}: user {user!r}", x, y)
-        n_samples = len(y) if counts is None else counts[user_number]
+        n_samples = len(y) if sample_counts is None else sample_counts[user_number]
         if not len(x) == len(y) == n_samples:
             raise DataError(f"{file}: user {user!r} has {len(x)} x and {len(y)} y, num_samples says {n_samples}")
         if x and isinstance(x[0], str) and Path(x[0]).suffix in IMAGE_SUFFIXES:
             raise DataError(f"{file}: x are names of images, {x[0]!r}: fedcohort prepare celeba reads images")
-        length = _check_samples(f"{file}: user {user!r}", x, y, length)
+        n_numbers = _check_samples(f"{file}: user {user!r}", x, y, n_numbers)
         yield from zip([user] * len(x), x, y, strict=True)
 
 
-def _check_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], length: int | None) -> int | None:
-    """Check a user's samples, and return how many numbers each input holds; None for texts and tokens.
+def _check_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], n_numbers: int | None) -> int | None:
+    """Check a user's samples; return the number of numbers in an input, or None for texts and tokens.
 
     Args:
-        user_text: the file and the user, for messages.
+        user_text: file and user, for messages.
         x: inputs: lists of numbers, texts, or lists of tokens.
         y: labels: whole numbers, texts, or lists of tokens.
-        length: the required number of numbers, from the users before; None for the first user.
+        n_numbers: required number of numbers in an input, from the users before; None for the first user.
 
     Raises:
-        DataError: the message names the sample.
+        DataError: a sample is invalid; the message names it.
     """
     for row, (sample, label) in enumerate(zip(x, y, strict=True)):
         is_number = type(label) is int or (isinstance(label, float) and label.is_integer())
@@ -138,15 +145,19 @@ def _check_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], length: i
             raise DataError(f"{user_text} has label {label!r:.40}; labels are whole numbers, texts, or lists of texts")
         if isinstance(sample, str) or (isinstance(sample, list) and set(map(type, sample)) == {str}):
             continue
-        sample_values = sample if isinstance(sample, list) else [sample]
-        odd = [value for value in sample_values if type(value) not in (int, float) or not abs(value) <= MAX_FLOAT32]
-        if odd or not isinstance(sample, list):
-            allowed = "texts, or lists of numbers that float32 can hold"
-            raise DataError(f"{user_text}, sample {row}: x must hold {allowed}, and holds {[*odd, sample][0]!r:.40}")
-        length = len(sample) if length is None else length
-        if len(sample) != length or not sample:
-            raise DataError(f"{user_text}, sample {row}: x has {len(sample)} numbers, and the first sample {length}")
-    return length
+        values = sample if isinstance(sample, list) else [sample]
+        invalid_values = [value for value in values if type(value) not in (int, float) or not abs(value) <= MAX_FLOAT32]
+        if invalid_values or not isinstance(sample, list):
+            allowed_text = "texts, or lists of numbers that float32 can hold"
+            raise DataError(
+                f"{user_text}, sample {row}: x must hold {allowed_text}, but holds {[*invalid_values, sample][0]!r:.40}"
+            )
+        n_numbers = len(sample) if n_numbers is None else n_numbers
+        if len(sample) != n_numbers or not sample:
+            raise DataError(
+                f"{user_text}, sample {row}: x has {len(sample)} numbers, but the first sample has {n_numbers}"
+            )
+    return n_numbers
 
 
 def _split_comments(user_text: str, comments: list[Any], comment_infos: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -167,7 +178,10 @@ def _split_comments(user_text: str, comments: list[Any], comment_infos: list[Any
         targets = comment_info.get("target_tokens") if isinstance(comment_info, dict) else None
         if not isinstance(tokens, list) or not isinstance(targets, list):
             raise DataError(f"{user_text}, comment {comment_number} has no lists x and y.target_tokens")
-        lengths = [[len(entry) if isinstance(entry, list) else -1 for entry in lists] for lists in (tokens, targets)]
+        lengths = [
+            [len(sequence) if isinstance(sequence, list) else -1 for sequence in token_lists]
+            for token_lists in (tokens, targets)
+        ]
         if lengths[0] != lengths[1]:
             problem_text = f"has words in lists of {lengths[0]} and targets in lists of {lengths[1]}"
             raise DataError(f"{user_text}, comment {comment_number} {problem_text}")
@@ -187,13 +201,13 @@ def finish(destination: Path) -> None:
     table = parquet.open_file(train, pre_buffer=False)
     if table.schema_arrow.field("x").type != pa.list_(pa.string()):
         return
-    counts: Counter[str] = Counter()
-    for group in range(table.num_row_groups):
-        counts.update(pc.list_flatten(table.read_row_group(group, columns=["x"]).column("x")).to_pylist())
+    token_counts: Counter[str] = Counter()
+    for row_group in range(table.num_row_groups):
+        token_counts.update(pc.list_flatten(table.read_row_group(row_group, columns=["x"]).column("x")).to_pylist())
     for token in NOT_COUNTED:
-        del counts[token]
-    ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
-    rows = [{"word": word, "count": n} for word, n in ranked]
+        del token_counts[token]
+    ranked_tokens = sorted(token_counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    rows = [{"word": word, "count": n} for word, n in ranked_tokens]
     schema = pa.schema({"word": pa.string(), "count": pa.int64()})
     with disk.replace_atomically(vocabulary) as draft_path:
         parquet.write_table(pa.Table.from_pylist(rows, schema), draft_path)

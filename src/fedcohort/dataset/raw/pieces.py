@@ -27,12 +27,12 @@ ROWS_PER_GROUP = 10_000  # of a row group
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows of a part.
+    """Adjacent rows of a table to write, which are computed and saved together.
 
     Attributes:
-        part: "train", "test" or "valid".
+        part: part of the dataset that the rows belong to: "train", "test" or "valid".
         key: names, sizes and times (`file_stamp`) of the source files. Pieces with equal keys have equal rows.
-        make: returns the rows, a `pa.Table`.
+        make: function that returns the rows as a `pa.Table`.
     """
 
     part: str
@@ -41,25 +41,32 @@ class Piece:
 
 
 def write(
-    pieces: Sequence[Piece], destination: Path, report: Callable[[str, int, int], None], unique: str = ""
+    pieces: Sequence[Piece], destination: Path, report: Callable[[str, int, int], None], unique_column: str = ""
 ) -> dict[str, int]:
-    """Write the parts that are missing; return the number of rows of each part.
+    """Write the missing tables of a plan; return the number of rows of each part.
+
+    Tables that were deleted are written again.
 
     Args:
         pieces: the plan.
-        destination: the folder to write to.
-        report: called with a part, the number of finished pieces and the number of all pieces.
-        unique: a column whose values may occur in one piece of a part only; empty for none.
+        destination: folder to write to.
+        report: function that is called with a part, the number of finished pieces and the number of all pieces.
+        unique_column: name of a column whose values may occur in one piece of a part only; empty for no such column.
 
-    Tables that were deleted are written again. Raises `DataError` if the destination holds other data.
+    Raises:
+        DataError: the destination holds other data.
     """
     digest = hashlib.blake2b("\n".join(f"{p.part} {p.key}" for p in pieces).encode(), digest_size=16).hexdigest()
     folder = destination / f"{UNFINISHED}{digest}"
     rows_by_piece = _read_done(destination, digest)
-    absent = [part for part in dict.fromkeys(p.part for p in pieces) if not (destination / f"{part}.parquet").is_file()]
-    if rows_by_piece is not None and not absent:
+    missing_parts = [
+        part for part in dict.fromkeys(p.part for p in pieces) if not (destination / f"{part}.parquet").is_file()
+    ]
+    if rows_by_piece is not None and not missing_parts:
         return rows_by_piece
-    _check_free(destination, absent if rows_by_piece is not None else ["train", "valid", "test", "vocabulary"], folder)
+    _check_free(
+        destination, missing_parts if rows_by_piece is not None else ["train", "valid", "test", "vocabulary"], folder
+    )
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, list[Path]] = {}
     for piece_number, piece in enumerate(pieces):
@@ -68,17 +75,19 @@ def write(
             _save(piece.make(), file)
         files.setdefault(piece.part, []).append(file)
         report(piece.part, piece_number + 1, len(pieces))
-    rows = {part: _join(part_files, folder / f"{part}.parquet", unique) for part, part_files in files.items()}
-    for part in absent:
+    row_counts = {
+        part: _join(part_files, folder / f"{part}.parquet", unique_column) for part, part_files in files.items()
+    }
+    for part in missing_parts:
         os.replace(folder / f"{part}.parquet", destination / f"{part}.parquet")
     with disk.replace_atomically(destination / DONE_FILE) as draft_path:
-        draft_path.write_text(json.dumps({"plan": digest, "rows": rows}) + "\n")
+        draft_path.write_text(json.dumps({"plan": digest, "rows": row_counts}) + "\n")
     shutil.rmtree(folder)
-    return rows
+    return row_counts
 
 
 def file_stamp(file: Path) -> str:
-    """Return the file's size in bytes and its modification time in ns."""
+    """Return size in bytes and modification time in nanoseconds of a file, as text."""
     status = file.stat()
     return f"{status.st_size} {status.st_mtime_ns}"
 
@@ -100,17 +109,27 @@ def _read_done(destination: Path, digest: str) -> dict[str, int] | None:
 
 
 def _check_free(destination: Path, names: Sequence[str], folder: Path) -> None:
-    """Raise `DataError` if `destination` is not a folder, or holds files or links in the way of this command."""
+    """Raise `DataError` if `destination` is not a folder, or contains files that would be overwritten.
+
+    Args:
+        destination: folder to write to.
+        names: names of the tables to write, without suffix.
+        folder: folder of unfinished pieces of this plan.
+    """
     if os.path.lexists(destination) and not destination.is_dir():
         raise DataError(f"{destination} is not a folder: name another one")
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise DataError(f"{folder} is not a folder that this command made: remove it, or name another folder")
     for name in names:
-        if existing := next(destination.glob(f"{name}.*"), None):
-            raise DataError(f"{destination} holds {existing.name}, which was not prepared here: name another folder")
-    unfinished = destination.glob(UNFINISHED + 32 * "[0-9a-f]")
-    if stale := next((path for path in unfinished if path != folder), None):
-        raise DataError(f"{stale} is from another source or has other options: remove it, or name another folder")
+        if existing_file := next(destination.glob(f"{name}.*"), None):
+            raise DataError(
+                f"{destination} holds {existing_file.name}, which was not prepared here: name another folder"
+            )
+    unfinished_folders = destination.glob(UNFINISHED + 32 * "[0-9a-f]")
+    if other_folder := next((path for path in unfinished_folders if path != folder), None):
+        raise DataError(
+            f"{other_folder} is from another source or has other options: remove it, or name another folder"
+        )
 
 
 def _save(table: Any, file: Path) -> None:  # noqa: ANN401  pyarrow has no types
@@ -118,30 +137,41 @@ def _save(table: Any, file: Path) -> None:  # noqa: ANN401  pyarrow has no types
         parquet.write_table(table, draft_path, row_group_size=ROWS_PER_GROUP, compression="zstd")
 
 
-def _join(files: Sequence[Path], target: Path, unique: str) -> int:
-    """Write the row groups of all files into one, and return its rows.
+def _join(files: Sequence[Path], target: Path, unique_column: str) -> int:
+    """Write the rows of all pieces of a part into one file; return their number.
 
-    Raises `DataError` for columns that differ, for a damaged piece, and for a value of `unique` in two pieces.
+    Args:
+        files: files of the pieces.
+        target: file to write.
+        unique_column: name of a column whose values may occur in one piece only; empty for no such column.
+
+    Raises:
+        DataError: the columns of pieces differ, a piece is damaged, or a value of `unique_column` is in two pieces.
     """
     import pyarrow as pa
 
-    file, rows, first_file_of_client = files[0], 0, dict[str, Path]()
+    file, n_rows, first_file_of_client = files[0], 0, dict[str, Path]()
     try:
         schema = parquet.open_file(files[0]).schema_arrow
-        with disk.replace_atomically(target) as draft, parquet.open_writer(draft, schema, compression="zstd") as writer:
+        with (
+            disk.replace_atomically(target) as draft_path,
+            parquet.open_writer(draft_path, schema, compression="zstd") as writer,
+        ):
             for file in files:
                 stored_table = parquet.open_file(file, pre_buffer=False)
                 if not stored_table.schema_arrow.equals(schema):
                     problem = f"{target.name}: all parts must have the columns {schema.names} with the same types"
-                    raise DataError(f"{problem}, and one has {stored_table.schema_arrow}")
-                for group in range(stored_table.num_row_groups):
-                    table = stored_table.read_row_group(group)
-                    for value in table.column(unique).unique().to_pylist() if unique else ():
+                    raise DataError(f"{problem}, but {file.name} has {stored_table.schema_arrow}")
+                for row_group in range(stored_table.num_row_groups):
+                    table = stored_table.read_row_group(row_group)
+                    for value in table.column(unique_column).unique().to_pylist() if unique_column else ():
                         if first_file_of_client.setdefault(value, file) != file:
-                            raise DataError(f"{target.name}: {unique} {value!r} has samples in two files of the source")
+                            raise DataError(
+                                f"{target.name}: {unique_column} {value!r} has samples in two files of the source"
+                            )
                     writer.write_table(table)
-                    rows += table.num_rows
+                    n_rows += table.num_rows
     except (pa.ArrowException, EOFError) as error:
-        problem_text = f"{file} is damaged ({str(error).splitlines()[0]})"
-        raise DataError(f"{problem_text}: remove it and type the command again") from error
-    return rows
+        message_start = f"{file} is damaged ({str(error).splitlines()[0]})"
+        raise DataError(f"{message_start}: remove it and type the command again") from error
+    return n_rows

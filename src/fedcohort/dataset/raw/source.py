@@ -16,19 +16,19 @@ IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp"}
 def check_inside(source: Path, name: str | Path) -> Path:
     """Return the path of the file or folder `name` in the folder `source`.
 
-    Raises `DataError` if that leads out of it, is not there, or is a pipe or a device.
+    Raises `DataError` if the path leads out of the folder, does not exist, or is a pipe or a device.
     """
     try:
         path = source / name
-        target, is_existing = path.resolve(), path.exists()
+        resolved_path, is_existing = path.resolve(), path.exists()
         str(path).encode()
     except UnicodeEncodeError as error:
         raise DataError(f"{source}: the name {str(name)!r} is no UTF-8 text: rename it") from error
     except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, a link to itself, a zero byte
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"{source}: {str(name)[:200]!r} can't be read: {reason}") from error
-    if not target.is_relative_to(source.resolve()):
-        raise DataError(f"{source}: {name} leads out of the folder, to {target}: it is not read")
+    if not resolved_path.is_relative_to(source.resolve()):
+        raise DataError(f"{source}: {name} leads out of the folder, to {resolved_path}: it is not read")
     if not is_existing:
         raise DataError(f"{source} has no {name}")
     if not disk.is_file_or_folder(path):
@@ -37,7 +37,7 @@ def check_inside(source: Path, name: str | Path) -> Path:
 
 
 def check_file(source: Path, name: str | Path) -> Path:
-    """Return the file `name` of the source. Raises `DataError` as `check_inside`, and for a folder."""
+    """Return the path of the file `name` in the folder `source`. Raises `DataError` for an invalid path or a folder."""
     path = check_inside(source, name)
     if path.is_dir():
         raise DataError(f"{source}: {name} is a folder, but a file is expected")
@@ -45,7 +45,7 @@ def check_file(source: Path, name: str | Path) -> Path:
 
 
 def find_first(source: Path, *names: str) -> Path:
-    """Return the first of these names that the source has. Raises `DataError` if it has none."""
+    """Return the path of the first of `names` that exists in `source`. Raises `DataError` if none exists."""
     first_name = next((name for name in names if (source / name).exists()), None)
     if first_name is None:
         raise DataError(f"{source} has no {names[0]}; it has {list_folder(source)}")
@@ -53,14 +53,14 @@ def find_first(source: Path, *names: str) -> Path:
 
 
 def folders_in(source: Path, folder: Path) -> list[Path]:
-    """Return the folders in a folder, by name, without hidden ones."""
+    """Return the subfolders of a folder, sorted by name, without hidden ones."""
     return [check_inside(source, path.relative_to(source)) for path in _visible(folder) if path.is_dir()]
 
 
 def images_in(source: Path, folder: Path) -> list[Path]:
-    """Return the images in a folder, by name; a notice counts its other files.
+    """Return the images in a folder, sorted by name, and log the number of its other files.
 
-    Raises `DataError` for links that lead out of the source, and where there is something, but no image.
+    Raises `DataError` for links that lead out of the source, and if the folder has files, but no image.
     """
     paths = list(_visible(folder))
     images = [path for path in paths if path.suffix.lower() in IMAGE_SUFFIXES]
@@ -72,7 +72,7 @@ def images_in(source: Path, folder: Path) -> list[Path]:
 
 
 def log_left_out(folder: Path, names: Sequence[str]) -> None:
-    """Log how many files or folders of `folder` are left out, with the first of their names."""
+    """Log the number of files or folders in `folder` that are left out, and the first of their names."""
     if names:
         log.warning("%s: %d left out, the first is %r", folder, len(names), names[0])
 

@@ -16,7 +16,7 @@ HALF_FOLDERS = ("0", "1")
 
 
 def plan(source: Path, size: int | None) -> list[Piece]:
-    """Plan the table. Raises `DataError` for folders of other names, and where there are no images."""
+    """Return the table to write from Spawrious. Raises `DataError` for unknown folders, and if there are no images."""
     root = source / "spawrious224" if (source / "spawrious224").is_dir() else source
     images, folders = list[EncodedImage](), folders_in(source, root)
     log_left_out(root, [folder.name for folder in folders if folder.name not in HALF_FOLDERS])
@@ -26,13 +26,13 @@ def plan(source: Path, size: int | None) -> list[Piece]:
                 values = (breed.name, place_folder.name, int(half_folder.name))
                 images += [EncodedImage("train", file, values) for file in images_in(source, breed)]
     if not images:
-        raise DataError(f"{root} has no images: {HALF_FOLDERS[0]}/{PLACES[0]}/{BREEDS[0]}/*.png and so on are expected")
+        raise DataError(f"{root} has no images: expected files such as {HALF_FOLDERS[0]}/{PLACES[0]}/{BREEDS[0]}/*.png")
     return plan_pieces(images, ("label", "place", "half"), source, size)
 
 
 def _folders_named(source: Path, folder: Path, names: tuple[str, ...]) -> list[Path]:
     folders = folders_in(source, folder)
-    unexpected = next((path for path in folders if path.name not in names), None)
-    if unexpected is not None:
-        raise DataError(f"{unexpected}: folders here are called {', '.join(names)}")
+    unexpected_folder = next((path for path in folders if path.name not in names), None)
+    if unexpected_folder is not None:
+        raise DataError(f"{unexpected_folder} is an unknown folder: allowed are {', '.join(names)}")
     return folders

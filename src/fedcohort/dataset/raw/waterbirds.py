@@ -21,7 +21,7 @@ ALLOWED_VALUES = {"split": tuple(SPLIT_BY_CODE), "y": ("0", "1"), "place": ("0",
 
 
 def plan(source: Path, size: int | None) -> list[Piece]:
-    """Plan the tables. Raises `DataError` by line."""
+    """Return the tables to write from WaterBirds. Raises `DataError`, which names the line of metadata.csv."""
     file = check_file(source, "metadata.csv")
     check_encoding(file.open("rb"), str(file))
     try:
@@ -37,18 +37,18 @@ def plan(source: Path, size: int | None) -> list[Piece]:
 def _read_images(source: Path, file: Path, reader: "csv.DictReader[str]") -> Iterator[EncodedImage]:
     """Yield the image of each line of metadata.csv. Raises `DataError` by line."""
     names = list(reader.fieldnames or [])
-    if wrong := next((name for name in ("img_filename", *ALLOWED_VALUES) if names.count(name) != 1), None):
-        how_many = "two columns called" if wrong in names else "no column"
-        raise DataError(f"{file} has {how_many} {wrong!r}; it has {list_names(names)}")
+    if wrong_name := next((name for name in ("img_filename", *ALLOWED_VALUES) if names.count(name) != 1), None):
+        count_text = "two columns called" if wrong_name in names else "no column"
+        raise DataError(f"{file} has {count_text} {wrong_name!r}; it has {list_names(names)}")
     first_line: dict[Path, int] = {}
     for row in reader:
         line_text = f"{file}, line {reader.line_num}"
-        for name, allowed in ALLOWED_VALUES.items():
-            if row[name] not in allowed:
-                raise DataError(f"{line_text}: {name} is {row[name]!r}; it must be one of {', '.join(allowed)}")
+        for name, allowed_values in ALLOWED_VALUES.items():
+            if row[name] not in allowed_values:
+                raise DataError(f"{line_text}: {name} is {row[name]!r}; it must be one of {', '.join(allowed_values)}")
         if None in row:
             raise DataError(f"{line_text} has more cells than the header")
         image = check_file(source, row["img_filename"] or "(no name)")
-        if (line := first_line.setdefault(image, reader.line_num)) != reader.line_num:
-            raise DataError(f"{line_text}: line {line} names {row['img_filename']!r}, too")
+        if (first_line_number := first_line.setdefault(image, reader.line_num)) != reader.line_num:
+            raise DataError(f"{line_text}: {row['img_filename']!r} occurs in line {first_line_number}, too: remove one")
         yield EncodedImage(SPLIT_BY_CODE[row["split"]], image, (int(row["y"]), int(row["place"])))

@@ -18,10 +18,15 @@ import pyarrow.compute as pc
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.messages import Problems
 from fedcohort.dataset.table import Frame
-from fedcohort.dataset.user_table.column_kinds import MAX_AUTO_LEVELS, count_levels, kind_of, recognise_text_numbers
+from fedcohort.dataset.user_table.column_kinds import (
+    MAX_AUTO_LEVELS,
+    count_levels,
+    describe_type,
+    recognise_text_numbers,
+)
 from fedcohort.errors import DataError
 
-AUTO = "auto"
+AUTO_CHOICE = "auto"
 MAX_LEVELS = 1000  # of a category: a column of more is an id
 MAX_LISTED_COLUMNS = 12  # columns that a message names
 EXAMPLE_LENGTH = 20  # characters of a cell in a message
@@ -29,13 +34,13 @@ EXAMPLE_LENGTH = 20  # characters of a cell in a message
 
 @dataclass(frozen=True)
 class Inputs:
-    """The columns that are inputs.
+    """The columns of a table that are inputs.
 
     Attributes:
         numbers: columns of numbers and booleans.
-        categories: columns that are encoded by one number for each level.
-        dates: columns that are encoded as days since 1970.
-        lists: columns of lists or images; a sample consists of these only where there are any.
+        categories: columns that are encoded by one number for each level (one-hot).
+        dates: columns that are encoded as days since 1970-01-01.
+        lists: columns of lists or images; if there are any, a sample consists of these only.
     """
 
     numbers: tuple[str, ...] = ()
@@ -52,69 +57,78 @@ class Inputs:
 def choose_inputs(
     frame: Frame, excluded: Iterable[str], categories: Sequence[str] | str, dates: Sequence[str] | str
 ) -> Inputs:
-    """Choose the columns of scalars that are inputs.
+    """Choose the columns of numbers, categories and dates that are inputs.
 
     Args:
         frame: the training table.
-        excluded: the columns of labels, clients and series, and those that the user leaves out.
+        excluded: names of the columns of labels, clients and series, and of those that the user leaves out.
         categories: columns to encode by their levels, or "auto" for all texts of few levels.
-        dates: columns to encode as numbers, or "auto" for all dates.
+        dates: columns to encode as days, or "auto" for all dates.
 
     Raises:
-        DataError: if no column is an input, or a named column is none of its kind.
+        DataError: no column is an input, or a column in `dates` does not hold dates.
     """
-    kind_by_column = {name: kind_of(frame, name) for name in frame.names if name not in set(excluded)}
-    if dates == AUTO:
-        dates = [name for name, dtype in kind_by_column.items() if dtype == "date"]
-    if categories == AUTO:
-        texts = [name for name, dtype in kind_by_column.items() if dtype == "text"]
-        categories = [name for name in texts if 2 <= count_levels(frame, name) <= MAX_AUTO_LEVELS]
-    encoded = {*categories, *dates}
-    numeric = [name for name, dtype in kind_by_column.items() if dtype in ("number", "boolean") and name not in encoded]
+    type_by_column = {name: describe_type(frame, name) for name in frame.names if name not in set(excluded)}
+    if dates == AUTO_CHOICE:
+        dates = [name for name, dtype in type_by_column.items() if dtype == "date"]
+    if categories == AUTO_CHOICE:
+        text_columns = [name for name, dtype in type_by_column.items() if dtype == "text"]
+        categories = [name for name in text_columns if 2 <= count_levels(frame, name) <= MAX_AUTO_LEVELS]
+    encoded_columns = {*categories, *dates}
+    number_columns = [
+        name for name, dtype in type_by_column.items() if dtype in ("number", "boolean") and name not in encoded_columns
+    ]
     for name in dates:
         column = frame.column(name)
         if not arrow_columns.is_date(column.type):
             values = pc.drop_null(column.slice(0, 99)).to_pylist()
             example = f" (as {str(values[0])[:EXAMPLE_LENGTH]!r})" if values else ""
-            what = f"dataset.dates: {frame.where}"
-            raise DataError(f"{what}: column {name!r} must hold dates as 2024-12-31, it holds {column.type}{example}")
-    inputs = Inputs(tuple(numeric), tuple(categories), tuple(dates))
+            message_start = f"dataset.dates: {frame.where}"
+            raise DataError(
+                f"{message_start}: column {name!r} must hold dates as 2024-12-31, but holds {column.type}{example}"
+            )
+    inputs = Inputs(tuple(number_columns), tuple(categories), tuple(dates))
     if not inputs.names:
-        raise _no_inputs(frame, kind_by_column)
+        raise _no_inputs(frame, type_by_column)
     return inputs
 
 
-def _no_inputs(frame: Frame, kind_by_column: Mapping[str, str]) -> DataError:
-    """Return the error for a table without columns of numbers, with what can be done about its other columns."""
-    list_columns = [name for name, dtype in kind_by_column.items() if dtype in ("lists", "images")]
-    texts = [name for name, dtype in kind_by_column.items() if dtype == "text"]
-    advice_texts = [
-        f"{name!r} holds {text}: {advice}" for name in texts for text, advice in recognise_text_numbers(frame, name)
+def _no_inputs(frame: Frame, type_by_column: Mapping[str, str]) -> DataError:
+    """Return the error for a table without columns of numbers, with remedies for its other columns."""
+    list_columns = [name for name, dtype in type_by_column.items() if dtype in ("lists", "images")]
+    text_columns = [name for name, dtype in type_by_column.items() if dtype == "text"]
+    remedies = [
+        f"{name!r} holds {message_start}: {remedy}"
+        for name in text_columns
+        for message_start, remedy in recognise_text_numbers(frame, name)
     ]
     if list_columns:
-        advice_texts.append(f"dataset.features=[{','.join(list_columns)}] takes the columns of lists or images")
-    if any(2 <= count_levels(frame, name) <= MAX_AUTO_LEVELS for name in texts):
-        advice_texts.append("dataset.categories=auto encodes texts of few values")
-    if not advice_texts:
-        advice_texts.append("turn texts into numbers, or columns of lists of numbers, and write them as Parquet")
-    columns = ", ".join(f"{name} ({dtype})" for name, dtype in list(kind_by_column.items())[:MAX_LISTED_COLUMNS])
-    text = f"dataset.features: {frame.where} has no column of numbers besides the label"
-    return DataError(f"{text}. Its other columns: {columns or 'none'}; {'; '.join(advice_texts)}")
+        remedies.append(f"dataset.features=[{','.join(list_columns)}] takes the columns of lists or images")
+    if any(2 <= count_levels(frame, name) <= MAX_AUTO_LEVELS for name in text_columns):
+        remedies.append("dataset.categories=auto encodes texts of few values")
+    if not remedies:
+        remedies.append("turn texts into numbers, or columns of lists of numbers, and write them as Parquet")
+    columns_text = ", ".join(f"{name} ({dtype})" for name, dtype in list(type_by_column.items())[:MAX_LISTED_COLUMNS])
+    message_start = f"dataset.features: {frame.where} has no column of numbers besides the label"
+    return DataError(f"{message_start}. Its other columns: {columns_text or 'none'}; {'; '.join(remedies)}")
 
 
 def find_levels(train: Frame, inputs: Inputs) -> dict[str, list[str]]:
-    """Return the sorted levels of each category over the training rows. Raises `DataError` for too many or one."""
+    """Return the sorted levels of each category over the training rows.
+
+    Raises `DataError` for a category with one level, or with more than `MAX_LEVELS`.
+    """
     levels = {}
     for name in inputs.categories:
         levels[name] = sorted(value for value in pc.unique(_read_category(train, name)).to_pylist() if value)
         if not 2 <= (n := len(levels[name])) <= MAX_LEVELS:
-            what = f"dataset.categories: {train.where}: column {name!r} has {n:,} different values"
-            raise DataError(f"{what}, and 2 to {MAX_LEVELS:,} can be encoded")
+            message_start = f"dataset.categories: {train.where}: column {name!r} has {n:,} different values"
+            raise DataError(f"{message_start}, but only 2 to {MAX_LEVELS:,} can be encoded")
     return levels
 
 
 def encode(
-    frames: Sequence[Frame], inputs: Inputs, levels: Mapping[str, Sequence[str]], gaps: bool
+    frames: Sequence[Frame], inputs: Inputs, levels: Mapping[str, Sequence[str]], allow_missing: bool
 ) -> tuple[list[Frame], list[str], list[str]]:
     """Add the columns of numbers that encode categories and dates.
 
@@ -122,42 +136,42 @@ def encode(
         frames: the tables, the training rows first.
         inputs: the columns that are inputs.
         levels: levels of each category, from `find_levels`.
-        gaps: whether empty cells become missing numbers; otherwise they are errors.
+        allow_missing: whether empty cells become missing numbers; otherwise they are errors.
 
     Returns:
-        The tables, the names of all columns of numbers that a sample consists of, and notes.
+        The tables, the names of all numbers of a sample, and notes.
 
     Raises:
-        DataError: with a problem for each column that has an empty cell.
+        DataError: columns have empty cells; problems of several columns are raised together.
     """
-    problems, encoded, notes = Problems(), [], []
+    problems, encoded_frames, notes = Problems(), [], []
     for frame in frames:
-        derived: dict[str, pa.ChunkedArray] = {}
+        derived_columns: dict[str, pa.ChunkedArray] = {}
         for name in (*inputs.categories, *inputs.dates):
             with problems.collect():
-                column = frame.column(name) if gaps else frame.require_full(name)
+                column = frame.column(name) if allow_missing else frame.require_full(name)
                 if name in inputs.dates:
-                    derived[name] = arrow_columns.days(column)
+                    derived_columns[name] = arrow_columns.dates_to_days(column)
                     continue
                 values = _read_category(frame, name)
                 for level in levels[name]:
-                    derived[f"{name}={level}"] = pc.equal(values, level).cast(pa.float32())
+                    derived_columns[f"{name}={level}"] = pc.equal(values, level).cast(pa.float32())
                 is_known = pc.is_in(values, value_set=pa.array(levels[name]))
                 if n_unknown := int(np.count_nonzero(~np.asarray(is_known)) - values.null_count):
                     file_name = Path(frame.where).name
                     notes.append(f"{n_unknown:,} cells of {name} in {file_name} have values that no training row has")
-        encoded.append(replace(frame, derived=derived))
+        encoded_frames.append(replace(frame, derived=derived_columns))
     problems.raise_all()
-    columns = [f"{name}={level}" for name in inputs.categories for level in levels[name]]
-    return encoded, [*inputs.numbers, *columns, *inputs.dates], notes
+    level_columns = [f"{name}={level}" for name in inputs.categories for level in levels[name]]
+    return encoded_frames, [*inputs.numbers, *level_columns, *inputs.dates], notes
 
 
 def _read_category(frame: Frame, name: str) -> pa.ChunkedArray:
-    """Return the column's values as texts without spaces around them; null for empty cells."""
+    """Return a column's values as texts without spaces around them; null for empty cells."""
     column = frame.column(name)
     if not (arrow_columns.is_text(column.type) or arrow_columns.is_number(column.type)):
-        problem_text = f": column {name!r} must hold texts or numbers as a category, it holds {column.type}"
+        problem_text = f": column {name!r} must hold texts or numbers as a category, but holds {column.type}"
         raise frame.column_error(name, problem_text)
     values = pc.utf8_trim_whitespace(column.cast(pa.string()))
-    empty = pa.chunked_array([pa.array(arrow_columns.empty_cells(column))])
-    return pc.if_else(empty, pa.scalar(None, pa.string()), values)
+    is_empty = pa.chunked_array([pa.array(arrow_columns.empty_cells(column))])
+    return pc.if_else(is_empty, pa.scalar(None, pa.string()), values)

@@ -28,7 +28,7 @@ log = logging.getLogger("fedcohort")
 
 
 class Loader:
-    """Loads a dataset from files to arrays; each step adds its notes for the start-up table."""
+    """Loads a dataset from a user's files; each step adds notes on what it did, for the start-up table."""
 
     def __init__(self, options: TableOptions, seed: int) -> None:
         self.options, self.seed = options, seed
@@ -39,7 +39,7 @@ class Loader:
     def load(self) -> Raw:
         """Return the dataset. Raises `DataError`."""
         options = self.options
-        frames = self._read()
+        frames = self._read_tables()
         chosen = self._choose_inputs(frames)
         frames = self._select_rows(frames, chosen)
         owners, frames = self._select_clients(frames)
@@ -51,7 +51,7 @@ class Loader:
         with self.problems.collect():
             levels = input_columns.find_levels(frames[0], chosen)
             frames, names, encoding_notes = input_columns.encode(frames, chosen, levels, options.missing == "mean")
-            x, pixels = inputs.read_inputs(options, frames, names, chosen.lists, self._scale(chosen))
+            x, pixels = inputs.read_inputs(options, frames, names, chosen.lists, self._choose_divisor(chosen))
         self.problems.raise_all()
         self.notes += [*encoding_notes, *labels.notes]
         x, standard = self._scale_inputs(frames[0], names, chosen, x)
@@ -64,7 +64,7 @@ class Loader:
             "folder",
             *(x[0], y[0], x[1], y[1], labels.n_classes, owners.train, owners.test),
             owner_names=owners.names,
-            inputs=self._describe(frames[0], chosen, x[0].shape[1:]),
+            inputs=self._describe_inputs(frames[0], chosen, x[0].shape[1:]),
             class_names=tuple(labels.names),
             columns=tuple(names) if self.window == 1 and not chosen.lists else (),
             pooled_test=options.test == "server",
@@ -80,7 +80,7 @@ class Loader:
     def _scale_inputs(
         self, train: Frame, names: Sequence[str], chosen_inputs: Inputs, x: list[np.ndarray]
     ) -> tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray] | None]:
-        """Return inputs without gaps, and the mean and deviation by which they were standardised, None without."""
+        """Return the inputs with gaps filled, and the features' mean and deviation if they were standardised."""
         options, standard = self.options, None
         if options.missing == "mean" and x[0].dtype != np.uint8:
             x, fill_note = inputs.fill_gaps(train, names or chosen_inputs.lists, x)
@@ -92,8 +92,8 @@ class Loader:
             self._warn(column_kinds.scale_notices(x[0], names))
         return x, standard
 
-    def _read(self) -> list[Frame]:
-        """Return the tables, and note how they are written."""
+    def _read_tables(self) -> list[Frame]:
+        """Read the tables, the training rows first, and note how the files are written."""
         options = self.options
         cut, with_valid = options.test_share is not None, options.valid == "server"
         frames = load_tables(options.path, cut, with_valid, options.decimal, self.problems)
@@ -101,12 +101,15 @@ class Loader:
             self.problems.raise_all()
         columns = {options.label: "label", options.client: "client", options.series: "series"}
         columns |= dict.fromkeys(options.lists, "features")
-        named = {name: f"dataset.{option}" for name, option in columns.items() if name is not None}
+        option_of_column = {name: f"dataset.{option}" for name, option in columns.items() if name is not None}
         self.notes += dict.fromkeys(file_note for frame in frames for file_note in frame.notes)
-        return [replace(frame, column_options=named, remedy=REMEDY, number_remedy=NUMBER_REMEDY) for frame in frames]
+        return [
+            replace(frame, column_options=option_of_column, remedy=REMEDY, number_remedy=NUMBER_REMEDY)
+            for frame in frames
+        ]
 
     def _choose_inputs(self, frames: Sequence[Frame]) -> Inputs:
-        """Choose the columns that are inputs, and check that all tables have the columns that are named."""
+        """Choose the columns that are inputs, and check that all tables have the columns that options name."""
         options, train = self.options, frames[0]
         for option in ("leave_out", "categories", "dates"):
             named_columns = getattr(options, option)
@@ -122,8 +125,8 @@ class Loader:
         chosen_inputs = Inputs()
         with self.problems.collect():
             excluded = [name for name in (options.label, options.client, options.series, *options.leave_out) if name]
-            is_image_folder = train.names == ["image", "label"] and column_kinds.kind_of(train, "image") == "images"
-            list_columns = ("image",) if options.features is None and is_image_folder else options.lists
+            has_images = train.names == ["image", "label"] and column_kinds.describe_type(train, "image") == "images"
+            list_columns = ("image",) if options.features is None and has_images else options.lists
             if list_columns:
                 chosen_inputs = Inputs(lists=tuple(list_columns))
             else:
@@ -144,12 +147,12 @@ class Loader:
         return chosen_inputs
 
     def _select_rows(self, frames: list[Frame], chosen: Inputs) -> list[Frame]:
-        """Return the tables without rows outside of windows and without incomplete samples."""
+        """Return the tables with only the rows of whole windows, and without samples in which a cell is missing."""
         options = self.options
         steps: list[Callable[[Frame], tuple[Frame, str]]] = []
         if options.window is not None:
-            constant = [name for name in (options.series, options.label, options.client) if name]
-            steps.append(partial(rows.cut_windows, window=options.window, constant=constant))
+            constant_columns = [name for name in (options.series, options.label, options.client) if name]
+            steps.append(partial(rows.cut_windows, window=options.window, constant_columns=constant_columns))
         if options.missing == "drop":
             scalars = [options.label, *([options.client] if options.client else []), *chosen.categories, *chosen.dates]
             steps.append(partial(rows.drop_incomplete, columns=scalars, inputs=chosen, window=self.window))
@@ -169,37 +172,37 @@ class Loader:
             owners = read_owners(frames[: 1 if options.test_share else 2], options.client)
         if owners.train is None:
             return owners, frames
-        train = owners.train[:: self.window]
-        owners = replace(owners, train=train, test=None if owners.test is None else owners.test[:: self.window])
+        client_ids = owners.train[:: self.window]
+        owners = replace(owners, train=client_ids, test=None if owners.test is None else owners.test[:: self.window])
         if options.min_client_samples is None:
             return owners, frames
         min_samples = math.ceil(options.min_client_samples / (1 - (options.test_share or 0)))
         if options.pool_small:
-            owners, pool_note = rows.pool_small(owners, train, min_samples)
+            owners, pool_note = rows.pool_small(owners, client_ids, min_samples)
         else:
-            kept_rows, pool_note = rows.leave_out_small(owners, train, min_samples)
-            frames = [frames[0].take(self._rows(kept_rows)), *frames[1:]] if pool_note else frames
-            owners = rows.renumber(replace(owners, train=train[kept_rows]))
-        after = f" ({options.min_client_samples} remain after the test part is cut)" if options.test_share else ""
-        self.notes += [pool_note + after] if pool_note else []
+            kept_rows, pool_note = rows.leave_out_small(owners, client_ids, min_samples)
+            frames = [frames[0].take(self._rows_of_samples(kept_rows)), *frames[1:]] if pool_note else frames
+            owners = rows.renumber(replace(owners, train=client_ids[kept_rows]))
+        cut_text = f" ({options.min_client_samples} remain after the test part is cut)" if options.test_share else ""
+        self.notes += [pool_note + cut_text] if pool_note else []
         return owners, frames
 
     def _cut_test(self, frames: list[Frame], owners: Owners, y: list[Ids]) -> tuple[list[Frame], Owners, list[Ids]]:
-        """Return tables, clients and labels with a test part cut of the training samples. Raises `DataError`."""
+        """Take the test part from the training samples; return the tables, clients and labels. Raises `DataError`."""
         train, rng = frames[0], new_generator(self.seed, "test_part")
         test = rows.draw_test_rows(y[0], owners.train, float(self.options.test_share or 0), rng)
         training = np.setdiff1d(np.arange(len(y[0])), test)
         self.notes.append(f"{len(test)} {'rows' if self.window == 1 else 'windows'} cut for the test part")
         if owners.train is not None:
             owners = replace(owners, train=owners.train[training], test=owners.train[test])
-        frames = [train.take(self._rows(training)), train.take(self._rows(test)), *frames[1:]]
+        frames = [train.take(self._rows_of_samples(training)), train.take(self._rows_of_samples(test)), *frames[1:]]
         return frames, owners, [y[0][training], y[0][test], *y[1:]]
 
-    def _rows(self, samples: Ids) -> Ids:
-        """Return the rows of the table at which the samples begin."""
+    def _rows_of_samples(self, samples: Ids) -> Ids:
+        """Return the rows of the table that `samples` consist of."""
         return (samples[:, None] * self.window + np.arange(self.window)).ravel()
 
-    def _scale(self, chosen_inputs: Inputs) -> float:
+    def _choose_divisor(self, chosen_inputs: Inputs) -> float:
         """Return the divisor of the inputs: 255 for a folder of images, unless `scale` says otherwise."""
         options = self.options
         if chosen_inputs.lists and not options.lists and options.scale == 1 and not options.standardises:
@@ -207,8 +210,8 @@ class Loader:
             return 255.0
         return options.scale
 
-    def _describe(self, train: Frame, chosen_inputs: Inputs, shape: Sequence[int]) -> str:
-        """Return `8: x0 ... x7 (left out: comment, site); 120 rows cut for the test part`."""
+    def _describe_inputs(self, train: Frame, chosen_inputs: Inputs, shape: Sequence[int]) -> str:
+        """Describe the inputs and list the notes, as in `8: x0 ... x7 (left out: comment); 120 rows dropped`."""
         unused_columns = [name for name in train.names if name not in {*chosen_inputs.names, self.options.label}]
         size = " x ".join(str(length) for length in shape)
         left_out = f" (left out: {list_names(unused_columns)})" if unused_columns else ""

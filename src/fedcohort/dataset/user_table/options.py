@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from fedcohort import ranges
 from fedcohort.dataset.labels import MAX_CLASSES
-from fedcohort.dataset.user_table.input_columns import AUTO
+from fedcohort.dataset.user_table.input_columns import AUTO_CHOICE
 
 
 @dataclass(frozen=True)
@@ -14,25 +14,25 @@ class TableOptions:
 
     Attributes:
         path: the folder, or one table.
-        label: the column of labels.
-        client: the column of clients, texts or integers; None to divide the rows at random.
-        features: columns of lists or images, several as channels; None for the columns of scalars.
-        categories: columns to encode by their levels (one-hot), or "auto" for all texts of 2 to 20 values.
+        label: name of the column of labels.
+        client: name of the column that says which client owns a row; None to divide the rows at random.
+        features: columns of lists or images, several become channels; None to use the columns of single values.
+        categories: columns to encode as one input for each value (one-hot), or "auto" for texts of 2 to 20 values.
         dates: columns to encode as days since 1970, or "auto" for all dates.
         leave_out: columns of numbers that are not inputs.
-        decimal: decimal mark of CSV files: "point", "comma", or "auto" for comma where columns are not separated by it.
-        series: the column with the series of each row, in a table with one row per time step.
+        decimal: decimal mark of CSV files: "point", "comma", or "auto" for a comma unless commas separate the columns.
+        series: column that says to which time series a row belongs, in a table with one row per time step.
         window: rows of a sample in such a table; None if each row is a sample.
-        n_classes: None for as many as there are.
-        shape: shape of one sample, empty for the shape of the columns.
+        n_classes: number of classes; None for the number that the labels show.
+        shape: shape of one sample; empty for the shape that the columns give.
         scale: divisor of the inputs.
         standardise: "train" or True for mean 0 and deviation 1 of each feature over the training rows, else "none".
-        missing: how rows with missing cells are treated: "error", "drop" or "mean".
-        test_share: share of the training rows that becomes the test part, where the folder has none.
-        test: holder of the test rows: "clients", or "server" for test rows of other people than the clients.
+        missing: for missing cells, "error" stops, "drop" leaves the rows out, "mean" fills in the feature's mean.
+        test_share: share of the training rows that becomes the test part, where the folder has none; else None.
+        test: who holds the test rows: "clients", or "server" if they are of other people than the clients.
         valid: use of a validation file: "server" (the server's validation data) or "none".
-        min_client_samples: clients with fewer training samples are left out, or pooled; None for all clients.
-        pool_small: whether these clients are pooled instead.
+        min_client_samples: clients with fewer training samples are left out, or pooled; None to keep all clients.
+        pool_small: whether such small clients are pooled instead of left out.
         pixels: images in memory, "float32", "uint8" (converted batch by batch; scale must be 255), or "auto" for uint8
             where float32 would take more than 2 GB.
     """
@@ -88,7 +88,7 @@ class TableOptions:
             raise ranges.range_error("min_client_samples", "an integer in [3, inf) where pool_small=true", None)
         ranges.choice("pixels", self.pixels, "auto", "float32", "uint8")
         if self.pixels == "uint8" and not (self.lists and self.scale == 255 and not self.standardises):
-            allowed = "auto or float32, where features is no column of images, scale isn't 255 or they are standardised"
+            allowed = "auto or float32 (uint8 needs a column of images in features, scale=255 and no standardisation)"
             raise ranges.range_error("pixels", allowed, self.pixels)
 
     @property
@@ -108,7 +108,7 @@ class TableOptions:
             if not self.lists or not all(name.strip() for name in self.lists):
                 raise ranges.range_error("features", "text, a list of texts, or null", self.features)
         for option in ("categories", "dates"):
-            if getattr(self, option) != AUTO:
+            if getattr(self, option) != AUTO_CHOICE:
                 ranges.texts(option, getattr(self, option))
         ranges.texts("leave_out", self.leave_out)
         if self.leave_out and self.lists:

@@ -16,12 +16,12 @@ KEY_ROLES = ("label", "client")  # roles of columns whose empty cells can't be f
 
 @dataclass(frozen=True)
 class Proposal:
-    """The content of a user's files, and the options that are proposed.
+    """What a user's files contain, and the options that are proposed for them.
 
     Attributes:
-        files: a line for each table: its rows and how it is written.
+        files: a line for each table: its number of rows, and how the file is written.
         columns: name, kind and details of each column of the training table.
-        decisions: what must be decided.
+        decisions: what the user must decide, with proposals.
     """
 
     files: Sequence[str]
@@ -35,7 +35,7 @@ class Proposal:
 
 
 def propose(path: str, options: Mapping[str, str]) -> Proposal:
-    """Inspect the files of `path`.
+    """Inspect a user's files, and propose the options to load them.
 
     Args:
         path: a folder or a table, as `dataset.path`.
@@ -77,7 +77,7 @@ def decide_inputs(inspection: Inspection) -> Iterator[Decision]:
         yield Decision("categories", {"dataset.categories": categories}, f"{category_text}: one number for each value")
     if dates := columns.get("date", []):
         yield Decision("dates", {"dataset.dates": dates}, "as days since 1970")
-    x = np.nan_to_num(inspection.train.numbers(number_columns, gaps=True))
+    x = np.nan_to_num(inspection.train.numbers(number_columns, allow_missing=True))
     notice = next(scale_notices(x, number_columns), "") if number_columns else ""
     if notice or dates:
         reason = notice.partition(", which")[0] or "dates are far from unit scale"
@@ -85,7 +85,7 @@ def decide_inputs(inspection: Inspection) -> Iterator[Decision]:
 
 
 def decide_missing(inspection: Inspection) -> Iterator[Decision]:
-    """Propose what becomes of missing cells."""
+    """Propose what happens to missing cells, if there are any."""
     roles, counts = inspection.roles, dict[str, int]()
     for name, column_kind in inspection.kinds.items():
         is_encoded = column_kind != "text" or name in roles or 2 <= inspection.levels[name] <= MAX_AUTO_LEVELS
@@ -101,7 +101,9 @@ def decide_missing(inspection: Inspection) -> Iterator[Decision]:
         return
     column_text = ", ".join(f"{name} ({n:,})" for name, n in list(counts.items())[:MAX_NAMES])
     if any(roles.get(name) in KEY_ROLES for name in counts):
-        yield Decision("missing", {"dataset.missing": "drop"}, f"cells hold no value: {column_text}; drops these rows")
+        yield Decision(
+            "missing", {"dataset.missing": "drop"}, f"cells hold no value: {column_text}; drop omits these rows"
+        )
     else:
-        reason = f"cells hold no number or value: {column_text}; takes the mean (drop leaves the rows out)"
+        reason = f"cells hold no number or value: {column_text}; mean fills in the feature's mean (drop omits the rows)"
         yield Decision("missing", {"dataset.missing": "mean"}, reason)

@@ -18,7 +18,7 @@ MIN_TRAINING_ROWS = 4  # of every client: three for itself, one to spare for the
 
 
 def draw_test_rows(labels: Ids, owners: Ids | None, share: float, rng: np.random.Generator) -> Ids:
-    """Draw a test part: `share` of each class of each client, rounded up or down.
+    """Draw the test part of a table that has none: `share` of each class of each client, rounded up or down.
 
     Fewer rows are drawn where clients can't spare as many, and no other client's rows replace them. The last row of
     each class, in a random order, stays in training, and so do the last MIN_TRAINING_ROWS of each client.
@@ -30,24 +30,24 @@ def draw_test_rows(labels: Ids, owners: Ids | None, share: float, rng: np.random
         rng: for the order of the rows.
 
     Returns:
-        Sorted positions.
+        Positions of the test rows, sorted.
 
     Raises:
         DataError: if no row can be cut.
     """
     groups = labels if owners is None else np.unique(np.stack([owners, labels]), axis=1, return_inverse=True)[1].ravel()
-    order, sizes = rng.permutation(len(labels)), np.bincount(groups)
-    key = (rank_within_group(groups, order) + rng.random(len(sizes))[groups]) / sizes[groups]
-    key[rank_within_group(labels, order[::-1]) == 0] = np.inf
+    random_order, sizes = rng.permutation(len(labels)), np.bincount(groups)
+    sort_key = (rank_within_group(groups, random_order) + rng.random(len(sizes))[groups]) / sizes[groups]
+    sort_key[rank_within_group(labels, random_order[::-1]) == 0] = np.inf
     if owners is not None:
-        key[rank_within_group(owners, order[::-1]) < MIN_TRAINING_ROWS] = np.inf
-    rows = np.argsort(key, kind="stable")[: max(1, round(share * len(labels)))]
+        sort_key[rank_within_group(owners, random_order[::-1]) < MIN_TRAINING_ROWS] = np.inf
+    rows = np.argsort(sort_key, kind="stable")[: max(1, round(share * len(labels)))]
     rows = keep_first(rows, groups, np.floor(share * sizes).astype(np.int64) + 1)
-    rows = np.sort(rows[np.isfinite(key[rows])])
+    rows = np.sort(rows[np.isfinite(sort_key[rows])])
     if not len(rows):
-        what = f"there are too few rows of each class and client to cut any of {len(labels)}"
+        problem = f"there are too few rows of each class and client to cut any of {len(labels)}"
         advice_text = "dataset.min_client_samples=10 dataset.pool_small=true pools small clients"
-        raise DataError(f"dataset.test_share={share}: {what}{'' if owners is None else f'; {advice_text}'}")
+        raise DataError(f"dataset.test_share={share}: {problem}{'' if owners is None else f'; {advice_text}'}")
     return rows
 
 
@@ -67,10 +67,10 @@ def drop_incomplete(frame: Frame, columns: Sequence[str], inputs: Inputs, window
     for name in (*(name for name in columns if name in frame.names), *inputs.lists):
         missing |= arrow_columns.empty_cells(frame.column(name))
     if inputs.numbers:
-        missing |= np.isnan(frame.numbers(inputs.numbers, gaps=True)).any(1)
+        missing |= np.isnan(frame.numbers(inputs.numbers, allow_missing=True)).any(1)
     for name in inputs.lists if not missing.all() else ():
         rows = np.flatnonzero(~missing)
-        x = frame.take(rows).arrays(name, gaps=True)
+        x = frame.take(rows).arrays(name, allow_missing=True)
         missing[rows] |= np.isnan(x).reshape(len(x), -1).any(1)
     missing = np.repeat(missing.reshape(-1, window).any(1), window)
     if missing.all():
@@ -81,7 +81,7 @@ def drop_incomplete(frame: Frame, columns: Sequence[str], inputs: Inputs, window
     return frame.take(np.flatnonzero(~missing)), drop_note
 
 
-def cut_windows(frame: Frame, window: int, constant: Sequence[str]) -> tuple[Frame, str]:
+def cut_windows(frame: Frame, window: int, constant_columns: Sequence[str]) -> tuple[Frame, str]:
     """Cut a long table, one row per time step, into windows: samples of `window` rows each.
 
     A window holds consecutive rows of one series with one label and one client. Windows don't overlap. Rows at the end
@@ -90,7 +90,7 @@ def cut_windows(frame: Frame, window: int, constant: Sequence[str]) -> tuple[Fra
     Args:
         frame: the table.
         window: rows of a sample.
-        constant: the columns of series, labels and clients, which don't change within a window.
+        constant_columns: the columns of series, labels and clients, which don't change within a window.
 
     Returns:
         The rows of whole windows, one after the other, and a note on how many rows are left out.
@@ -98,23 +98,24 @@ def cut_windows(frame: Frame, window: int, constant: Sequence[str]) -> tuple[Fra
     Raises:
         DataError: if no window is full.
     """
-    block = number_blocks(frame, [name for name in constant if name in frame.names])
-    sizes = np.bincount(block)
-    step = np.arange(len(block)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    rows = np.flatnonzero(step < (sizes - sizes % window)[block])
+    block_of_row = number_blocks(frame, [name for name in constant_columns if name in frame.names])
+    sizes = np.bincount(block_of_row)
+    step_of_row = np.arange(len(block_of_row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rows = np.flatnonzero(step_of_row < (sizes - sizes % window)[block_of_row])
     if not len(rows):
-        what = f"dataset.window={window}: {frame.where} has no {window} consecutive rows of one {', '.join(constant)}"
-        raise DataError(f"{what}; the longest such series has {sizes.max()} rows")
-    skipped = len(block) - len(rows)
-    note = f"{len(rows) // window:,} windows of {window} rows" + (f", {skipped:,} rows left out" if skipped else "")
+        columns = ", ".join(constant_columns)
+        problem = f"dataset.window={window}: {frame.where} has no {window} consecutive rows of one {columns}"
+        raise DataError(f"{problem}; the longest such series has {sizes.max()} rows")
+    n_skipped = len(block_of_row) - len(rows)
+    note = f"{len(rows) // window:,} windows of {window} rows" + (f", {n_skipped:,} rows left out" if n_skipped else "")
     return frame.take(rows), note
 
 
 def leave_out_small(owners: Owners, train: Ids, min_samples: int) -> tuple[Ids, str]:
-    """Return the training samples of clients with enough of them, and a note on the other clients.
+    """Return the positions of the training samples of clients with enough of them, and a note on the others.
 
     Args:
-        owners: names of the clients, by number.
+        owners: the clients, of which the names are read.
         train: the client of each training sample, int64 [N].
         min_samples: samples of the smallest client that stays.
 
@@ -125,8 +126,8 @@ def leave_out_small(owners: Owners, train: Ids, min_samples: int) -> tuple[Ids, 
     is_small = (sizes > 0) & (sizes < min_samples)
     rows = np.flatnonzero(~is_small[train])
     if not len(rows):
-        what = f"dataset.min_client_samples: no client has {min_samples} samples, the largest has {sizes.max()}"
-        raise DataError(f"{what}; dataset.pool_small=true pools small clients")
+        problem = f"dataset.min_client_samples: no client has {min_samples} samples, the largest has {sizes.max()}"
+        raise DataError(f"{problem}; dataset.pool_small=true pools small clients")
     return rows, f"{is_small.sum():,} clients with fewer than {min_samples} samples left out" if is_small.any() else ""
 
 
@@ -169,7 +170,7 @@ def pool_small(owners: Owners, train: Ids, min_samples: int) -> tuple[Owners, st
 
 
 def renumber(owners: Owners) -> Owners:
-    """Return the clients that have rows, with numbers without gaps in the same order."""
+    """Return the clients without those that own no row, numbered from 0 in the same order."""
     id_arrays = [ids for ids in (owners.train, owners.test) if ids is not None]
     present, new_ids = np.unique(np.concatenate(id_arrays), return_inverse=True)
     train, test = np.split(new_ids.astype(np.int64), [len(id_arrays[0])])

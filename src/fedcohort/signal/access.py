@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 ReadyShare = Callable[[Ids, float, float], Values]
 
 
-class Lab(Protocol):
+class SignalAccess(Protocol):
     """The global model w_t with the clients' data, for the computation of signals.
 
     Attributes:
-        server_passes: forward passes of `server_loss_after` so far, in samples.
+        server_passes: number of samples in all forward passes of `server_loss_after` so far.
     """
 
     server_passes: int
 
     def mean_over_samples(self, split: str, clients: Ids, per_sample: "Callable[[Tensor, Tensor], Tensor]") -> Values:
-        """Return the mean of a function over the samples of each client, [len(clients)]; NaN for a client without any.
+        """Return the mean of a function over each client's samples, [len(clients)]; NaN for a client without samples.
 
-        Where samples have several targets, the mean over them is taken first.
+        If samples have several targets, the mean over a sample's targets is taken first.
 
         Args:
-            split: "train" (T_i) or "val" (V_i).
-            clients: ids.
+            split: samples of the client's training set ("train") or of its validation set ("val").
+            clients: ids of the clients.
             per_sample: function of log-probabilities [B, C] and labels [B] that returns [B].
         """
         ...
@@ -42,18 +42,18 @@ class Lab(Protocol):
         """Return the sums of a function over the training samples of each client, float64 [len(clients), width].
 
         Args:
-            clients: ids.
+            clients: ids of the clients.
             per_sample: function of log-probabilities [B, C] and labels [B] that returns [B, width].
             width: number of columns.
         """
         ...
 
     def per_sample_losses(self, client: int) -> Values:
-        """Return the cross-entropy of w_t on each sample of T_k, in nats, [n_k]."""
+        """Return the cross-entropy of w_t on each training sample of a client, in nats, [n_k]."""
         ...
 
     def samples(self, client: int) -> "tuple[Tensor, Tensor]":
-        """Return the inputs and labels of a client's training set T_k."""
+        """Return the inputs and labels of a client's training set, n_k samples."""
         ...
 
     def loss(self, network: "nn.Module", x: "Tensor", y: "Tensor") -> "Tensor":
@@ -65,19 +65,19 @@ class Lab(Protocol):
         ...
 
     def gradient(self, client: int) -> "Tensor":
-        """Return the gradient at w_t of the mean cross-entropy over T_k, [P]."""
+        """Return the gradient at w_t of a client's mean cross-entropy over its training set, [P]."""
         ...
 
     def train(self, round: int, client: int) -> ClientUpdate:
-        """Return the update that a client would send after training from w_t in this round; it is not used otherwise.
+        """Return the update that a client would send after training from w_t in this round.
 
-        It trains on the samples that the run's sample selection takes, where these can be foreseen
-        (`component.FORESEEN_SAMPLES`), without the hooks of aggregator and regulariser.
+        The training uses the samples that the run's sample selection takes, if they are known before the round, and
+        none of the hooks of aggregator and regulariser.
         """
         ...
 
     def losses_after(self, update: "Tensor", clients: Ids) -> Values:
-        """Return the mean cross-entropy over each T_k of w_t + update, in nats, [len(clients)]."""
+        """Return the mean cross-entropy of w_t + update on each client's training set, in nats, [len(clients)]."""
         ...
 
     def server_loss(self) -> float:

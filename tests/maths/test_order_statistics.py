@@ -3,7 +3,7 @@
 import numpy as np
 
 from cases import for_all
-from fedcohort.maths.order import nth_smallest
+from fedcohort.maths.order_statistics import nth_smallest
 
 
 @for_all("n", [1, 7, 100, 4_999, 20_000])

@@ -1,0 +1,106 @@
+"""The terms of Oort's ranking, each with its equation: utility, staleness, speed, and the shares of a cohort."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from fedcohort.types import Ids, Values
+
+
+def client_utilities(loss_counts: Values, loss_squares: Values) -> Values:
+    """Return each client's utility, its number of samples times the root mean square of their losses, [n].
+
+    Args:
+        loss_counts: number of samples of each client.
+        loss_squares: sum of the squared losses of these samples. An invalid report gives NaN.
+    """
+    is_valid = np.isfinite(loss_counts) & np.isfinite(loss_squares) & (loss_counts >= 0) & (loss_squares >= 0)
+    valid_counts, valid_squares = (np.where(is_valid, values, 0.0) for values in (loss_counts, loss_squares))
+    return np.where(is_valid, np.sqrt(valid_counts) * np.sqrt(valid_squares), np.nan)  # n s would overflow first
+
+
+def normalise_utilities(utilities: Values, clip: float) -> Values:
+    """Return the utilities clipped at their quantile `clip` and scaled to about [0, 1], [n_clients]; NaN stays NaN.
+
+    (min(U, c) - .999 min U) / max(max U - .999 min U, 1e-4)
+    """
+    sorted_utilities = np.sort(utilities[np.isfinite(utilities)])
+    if not len(sorted_utilities):
+        return np.full(len(utilities), np.nan)
+    clip_value = sorted_utilities[min(int(clip * len(sorted_utilities)), len(sorted_utilities) - 1)]
+    low_utility = 0.999 * sorted_utilities[0]
+    normalised_utilities: Values = (np.minimum(utilities, clip_value) - low_utility) / max(
+        sorted_utilities[-1] - low_utility, 1e-4
+    )
+    return normalised_utilities
+
+
+def staleness_bonus(round: int, last_round: Ids) -> Values:
+    """Return the bonus sqrt(.1 ln(round) / last_round) of clients that were not selected lately, [n_clients].
+
+    Args:
+        round: number of the round, from 1.
+        last_round: round in which each client last took part, from 1; 0 for clients that never did, whose bonus is 0.
+    """
+    bonuses: Values = np.sqrt(0.1 * math.log(round) / np.maximum(last_round, 1))
+    return np.where(last_round > 0, bonuses, 0.0)
+
+
+def speed_factor(seconds: Values, T: float, penalty: float) -> Values:
+    """Return Oort's factor for slow clients, (T / seconds)^penalty for durations above T, else 1, [n_clients].
+
+    Args:
+        seconds: duration of each client's job.
+        T: preferred duration in seconds.
+        penalty: exponent.
+    """
+    is_slow = seconds > T
+    speed_factors = np.ones(len(seconds))
+    speed_factors[is_slow] = (T / np.maximum(seconds[is_slow], 1e-4)) ** penalty
+    return speed_factors
+
+
+def split_cohort(cohort: int, eps: float, n_untried: int, n_scored: int) -> tuple[int, int]:
+    """Return how many clients of a cohort are new clients to explore, and how many are exploited.
+
+    The share eps of the cohort explores, rounded down, but at least one client while eps > 0 and untried clients are
+    left, since small cohorts would otherwise never try them. More clients explore where too few have a score.
+
+    Args:
+        cohort: size of the cohort.
+        eps: share of the cohort that explores.
+        n_untried: available clients that never trained.
+        n_scored: available clients with a finite score.
+    """
+    n_to_explore = max(int(eps * cohort + 1e-9), 1) if eps else 0
+    n_explore = min(n_untried, cohort, max(n_to_explore, cohort - n_scored))
+    return n_explore, min(n_scored, cohort - n_explore)
+
+
+def clients_above_cutoff(scores: Values, candidate_ids: Ids, n_exploit: int, cutoff: float) -> Ids:
+    """Return the clients with a score of at least `cutoff` times the `n_exploit`-th largest among `candidate_ids`."""
+    if n_exploit == 0:
+        return candidate_ids[:0]
+    admitted_ids: Ids = candidate_ids[scores[candidate_ids] >= cutoff * np.sort(scores[candidate_ids])[-n_exploit]]
+    return admitted_ids
+
+
+def mask_weights(weights: Values, clients: Ids) -> Values:
+    """Return `weights` [n_clients] with 0 for all clients that are not in `clients`."""
+    masked_weights = np.zeros(len(weights))
+    masked_weights[clients] = weights[clients]
+    return masked_weights
+
+
+def expected_cohort_shares(weighted_draws: Sequence[tuple[Values, int]]) -> Values:
+    """Return each client's expected share of the places of the cohort, [n_clients].
+
+    Args:
+
+        weighted_draws: for exploitation and for exploration, the weights of the draw [n_clients] and the number of
+            places.
+    """
+    n_places = max(sum(n for _, n in weighted_draws), 1)
+    exploit_shares, explore_shares = (n / n_places * w / max(float(w.sum()), 1e-300) for w, n in weighted_draws)
+    return np.asarray(exploit_shares + explore_shares)
