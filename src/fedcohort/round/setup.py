@@ -110,7 +110,7 @@ class Setup:
         return LocalTrainer(self.server, worker_model, self.federation, method, settings.seed, settings.closed_form)
 
     def _foresee_update(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:
-        """Return the update that a client would send in a round, for `signal.base.Lab.train`."""
+        """Return the update that a client would send in a round, for `signal.access.SignalAccess.train`."""
         n_train, draws = self.federation.n_train, Draws(self.settings.seed, self.federation.n_clients, round)
         return trainer.update_of(
             round, client, foresee_samples(self.components.samples, client, int(n_train[client]), draws)

@@ -61,8 +61,7 @@ class Selector(Component, Protocol[S]):
         advises: whether `observe` may return an AggregationOverride; all updates are then kept for the aggregation.
         weighs: whether its overrides contain weights; otherwise they only exclude clients. Aggregators that use such
             weights only in part print a notice.
-        absolute: whether its weights are used without normalisation (`AggregationOverride.absolute`). Aggregators that
-            compute weights of another sum reject such a selector.
+        absolute: whether its weights are used without normalisation, which some aggregators reject.
         uncapped: whether it selects all available clients in every round.
         may_choose_fewer: whether the method determines the size of a cohort, from one client to `ctx.cohort`. All other
             selectors fill their cohorts.

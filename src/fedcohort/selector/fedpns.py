@@ -143,11 +143,8 @@ class FedPns(Selector[State]):
         rounds_arrived[outcome.clients] += 1
         newly_labelled_ids = outcome.clients[rows[labelled_rows]]
         rounds_labelled[newly_labelled_ids] += 1
-        probability = self.update_probabilities(
-            state.probability,
-            newly_labelled_ids,
-            rounds_labelled[newly_labelled_ids] / rounds_arrived[newly_labelled_ids],
-        )
+        ratios = rounds_labelled[newly_labelled_ids] / rounds_arrived[newly_labelled_ids]
+        probability = self.update_probabilities(state.probability, newly_labelled_ids, ratios)
         next_state = State(probability, rounds_arrived, rounds_labelled)
         is_aggregated = np.ones(len(outcome.clients), bool)
         is_aggregated[rows[excluded_rows]] = False
@@ -238,8 +235,7 @@ def find_opposing(H: Gram, min_kept: int, is_loss_higher: Callable[[Ids, Ids], b
     Args:
         H: inner products of the gradients, [m, m].
         min_kept: least number of rows to keep; one row is kept in any case.
-        is_loss_higher: function of the rows with and without k that returns whether the loss is higher without k. In
-            that case k is labelled but kept, and the search ends.
+        is_loss_higher: whether the loss is higher without row k, which is then labelled but kept, and the search ends.
     """
     member_rows, removed_rows = np.arange(len(H)), list[int]()
     while len(member_rows) > max(min_kept, 1):
@@ -248,9 +244,8 @@ def find_opposing(H: Gram, min_kept: int, is_loss_higher: Callable[[Ids, Ids], b
         highest_agreement = float(reduced_agreements.max())
         if highest_agreement <= current_agreement + TIE_TOLERANCE * max(abs(current_agreement), abs(highest_agreement)):
             break
-        best_position = int(
-            np.flatnonzero(reduced_agreements >= highest_agreement - TIE_TOLERANCE * abs(highest_agreement))[0]
-        )
+        least_agreement = highest_agreement - TIE_TOLERANCE * abs(highest_agreement)
+        best_position = int(np.flatnonzero(reduced_agreements >= least_agreement)[0])
         k, remaining_rows = int(member_rows[best_position]), np.delete(member_rows, best_position)
         if is_loss_higher is not None and is_loss_higher(member_rows, remaining_rows):
             return np.array([*removed_rows, k], dtype=np.int64), np.array(removed_rows, dtype=np.int64)

@@ -119,7 +119,7 @@ def _rows_of_this_rank(shard: Shard, clients: Ids) -> Ids:
 
 
 class SignalMeasurer:
-    """Measures signals with the global model on the data of clients and of the server (`signal.base.Lab`).
+    """Measures signals with the global model on the data of clients and of the server (`signal.access.SignalAccess`).
 
     Args:
         server: the global model.

@@ -33,11 +33,12 @@ def read_inputs(
     input_arrays: list[np.ndarray] = []
     for frame in frames:
         with problems.collect():
-            input_arrays.append(
+            x = (
                 _read_lists(frame, names, allow_missing)
                 if names
                 else _read_windows(frame, columns, window, allow_missing)
             )
+            input_arrays.append(x)
     problems.raise_all()
     shape, train_shape, first_name = list(map(int, options.shape)), input_arrays[0].shape[1:], [*names, *columns][0]
     if shape and (size := int(np.prod(shape, dtype=object))) != (n_values := input_arrays[0][0].size):
@@ -62,9 +63,8 @@ def read_inputs(
             with np.errstate(all="ignore"):
                 x /= (divisor := np.float32(scale))
             if np.isinf(divisor) or np.isinf(x).any() or (np.isnan(x).any() and not allow_missing):
-                raise DataError(
-                    f"dataset.scale={scale} makes values of {frame.where} that float32 can't hold: choose another scale"
-                )
+                problem = f"makes values of {frame.where} that float32 can't hold: choose another scale"
+                raise DataError(f"dataset.scale={scale} {problem}")
         elif x.dtype != np.uint8:
             problem = f" holds {x.dtype}, but the training part bytes: set dataset.pixels=float32"
             raise frame.column_error(first_name, problem)
