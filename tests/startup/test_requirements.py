@@ -70,7 +70,7 @@ from yaml_words import list_options, make
         (("agg=fedbio", "objective=flash_robust"), "agg=fedbio weighs noisy labels, but objective=f"),
         (
             ("agg=fedbio", "objective=propfair", "objective@objective.base=flash_robust", "objective.M=17"),
-            "already replaces labels",
+            "agg=fedbio changes a sample.s weight by the gradient of its loss",
         ),
         (("agg=qffl", "client=adam"), "choose client=sgd, or set agg.lipschitz"),
         (("agg=qffl", "agg.q=-1"), r"agg.q must be a number in \[0, inf\), got -1"),
