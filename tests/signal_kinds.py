@@ -43,7 +43,7 @@ def count_passes(word: str, options: Mapping[str, Any], counts: np.ndarray) -> V
 
 
 class BareLab(SignalAccess):
-    """Lab in which every measurement raises; tests override the methods that their signal uses."""
+    """SignalAccess in which every measurement raises; tests override the methods that their signal uses."""
 
     server_passes = 0
 

@@ -78,7 +78,7 @@ class Echo(nn.Module):
 
 @dataclass
 class OneNetwork(BareLab):
-    """As much of a Lab as the signal uses; client k has k samples 0, 1, ... of class 0."""
+    """as much of a SignalAccess as the signal uses; client k has k samples 0, 1, ... of class 0."""
 
     network: Echo
 

@@ -273,7 +273,7 @@ def test_shares_are_relative_to_the_available_clients() -> None:
 
 @dataclass
 class Slope(BareLab):
-    """As much of a Lab as the signal uses."""
+    """as much of a SignalAccess as the signal uses."""
 
     def gradient(self, client: int) -> Tensor:
         return torch.tensor([3.0, 4.0]) * client
