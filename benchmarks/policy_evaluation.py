@@ -224,6 +224,7 @@ def replicate(tables: Sequence[Table], n: int) -> pd.DataFrame:
         result = estimate_gain([table.draw(rng if number else None) for table in tables], {})
         common = {"replicate": number, "rounds": len(tables), "truth": truth, "own": own}
         common |= {"size": result.effective_size, "refused": bool(result.reason)}
+        common |= dict.fromkeys(("estimate", "low", "high"), np.nan)
         for estimator in policy_evaluation.ESTIMATORS:
             mean = result.estimates.get(estimator)
             target = truth - own if estimator == policy_evaluation.DIFFERENCE else truth
