@@ -95,7 +95,7 @@ def test_a_test_part_is_cut_from_each_class_of_each_client(tmp_path: Path) -> No
         folder(tmp_path, test_share=0.25).load(0)
     write(tmp_path, "test", x=[1.0], label=[0])
     with pytest.raises(
-        DataError, match=r"^dataset.test_share must be null, as the data have a test part \(.*test.parquet"
+        DataError, match=r"^dataset.test_share must be null: the data have a test part \(.*test.parquet"
     ):
         folder(tmp_path, test_share=0.25).load(0)
 

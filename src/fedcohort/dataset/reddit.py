@@ -109,7 +109,7 @@ def read_vocabulary(frame: Frame, max_tokens: int) -> Any:  # noqa: ANN401  pyar
         max_tokens: largest length of the result.
 
     Raises:
-        DataError: a word is empty or occurs twice; the message names the row.
+        DataError: a token's text is empty or occurs twice; the message names the row.
     """
     import pyarrow as pa
 
@@ -126,12 +126,12 @@ def read_vocabulary(frame: Frame, max_tokens: int) -> Any:  # noqa: ANN401  pyar
 
 
 def read_part(frame: Frame, tokens: Any, length: int | None = None) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401
-    """Return a table's inputs, int16 or int32 [rows, T], and targets, int64 [rows, T].
+    """Return a table's inputs, int16 or int32 [rows, T], and its targets, int64 [rows, T].
 
     Args:
         frame: the table.
         tokens: text of each token, a `pa.Array`.
-        length: required number of words in a row, T, that of the training part; None for the training part itself.
+        length: required number of tokens in a row, T, that of the training part; None for the training part itself.
 
     Raises:
         DataError: a row has a wrong length, is all <PAD>, or its targets are not its tokens shifted by one.
@@ -150,7 +150,7 @@ def read_part(frame: Frame, tokens: Any, length: int | None = None) -> tuple[np.
 
 
 def read_tokens(frame: Frame, name: str, tokens: Any, dtype: type) -> np.ndarray:  # noqa: ANN401
-    """Return the token numbers of a column of words, [rows, T].
+    """Return the token numbers of a column of lists of texts, [rows, T].
 
     Args:
         frame: the table.
@@ -159,7 +159,7 @@ def read_tokens(frame: Frame, name: str, tokens: Any, dtype: type) -> np.ndarray
         dtype: type of the result.
 
     Raises:
-        DataError: a row has a wrong length or a missing word; the message names it.
+        DataError: a row has a wrong length or a missing text; the message names it.
     """
     import pyarrow.compute as pc
 

@@ -32,7 +32,7 @@ def read_table(group: str, path: str, columns: Mapping[str, str | None]) -> "Fra
 
     Args:
         group: name of the group, for messages.
-        path: path of the file, as the user typed it.
+        path: path of the file that the user typed.
         columns: column that each option of the group names.
 
     Raises:
@@ -56,8 +56,8 @@ def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, st
     Returns:
         The row numbers in this order; rows with the same name keep their order.
         The number of rows of each name.
-        If clients are numbered from 0 or 1, the number of clients before the first gap in their numbers (inf without a
-        gap), and the message for runs that need more clients.
+        The number of clients before the first gap in numbers that start at 0 or 1, inf without a gap, and the message
+        for runs that need more clients.
 
     Raises:
         DataError: a cell is neither an integer nor a text; the message shows the first such cell.

@@ -58,7 +58,7 @@ class Objective(Component, Protocol):
         """
 
     def transform_mean(self, mean_loss: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
-        """Return what clients minimise, given the mean of `per_sample` over a mini-batch; by default that mean.
+        """Return the loss that clients minimise, from the mean of `per_sample` over a mini-batch; by default that mean.
 
         Args:
             mean_loss: mean of the objective over the mini-batch, or over one mini-batch of each of k clients, in nats.

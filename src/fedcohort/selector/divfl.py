@@ -59,7 +59,7 @@ class DivFL(Selector[State]):
     Attributes:
         aggregation: weights of the updates: "own" leaves the aggregator's, "cluster" takes the share of the clients
             that are nearest to each client of the cohort.
-        limit: largest number of clients, as all pairs of updates are compared.
+        limit: largest number of clients; all pairs of updates are compared.
         tie: which of equally good clients is chosen: a "random" one, or the lowest "id".
     """
 

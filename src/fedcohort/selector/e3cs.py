@@ -104,8 +104,8 @@ class E3cs(Selector[State]):
 def capped_probabilities(w: Values, m: int, sigma: float) -> tuple[Values, Bool[np.ndarray, "_n"]]:
     """Return the selection probabilities, which sum to m, and whether each is capped at 1, [n] each.
 
-    With the c largest capped, the others share m - c - (n - c) sigma in proportion to w, where c is the smallest number
-    for which no probability exceeds 1.
+    The c largest are capped. The others share m - c - (n - c) sigma in proportion to w. c is the smallest number for
+    which no probability exceeds 1.
 
     Args:
         w: weights, positive, [n].

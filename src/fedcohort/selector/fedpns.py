@@ -151,11 +151,9 @@ class FedPns(Selector[State]):
         return (AggregationOverride(keep=is_aggregated) if len(excluded_rows) else None), next_state
 
     def _compare_losses(self, outcome: RoundOutcome, positions: Ids) -> Callable[[Ids, Ids], bool]:
-        """Return a function that tells for two groups of updates whether the second mean has the higher server loss.
+        """Return whether a second group of updates has a mean of higher server loss than a first, as a function.
 
-        Args:
-            outcome: the round, with the signal server_loss.
-            positions: positions in `outcome.clients` that the groups refer to.
+        `positions` are those in `outcome.clients` that the groups refer to.
         """
         server_loss = outcome.signals["server_loss"]
 
@@ -168,12 +166,9 @@ class FedPns(Selector[State]):
         return lambda member_rows, remaining_rows: loss(member_rows) < loss(remaining_rows)
 
     def update_probabilities(self, probability: Values, labelled_ids: Ids, label_ratios: Values) -> Values:
-        """Return the selection probability of each client after a round, [K].
+        """Return the selection probability of each client after a round in which `labelled_ids` were labelled, [K].
 
-        Args:
-            probability: the probabilities before it, [K].
-            labelled_ids: ids of the clients labelled in this round.
-            label_ratios: rounds labelled divided by rounds arrived, for each of `labelled_ids`.
+        `label_ratios` are the rounds labelled divided by the rounds arrived, for each of these clients.
         """
         gains_probability = np.ones(len(probability), bool)
         gains_probability[labelled_ids] = False

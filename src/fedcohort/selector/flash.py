@@ -78,7 +78,7 @@ class State:
 
 @dataclass(frozen=True)
 class Flash(Selector[State]):
-    """FLASH, a client selector. `configs/selector/flash.yaml` explains what each choice of an option does.
+    """FLASH, a client selector. `configs/selector/flash.yaml` explains each choice of an option.
 
     Attributes:
         context: when clients are queried: in the previous round ("lagged"), or before the selection ("fresh").

@@ -64,8 +64,8 @@ def speed_factor(seconds: Values, T: float, penalty: float) -> Values:
 def split_cohort(cohort: int, eps: float, n_untried: int, n_scored: int) -> tuple[int, int]:
     """Return how many clients of a cohort are new clients to explore, and how many are exploited.
 
-    The share eps of the cohort explores, rounded down, but at least one client while eps > 0 and untried clients are
-    left, since small cohorts would otherwise never try them. More clients explore where too few have a score.
+    The share eps of the cohort explores, rounded down, but at least one client while eps > 0 and clients are untried.
+    Small cohorts would otherwise never try them. More clients explore where too few have a score.
 
     Args:
         cohort: size of the cohort.

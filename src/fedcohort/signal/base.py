@@ -88,8 +88,7 @@ class Computed:
     """A signal queried about w_t that a client computes from w_t and its training set.
 
     Attributes:
-        passes: forward passes over a client's samples (a gradient costs three): a number, or a function of the options
-            and the label counts [n, C] that returns a number for each client, [n].
+        passes: forward passes over a client's samples (a gradient: 3), or a function of options and counts [n, C], [n].
         compute: function of (access, round, clients, options) that returns float64 [n] or [n, d] in every process.
         jobs: function of the options that returns the clients which train a whole job from w_t for the signal and send
             their updates. All queried clients then receive the resulting model.

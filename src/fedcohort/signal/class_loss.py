@@ -26,7 +26,7 @@ MAX_LOSS = 12.0  # nats; a larger loss counts as this
 
 
 def describe_samples(log_probs: "Tensor", labels: "Tensor") -> "Tensor":
-    """Return what each sample adds to its client's row of statistics, [B, 3C + 1].
+    """Return the addend of each sample in its client's row of statistics, [B, 3C + 1].
 
     The columns are one-hot class, loss and squared loss by class, and the mean loss of the other classes, in nats.
     """

@@ -75,7 +75,7 @@ def load_tables(path: str, has_cut_part: bool, with_valid: bool, decimal: str, p
     has_test = "test" in (image_frames or files)
     if has_test and has_cut_part:
         test_file = files.get("test", Path(path) / "test")
-        problems.add(DataError(f"dataset.test_share must be null, as the data have a test part ({test_file})"))
+        problems.add(DataError(f"dataset.test_share must be null: the data have a test part ({test_file})"))
     elif not has_test and not has_cut_part:
         train_text = f"{image_frames['train'].table.num_rows:,} images" if image_frames else files["train"].name
         valid_file = files.get("valid")

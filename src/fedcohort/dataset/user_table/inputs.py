@@ -29,21 +29,11 @@ def read_inputs(
     Raises:
         DataError: cells are no inputs; problems of several tables are raised together.
     """
-    window, allow_missing, problems = options.window or 1, options.missing == "mean", Problems()
-    input_arrays: list[np.ndarray] = []
-    for frame in frames:
-        with problems.collect():
-            x = (
-                _read_lists(frame, names, allow_missing)
-                if names
-                else _read_windows(frame, columns, window, allow_missing)
-            )
-            input_arrays.append(x)
-    problems.raise_all()
+    allow_missing = options.missing == "mean"
+    input_arrays = _read_arrays(frames, columns, names, options.window or 1, allow_missing)
     shape, train_shape, first_name = list(map(int, options.shape)), input_arrays[0].shape[1:], [*names, *columns][0]
     if shape and (size := int(np.prod(shape, dtype=object))) != (n_values := input_arrays[0][0].size):
-        problem = f"has {size} values, but a sample of {frames[0].where} has {n_values}"
-        raise DataError(f"dataset.shape={shape} {problem}")
+        raise DataError(f"dataset.shape={shape} has {size} values, but a sample of {frames[0].where} has {n_values}")
     is_image = bool(names) and input_arrays[0].dtype == np.uint8 and len(shape or train_shape) == 3
     pixels = None
     if is_image and scale == 255 and not options.standardises:
@@ -70,6 +60,21 @@ def read_inputs(
             raise frame.column_error(first_name, problem)
         input_arrays[i] = x.reshape(len(x), *shape) if shape else x
     return input_arrays, pixels
+
+
+def _read_arrays(
+    frames: Sequence[Frame], columns: Sequence[str], names: Sequence[str], window: int, allow_missing: bool
+) -> list[np.ndarray]:
+    """Return the inputs of each table as they are stored. Raises `DataError` for the problems of all tables."""
+    arrays, problems = list[np.ndarray](), Problems()
+    for frame in frames:
+        with problems.collect():
+            if names:
+                arrays.append(_read_lists(frame, names, allow_missing))
+            else:
+                arrays.append(_read_windows(frame, columns, window, allow_missing))
+    problems.raise_all()
+    return arrays
 
 
 def _read_windows(frame: Frame, columns: Sequence[str], window: int, allow_missing: bool) -> np.ndarray:

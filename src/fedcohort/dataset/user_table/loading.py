@@ -28,7 +28,7 @@ log = logging.getLogger("fedcohort")
 
 
 class Loader:
-    """Loads a dataset from a user's files; each step adds notes on what it did, for the start-up table."""
+    """Loads a dataset from a user's files; each step adds notes to the start-up table."""
 
     def __init__(self, options: TableOptions, seed: int) -> None:
         self.options, self.seed = options, seed
