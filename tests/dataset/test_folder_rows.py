@@ -54,7 +54,7 @@ def test_dropping_takes_rows_without_label_owner_or_list_and_errors_name_rows_of
     table(tmp_path, x=[float("nan")] * 40)
     with pytest.raises(DataError, match=r"^dataset.missing=drop: .* has no row without a missing cell"):
         folder(tmp_path, missing="drop").load(0)
-    with pytest.raises(DataError, match=r"column 'x' has no number in any training row: no mean can"):
+    with pytest.raises(DataError, match=r"column 'x' has no number in any training row: no mean fills"):
         folder(tmp_path, missing="mean").load(0)
 
 
