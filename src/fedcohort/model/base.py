@@ -68,10 +68,8 @@ class TokenModel(Model):
 def require_sequences(model_name: str, sample_shape: tuple[int, ...]) -> None:
     """Raise `IncompatibleConfig` unless a sample is a sequence, of shape [length]."""
     if len(sample_shape) != 1:
-        raise IncompatibleConfig(
-            f"model={model_name} needs sequences [length], but the inputs are {list(sample_shape)}: choose another "
-            "model or dataset"
-        )
+        message_start = f"model={model_name} needs sequences [length]"
+        raise IncompatibleConfig(f"{message_start}, but the inputs are {list(sample_shape)}")
 
 
 def require_images(model_name: str, sample_shape: tuple[int, ...], min_side: int) -> tuple[int, int, int]:
