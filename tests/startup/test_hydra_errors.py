@@ -106,7 +106,7 @@ CASES = [
     ),
     ("+selector@x=flash", "there is no option 'x'; there are agg"),
     # more than anybody has memory or time for
-    ("dataset=synthetic dataset.min_samples=100000000", "dataset.min_samples must be such that 50 clients of about"),
+    ("dataset=synthetic dataset.min_samples=100000000", "dataset.min_samples must be smaller: 50 clients of about"),
     (
         "dataset=synthetic clients=100000000",
         "must be smaller: 100000000 clients of about 453 samples exceed 50000000",
@@ -140,7 +140,7 @@ CASES = [
     ("objective=propfair objective@objective.base=best", "objective@objective.base must be one of ce, "),
     ("objective=propfair objective.base.q=1", "objective.base has no option 'q'; it has no options"),
     ("objective=propfair objective@objective.base=propfair", "objective.base must be an objective other than propfair"),
-    ("objective=propfair objective@objective.base=flash_robust", "objective.M must be above 16, what"),
+    ("objective=propfair objective@objective.base=flash_robust", "objective.M must be above 16, the largest value"),
     ("agg=feddf proxy=dataset dataset@proxy.source=cmnist", "dataset=cmnist sets the clients too"),
     ("agg=feddf proxy=dataset dataset@proxy.source=best", "dataset@proxy.source must be one of celeba, cifar10"),
     ("agg=feddf proxy=dataset dataset@proxy.source=folder", "part of another component (proxy=folder reads a folder)"),
