@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from fedcohort.bandit.ridge import Ridge
-from fedcohort.selector.flash import Flash, State
+from fedcohort.selector.contexts import State
+from fedcohort.selector.flash import Flash
 from fedcohort.types import Population, ProbeResult
 from selector_harness import context, outcome
 from yaml_words import make_typed

@@ -29,10 +29,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401
 
 
 class Signals(Mapping[str, Any]):
-    """Values that clients have reported, by signal. Only the signals that a component declares in `needs` can be read.
-
-    Reading any other signal raises `UndeclaredSignal`, so that no method uses more information than it pays for.
-    """
+    """Values that clients have reported, by signal; reading one that is not in `needs` raises `UndeclaredSignal`."""
 
     def __init__(self, values_by_signal: Mapping[str, Any], declared_signals: frozenset[str], reader_name: str) -> None:
         self._values = {signal: read_only(value) for signal, value in values_by_signal.items()}
@@ -112,8 +109,7 @@ class Probe(ReadOnly):
         signal: name of a module in `fedcohort/signal/`.
         clients: ids of the clients to query.
         options: options of the signal.
-        concurrent: whether the signal is measured during the training of this round and delivered with the outcome.
-            Otherwise the values are reported before the selection, and the round takes longer.
+        concurrent: whether clients answer during the training of this round; otherwise before the selection.
     """
 
     signal: str
@@ -142,8 +138,6 @@ class ProbeResult(ReadOnly):
 
     def without(self, is_absent: Bool[np.ndarray, "clients"]) -> "ProbeResult":
         """Return the answers without those of absent clients; is_absent: bool [n_clients]."""
-        if not is_absent.any():
-            return self
         return ProbeResult(self.clients[~is_absent[self.clients]], self.values[~is_absent[self.clients]])
 
 
@@ -163,10 +157,8 @@ class Selection(ReadOnly):
             default number for all clients.
         upload: float64 [n_clients] in (0, 1], the probability with which a client sends each tensor of its update; the
             engine draws. None: all clients send everything.
-        zero_fill: whether a tensor that a client did not send counts as zero; otherwise it counts as the weighted mean
-            over the clients that sent it.
-        reward: float64 [n_clients], the reward of each client's last update for a method that learns from rewards,
-            NaN if there is none. It is only logged.
+        zero_fill: whether a tensor that a client did not send counts as zero; otherwise as the mean of those sent.
+        reward: float64 [n_clients], reward of each client's last update, NaN if there is none. It is only logged.
     """
 
     clients: Ids
@@ -186,12 +178,11 @@ class Selection(ReadOnly):
 class AggregationOverride:
     """A selector's override of the aggregation, aligned with the outcome's clients.
 
-    A client that is dropped, or has weight 0, counts as not arrived in the aggregation. If no client is left, the round
-    counts as one without arrivals.
+    A client that is dropped, or has weight 0, counts as not arrived. Without other clients, nothing has arrived.
 
     Attributes:
         keep: bool, False drops a client's update; None keeps all.
-        weights: weights that replace the aggregator's. The aggregator normalises them, unless `absolute`.
+        weights: weights that replace the aggregator's, which normalises them unless `absolute`.
         absolute: whether the weights are used as they are: an unbiased estimate needs a sum other than 1.
     """
 

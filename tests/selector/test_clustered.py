@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
+from fedcohort.maths.urns import Urns, cut_ward_tree, ward_tree
 from fedcohort.selector.clustered import (
     Clustered,
     State,
-    Urns,
-    cut_ward_tree,
     store_updates,
     urns_by_similarity,
     urns_by_size,
-    ward_tree,
 )
 from fedcohort.types import Population, RoundContext, Selection
 from known import known

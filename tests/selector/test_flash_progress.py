@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.selector.contexts import PendingRewards
-from fedcohort.selector.flash import Flash, State
+from fedcohort.selector.contexts import PendingRewards, State
+from fedcohort.selector.flash import Flash
 from fedcohort.selector.rewards import share_equally
 from flash_toy import INF, LOSSES, NAN, RAW, SECONDS, flash, make_probe_results, play_rounds, ridge
 from run_harness import go

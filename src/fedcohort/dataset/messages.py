@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
+
 from fedcohort.errors import DataError
 
 MAX_NAMES = 12  # entries that a line shows
@@ -101,3 +103,9 @@ class Problems:
         errors = list(self.errors.values())
         if errors:
             raise errors[0] if len(errors) == 1 else SeveralProblems(errors, self._advice)
+
+
+def count_more(is_wrong: np.ndarray) -> str:
+    """Return ` (and 3 more rows)` for the wrong rows after the first, empty if there are none. `is_wrong`: bool [n]."""
+    n_further = int(np.count_nonzero(is_wrong)) - 1
+    return f" (and {n_further:,} more row{'s' * (n_further > 1)})" if n_further > 0 else ""

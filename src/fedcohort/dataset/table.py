@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from jaxtyping import Float32
 
-from fedcohort.dataset import arrow_columns, images
-from fedcohort.dataset.messages import Problems, TableProblem, list_names
+from fedcohort.dataset import arrow_columns, list_column
+from fedcohort.dataset.messages import Problems, TableProblem, count_more, list_names
 from fedcohort.dataset.parquet import StoredTable, decoded_type
 from fedcohort.host import memory
 from fedcohort.types import Ids
@@ -210,7 +209,7 @@ class Frame:
         """
         values, n_rows = np.empty((0,)), self.table.num_rows
         for first_row, chunk in self.chunks(name):
-            chunk_data = self._read_chunk(name, chunk, first_row, values.shape[1:], allow_missing)
+            chunk_data = list_column.read_chunk(self, name, chunk, first_row, values.shape[1:], allow_missing)
             if not first_row:
                 column_bytes = float(chunk_data.nbytes) / len(chunk_data) * n_rows
                 memory.require_memory(column_bytes, f"{self.where} with {n_rows:,} rows", "use fewer or smaller rows")
@@ -223,57 +222,3 @@ class Frame:
                 values = values.astype(np.float32)  # all chunks before this one held integers
             values[first_row : first_row + len(chunk)] = chunk_data
         return values
-
-    def _read_chunk(
-        self, name: str, chunk: pa.Array, first_row: int, image_shape: tuple[int, ...], allow_missing: bool
-    ) -> np.ndarray:
-        """Return a chunk of lists or images, none of which is empty, as an array.
-
-        Args:
-            name: name of the column.
-            chunk: cells of adjacent rows.
-            first_row: row of the first of these cells.
-            image_shape: shape of the images in the chunks before; () if there are none.
-            allow_missing: whether a missing number becomes NaN; otherwise it is an error.
-        """
-        if images.holds_images(chunk.type):
-            return images.read_chunk(self, name, chunk, first_row, image_shape)
-        # The `datasets` library stores arrays (Array2D, Array3D) as an extension of lists.
-        array, shape = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk, [len(chunk)]
-        while arrow_columns.is_list(array.type):
-            shape.append(self._check_length(name, array, len(array) // len(chunk), first_row))
-            array = array.flatten()
-        if len(shape) == 1 or not arrow_columns.is_number(array.type):
-            problem_text = f": column {name!r} must hold lists of numbers or images, but holds {chunk.type}"
-            raise self.column_error(name, problem_text)
-        values = np.asarray(array.to_numpy(zero_copy_only=False)).reshape(shape)
-        if values.dtype.kind in "iu":
-            return values
-        values = arrow_columns.numbers(array).astype(np.float32).reshape(shape)
-        is_missing = np.asarray(np.isnan(values.reshape(len(values), -1)).any(1) & (not allow_missing))
-        problem_text = "has a value that is missing, NaN or infinite" + count_more(is_missing)
-        self.check_cells(name, is_missing, lambda row: problem_text, self.remedy + self.number_remedy, first_row)
-        return values
-
-    def _check_length(self, name: str, array: pa.Array, lists_per_row: int, first_row: int) -> int:
-        """Return the length of all lists in `array`. Raises `DataError` if the lengths differ.
-
-        Args:
-            name: name of the column.
-            array: lists of adjacent rows.
-            lists_per_row: number of lists in each row.
-            first_row: number of the first of these rows.
-        """
-        lengths = pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
-        if len(lengths) and lengths[0] == 0:
-            raise self.cell_error(name, first_row, "holds an empty list, which has no values")
-        is_different = (lengths != lengths[0]).reshape(-1, lists_per_row).any(1)
-        problem_text = "has a list of another length than the first: pad or cut the lists"
-        self.check_cells(name, is_different, lambda row: problem_text, first_row=first_row)
-        return int(lengths[0])
-
-
-def count_more(is_wrong: np.ndarray) -> str:
-    """Return ` (and 3 more rows)` for the wrong rows after the first, empty if there are none. `is_wrong`: bool [n]."""
-    n_further = int(np.count_nonzero(is_wrong)) - 1
-    return f" (and {n_further:,} more row{'s' * (n_further > 1)})" if n_further > 0 else ""

@@ -8,26 +8,21 @@ Not from a paper. Random selection runs until two probes of `signal=class_loss` 
     4. speed:  if the clock ends the run and speeds persist, the slowest clients leave the pool
     5. balance:  if random cohorts of the pool hold fewer classes than the pool, cohorts are balanced greedily
     6. otherwise cohorts are uniform, with the same draws as selector=random
-
     first probe:  at the start of round R = max(first, ceil(1.2 K / m)), the others in rounds 2R, 3R, ...
     acts on noise:  gap_2 >= gap and gap_2 >= persistence gap_1
 
-The test, the pool, the balanced cohorts and the speeds are in `fedcohort/diagnosis/`, which `fedcohort diagnose` reads,
-too. Two looks are needed because clients of another domain show the same gap (`diagnosis/noise_watch.py`). Until the
-looks agree cohorts are not balanced: clients with noisy labels have even label counts, so that balance prefers them.
-Probes are answered during the round's training. In a federation of more than `sample` clients the first one goes to the
-most recently selected clients, a random sample.
-
-Known failures:
-- Clients of another domain that also hold other classes may be left out.
-- If most clients have the same wrong labels, these are learnt. Equal noise at all clients is not seen.
-- A client that lies in `class_loss` is believed.
+The tests are in `fedcohort/diagnosis/`, which `fedcohort diagnose` uses, too. Two probes are needed because clients of
+another domain show the same gap (`diagnosis/noise_watch.py`). Until both agree, cohorts are not balanced: clients with
+noisy labels have even label counts, so that balance prefers them. Clients answer during the round's training. If there
+are more than `sample` clients, the first probe goes to the most recently selected ones, a random sample.
+Known failures: clients of another domain and other classes may be left out. Wrong labels that most clients share, or
+that all have equally often, are not seen. Lies in `class_loss` are believed.
 """
 
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Bool, Float64
@@ -42,12 +37,11 @@ from fedcohort.selector.base import Selector, draw, find_answers
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 log = logging.getLogger("fedcohort")
-
 MIN_POOL_SHARE = 0.2  # of all clients
 MIN_KNOWN_SHARE = 0.5  # of the pool, whose label counts are known, for balanced cohorts
 RANGE_BY_INTEGER_OPTION = {"first": "[1, inf)", "probes": "[1, 1000]", "sample": "[2, inf)"}
-RANGE_BY_NUMBER_OPTION = dict.fromkeys(("gap", "persistence", "cover", "even"), "[0, 1]")
-RANGE_BY_NUMBER_OPTION |= {"probation": "[0, 0.5]", "speed_bound": "[0, 1)", "speed_gain": "[1, inf)"}
+RANGE_BY_NUMBER_OPTION = {"probation": "[0, 0.5]", "speed_bound": "[0, 1)", "speed_gain": "[1, inf)"}
+RANGE_BY_NUMBER_OPTION |= dict.fromkeys(("gap", "persistence", "cover", "even"), "[0, 1]")
 
 
 @dataclass(frozen=True)
@@ -59,10 +53,8 @@ class State:
         interval: rounds between probes, R.
         counts: samples by client and class as last reported, [K, C]; 0 before.
         rate: excess rate of wrong labels of each client, [K]; NaN if not known.
-        n_selections: number of times that each client was selected, [K].
-        last_round: round in which each client was last selected, [K]; -1 before.
-        in_pool: whether a client's labels are clean enough for cohorts to be drawn from it, [K].
-        is_fast: whether a client is fast enough for cohorts to be drawn from it, [K].
+        n_selections, last_round: number of each client's selections, and round of the last, [K]; -1 before.
+        in_pool, is_fast: whether cohorts may be drawn from each client, by its labels and by its speed, [K].
         durations: number, mean and variance of the seconds of each client's jobs.
         watch: evidence of label noise from the probes so far.
         is_undecided: whether a probe was answered after the last decision on balance.
@@ -80,7 +72,7 @@ class State:
     in_pool: Bool[np.ndarray, "_k"]
     is_fast: Bool[np.ndarray, "_k"]
     durations: Durations
-    watch: NoiseWatch
+    watch: NoiseWatch = field(default_factory=NoiseWatch)
     is_undecided: bool = False
     is_balanced: bool = False
     needs_counts: bool = False
@@ -93,15 +85,13 @@ class Auto(Selector[State]):
 
     Attributes:
         act: whether the diagnosis changes the selection; otherwise clients are probed, but selected at random.
-        noise: whether clients with more label noise are left out.
+        noise, speed: whether clients with more label noise, and slow clients, are left out.
         balance: whether cohorts are balanced where random ones hold few classes.
-        speed: whether slow clients are left out.
-        first: round of the first probe, or later, where clients have not had 1.2 jobs on average.
-        probes: number of probes.
+        first, probes: round of the first probe, or later, until clients have had 1.2 jobs on average; number of probes.
         sample: number of clients of the first probe in larger federations.
         gap: least difference of the groups' rates of wrong labels for which clients are left out.
         persistence: least ratio of the gap to that of the previous probe for which clients are left out.
-        cover: least ratio of the pool's share of a class to that class's share of all samples.
+        cover: least ratio of the pool's share of a class to that of all clients.
         probation: share of all places that stays with the clients left out.
         even: cohorts are balanced if random ones hold fewer effective classes than this share of the pool's.
         speed_bound: lower 95 % bound of the persistent share of the variance of speeds from which clients are left out.
@@ -150,7 +140,6 @@ class Auto(Selector[State]):
             in_pool=np.ones(K, dtype=bool),
             is_fast=np.ones(K, dtype=bool),
             durations=Durations(np.zeros(K, np.int64), zeros, zeros),
-            watch=NoiseWatch(),
         )
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
@@ -159,8 +148,8 @@ class Auto(Selector[State]):
             return ()
         queried_ids = ctx.ready
         if probe_number == 1 and ctx.n_clients > self.sample:
-            is_recent = state.last_round[queried_ids] >= ctx.round - math.ceil(self.sample / ctx.cohort)
-            queried_ids = queried_ids[is_recent]
+            first_round = ctx.round - math.ceil(self.sample / ctx.cohort)
+            queried_ids = queried_ids[state.last_round[queried_ids] >= first_round]
         return (Probe("class_loss", queried_ids, {"n_classes": state.n_classes}, concurrent=True),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
@@ -178,8 +167,8 @@ class Auto(Selector[State]):
             clients = np.union1d(clients, draw(np.ones(ctx.n_clients), excluded_ids, n_probation, ctx.rng))
         if not state.watch.is_acting:
             return Selection(clients), replace(state, owed_places=owed_places)
-        score_terms = {"excess_rate": state.rate, "in_pool": pool.astype(float)}
-        return Selection(clients, -state.rate, score_terms), replace(state, owed_places=owed_places)
+        selection = Selection(clients, -state.rate, {"excess_rate": state.rate, "in_pool": pool.astype(float)})
+        return selection, replace(state, owed_places=owed_places)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         n_selections, last_round = state.n_selections.copy(), state.last_round.copy()
@@ -188,8 +177,7 @@ class Auto(Selector[State]):
         state = replace(state, n_selections=n_selections, last_round=last_round)
         if self.speed:
             state = replace(state, durations=state.durations.with_jobs(outcome.clients, outcome.signals["duration"]))
-        answers = find_answers(outcome.probes, "class_loss")
-        if len(answers.clients):
+        if len((answers := find_answers(outcome.probes, "class_loss")).clients):
             state = self._learn(state, answers, outcome.round)
         if self.speed and outcome.round and outcome.round % state.interval == 0:
             state = self._compare_speeds(state, outcome)
@@ -200,9 +188,8 @@ class Auto(Selector[State]):
         if not state.watch.is_acting:
             return 0, 0.0
         owed_places = state.owed_places + self.probation * ctx.cohort
-        return min(int(owed_places), int((~state.in_pool[ctx.available]).sum()), ctx.cohort), owed_places - int(
-            owed_places
-        )
+        n_excluded = int((~state.in_pool[ctx.available]).sum())
+        return min(int(owed_places), n_excluded, ctx.cohort), owed_places - int(owed_places)
 
     def _decide_balance(self, state: State, pool: Bool[np.ndarray, "_k"], ctx: RoundContext) -> State:
         """Return the state with the decision whether cohorts are balanced, taken once after each probe."""
@@ -216,18 +203,18 @@ class Auto(Selector[State]):
         needs_counts = is_uneven and bool(is_known.sum() < MIN_KNOWN_SHARE * pool.sum())
         is_balanced = is_uneven and not needs_counts
         if is_balanced != state.is_balanced:
-            cohort_type = "balanced" if is_balanced else "uniform"
             message = (
                 "round %d: random cohorts hold %.1f of the pool's %.1f effective classes: cohorts are %s from now on"
             )
-            log.info(message, ctx.round + 1, classes_of_cohorts, classes_of_pool, cohort_type)
+            log.info(
+                message, ctx.round + 1, classes_of_cohorts, classes_of_pool, "balanced" if is_balanced else "uniform"
+            )
         return replace(state, is_undecided=False, is_balanced=is_balanced, needs_counts=needs_counts)
 
     def _learn(self, state: State, answers: ProbeResult, round: int) -> State:
         """Return the state with the label noise that a probe shows, and the new pool if the noise persists."""
         is_usable = np.isfinite(answers.values).all(1) & (answers.values >= 0).all(1)
-        clients = answers.clients[is_usable]
-        losses = ClassLosses.from_rows(answers.values[is_usable])
+        clients, losses = answers.clients[is_usable], ClassLosses.from_rows(answers.values[is_usable])
         if not losses.n_samples.any():
             return state
         counts = state.counts.copy()
@@ -235,13 +222,9 @@ class Auto(Selector[State]):
         state = replace(state, counts=counts, is_undecided=True)
         if not self.noise:
             return replace(state, watch=NoiseWatch(is_done=True))
-        estimate = estimate_noise(losses)
-        if not estimate.is_valid:
-            log.info(
-                "round %d: too early to measure label noise (wrong labels raise the loss by only %.2f nats)",
-                round + 1,
-                estimate.fit.nats_per_wrong_label,
-            )
+        if not (estimate := estimate_noise(losses)).is_valid:
+            message = "round %d: too early to measure label noise (wrong labels raise the loss by only %.2f nats)"
+            log.info(message, round + 1, estimate.fit.nats_per_wrong_label)
             return replace(state, watch=state.watch.with_invalid_probe())
         watch = state.watch.with_probe(estimate.gap, self.gap, self.persistence)
         rate, in_pool = state.rate.copy(), state.in_pool.copy()
@@ -260,8 +243,8 @@ class Auto(Selector[State]):
         speeds = estimate_speeds(state.durations, state.counts.sum(1))
         if not speeds.low > self.speed_bound or not is_known.any():
             return replace(state, is_fast=np.ones_like(state.is_fast))
-        cohort_size = len(outcome.selection.clients)
-        is_fast, _ = fast_clients(speeds, state.counts, is_known, cohort_size, self.cover, self.speed_gain)
+        limits = (len(outcome.selection.clients), self.cover, self.speed_gain)
+        is_fast, _ = fast_clients(speeds, state.counts, is_known, *limits)
         message = "round %d: %.0f %% of the variance of speeds persists: %d of %d clients are left out for their speed"
         log.info(message, outcome.round + 1, 100 * speeds.rho, int((is_known & ~is_fast).sum()), int(is_known.sum()))
         return replace(state, is_fast=is_fast | ~is_known)

@@ -164,11 +164,7 @@ class StatelessSelector(Selector[Stateless]):
 
 
 def describe_full_first_round(choice: str) -> str:
-    """Return the start-up notice of a selector that trains all ready clients in its first round.
-
-    Args:
-        choice: the selector's name.
-    """
+    """Return the start-up notice of the selector `choice`, which trains all ready clients in its first round."""
     return f"selector={choice} trains all ready clients in round 1, whatever the cohort"
 
 
@@ -204,10 +200,8 @@ def top(scores: Values, available_ids: Ids, n_chosen: int, rng: np.random.Genera
     client_scores = rank_nan_last(scores)[available_ids]
     cut_score = np.partition(client_scores, len(client_scores) - n_chosen)[len(client_scores) - n_chosen]
     if np.isfinite(cut_score):
-        is_near_cut = np.isfinite(client_scores) & (
-            np.abs(client_scores - cut_score)
-            <= TIE_TOLERANCE * np.maximum(1.0, np.maximum(np.abs(client_scores), abs(cut_score)))
-        )
+        tolerance = TIE_TOLERANCE * np.maximum(1.0, np.maximum(np.abs(client_scores), abs(cut_score)))
+        is_near_cut = np.isfinite(client_scores) & (np.abs(client_scores - cut_score) <= tolerance)
     else:
         is_near_cut = client_scores == cut_score
     is_selected = (client_scores > cut_score) & ~is_near_cut
@@ -246,11 +240,10 @@ def draw_successively(weights: Values, available_ids: Ids, n_chosen: int, rng: n
     if len(available_ids) < len(weights):
         draw_noise, client_weights = draw_noise[available_ids], client_weights[available_ids]
     has_weight = np.isfinite(client_weights) & (client_weights > 0)
-    draw_keys = (
-        draw_noise / client_weights
-        if has_weight.all()
-        else np.where(has_weight, draw_noise, np.inf) / np.where(has_weight, client_weights, 1.0)
-    )
+    noise, divisors = draw_noise, client_weights
+    if not has_weight.all():
+        noise, divisors = np.where(has_weight, draw_noise, np.inf), np.where(has_weight, client_weights, 1.0)
+    draw_keys = noise / divisors
     cut_key = nth_smallest(draw_keys, n_chosen) if 0 < n_chosen < len(draw_keys) else np.inf
     candidate_rows = np.flatnonzero(draw_keys <= cut_key)  # keys above the cut need no order
     row_order = candidate_rows[np.lexsort((draw_noise[candidate_rows], draw_keys[candidate_rows]))]

@@ -41,11 +41,11 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from fedcohort import ranges
+from fedcohort.maths.urns import Urns, cut_ward_tree, pour_into_urns, ward_tree
 from fedcohort.selector.base import Selector
 from fedcohort.types import AggregationOverride, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
-Urns = tuple[Ids, Ids, Ids]  # client, distribution and mass of each positive entry of W, one row after the other
 
 
 @dataclass(frozen=True)
@@ -149,22 +149,6 @@ class Clustered(Selector[State]):
         return (AggregationOverride(weights=weights) if weights.any() else None), state
 
 
-def pour_into_urns(item_masses: Ids, urn_sizes: Ids) -> Urns:
-    """Fill urns (sampling distributions) with items (clients), in order; what does not fit goes to the next urn.
-
-    Args:
-        item_masses: mass of each item; the sum is that of `urn_sizes`.
-        urn_sizes: mass that each urn takes.
-
-    Returns:
-        Item, urn and mass of each part of an item, [parts] each, in the order of the urns.
-    """
-    item_ends, urn_ends = np.cumsum(item_masses), np.cumsum(urn_sizes)
-    part_ends = np.union1d(item_ends, urn_ends)
-    part_ends = part_ends[part_ends > 0]
-    return np.searchsorted(item_ends, part_ends), np.searchsorted(urn_ends, part_ends), np.diff(part_ends, prepend=0)
-
-
 def urns_by_size(n_train: Ids, n_urns: int) -> Urns:
     """Return the sampling distributions of Algorithm 1, which fills them with clients by decreasing size.
 
@@ -177,20 +161,6 @@ def urns_by_size(n_train: Ids, n_urns: int) -> Urns:
     return client_order[client_row], urn_of_entry, masses
 
 
-def ward_tree(angles: Float64[np.ndarray, "a a"], tree: str) -> Float64[np.ndarray, "merges 4"]:
-    """Return Ward's tree of the clients as in `scipy.cluster.hierarchy.linkage`.
-
-    Args:
-        angles: angles between the clients' updates, in radians.
-        tree: "rows" clusters the rows of `angles`, "condensed" takes the angles as distances.
-    """
-    from scipy.cluster.hierarchy import linkage
-    from scipy.spatial.distance import pdist, squareform
-
-    distances = pdist(angles) if tree == "rows" else squareform(angles, checks=False)
-    return np.asarray(linkage(distances, "ward"))
-
-
 def urns_by_similarity(n_train: Ids, n_urns: int, tree: Float64[np.ndarray, "merges 4"]) -> Urns:
     """Return the sampling distributions of Algorithm 2, which group clients with similar updates.
 
@@ -200,21 +170,16 @@ def urns_by_similarity(n_train: Ids, n_urns: int, tree: Float64[np.ndarray, "mer
         tree: tree of the clients, as from `ward_tree`.
     """
     capacity = int(n_train.sum())
-    n_single_client_urns, mass_left = np.divmod(
-        n_urns * n_train, capacity
-    )  # distributions without other clients, and the mass left over
+    n_own_urns, mass_left = np.divmod(n_urns * n_train, capacity)  # distributions of one client, and the mass left over
     cluster_of_client = cut_ward_tree(mass_left, tree, capacity)
     shared_clients = np.flatnonzero(mass_left)
-    cluster_masses = np.bincount(cluster_of_client, weights=mass_left, minlength=len(cluster_of_client)).astype(
-        np.int64
-    )
+    cluster_masses = np.bincount(cluster_of_client, mass_left, len(cluster_of_client)).astype(np.int64)
     lowest_client = np.full(len(cluster_masses), len(n_train))
     np.minimum.at(lowest_client, cluster_of_client[shared_clients], shared_clients)
     cluster_numbers = np.unique(cluster_of_client[shared_clients])
     cluster_numbers = cluster_numbers[np.lexsort((lowest_client[cluster_numbers], cluster_masses[cluster_numbers]))]
-    n_filled = len(cluster_numbers) - (
-        n_urns - int(n_single_client_urns.sum())
-    )  # clusters whose clients fill up the distributions of the others
+    n_shared_urns = n_urns - int(n_own_urns.sum())
+    n_filled = len(cluster_numbers) - n_shared_urns  # clusters whose clients fill up the distributions of the others
     cluster_rank = np.empty(len(cluster_masses), np.int64)
     cluster_rank[cluster_numbers] = np.arange(len(cluster_numbers))
     client_order = shared_clients[np.lexsort((shared_clients, cluster_rank[cluster_of_client[shared_clients]]))]
@@ -223,39 +188,13 @@ def urns_by_similarity(n_train: Ids, n_urns: int, tree: Float64[np.ndarray, "mer
     spilled_items, spill_urn, spill_mass = pour_into_urns(
         mass_left[light_ids], capacity - cluster_masses[cluster_numbers[n_filled:]]
     )
-    client_row = np.concatenate(
-        [np.repeat(np.arange(len(n_train)), n_single_client_urns), heavy_ids, light_ids[spilled_items]]
-    )
+    own_ids = np.repeat(np.arange(len(n_train)), n_own_urns)
+    client_row = np.concatenate([own_ids, heavy_ids, light_ids[spilled_items]])
     heavy_urn = cluster_rank[cluster_of_client[heavy_ids]] - n_filled
-    urn_of_entry = np.concatenate(
-        [
-            np.arange(n_single_client_urns.sum()),
-            n_single_client_urns.sum() + heavy_urn,
-            n_single_client_urns.sum() + spill_urn,
-        ]
-    )
-    masses = np.concatenate([np.full(n_single_client_urns.sum(), capacity), mass_left[heavy_ids], spill_mass])
+    urn_of_entry = np.concatenate([np.arange(len(own_ids)), len(own_ids) + heavy_urn, len(own_ids) + spill_urn])
+    masses = np.concatenate([np.full(len(own_ids), capacity), mass_left[heavy_ids], spill_mass])
     urn_order = np.argsort(urn_of_entry, kind="stable")
     return client_row[urn_order], urn_of_entry[urn_order], masses[urn_order]
-
-
-def cut_ward_tree(client_masses: Ids, tree: Float64[np.ndarray, "merges 4"], capacity: int) -> Ids:
-    """Return each client's cluster number, [a]; a cluster is a largest subtree with a mass of at most `capacity`.
-
-    Args:
-        client_masses: samples of each client times the number of draws, [a].
-        tree: scipy's linkage matrix of the clients.
-        capacity: samples of all clients.
-    """
-    merged_nodes = tree[:, :2].astype(np.int64)
-    node_mass = np.concatenate([client_masses, np.zeros(len(merged_nodes), np.int64)])
-    for node, child_nodes in enumerate(merged_nodes, len(client_masses)):
-        node_mass[node] = node_mass[child_nodes].sum()
-    cluster_of_node = np.arange(len(node_mass))
-    for node in range(len(node_mass) - 1, len(client_masses) - 1, -1):
-        if node_mass[node] <= capacity:
-            cluster_of_node[merged_nodes[node - len(client_masses)]] = cluster_of_node[node]
-    return cluster_of_node[: len(client_masses)]
 
 
 def store_updates(state: State, clients: Ids, new_updates: Float64[np.ndarray, "_n P"]) -> State:

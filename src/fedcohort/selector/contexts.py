@@ -1,4 +1,4 @@
-"""FLASH's contexts (FLASH Sec. II), with the baselines and scales that their features are divided by."""
+"""FLASH's state and contexts (FLASH Sec. II), with the baselines and scales that features are divided by."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float64
 
+from fedcohort.bandit.contextual import BanditBelief
 from fedcohort.bandit.ridge import find_valid_rows
 from fedcohort.types import Ids, ProbeResult, Values
 
@@ -190,6 +191,35 @@ class PendingRewards:
     clients: Ids
     X: ContextMatrix
     is_first_round: bool
+
+
+@dataclass(frozen=True)
+class State:
+    """State of FLASH that is kept between rounds.
+
+    Attributes:
+        posterior: the bandit's belief about rewards.
+        measurements: the measurements that contexts are made of.
+        loss: each client's robust loss of the last measured model, in nats, [n_clients]; NaN if unknown.
+        latest_rewards: each client's reward at that measurement, [n_clients].
+        X: contexts of the next selection, [n_clients, d].
+        sent_X: context of each client when it was last selected, [n_clients, d].
+        p: weight of each client in the mean loss (equal unless reward=global), [n_clients].
+        round_tau: duration of the last round in seconds.
+        server_loss: the server's validation loss of the last model, NaN unless reward=progress.
+        pending: rows whose rewards are not known yet.
+    """
+
+    posterior: BanditBelief
+    measurements: Measurements
+    loss: Values
+    latest_rewards: Values
+    X: ContextMatrix
+    sent_X: ContextMatrix
+    p: Values
+    round_tau: float = float("nan")
+    server_loss: float = float("nan")
+    pending: PendingRewards | None = None
 
 
 def replace_rows(matrix: ContextMatrix, new_matrix: ContextMatrix, clients: Ids) -> ContextMatrix:

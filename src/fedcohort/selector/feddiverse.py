@@ -56,8 +56,7 @@ log = logging.getLogger("fedcohort")
 Triplets = Float64[np.ndarray, "clients 3"]
 DRAW_ORDER = (2, 0, 1)  # SC, CI, AI
 MIN_SUM = 1e-12
-MIN_COMPONENT = 1e-9  # smaller components count as 0
-MIN_WEIGHT = 1e-9  # smaller weights of known_matrix count as 0
+MIN_COMPONENT = MIN_WEIGHT = 1e-9  # smaller components, and weights of known_matrix, count as 0
 
 
 @dataclass(frozen=True)
@@ -90,9 +89,7 @@ class FedDiverse(Selector[State]):
         source: origin of the triplets: "estimated" by the clients, true ones ("known_dht"), or weights from the true
             counts of classes and attributes ("known_matrix").
         q: exponent of the GCE loss of the models with which clients estimate their triplets.
-        epochs: epochs of these models.
-        lr: learning rate of these models.
-        batch: samples in a mini-batch of these models.
+        epochs, lr, batch: epochs, learning rate and mini-batch size of these models.
     """
 
     pretrain: int
@@ -161,13 +158,14 @@ class FedDiverse(Selector[State]):
         role = np.full(ctx.n_clients, np.nan)
         role[cohort_order] = np.arange(len(cohort_order)) % 3
         component_column = DRAW_ORDER[n_triples % 3]
+        probability = np.zeros(ctx.n_clients)
+        if cohort_order:
+            probability = draw_probabilities(delta[:, component_column], is_known, ctx.available)
         selection = Selection(
             np.sort(np.array(cohort_order, dtype=np.int64)),
             scores=state.delta[:, component_column],
             score_terms=dict(zip(skew.COMPONENTS, state.delta.T, strict=True)) | {"role": role},
-            probability=draw_probabilities(delta[:, component_column], is_known, ctx.available)
-            if cohort_order
-            else np.zeros(ctx.n_clients),
+            probability=probability,
         )
         return selection, replace(state, n_triples=state.n_triples + -(-len(cohort_order) // 3))
 
@@ -176,11 +174,8 @@ class FedDiverse(Selector[State]):
     ) -> list[int]:
         """Return the cohort in the order of choice, three clients by three: k_p drawn, k_c and k_r by scores.
 
-        Args:
-            delta: triplets, [n_clients, 3], zero where unknown.
-            is_known: whether each client's triplet is known, bool [n_clients].
-            ctx: the round's context.
-            n_triples: number of groups of three chosen before; modulo 3 it gives the component of the first draw.
+        Unknown rows of `delta`, [n_clients, 3], are zero. `n_triples`, the number of groups of three chosen before,
+        gives the component of the first draw, modulo 3.
         """
         D = normalise_triplets(delta)
         chosen_ids: list[int] = []
@@ -188,21 +183,17 @@ class FedDiverse(Selector[State]):
         while len(chosen_ids) < ctx.cohort and len(remaining_ids):
             role_number = len(chosen_ids) % 3
             if role_number == 0:
-                k = draw_one_client(
-                    draw_probabilities(delta[:, DRAW_ORDER[n_triples % 3]], is_known, remaining_ids), ctx.rng.random()
-                )
+                probability = draw_probabilities(delta[:, DRAW_ORDER[n_triples % 3]], is_known, remaining_ids)
+                k = draw_one_client(probability, ctx.rng.random())
                 n_triples += 1
             else:
                 p, c = chosen_ids[-1 - (role_number - 1)], chosen_ids[-1]
-                scores = -(D @ D[p]) if role_number == 1 else self._cross_scores(D @ np.cross(D[p], D[c]))
+                scores = -(D @ D[p]) if role_number == 1 else D @ np.cross(D[p], D[c])
+                scores = np.abs(scores) if role_number == 2 and self.cross == "abs" else scores
                 k = int(top(np.where(is_known, scores, -np.inf), remaining_ids, 1, ctx.rng, self.tie)[0])
             chosen_ids.append(k)
             remaining_ids = remaining_ids[remaining_ids != k]
         return chosen_ids
-
-    def _cross_scores(self, cross_products: Values) -> Values:
-        """Return the clients' scores, [n_clients]: their products with the cross product, absolute with cross=abs."""
-        return np.abs(cross_products) if self.cross == "abs" else cross_products
 
     def _store_triplets(self, state: State, answers: ProbeResult) -> State:
         """Return the state with the heterogeneity triplets that queried clients have answered."""
@@ -214,10 +205,7 @@ class FedDiverse(Selector[State]):
 
 
 def is_uninformative(delta: Triplets) -> Bool[np.ndarray, "clients"]:
-    """Return whether each triplet holds no information on attributes, bool [n].
-
-    The attribute imbalance is then 1 and the spurious correlation 0, as for a client whose samples have no attributes.
-    """
+    """Return whether each triplet holds no information on attributes (AI = 1, SC = 0), bool [n]."""
     return (delta[:, 1] > 1 - MIN_COMPONENT) & (delta[:, 2] < MIN_COMPONENT)
 
 
@@ -243,13 +231,12 @@ def normalise_triplets(delta: Triplets) -> Triplets:
 def draw_probabilities(weights: Values, is_known: Bool[np.ndarray, "_n"], remaining_ids: Ids) -> Values:
     """Return each client's probability to be drawn out of `remaining_ids` in proportion to `weights`, [K].
 
-    Where all weights are zero, the clients with a known triplet have equal probabilities, or all if none is known.
+    If all weights are zero, clients with a known triplet have equal probabilities, or all if none is known.
     """
     remaining_weights = weights[remaining_ids]
     if remaining_weights.sum() < MIN_SUM:
-        remaining_weights = (
-            is_known[remaining_ids].astype(np.float64) if is_known[remaining_ids].any() else np.ones(len(remaining_ids))
-        )
+        is_candidate = is_known[remaining_ids]
+        remaining_weights = np.where(is_candidate | ~is_candidate.any(), 1.0, 0.0)
     probabilities = np.zeros(len(weights))
     probabilities[remaining_ids] = remaining_weights / remaining_weights.sum()
     return probabilities
@@ -259,9 +246,5 @@ def draw_one_client(probability: Values, uniform_draw: float) -> int:
     """Return the client at which the running sum of `probability` [K] exceeds `uniform_draw`, which is in [0, 1)."""
     cumulative_probability = np.cumsum(probability)
     last_client = np.flatnonzero(probability)[-1]  # u times the total may round up to the total
-    return int(
-        min(
-            np.searchsorted(cumulative_probability, uniform_draw * cumulative_probability[-1], side="right"),
-            last_client,
-        )
-    )
+    drawn_client = np.searchsorted(cumulative_probability, uniform_draw * cumulative_probability[-1], side="right")
+    return int(min(drawn_client, last_client))

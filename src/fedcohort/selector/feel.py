@@ -115,11 +115,9 @@ class Feel(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         available_ids, n_train = ctx.available, ctx.signals["n_train"].astype(float)
-        gradient_norms = (
-            find_answers(probes, "grad_norm").dense(ctx.n_clients)
-            if self.importance == "grad"
-            else fill_missing_norms(state.update_norms)
-        )
+        gradient_norms = fill_missing_norms(state.update_norms)
+        if self.importance == "grad":
+            gradient_norms = find_answers(probes, "grad_norm").dense(ctx.n_clients)
         w = n_train / max(n_train[available_ids].sum(), 1.0)
         a, T, q = (np.full(ctx.n_clients, np.nan) for _ in range(3))
         expected_seconds = ctx.signals["expected_s"][available_ids]
@@ -146,20 +144,13 @@ class Feel(Selector[State]):
     def _draw_cohort(self, a: Values, T: Values, q: Values, ctx: RoundContext) -> tuple[Ids, Values]:
         """Draw the cohort; return its ids in the order of drawing, and the probability of each at its draw, [m] both.
 
-        Args:
-            a: importance of each client, [K].
-            T: relative duration of each client's job, [K].
-            q: probability of each client at the first draw, [K].
-            ctx: the round's context.
+        `a` is the importance of each client, `T` its relative duration and `q` its probability at the first draw, [K].
         """
         m = min(ctx.cohort, len(ctx.available))
         if self.redraw == "renormalise":
             draw_order = draw_successively(q, ctx.available, m, ctx.rng)
-            undrawn_mass = (
-                float(q[np.setdiff1d(ctx.available, draw_order, assume_unique=True)].sum())
-                + np.cumsum(q[draw_order][::-1])[::-1]
-            )
-            return draw_order, q[draw_order] / undrawn_mass
+            never_drawn_mass = float(q[np.setdiff1d(ctx.available, draw_order, assume_unique=True)].sum())
+            return draw_order, q[draw_order] / (never_drawn_mass + np.cumsum(q[draw_order][::-1])[::-1])
         draw_order, draw_probabilities, undrawn_ids = np.empty(0, np.int64), np.empty(0), ctx.available
         for _ in range(m):
             q = np.zeros(ctx.n_clients)
@@ -179,9 +170,8 @@ def fill_missing_norms(norms: Values) -> Values:
     largest_norm = norms[is_finite].max(initial=0.0)
     if not largest_norm > 0:
         return np.ones(len(norms))
-    return np.where(
-        is_finite, norms, largest_norm * (norms[is_finite] / largest_norm).mean()
-    )  # a plain sum could overflow
+    mean_norm = largest_norm * (norms[is_finite] / largest_norm).mean()  # a plain sum could overflow
+    return np.where(is_finite, norms, mean_norm)
 
 
 def normalise_importance(importances: Values) -> Values:
@@ -240,14 +230,7 @@ def _latency_costs(T: Values, rho: float) -> Values:
 
 
 def _unnormalised_probabilities(a: Values, latency_costs: Values, rho: float, s: float) -> Values:
-    """Return the probability of each client before normalisation, a sqrt((1 - rho) / (cost + s)), [n].
-
-    Args:
-        a: importance of each client, [n].
-        latency_costs: term of latency in the denominator (`_latency_costs`), [n].
-        rho: weight of latency against importance.
-        s: lambda + rho min T, which normalises the probabilities.
-    """
+    """Return the probability of each client before normalisation, a sqrt((1 - rho) / (latency_costs + s)), [n]."""
     q = latency_costs + s
     np.divide(1 - rho, q, out=q)
     np.sqrt(q, out=q)

@@ -43,37 +43,8 @@ from fedcohort.bandit import contextual, ridge
 from fedcohort.component import Requirement
 from fedcohort.selector import contexts, rewards
 from fedcohort.selector.base import Selector, describe_full_first_round, find_answers, top
-from fedcohort.selector.contexts import FEATURE_NAMES, ContextMatrix, Measurements, PendingRewards
+from fedcohort.selector.contexts import FEATURE_NAMES, Measurements, PendingRewards, State
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
-
-
-@dataclass(frozen=True)
-class State:
-    """State of FLASH that is kept between rounds.
-
-    Attributes:
-        posterior: the bandit's belief about rewards.
-        measurements: the measurements that contexts are made of.
-        loss: each client's robust loss of the last measured model, in nats, [n_clients]; NaN if unknown.
-        latest_rewards: each client's reward at that measurement, [n_clients].
-        X: contexts of the next selection, [n_clients, d].
-        sent_X: context of each client when it was last selected, [n_clients, d].
-        p: weight of each client in the mean loss (equal unless reward=global), [n_clients].
-        round_tau: duration of the last round in seconds.
-        server_loss: the server's validation loss of the last model, NaN unless reward=progress.
-        pending: rows whose rewards are not known yet.
-    """
-
-    posterior: contextual.BanditBelief
-    measurements: Measurements
-    loss: Values
-    latest_rewards: Values
-    X: ContextMatrix
-    sent_X: ContextMatrix
-    p: Values
-    round_tau: float = float("nan")
-    server_loss: float = float("nan")
-    pending: PendingRewards | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,65 @@
+"""Read columns of lists, and of images, as arrays."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fedcohort.dataset import arrow_columns, images
+from fedcohort.dataset.messages import count_more
+
+if TYPE_CHECKING:
+    from fedcohort.dataset.table import Frame
+
+
+def read_chunk(
+    frame: "Frame", name: str, chunk: pa.Array, first_row: int, image_shape: tuple[int, ...], allow_missing: bool
+) -> np.ndarray:
+    """Return a chunk of lists or images, none of which is empty, as an array.
+
+    Args:
+        frame: the table.
+        name: name of the column.
+        chunk: cells of adjacent rows.
+        first_row: row of the first of these cells.
+        image_shape: shape of the images in the chunks before; () if there are none.
+        allow_missing: whether a missing number becomes NaN; otherwise it is an error.
+    """
+    if images.holds_images(chunk.type):
+        return images.read_chunk(frame, name, chunk, first_row, image_shape)
+    # The `datasets` library stores arrays (Array2D, Array3D) as an extension of lists.
+    array, shape = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk, [len(chunk)]
+    while arrow_columns.is_list(array.type):
+        shape.append(_check_length(frame, name, array, len(array) // len(chunk), first_row))
+        array = array.flatten()
+    if len(shape) == 1 or not arrow_columns.is_number(array.type):
+        problem_text = f": column {name!r} must hold lists of numbers or images, but holds {chunk.type}"
+        raise frame.column_error(name, problem_text)
+    values = np.asarray(array.to_numpy(zero_copy_only=False)).reshape(shape)
+    if values.dtype.kind in "iu":
+        return values
+    values = arrow_columns.numbers(array).astype(np.float32).reshape(shape)
+    is_missing = np.asarray(np.isnan(values.reshape(len(values), -1)).any(1) & (not allow_missing))
+    problem_text = "has a value that is missing, NaN or infinite" + count_more(is_missing)
+    frame.check_cells(name, is_missing, lambda row: problem_text, frame.remedy + frame.number_remedy, first_row)
+    return values
+
+
+def _check_length(frame: "Frame", name: str, array: pa.Array, lists_per_row: int, first_row: int) -> int:
+    """Return the length of all lists in `array`. Raises `DataError` if the lengths differ.
+
+    Args:
+        frame: the table.
+        name: name of the column.
+        array: lists of adjacent rows.
+        lists_per_row: number of lists in each row.
+        first_row: number of the first of these rows.
+    """
+    lengths = pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
+    if len(lengths) and lengths[0] == 0:
+        raise frame.cell_error(name, first_row, "holds an empty list, which has no values")
+    is_different = (lengths != lengths[0]).reshape(-1, lists_per_row).any(1)
+    problem_text = "has a list of another length than the first: pad or cut the lists"
+    frame.check_cells(name, is_different, lambda row: problem_text, first_row=first_row)
+    return int(lengths[0])

@@ -1,0 +1,60 @@
+"""Sampling distributions that are filled with the masses of clients, and clusters of Ward's tree that fit into one.
+
+Used by clustered sampling (Fraboni et al., ICML 2021, Algorithms 1 and 2), where an urn is a distribution.
+"""
+
+import numpy as np
+from jaxtyping import Float64
+
+from fedcohort.arrays import Ids
+
+Urns = tuple[Ids, Ids, Ids]  # client, distribution and mass of each positive entry of W, one row after the other
+
+
+def pour_into_urns(item_masses: Ids, urn_sizes: Ids) -> Urns:
+    """Fill urns (sampling distributions) with items (clients), in order; what does not fit goes to the next urn.
+
+    Args:
+        item_masses: mass of each item; the sum is that of `urn_sizes`.
+        urn_sizes: mass that each urn takes.
+
+    Returns:
+        Item, urn and mass of each part of an item, [parts] each, in the order of the urns.
+    """
+    item_ends, urn_ends = np.cumsum(item_masses), np.cumsum(urn_sizes)
+    part_ends = np.union1d(item_ends, urn_ends)
+    part_ends = part_ends[part_ends > 0]
+    return np.searchsorted(item_ends, part_ends), np.searchsorted(urn_ends, part_ends), np.diff(part_ends, prepend=0)
+
+
+def ward_tree(angles: Float64[np.ndarray, "a a"], tree: str) -> Float64[np.ndarray, "merges 4"]:
+    """Return Ward's tree of the clients as in `scipy.cluster.hierarchy.linkage`.
+
+    Args:
+        angles: angles between the clients' updates, in radians.
+        tree: "rows" clusters the rows of `angles`, "condensed" takes the angles as distances.
+    """
+    from scipy.cluster.hierarchy import linkage
+    from scipy.spatial.distance import pdist, squareform
+
+    distances = pdist(angles) if tree == "rows" else squareform(angles, checks=False)
+    return np.asarray(linkage(distances, "ward"))
+
+
+def cut_ward_tree(client_masses: Ids, tree: Float64[np.ndarray, "merges 4"], capacity: int) -> Ids:
+    """Return each client's cluster number, [a]; a cluster is a largest subtree with a mass of at most `capacity`.
+
+    Args:
+        client_masses: samples of each client times the number of draws, [a].
+        tree: scipy's linkage matrix of the clients.
+        capacity: samples of all clients.
+    """
+    merged_nodes = tree[:, :2].astype(np.int64)
+    node_mass = np.concatenate([client_masses, np.zeros(len(merged_nodes), np.int64)])
+    for node, child_nodes in enumerate(merged_nodes, len(client_masses)):
+        node_mass[node] = node_mass[child_nodes].sum()
+    cluster_of_node = np.arange(len(node_mass))
+    for node in range(len(node_mass) - 1, len(client_masses) - 1, -1):
+        if node_mass[node] <= capacity:
+            cluster_of_node[merged_nodes[node - len(client_masses)]] = cluster_of_node[node]
+    return cluster_of_node[: len(client_masses)]
