@@ -178,7 +178,7 @@ def test_a_number_of_clients_that_is_not_used_is_rejected() -> None:
     for words in (("partition=iid",), ("heterogeneity=noniid30",), ("experiment=drift",)):
         composition = compose_words("dataset=folder", "dataset.client=site", *words)
         with pytest.raises(
-            IncompatibleConfig, match=r"^dataset.client=site names the clients, and partition=\w+ makes"
+            IncompatibleConfig, match=r"^dataset.client=site has no effect with partition=\w+, which makes"
         ):
             check.check_client_column(composition, components.make(composition, "partition"))
     check.check_client_column(composition := compose_words("dataset=folder"), components.make(composition, "partition"))
