@@ -81,6 +81,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     # any other option may change the clients, or how many there are
     terminal.print(tabulate(comparison, f"Where selection pays: {SETTING_TEXT}" if common == list(SETTING) else ""))
     for line in (
+        "Test accuracy is the mean of the last sixth of the rounds: that of a single round varies more.",
         f"Report: {page}",
         "With identical clients no method is significantly better than random selection, and with label noise methods "
         "that prefer high losses are far worse: studies/regimes_digits/README.md",
