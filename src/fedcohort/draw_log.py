@@ -143,7 +143,7 @@ class LoggedGenerator(np.random.Generator):
             pool=logged_pool,
             pool_weights=logged_weights,
             is_query=self._is_query,
-            is_dependent=any(np.isin(pool, earlier).any() for earlier in self._pools),
+            is_dependent=any(np.isin(pool, earlier_pool).any() for earlier_pool in self._pools),
         )
         self._draws.append(draw)
         if not self._is_query and (self._pools or is_random(draw)):

@@ -38,9 +38,9 @@ def test_the_older_format_is_different(folders: tuple[Path, Path]) -> None:
     assert "present" not in json.loads((old / "journal.jsonl").read_text().splitlines()[-1])
     assert read(old).available(1) is None
     assert read(new).available(1) is not None
-    assert len(read(old).clients(first=1)) == 5 * 12
+    assert len(read(old).clients(start=1)) == 5 * 12
     if "random" in new.name:
-        assert len(read(new).clients(first=1)) < 5 * 12
+        assert len(read(new).clients(start=1)) < 5 * 12
     assert not (old / metadata.ARRAYS_FILE).exists()
 
 

@@ -81,7 +81,7 @@ def test_steps_may_have_different_columns(tmp_path: Path) -> None:
         history = read(facts.folder)
         table = history.clients()
         assert table["acc"].isna().tolist() == [False] * 12 + [True] * 12, form
-        assert history.clients(["selected"], first=1)["selected"].dtype == bool, form
+        assert history.clients(["selected"], start=1)["selected"].dtype == bool, form
         writer.finish("finished")
 
 

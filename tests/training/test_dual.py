@@ -150,7 +150,7 @@ def test_what_a_codec_changes_or_leaves_out_is_not_added_up_unseen() -> None:
 def test_a_group_comes_whole() -> None:
     local_trainer = trainer(torch.float64, batch=4)
     updates = list(Dual(local_trainer, 6).updates([task_of(k) for k in range(6)], {}))
-    with pytest.raises(ValueError, match=r"only clients \[0, 1\] of a group"):
+    with pytest.raises(ValueError, match=r"trained as one group, only \[0, 1\] have arrived"):
         collected(local_trainer, updates[:2])
 
 

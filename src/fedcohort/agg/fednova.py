@@ -10,7 +10,7 @@ NeurIPS 2020, arXiv 2007.07481.
     momentum rho:  a_i = [K - rho (1 - rho^K) / (1 - rho)] / (1 - rho)
     proximal term:  a_i = (1 - (1 - eta mu)^K) / (eta mu)
 
-With equal a_i it is FedAvg, whatever the sum of p_i: 1, unless a selector's advice is absolute. The paper's server
+With equal a_i it is FedAvg, whatever the sum of p_i: 1, unless a selector's weights are absolute. The paper's server
 momentum is server=momentum.
 
 Departures from the paper:
@@ -31,7 +31,7 @@ from fedcohort.agg.base import Arrived, Direction, SampleWeighted
 from fedcohort.component import NO_BATCH_NORM, Requirement
 from fedcohort.types import Population
 
-LINEAR_CLIENT = Requirement(
+LINEAR_OPTIMIZER = Requirement(
     lambda run: run.components.client.linear,
     "{option} divides updates by the displacement of the local optimizer, which is not defined for {client}: the "
     "number of steps replaces it, which the paper does not cover (choose client=sgd)",
@@ -53,7 +53,7 @@ class FedNova(SampleWeighted[None]):
     tau_eff: str
 
     needs: ClassVar[frozenset[str]] = frozenset({"response_norm", "steps"})
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({LINEAR_CLIENT, NO_BATCH_NORM})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({LINEAR_OPTIMIZER, NO_BATCH_NORM})
     stacked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -37,7 +37,7 @@ from fedcohort.flat import Block, Layout
 from fedcohort.hook import ClientContext, ClientHook, Correction, Vector
 from fedcohort.ledger import BYTES_PER_NUMBER
 
-LINEAR_CLIENT = Requirement(
+LINEAR_OPTIMIZER = Requirement(
     lambda run: run.components.client.linear,
     "{option} trains a factor of the update by changing gradients, which works only if local steps are linear in the "
     "gradients: choose client=sgd, or codec.mode=posthoc",
@@ -112,7 +112,7 @@ class LowRank(WireCodec):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({LINEAR_CLIENT, UNDECAYED_CLIENT} if self.mode == "train" else ())
+        return frozenset({LINEAR_OPTIMIZER, UNDECAYED_CLIENT} if self.mode == "train" else ())
 
     def bytes_up(self, layout: Layout) -> int:
         """Return the bytes of an upload: 4 per number of the factors B and of uncompressed tensors, 8 for the seed."""

@@ -31,9 +31,10 @@ COSTS = ("virtual_s", "bytes", "client_flops")
 
 
 def list_runs(arguments: Sequence[str]) -> dict[str, list[str]]:
-    """Return the overrides of each run by its selector. Raises `OptionError` for options that move the runs elsewhere.
+    """Return the overrides of each of the demo's runs, by selector.
 
-    arguments: what was typed; options of the selector are for the one that is typed.
+    Options `selector.*` of `arguments` are for the selector that `selector=` names. Raises `OptionError` for options
+    that change the folder of the runs.
     """
     if refused := [argument for argument in arguments if argument.startswith(("-", "paths."))]:
         raise OptionError(f"leave out {refused[0]!r}: fedcohort demo makes single runs, in the folder logs")

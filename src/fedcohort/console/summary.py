@@ -78,7 +78,7 @@ def print_summary(summary: Mapping[str, Any], *, is_full: bool) -> None:
 def _nan_to_none(value: object) -> object:
     """Replace numbers that are not finite by None, since JSON cannot represent them."""
     if isinstance(value, Mapping):
-        return {key: _nan_to_none(item) for key, item in value.items()}
+        return {key: _nan_to_none(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_nan_to_none(item) for item in value]
+        return [_nan_to_none(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -102,10 +102,10 @@ def has_column(frame: Frame, name: str) -> bool:
 
 
 def column_of(frame: Frame, *names: str) -> str:
-    """Return the name in the table of the column that has one of `names` in the dataset.
+    """Return the table's name of the column that the dataset calls by one of `names`.
 
-    The name in `dataset.columns` comes first, then the first of `names` that the table has. Raises `DataError` if there
-    is no such column.
+    If the option `dataset.columns` maps one of them to a column, that column is returned. Otherwise it is the first of
+    `names` that the table has. Raises `DataError` if there is none.
     """
     name = next((name for name in names if name in frame.renamed), None)
     name = name or next((name for name in names if has_column(frame, name)), None)

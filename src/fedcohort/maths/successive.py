@@ -76,9 +76,9 @@ class CohortLaw:
         draws = [draw for draw in log.draws if not draw.is_query]
         if log.has_other_randomness:
             return cls(cohort, (), "it uses random numbers outside of its logged draws")
-        first = next((i for i, draw in enumerate(draws) if is_random(draw)), len(draws))
-        drawn = np.concatenate([np.empty(0, np.int64), *(draw.clients for draw in draws[first:])])
-        random = [draw for draw in draws[first:] if is_random(draw)]
+        first_random = next((i for i, draw in enumerate(draws) if is_random(draw)), len(draws))
+        drawn = np.concatenate([np.empty(0, np.int64), *(draw.clients for draw in draws[first_random:])])
+        random = [draw for draw in draws[first_random:] if is_random(draw)]
         if not np.isin(drawn, cohort).all():
             return cls(cohort, (), "it draws candidates at random, of which only some train")
         if any(draw.is_dependent for draw in draws):

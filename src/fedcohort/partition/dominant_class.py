@@ -171,8 +171,8 @@ class DominantClass(Partition):
         candidate_shares = sorted(np.arange(1, 101) / 100, key=lambda share: abs(share - self.share))
         share = next((share for share in candidate_shares if plan.choose_dominant(n_skewed, share) is not None), None)
         smaller_numbers = range(n_skewed - 1, -1, -1)
-        feasible_skewed = next(n for n in smaller_numbers if plan.choose_dominant(n, self.share) is not None)
-        feasible_text = f"partition.fraction={feasible_skewed / K:.6g}"
+        n_feasible = next(n for n in smaller_numbers if plan.choose_dominant(n, self.share) is not None)
+        feasible_text = f"partition.fraction={n_feasible / K:.6g}"
         feasible_text += f" or partition.share={share:.6g}" if share else ""
         return OptionError(
             f"partition.fraction={self.fraction} partition.share={self.share}: the classes have "

@@ -97,14 +97,14 @@ class History:
         """Return whether each client was available; None if the per-client table has it, with all clients."""
         return presence.decode_available(self.presence[step]) if step in self.presence else None
 
-    def clients(self, columns: Sequence[str] | None = None, *, first: int = 0) -> "pd.DataFrame":
+    def clients(self, columns: Sequence[str] | None = None, *, start: int = 0) -> "pd.DataFrame":
         """Return the per-client table, which `record/client_table.py` describes.
 
         Args:
             columns: columns in addition to `step` and `client`; None for all.
-            first: first step.
+            start: lowest step whose rows are returned.
         """
-        return client_table.load_rows(self.folder, {step for step in self.steps if step >= first}, columns, self.tables)
+        return client_table.load_rows(self.folder, {step for step in self.steps if step >= start}, columns, self.tables)
 
 
 def read_lines(path: Path, offset: int = 0, previous_digest: str = "") -> tuple[list[Line], int]:

@@ -55,7 +55,7 @@ class Figures(Observer):
         self._info: RunInfo | None = None
 
     def start(self, info: RunInfo) -> None:
-        """Keep the run's metadata. Raises `IncompatibleConfig` without a journal."""
+        """Store the run's metadata. Raises `IncompatibleConfig` without `callback.journal`, which figures read."""
         require_journal(info.folder, "callback.figures")
         self._info = info
 

@@ -38,8 +38,10 @@ class Target:
     Attributes:
         value: the target, None for `best_of` or the baseline's level.
         best_of: conditions whose best result on each seed is the target.
-        level: share of the way to the baseline's mean result, in (0, 1]; used without `value` and `best_of`.
-        crossing: `window` averages as many evaluations as a run's result; `first` takes the first evaluation.
+        level: share of the way to the baseline's mean result, from 0, or from the untrained model's value for a loss;
+            in (0, 1]. It is used without `value` and `best_of`.
+        crossing: what must reach the target: the mean over as many evaluations as a run's result is computed from
+            ("window"), or a single evaluation ("first").
     """
 
     value: float | None = None

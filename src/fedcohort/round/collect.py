@@ -166,7 +166,7 @@ class Collector:
             reduce_max: takes the maximum of a tensor over ranks.
         """
         if self.group_weights:
-            raise ValueError(f"only clients {sorted(self.group_weights)} of a group trained side by side have arrived")
+            raise ValueError(f"of clients trained as one group, only {sorted(self.group_weights)} have arrived")
         table = reduce(torch.from_numpy(self.arrival_table)).numpy()
         has_arrived = table[:, 0] > 0
         arrived_weights = np.where(has_arrived, self.weights, 0.0)

@@ -46,13 +46,13 @@ def are_all_available(clients: Ids, available: Ids) -> bool:
 
 
 def verify_advice(advice: AggregationOverride | None, selector: Selector[Any]) -> None:
-    """Raise an error if the selector does not declare the kind of advice that it gives (`absolute`, `weighs`)."""
+    """Raise an error if the selector does not declare the kind of override that it returns (`absolute`, `weighs`)."""
     if advice is None:
         return
     if advice.absolute and not selector.absolute:
-        raise FedcohortError("the selector's advice is absolute, but it does not declare `absolute = True`")
+        raise FedcohortError("the selector returns absolute weights: declare `absolute = True` in its class")
     if advice.weights is not None and not selector.weighs:
-        raise FedcohortError("the selector's advice has weights, but it declares `weighs = False`")
+        raise FedcohortError("the selector returns weights: declare `weighs = True` in its class")
 
 
 def assign_work(

@@ -222,5 +222,5 @@ def check_evaluations(study: Study, condition: Condition, config: Mapping[str, A
     if not n_evaluations:
         raise OptionError(f"{condition_name}: {schedule} measures {study.metric} in no round")
     if study.horizon is not None and not step <= study.horizon <= rounds:
-        allowed = f"an integer in [{step}, {rounds}], the evaluated rounds of {condition_name} ({schedule}), or null"
-        raise ranges.range_error("horizon", allowed, study.horizon)
+        interval = f"an integer in [{step}, {rounds}], the evaluated rounds of {condition_name} ({schedule}), or null"
+        raise ranges.range_error("horizon", interval, study.horizon)

@@ -202,7 +202,7 @@ class Dual:
         return (a * diagonal).sum((1, 2), dtype=torch.float64)
 
     def _group_updates(self, tasks: Sequence[ClientTask], a: Tensor, x: Tensor, lr: float) -> UpdateGroup | None:
-        """Return the sum of updates without computing single updates; None if the server gets some of them changed."""
+        """Return the clients' summed update, computed without single ones; None if a client sends only a part."""
         if not all(self.trainer.sends_all(task) for task in tasks):
             return None
 

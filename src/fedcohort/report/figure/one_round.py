@@ -69,7 +69,7 @@ class ScoredRound:
 
 def list_scored_rounds(history: History) -> list[int]:
     """Return the rounds in which a client was selected and a client had a score or a selection probability."""
-    table = history.clients(["selected", "score", "probability"], first=1)
+    table = history.clients(["selected", "score", "probability"], start=1)
     columns = [name for name in ("score", "probability") if name in table]
     if not columns or not len(table):
         return []
@@ -85,7 +85,7 @@ def outcomes_of(available: np.ndarray, selected: np.ndarray, arrived: np.ndarray
 
 def load_scored_round(history: History, step: int) -> ScoredRound:
     """Read one round from the journal and the per-client table."""
-    table = history.clients(first=step)
+    table = history.clients(start=step)
     rows = table[table["step"] == step].set_index("client")
     in_journal = history.available(step)
     available = rows["available"].to_numpy(dtype=bool) if in_journal is None else in_journal

@@ -78,7 +78,7 @@ def outcomes(history: History, clients: Ids) -> Outcomes:
         history: the journal.
         clients: sorted ids.
     """
-    table = history.clients(["available", "selected", "arrived"], first=1)
+    table = history.clients(["available", "selected", "arrived"], start=1)
     table = table[table["client"].isin(clients)]
     steps = np.array([step for step in history.steps if step], dtype=np.int64)
     outcome = np.full((len(clients), len(steps)), IDLE, dtype=np.int8)

@@ -75,7 +75,7 @@ def load_timed_round(history: History, step: int) -> TimedRound:
     if "round/in_flight" in metrics:
         rows = _read_jobs(history, step, metrics["time/virtual_s"] - metrics["round/closed_s"])
     else:
-        table = history.clients(["selected", "arrived", *STYLE_BY_PHASE, "units", "units_asked"], first=step)
+        table = history.clients(["selected", "arrived", *STYLE_BY_PHASE, "units", "units_asked"], start=step)
         rows = table[(table["step"] == step) & table["selected"]].assign(start=0.0, goes_on=False)
     finish, is_partial = rows["start"] + rows[list(STYLE_BY_PHASE)].sum(axis=1), rows["units"] < rows["units_asked"]
     jobs = rows.assign(finish=finish, partial=rows["arrived"] & is_partial).sort_values(["finish", "client"])
@@ -86,7 +86,7 @@ def load_timed_round(history: History, step: int) -> TimedRound:
 def _read_jobs(history: History, step: int, begun_s: float) -> "pd.DataFrame":
     """Return the jobs that were in progress in a round; begun_s: virtual second of its broadcast."""
     columns = ["selected", "arrived", *STYLE_BY_PHASE, "units", "units_asked", "sent_s", "staleness", "in_flight"]
-    table = history.clients(columns, first=1)
+    table = history.clients(columns, start=1)
     latest_jobs = table[table["selected"] & (table["step"] <= step)].groupby("client").last()
     present = table[table["step"] == step].set_index("client")
     is_working = present["selected"] | present["arrived"] | (present["in_flight"] == 1)
@@ -107,7 +107,7 @@ def count_arrivals(history: History) -> "pd.DataFrame":
     """
     columns = ["selected", "arrived", "units", "units_asked"]
     has_late_updates = "round/in_flight" in history.metrics
-    table = history.clients([*columns, *(["in_flight"] if has_late_updates else [])], first=1)
+    table = history.clients([*columns, *(["in_flight"] if has_late_updates else [])], start=1)
     is_carried = table["in_flight"] == 1 if has_late_updates else np.zeros(len(table), dtype=bool)
     rows = table[(table["selected"] & ~is_carried) | table["arrived"]]
     is_partial = rows["arrived"] & (rows["units"] < rows["units_asked"])
