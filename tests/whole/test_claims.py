@@ -164,7 +164,7 @@ def test_the_docs_describe_the_loss_the_table_and_the_families_by_the_results() 
         f"Active FL gains {gain('active_fl', 'dirichlet')} points with Dirichlet 0.1, and has "
         f"{gain('active_fl', 'bimodal70')} with 70 % noisy clients. TiFL has {gain('tifl', 'shards1')} with one class",
         f"GreedyFed gains {gain('greedyfed', 'bimodal70')} points with 70 % noisy clients",
-        f"OCS, with which all clients train, has {gain('ocs', 'speeds')} with persistent stragglers",
+        f"With OCS all clients train: it has {gain('ocs', 'speeds')} with persistent stragglers",
         f"ten of the {SETTINGS} settings of four studies",
         f"largest mean of up to {MOST_PUBLISHED}.",
         f"ten seeds and {TESTS} tests detect",
