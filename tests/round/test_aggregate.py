@@ -236,7 +236,7 @@ def test_the_aggregator_does_not_see_excluded_clients(
             "AggregationOverride.weights must be .* of finite numbers",
         ),
         (AggregationOverride(keep=np.ones(5, bool)), r"AggregationOverride.keep must be a bool array \[4\]"),
-        (AggregationOverride(weights=np.ones(4), absolute=True), "is absolute, but it does not declare"),
+        (AggregationOverride(weights=np.ones(4), absolute=True), "returns absolute weights: declare"),
     ],
 )
 def test_advice_that_breaks_the_contract_stops_the_run(

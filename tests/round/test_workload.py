@@ -90,8 +90,8 @@ def test_valid_advice_is_accepted(advice: AggregationOverride | None) -> None:
 @pytest.mark.parametrize(
     ("advice", "message"),
     [
-        (AggregationOverride(weights=np.ones(2), absolute=True), "is absolute, but it does not declare"),
-        (AggregationOverride(weights=np.ones(2)), "has weights, but it declares"),
+        (AggregationOverride(weights=np.ones(2), absolute=True), "returns absolute weights: declare"),
+        (AggregationOverride(weights=np.ones(2)), "returns weights: declare"),
     ],
 )
 def test_invalid_advice_is_rejected(advice: AggregationOverride, message: str) -> None:
