@@ -12,14 +12,12 @@ client that is never active has one row of state 0. Pickles that contain more th
 """
 
 import itertools
-import math
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TypeGuard
 
 import pyarrow as pa
 
-from fedscale_devices import InvalidFile, convert
+from fedscale_devices import InvalidFile, convert, is_not_negative
 
 COLUMNS = ("client", "start_s", "end_s", "state", "period_s")
 Row = tuple[int, float, float, int, float]
@@ -59,7 +57,7 @@ def read_trace(client: int, trace: object) -> tuple[list[float], list[float], fl
     """Return the seconds at which the client becomes active and inactive, and its period in seconds."""
     facts = trace if isinstance(trace, dict) else {}
     period = facts.get("finish_time")
-    if not is_time(period) or period == 0:
+    if not is_not_negative(period) or period == 0:
         raise InvalidFile(f"client {client}: finish_time must be a number above 0, got {period!r}")
     active, inactive = (read_times(client, name, facts.get(name)) for name in ("active", "inactive"))
     if len(active) != len(inactive):
@@ -69,14 +67,9 @@ def read_trace(client: int, trace: object) -> tuple[list[float], list[float], fl
 
 def read_times(client: int, name: str, times: object) -> list[float]:
     """Return one list of seconds of a client's trace."""
-    if not isinstance(times, list | tuple) or not all(is_time(time_s) for time_s in times):
+    if not isinstance(times, list | tuple) or not all(is_not_negative(time_s) for time_s in times):
         raise InvalidFile(f"client {client}: {name} must be a list of seconds of at least 0, got {times!r:.60}")
     return [float(time_s) for time_s in times]
-
-
-def is_time(value: object) -> TypeGuard[float]:
-    """Return whether the value is a finite number of at least 0."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
 
 
 def main(arguments: Sequence[str]) -> int:

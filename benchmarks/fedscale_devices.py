@@ -78,14 +78,15 @@ def make_table(capacity: object) -> pa.Table:
 
 def _read_facts(client: int, facts: object) -> tuple[float, float]:
     computation, communication = (facts.get(name) if isinstance(facts, dict) else None for name in FACTS)
-    if not (_is_positive(computation) and _is_positive(communication)):
+    if not (is_not_negative(computation) and is_not_negative(communication) and computation and communication):
         values = f"got {computation!r} and {communication!r}"
         raise InvalidFile(f"client {client}: {' and '.join(FACTS)} must be numbers above 0, {values}")
     return float(computation), float(communication)
 
 
-def _is_positive(fact: object) -> TypeGuard[float]:
-    return isinstance(fact, int | float) and not isinstance(fact, bool) and math.isfinite(fact) and fact > 0
+def is_not_negative(value: object) -> TypeGuard[float]:
+    """Return whether the value is a finite number of at least 0."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
 
 
 def convert(arguments: Sequence[str], usage: str, make: Callable[[object], pa.Table], message: str) -> int:

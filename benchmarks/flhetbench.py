@@ -22,7 +22,6 @@ P = int(trace_end - trace_start). Clients without a valid trace are never ready.
 """
 
 import json
-import math
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fedscale_devices import InvalidFile
+from fedscale_devices import InvalidFile, is_not_negative
 
 SEED = 0  # of the phones that clients get
 USAGE = """usage: python benchmarks/flhetbench.py devices CASE.json training_latency.json ResNet|Vit TABLE.parquet
@@ -50,7 +49,8 @@ def make_devices(case: object, phones: object, network: str) -> pa.Table:
     latencies = [
         (phone[f"{network} Latency"] / 1000, phone[f"{network} STD"] / phone[f"{network} Latency"])
         for phone in _read_list("training_latency.json", phones)
-        if isinstance(phone, dict) and all(_is_number(phone.get(f"{network} {fact}")) for fact in ("Latency", "STD"))
+        if isinstance(phone, dict)
+        and all(is_not_negative(phone.get(f"{network} {fact}")) for fact in ("Latency", "STD"))
         if phone[f"{network} Latency"] > 0  # a few phones have 0, for no measurement
     ]
     if not latencies:
@@ -88,13 +88,13 @@ def make_states(case: object, timers: object) -> pa.Table:
 
 def _read_intervals(client: int, timer: dict[str, Any]) -> Iterator[tuple[float, float]]:
     """Yield the intervals of [0, P) in which the client is ready; one that passes P is split."""
-    if not all(_is_number(timer.get(name)) for name in ("trace_start", "trace_end")):
+    if not all(is_not_negative(timer.get(name)) for name in ("trace_start", "trace_end")):
         raise InvalidFile(f"client {client}: trace_start and trace_end must be numbers of seconds")
     period = int(timer["trace_end"] - timer["trace_start"])
     if period < 1:
         raise InvalidFile(f"client {client}: trace_end must be at least one second after trace_start")
     for interval in _read_list(f"client {client}: ready_time", timer.get("ready_time")):
-        if not isinstance(interval, list) or len(interval) != 2 or not all(map(_is_number, interval)):
+        if not isinstance(interval, list) or len(interval) != 2 or not all(map(is_not_negative, interval)):
             raise InvalidFile(f"client {client}: ready_time must hold pairs of seconds, got {interval!r:.60}")
         length = min(interval[1], timer["trace_start"] + period) - interval[0]
         start = interval[0] % period
@@ -107,7 +107,7 @@ def _read_intervals(client: int, timer: dict[str, Any]) -> Iterator[tuple[float,
 def _read_speeds(client: int, entry: object) -> np.ndarray:
     """Return the measured speeds of a client, in kbit/s."""
     values = entry.get("tcp_speed_results") if isinstance(entry, dict) else None
-    if not isinstance(values, list) or not all(map(_is_number, values)) or not sum(values) > 0:
+    if not isinstance(values, list) or not all(map(is_not_negative, values)) or not sum(values) > 0:
         raise InvalidFile(f"client {client}: tcp_speed_results must be a list of numbers, and one of them above 0")
     return np.array(values, np.float64)
 
@@ -116,10 +116,6 @@ def _read_list(name: str, value: object) -> list[Any]:
     if not isinstance(value, list) or not value:
         raise InvalidFile(f"{name} must be a list with entries, got {type(value).__name__}")
     return value
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,7 +1,9 @@
 """The errors that a user can act on. Each message names the option to change."""
 
 import traceback
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
+from typing import Any
 
 
 class FedcohortError(Exception):
@@ -55,6 +57,22 @@ def renamed_attribute(old_name: str, new_name: str) -> property:
         raise ComponentError(f"{old_name} is called {new_name} now")
 
     return property(raise_error)
+
+
+def renamed_names(module_name: str, new_names: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module, which raises `ComponentError` with the new name of a former one.
+
+    Args:
+        module_name: name of the module, for the message.
+        new_names: new name by former name, kept for one release.
+    """
+
+    def raise_error(name: str) -> Any:  # noqa: ANN401
+        if name in new_names:
+            raise ComponentError(f"{module_name}.{name} is called {new_names[name]} now")
+        raise AttributeError(name)
+
+    return raise_error
 
 
 class ClientError(FedcohortError):

@@ -16,16 +16,11 @@ from fedcohort.arrays import ReadOnly as ReadOnly
 from fedcohort.arrays import Values as Values
 from fedcohort.arrays import read_only as read_only
 from fedcohort.draw_log import DrawLog
-from fedcohort.errors import ComponentError, UndeclaredSignal, renamed_attribute
+from fedcohort.errors import UndeclaredSignal, renamed_attribute, renamed_names
 from fedcohort.update import ClientUpdate as ClientUpdate
 from fedcohort.update import UpdateGroup as UpdateGroup
 
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401
-    """Raise an error that gives the new name of a record, for one release."""
-    if name == "Advice":
-        raise ComponentError("fedcohort.types.Advice is called AggregationOverride now")
-    raise AttributeError(name)
+__getattr__ = renamed_names(__name__, {"Advice": "AggregationOverride"})
 
 
 class Signals(Mapping[str, Any]):
@@ -138,6 +133,8 @@ class ProbeResult(ReadOnly):
 
     def without(self, is_absent: Bool[np.ndarray, "clients"]) -> "ProbeResult":
         """Return the answers without those of absent clients; is_absent: bool [n_clients]."""
+        if not is_absent.any():
+            return self
         return ProbeResult(self.clients[~is_absent[self.clients]], self.values[~is_absent[self.clients]])
 
 

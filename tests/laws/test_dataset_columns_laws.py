@@ -128,7 +128,7 @@ def test_invalid_column_names_are_rejected(layout: str) -> None:
     options = {name: value for name, value in node("dataset", word).items() if name != "_target_"}
     name, second_name, *_ = names_of(tables_of(layout)[0])
     cases: list[tuple[object, str]] = [
-        ({"nobody": "a"}, rf"columns must be null, or a mapping of .*\b{name}\b.*, got \{{'nobody': 'a'\}}"),
+        ({"unknown": "a"}, rf"columns must be null, or a mapping of .*\b{name}\b.*, got \{{'unknown': 'a'\}}"),
         ({}, r"columns must be null, or .*, got \{\}"),
         ([name], rf"columns must be null, or .*, got \['{name}'\]"),
         ({name: 3}, rf"columns\.{name} must be a text that is not empty, got 3"),

@@ -92,13 +92,13 @@ def count(cohorts: list[Ids], weights: np.ndarray) -> np.ndarray:
 
 def test_many_selectors_have_a_known_probability() -> None:
     """The law above would hold of a log without a single known probability."""
-    known = {
+    choices_with_probability = {
         choice
         for choice in ("random", "fedpns", "feel", "oort", "hcsfed", "low_ratio", "powd", "ucb_cs", "full")
         for step in played_rounds(choice, "all clients available")[1:]
         if not CohortLaw.from_log(*_log_and_cohort(choice, step)).reason
     }
-    assert len(known) == 9
+    assert len(choices_with_probability) == 9
 
 
 def _log_and_cohort(choice: str, step: Step) -> tuple[DrawLog, Ids]:

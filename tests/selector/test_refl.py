@@ -84,8 +84,8 @@ def test_a_run_selects_the_least_available_and_pays_for_forecasts_only(tmp_path:
         assert np.flatnonzero(~np.isnan(forecasts)).tolist() == queried.tolist()
         if len(queried):
             assert queried.tolist() == np.flatnonzero(report.clients["available"]).tolist()
-            others = np.setdiff1d(queried, report.cohort)
-            assert forecasts[report.cohort].max() <= forecasts[others].min() + 1e-9
+            unselected_ids = np.setdiff1d(queried, report.cohort)
+            assert forecasts[report.cohort].max() <= forecasts[unselected_ids].min() + 1e-9
         n_models, n_forecasts = n_models + len(report.cohort), n_forecasts + len(queried)
         assert report.metrics["comm/probe_bytes"] == 4 * n_forecasts
         assert report.metrics["comm/down_bytes"] == 2600 * n_models

@@ -2,8 +2,8 @@
 
     fedcohort evaluate-policy <run folder> [<run folder> ...] selector=random selector.weights=proportional
 
-selector=<option>        the other selector; selector.<option>=<value> sets its options. Without selector=, the own
-                         selector of the runs with other options.
+selector=<option>        the other selector; selector.<option>=<value> sets its options. Without selector=, that
+                         of the runs with other options.
 metric=test/loss         the gain of a round is the change of this metric in its step. The runs need a value after every
                          round (eval.every=1).
 
@@ -72,8 +72,8 @@ def replay_laws(log: RunLog, selector: Sequence[str], configs: Path) -> Iterator
     The other selector observes the run's rounds as if it had selected the run's cohorts.
     """
     logged_selector, candidate = make_selectors(log, selector, configs)
-    for each_selector in (logged_selector, candidate):
-        each_selector.start(logged_selector.selector.needs)
+    for selector_of_log in (logged_selector, candidate):
+        selector_of_log.start(logged_selector.selector.needs)
     for round in log.rounds:
         if not len(round.chosen):
             continue
@@ -109,7 +109,7 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     folders, options = folders_and_options([word for word in arguments if word not in selector], OPTIONS)
     options = {**OPTIONS, **options}
     result = evaluate_policy(folders, selector, configs or Path.cwd() / "configs", **options)
-    facts = {"selector": " ".join(selector), "runs": len(folders), "difference": policy_evaluation.DIFFERENCE}
-    facts["with_interval"] = policy_evaluation.WITH_INTERVAL
-    sys.stdout.write(render("policy_evaluation.md.j2", result=result, **facts, **options))
+    constants = {"difference": policy_evaluation.DIFFERENCE, "with_interval": policy_evaluation.WITH_INTERVAL}
+    facts = {"selector": " ".join(selector), "runs": len(folders), **constants, **options}
+    sys.stdout.write(render("policy_evaluation.md.j2", result=result, **facts))
     return int(bool(result.reason))

@@ -243,8 +243,8 @@ class Auto(Selector[State]):
         speeds = estimate_speeds(state.durations, state.counts.sum(1))
         if not speeds.low > self.speed_bound or not is_known.any():
             return replace(state, is_fast=np.ones_like(state.is_fast))
-        limits = (len(outcome.selection.clients), self.cover, self.speed_gain)
-        is_fast, _ = fast_clients(speeds, state.counts, is_known, *limits)
+        cohort = len(outcome.selection.clients)
+        is_fast, _ = fast_clients(speeds, state.counts, is_known, cohort, self.cover, self.speed_gain)
         message = "round %d: %.0f %% of the variance of speeds persists: %d of %d clients are left out for their speed"
         log.info(message, outcome.round + 1, 100 * speeds.rho, int((is_known & ~is_fast).sum()), int(is_known.sum()))
         return replace(state, is_fast=is_fast | ~is_known)

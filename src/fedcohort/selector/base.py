@@ -8,13 +8,13 @@ reads arrays and the signals that it declares, never a model, a dataset or an ag
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from fedcohort.component import Component
 from fedcohort.draw_log import end_draw, start_draw
-from fedcohort.errors import ComponentError
+from fedcohort.errors import renamed_names
 from fedcohort.maths.order_statistics import nth_smallest
 from fedcohort.types import (
     AggregationOverride,
@@ -29,18 +29,12 @@ from fedcohort.types import (
 )
 
 S = TypeVar("S")
-NEW_NAMES_OF_FUNCTIONS = {  # old names, for one release
+NEW_NAMES_OF_FUNCTIONS = {  # by old names, for one release
     "answers": "find_answers",
     "successive": "draw_successively",
     "begins_with_all": "describe_full_first_round",
 }
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401
-    """Raise an error that gives the new name of a function."""
-    if name in NEW_NAMES_OF_FUNCTIONS:
-        raise ComponentError(f"fedcohort.selector.base.{name} is called {NEW_NAMES_OF_FUNCTIONS[name]} now")
-    raise AttributeError(name)
+__getattr__ = renamed_names(__name__, NEW_NAMES_OF_FUNCTIONS)
 
 
 class Selector(Component, Protocol[S]):

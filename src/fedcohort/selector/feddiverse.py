@@ -158,14 +158,11 @@ class FedDiverse(Selector[State]):
         role = np.full(ctx.n_clients, np.nan)
         role[cohort_order] = np.arange(len(cohort_order)) % 3
         component_column = DRAW_ORDER[n_triples % 3]
-        probability = np.zeros(ctx.n_clients)
-        if cohort_order:
-            probability = draw_probabilities(delta[:, component_column], is_known, ctx.available)
         selection = Selection(
             np.sort(np.array(cohort_order, dtype=np.int64)),
             scores=state.delta[:, component_column],
             score_terms=dict(zip(skew.COMPONENTS, state.delta.T, strict=True)) | {"role": role},
-            probability=probability,
+            probability=draw_probabilities(delta[:, component_column], is_known, ctx.available),
         )
         return selection, replace(state, n_triples=state.n_triples + -(-len(cohort_order) // 3))
 

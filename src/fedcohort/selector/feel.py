@@ -115,9 +115,8 @@ class Feel(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         available_ids, n_train = ctx.available, ctx.signals["n_train"].astype(float)
-        gradient_norms = fill_missing_norms(state.update_norms)
-        if self.importance == "grad":
-            gradient_norms = find_answers(probes, "grad_norm").dense(ctx.n_clients)
+        answers, is_queried = find_answers(probes, "grad_norm"), self.importance == "grad"
+        gradient_norms = answers.dense(ctx.n_clients) if is_queried else fill_missing_norms(state.update_norms)
         w = n_train / max(n_train[available_ids].sum(), 1.0)
         a, T, q = (np.full(ctx.n_clients, np.nan) for _ in range(3))
         expected_seconds = ctx.signals["expected_s"][available_ids]
