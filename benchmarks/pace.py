@@ -52,7 +52,8 @@ GOAL = 50.0  # milliseconds
 MODEL = 4e6  # bytes
 # Options of each deadline that is measured, in addition to its yaml file's.
 DEADLINES: dict[str, dict[str, object]] = {"fixed": {"partial_work": True}, "over_commit": {}, "fedbalancer": {}}
-STEPS = {"arrival": 10, "step": 100}  # arrivals per asynchronous step, by deadline.refill
+# availability, deadline.refill, and arrivals that end an asynchronous step
+STEPS = (("always", "arrival", 10), ("diurnal", "arrival", 10), ("always", "arrival", 100), ("always", "step", 100))
 LISTS = 3550  # clients with a list of losses, as many as in LEAF's FEMNIST
 
 
@@ -126,11 +127,8 @@ def measure(clients: int = CLIENTS, cohort: int = COHORT) -> dict[tuple[str, str
     return milliseconds
 
 
-def time_steps(clients: int = CLIENTS, in_flight: int = COHORT) -> dict[tuple[str, int], tuple[float, float]]:
-    """Return the median and the largest milliseconds of processor time in which an asynchronous step is decided.
-
-    Keys are `deadline.refill` and the number of arrivals that end a step.
-    """
+def time_steps(clients: int = CLIENTS, in_flight: int = COHORT) -> dict[tuple[str, str, int], tuple[float, float]]:
+    """Return the median and the largest milliseconds of processor time in which a step of `STEPS` is decided."""
     milliseconds, begin, recorded = {}, RoundRunner.begin, list[float]()
 
     def timed(self: RoundRunner, round: int) -> Any:  # noqa: ANN401  what `begin` returns
@@ -141,14 +139,18 @@ def time_steps(clients: int = CLIENTS, in_flight: int = COHORT) -> dict[tuple[st
 
     with tempfile.TemporaryDirectory() as name, patch.object(RoundRunner, "begin", timed):
         write_population(Path(name), clients)
-        for refill, arrivals in STEPS.items():
+        for availability, refill, arrivals in STEPS:
             recorded.clear()
             options = [
                 *("deadline=buffered", f"deadline.refill={refill}", f"deadline.buffer={arrivals}", "agg=fedbuff"),
                 *(f"deadline.concurrency={in_flight}", "device.persistent=true"),
+                f"availability={availability}",
             ]
             run_overrides([*OVERRIDES, *options, f"dataset.path={name}", f"paths.logs={name}/logs"])
-            milliseconds[refill, arrivals] = statistics.median(recorded[WARM_UP:]), max(recorded[WARM_UP:])
+            milliseconds[availability, refill, arrivals] = (
+                statistics.median(recorded[WARM_UP:]),
+                max(recorded[WARM_UP:]),
+            )
     return milliseconds
 
 
@@ -187,7 +189,8 @@ def bytes_per_loss() -> float:
 
 
 def page(
-    milliseconds: dict[tuple[str, str], tuple[float, float]], step_times: dict[tuple[str, int], tuple[float, float]]
+    milliseconds: dict[tuple[str, str], tuple[float, float]],
+    step_times: dict[tuple[str, str, int], tuple[float, float]],
 ) -> str:
     """Return the text of pace.md from the results of `measure` and `time_steps`; other times are measured here."""
     lines = [
@@ -218,12 +221,12 @@ def page(
         f"`deadline=buffered` with {COHORT:,} of {CLIENTS:,} clients at work and random selection: the processor time",
         "of all decisions of a step. With `deadline.refill=arrival` the selector is called at each arrival.",
         "",
-        "| refill | arrivals per step | median, ms | largest, ms |",
-        "|---|---|---|---|",
+        "| availability | refill | arrivals per step | median, ms | largest, ms |",
+        "|---|---|---|---|---|",
     ]
-    for (refill, arrivals), (median, largest) in step_times.items():
+    for (availability, refill, arrivals), (median, largest) in step_times.items():
         mark = " (over)" if median > GOAL else ""
-        lines.append(f"| `{refill}` | {arrivals} | {median:.1f}{mark} | {largest:.1f} |")
+        lines.append(f"| `{availability}` | `{refill}` | {arrivals} | {median:.1f}{mark} | {largest:.1f} |")
     return "\n".join(lines) + "\n"
 
 

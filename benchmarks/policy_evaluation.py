@@ -210,7 +210,7 @@ def tabulate(run: int, folder: Path, gains: np.ndarray, other: Sequence[str]) ->
 def probabilities(law: CohortLaw) -> np.ndarray:
     """Return the probability of each cohort; they must add up to one."""
     p = np.exp([law.log_probability(cohort) for cohort in COHORTS])
-    if abs(p.sum() - 1) > 1e-9:
+    if abs(p.sum() - 1) > 1e-6:
         raise ValueError(f"the probabilities of all cohorts add up to {p.sum()}")
     return np.asarray(p)
 

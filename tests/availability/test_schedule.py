@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from cases import for_all
-from fedcohort.availability.schedule import ReadySchedule
+from fedcohort.availability.schedule import ReadySchedule, ReadyTracker
+from fedcohort.types import Ids, Values
 
 TWO = ReadySchedule.from_intervals([[(10, 20), (40, 50)], [], [(0, 60)]], 60)
 
@@ -82,3 +83,27 @@ def test_wall_times_agree_with_a_simulation_second_by_second() -> None:
 )
 def test_the_share_of_a_slot(start: float, end: float, shares: tuple[float, ...]) -> None:
     assert TWO.ready_share(np.arange(3), start, end) == pytest.approx(shares)
+
+
+def test_the_tracker_finds_the_same_clients_as_the_schedule_and_checks_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 clients with intervals of some hours a day, one asked at each boundary, then an earlier second."""
+    rng = np.random.default_rng(2)
+    bounds = np.sort(rng.uniform(0, 86400, (300, 4)), axis=1)
+    bounds[:5], bounds[5] = [0, 40000, 40000, 86400], [0, 0, 0, 0]  # intervals that touch, and a client without time
+    schedule = ReadySchedule.from_intervals([[(a, b), (c, d)] for a, b, c, d in bounds], 86400)
+    n_checked, next_change = list[int](), ReadySchedule.next_change
+
+    def count(self: ReadySchedule, client_ids: Ids, now_s: float) -> tuple[np.ndarray, Values]:
+        n_checked.append(len(client_ids))
+        return next_change(self, client_ids, now_s)
+
+    monkeypatch.setattr(ReadySchedule, "next_change", count)
+    tracker = ReadyTracker(schedule)
+    times = [
+        *np.sort(np.concatenate([bounds.ravel(), 1e7 * 86400 + bounds[7]])),
+        50000.0,
+        *(50000 + 60 * np.arange(99)),
+    ]
+    ready_ids = [tracker.find_ready(float(now_s)).tolist() for now_s in times]
+    assert np.mean(n_checked[-99:]) < 10
+    assert ready_ids == [np.flatnonzero(schedule.seconds_until_ready(float(now_s)) == 0).tolist() for now_s in times]

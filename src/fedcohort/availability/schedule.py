@@ -7,15 +7,17 @@ A client that leaves during a job resumes it when it returns. Ready in [10, 20) 
 seconds of work that begin at 15 end at 43, and at 73 where they begin at 45.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from jaxtyping import Bool
 
 from fedcohort.types import Ids, ReadOnly, Values
 
-ROUNDING_S = 1e-9  # of remaining work at an interval's end is rounding, and does not move to the next interval
+ROUNDING_S = 1e-9  # such a remainder of work at an interval's end is rounding, and does not move to the next interval
 
 
 @dataclass(frozen=True)
@@ -62,19 +64,27 @@ class ReadySchedule(ReadOnly):
 
     def seconds_until_ready(self, now_s: float) -> Values:
         """Return the seconds from `now_s` until each client is ready, [clients]; inf if it is never ready."""
-        wait_s = np.full(len(self.first_interval), np.inf)
-        (client_ids,) = np.nonzero(self.stop_interval > self.first_interval)
-        first_position = self.first_interval[client_ids]
-        stop_position = self.stop_interval[client_ids]
-        phase_s = now_s % self.period_s[client_ids]
+        is_ready, change_s = self.next_change(np.arange(len(self.first_interval)), now_s)
+        return np.where(is_ready, 0.0, change_s)
+
+    def next_change(self, client_ids: Ids, now_s: float) -> tuple[Bool[np.ndarray, "n"], Values]:
+        """Return whether clients are ready at `now_s`, [n], and the seconds until an interval ends or begins, [n].
+
+        A client that is never ready has infinitely many seconds.
+        """
+        is_ready, change_s = np.zeros(len(client_ids), dtype=bool), np.full(len(client_ids), np.inf)
+        (rows,) = np.nonzero(self.stop_interval[client_ids] > self.first_interval[client_ids])
+        clients = client_ids[rows]
+        first_position, stop_position = self.first_interval[clients], self.stop_interval[clients]
+        phase_s = now_s % self.period_s[clients]
         latest_position = _last_at_most(self.start_s, first_position, stop_position, phase_s)
-        is_ready = (latest_position >= first_position) & (phase_s < self.end_s[latest_position])
+        is_ready[rows] = (latest_position >= first_position) & (phase_s < self.end_s[latest_position])
         is_after_last_interval = latest_position + 1 == stop_position
         next_start_s = self.start_s[np.where(is_after_last_interval, first_position, latest_position + 1)] + np.where(
-            is_after_last_interval, self.period_s[client_ids], 0.0
+            is_after_last_interval, self.period_s[clients], 0.0
         )
-        wait_s[client_ids] = np.where(is_ready, 0.0, next_start_s - phase_s)
-        return wait_s
+        change_s[rows] = np.where(is_ready[rows], self.end_s[latest_position], next_start_s) - phase_s
+        return is_ready, change_s
 
     def ready_share(self, client_ids: Ids, start_s: float, end_s: float) -> Values:
         """Return the share of the seconds from `start_s` to a later `end_s` in which each client is ready, [n]."""
@@ -135,6 +145,30 @@ class ReadySchedule(ReadOnly):
             fits_in_interval, work_s[rows_with_work], np.maximum(end_s - phase_s, work_s[rows_with_work])
         )
         return completion_s
+
+
+class ReadyTracker:
+    """Finds the ready clients at later and later seconds, and checks only those again whose interval may have ended.
+
+    Args:
+        schedule: intervals in which clients are ready.
+    """
+
+    def __init__(self, schedule: ReadySchedule) -> None:
+        n_clients = len(schedule.first_interval)
+        self.schedule, self.last_s = schedule, math.inf
+        self.is_ready, self.unchanged_until_s = np.zeros(n_clients, dtype=bool), np.zeros(n_clients)
+
+    def find_ready(self, now_s: float) -> Ids:
+        """Return the sorted ids of the clients that are ready at `now_s`, which may be before the last call."""
+        if now_s < self.last_s:
+            self.unchanged_until_s[:] = -math.inf
+        (outdated_ids,) = np.nonzero(self.unchanged_until_s <= now_s)
+        is_ready, change_s = self.schedule.next_change(outdated_ids, now_s)
+        self.is_ready[outdated_ids] = is_ready
+        margin_s = ROUNDING_S * max(1.0, abs(now_s))
+        self.unchanged_until_s[outdated_ids], self.last_s = now_s + change_s - margin_s, now_s
+        return np.flatnonzero(self.is_ready)
 
 
 def _last_at_most(ascending_values: Values, first_position: Ids, stop_position: Ids, max_value: Values) -> Ids:

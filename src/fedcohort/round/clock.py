@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fedcohort.availability.base import Availability
+from fedcohort.availability.schedule import ReadyTracker
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.ranks import rank_of_process
 from fedcohort.rng import Draws
@@ -39,6 +40,7 @@ class Clock:
         """
         self.availability, self.window_s = availability, window_s
         self.schedule = availability.schedule(draws)
+        self.tracker = None if self.schedule is None else ReadyTracker(self.schedule)
         self.all_client_ids = np.arange(draws.n_clients)
         self.all_client_ids.flags.writeable = False
         self.has_warned = False
@@ -79,9 +81,7 @@ class Clock:
             ready_ids: clients that were ready when the round began.
             now_s: virtual seconds since the run began.
         """
-        if self.schedule is None:
-            return ready_ids
-        return np.flatnonzero(self.schedule.seconds_until_ready(now_s) <= 0)
+        return ready_ids if self.tracker is None else self.tracker.find_ready(now_s)
 
     def ready_share(self, now_s: float, clients: Ids, start_s: float, end_s: float) -> Values:
         """Return the share of a time slot in which each client will be ready, [len(clients)]; 1 without a schedule.
