@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from fedcohort.record import history
 from fedcohort.round.queries import ClientReports
 from run_harness import FinishedRun, go, same_bits
 from yaml_words import make
@@ -81,3 +83,20 @@ def test_selectors_accept_numbers_without_meaning(selector: str, tmp_path: Path)
     light = ("selector.epochs=1", "selector.pretrain=0") if selector == "feddiverse" else ()
     ran = go(tmp_path, *TINY, "signal_noise=laplace", "signal_noise.scale=100", f"selector={selector}", *light)
     assert len(ran.reports) == 4
+
+
+def test_late_reports_have_the_same_noise_on_two_processes_and_after_a_resume(tmp_path: Path) -> None:
+    """Oort's two numbers come with an update, which arrives up to some steps after its client was selected."""
+    late = ("deadline=buffered", "deadline.buffer=2", "deadline.concurrency=5", "device=shifted_exponential")
+    words = (*TINY, *NOISE, *late, "selector=oort", "eval.clients_every=1", "callback=default")
+    run = go(tmp_path / "one", *words, "rounds=6")
+    assert max(report.metrics["staleness/max"] for report in run.reports[1:]) > 0
+    for rounds in (2, 6):
+        ranks = go(tmp_path / "two", *words, f"rounds={rounds}", "trainer.devices=2", "resume=true")
+    one, two = (history.read(finished.folder) for finished in (run, ranks))
+    metrics, columns = ["privacy/epsilon", "round/arrived", "staleness/max"], ["signal_loss_squares", "epsilon"]
+    pd.testing.assert_frame_equal(two.metrics[metrics], one.metrics[metrics])
+    pd.testing.assert_frame_equal(two.clients(columns), one.clients(columns), rtol=1e-5)
+    n_arrivals = np.sum([np.isin(np.arange(8), report.arrived) for report in run.reports[1:]], axis=0)
+    noise = make("signal_noise", "gaussian", sigma=2.0)
+    assert epsilons(run)[-1] == noise.epsilon(2 * int(n_arrivals.max()))
