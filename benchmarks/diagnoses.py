@@ -56,7 +56,7 @@ def describe(diagnosis: Diagnosis) -> dict[str, object]:
 
 def main(seeds: tuple[int, ...]) -> None:
     """Run all settings on all seeds, and write both files."""
-    study, rows = definition_file.load(STUDY), []
+    study, rows = definition_file.load_study(STUDY), []
     for name in study.settings:
         if name == WITHOUT_PROBES:
             continue
@@ -72,7 +72,7 @@ def main(seeds: tuple[int, ...]) -> None:
 
 def write_page(table: pd.DataFrame, n_seeds: int) -> str:
     """Return the page with one line per setting."""
-    study = definition_file.load(STUDY)
+    study = definition_file.load_study(STUDY)
     lines = [
         "# Diagnoses of federations whose truth is known",
         "",

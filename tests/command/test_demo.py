@@ -7,9 +7,9 @@ import pytest
 
 from fedcohort.command import demo
 from fedcohort.errors import OptionError
-from fedcohort.study.definition_file import load as load_study
+from fedcohort.study.definition_file import load_study as load_study
 from fedcohort.study.judge import judge
-from fedcohort.study.results import load as load_results
+from fedcohort.study.results import load_results as load_results
 from run_harness import collecting_overrides, compose_words
 
 SETTING = list(demo.SETTING)

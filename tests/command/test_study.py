@@ -75,7 +75,7 @@ def test_results_of_another_process_are_kept(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(session, "lock_study", once_the_other_is_done)
     assert study.main(["run", "tiny", "seeds=1"]) == 0
-    assert {key[2] for key in results.load(tiny).rows} == {0, 1}
+    assert {key[2] for key in results.load_results(tiny).rows} == {0, 1}
 
 
 def test_a_page_leaves_out_runs_of_another_config(
@@ -89,14 +89,14 @@ def test_a_page_leaves_out_runs_of_another_config(
     monkeypatch.chdir(tmp_path)
     assert study.main(["run", "tiny", "selectors=round_robin,ucb_cs"]) == 0
     user_folder = tmp_path / "logs" / "studies" / "tiny"
-    stored = results.load(tiny, user_folder)
+    stored = results.load_results(tiny, user_folder)
     stored.user_keys.clear()  # older versions wrote these rows into the study's folder
     outdated = {**stored.rows["equal", "ucb_cs", 0], "selector": "gone", "stamp": "of its word"}
-    stored.put(outdated, stored.curves["equal", "ucb_cs", 0])
+    stored.store_run(outdated, stored.curves["equal", "ucb_cs", 0])
     for row in stored.rows.values():
         row["stamp"] = "of other configs"
     stored.save()
-    for name in (result_files.RESULTS, result_files.CURVES, manifest.NAME):
+    for name in (result_files.RESULTS_FILE, result_files.CURVES_FILE, manifest.NAME):
         (user_folder / name).unlink()
     page, board = (tmp_path / "studies" / name / "README.md" for name in ("tiny", "board"))
     capsys.readouterr()
@@ -107,7 +107,7 @@ def test_a_page_leaves_out_runs_of_another_config(
     for name in ("round_robin", "ucb_cs"):
         stored.rows["equal", name, 0]["config_hash"] = "another"
     stored.save()
-    written = (tiny.folder / result_files.RESULTS).read_bytes()
+    written = (tiny.folder / result_files.RESULTS_FILE).read_bytes()
     line = (
         "2 runs left out, since the configuration has changed or is rejected now: round_robin, ucb_cs in all requested "
         "settings; `fedcohort study run tiny` runs them again (own methods: add `selectors=ucb_cs`)\n"
@@ -119,7 +119,7 @@ def test_a_page_leaves_out_runs_of_another_config(
     assert "| gone |" in page.read_text()
     assert "| ucb_cs |" not in page.read_text()
     assert "- 2 runs, 0.0 hours" in page.read_text()
-    assert (tiny.folder / result_files.RESULTS).read_bytes() == written  # a page takes nothing away
+    assert (tiny.folder / result_files.RESULTS_FILE).read_bytes() == written  # a page takes nothing away
 
 
 def test_a_leaderboard_is_reported_and_not_run(

@@ -16,7 +16,7 @@ from pyarrow import compute, parquet
 from fedcohort.command import study
 from fedcohort.host import messages
 from fedcohort.startup import command_line
-from fedcohort.study.result_files import CURVES, RESULTS
+from fedcohort.study.result_files import CURVES_FILE, RESULTS_FILE
 from hostile.damage import DAMAGES, Damage, swap
 from hostile.forked import fork
 from hostile.harness import Answer, Case
@@ -121,7 +121,7 @@ def _set(column: str, value: Any) -> Change:
 
 
 TABLES: dict[str, dict[str, tuple[Change, str]]] = {
-    RESULTS: {
+    RESULTS_FILE: {
         **{f"without {name}": without(name) for name in ("cell", "selector", "seed", "status", "metric", "words")},
         **{f"{name} as a text": (_cast(name, pa.string()), name) for name in ("seed", "rounds", "late", "wall_s")},
         "seed as a real number": (_cast("seed", pa.float64()), "seed"),
@@ -137,7 +137,7 @@ TABLES: dict[str, dict[str, tuple[Change, str]]] = {
         "another metric": (_set("metric", "test/acc_worst"), "test/acc_worst"),
         "no columns": (lambda table: table.select([]), "cell"),
     },
-    CURVES: {
+    CURVES_FILE: {
         **{f"without {name}": without(name) for name in ("cell", "seed", "step", "value", "bytes")},
         **{f"{name} as a text": (_cast(name, pa.string()), name) for name in ("seed", "step", "value", "virtual_s")},
         "step as a real number": (_cast("step", pa.float64()), "step"),
@@ -151,19 +151,23 @@ TABLES: dict[str, dict[str, tuple[Change, str]]] = {
 
 
 def _results() -> Iterator[Case]:
-    for name, (what, damage) in product((RESULTS, CURVES, "manifest.json"), DAMAGES.items()):
+    for name, (what, damage) in product((RESULTS_FILE, CURVES_FILE, "manifest.json"), DAMAGES.items()):
         if name != "manifest.json" or what not in ("missing", "without its last byte"):  # that is a line end
             yield case(f"{name}: {what}", on(name, damage), name)
     # Without a manifest only the content of pages is checked: in a file this small the middle is a header of one.
     silent = ("a bit of its header", "a bit of its middle", "a bit of its footer", "a byte more")
-    for name, (what, damage) in product((RESULTS, CURVES), DAMAGES.items()):
+    for name, (what, damage) in product((RESULTS_FILE, CURVES_FILE), DAMAGES.items()):
         if what not in silent:
             yield case(f"without a manifest, {name}: {what}", bare(on(name, damage)), name)
-    for name in (RESULTS, CURVES, "manifest.json"):
+    for name in (RESULTS_FILE, CURVES_FILE, "manifest.json"):
         yield case(f"{name}: another study's", take_from_other(name), "tiny")
         yield case(f"{name}: conflict markers", put(name, CONFLICT), name)
-    yield case("results and curves change places", lambda folder: swap(CURVES, folder / RESULTS), "parquet")
-    yield case("without a manifest, they change places", bare(lambda folder: swap(CURVES, folder / RESULTS)), "parquet")
+    yield case("results and curves change places", lambda folder: swap(CURVES_FILE, folder / RESULTS_FILE), "parquet")
+    yield case(
+        "without a manifest, they change places",
+        bare(lambda folder: swap(CURVES_FILE, folder / RESULTS_FILE)),
+        "parquet",
+    )
     for what, text in {
         "a list": "[]",
         "of a newer format": '{"format": 9, "files": {}}',
@@ -173,7 +177,7 @@ def _results() -> Iterator[Case]:
     for name, edits in TABLES.items():
         for what, (change, message) in edits.items():
             yield case(f"{name}: {what}", partial(_edit, name, change), name, message)
-    for name, what in product((RESULTS, CURVES), ("truncated", "a bit of its footer")):
+    for name, what in product((RESULTS_FILE, CURVES_FILE), ("truncated", "a bit of its footer")):
         yield case(f"report, {name}: {what}", on(name, DAMAGES[what]), name, verb="report")
 
 

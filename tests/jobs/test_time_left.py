@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.jobs.time_left import TimeLeft
-from fedcohort.study.progress import estimate_time as estimate
+from fedcohort.study.progress import estimate_time_left as estimate
 from fedcohort.study.results import Results
 
 WALLS = {("equal", "random"): [2.0, 3.0, 4.0], ("equal", "worst"): [30.0], ("noisy", "random"): [5.0]}

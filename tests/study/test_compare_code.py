@@ -10,9 +10,9 @@ from fedcohort.record import provenance
 from fedcohort.study import report
 from fedcohort.study.compare_code import compare_with_current_code
 from fedcohort.study.definition import list_conditions
-from fedcohort.study.progress import describe
+from fedcohort.study.progress import describe_runs
 from fedcohort.study.results import Results
-from fedcohort.study.results import load as load_results
+from fedcohort.study.results import load_results as load_results
 from fedcohort.study.runner import StudyRunner
 from fedcohort.types import Values
 from study.tiny import TINY, write_study
@@ -48,7 +48,7 @@ class Bench:
     def status(self) -> str:
         results = load_results(self.study)
         progress = self.work().find_progress(list_conditions(self.study), self.study.seeds)
-        return describe(self.study, progress, results)
+        return describe_runs(self.study, progress, results)
 
 
 def avoid(past: discounted.DiscountedSums, sigma: float) -> Values:
@@ -93,7 +93,7 @@ def test_changed_behaviour_is_detected_marked_and_run_again(tmp_path: Path, monk
     assert "from round" in changes["ucb_cs"]
     assert "differs  2: computed by code that behaves differently" in bench.status()
     assert "`fedcohort study run tiny again=changed` runs them again\n  ucb_cs in equal" in bench.status()
-    report.write(bench.study, load_results(bench.study))
+    report.write_report(bench.study, load_results(bench.study))
     page = (bench.folder / "README.md").read_text()
     assert "(n=2, 2§)" in page
     assert "§ marks numbers of 2 runs whose code behaves differently from commit planted000" in page

@@ -8,7 +8,7 @@ import pytest
 from fedcohort.record.history import read
 from fedcohort.study.definition import add_user_methods, list_conditions
 from fedcohort.study.results import Results, mark_oracles
-from fedcohort.study.results import load as load_results
+from fedcohort.study.results import load_results as load_results
 from fedcohort.study.runner import StudyRunner
 from study.tiny import run_study, write_study
 from yaml_words import CONFIGS

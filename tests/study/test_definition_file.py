@@ -8,7 +8,7 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import add_user_methods, list_conditions, merge_overrides
-from fedcohort.study.definition_file import load
+from fedcohort.study.definition_file import load_study
 from fedcohort.study.results import Results
 from study.tiny import write_study
 from yaml_words import CONFIGS, ROOT
@@ -100,13 +100,13 @@ def test_an_error_names_the_file(tmp_path: Path, changes: dict[str, Any], messag
 def test_missing_required_keys_are_reported(tmp_path: Path) -> None:
     (tmp_path / "study.yaml").write_text("title: t\n")
     with pytest.raises(OptionError, match=r"study\.yaml: question is missing"):
-        load(tmp_path)
+        load_study(tmp_path)
 
 
 def test_existing_studies_are_listed(tmp_path: Path) -> None:
     write_study(tmp_path / "tiny")
     with pytest.raises(OptionError, match="there is no study 'tinny'; there are tiny in"):
-        load(tmp_path / "tinny")
+        load_study(tmp_path / "tinny")
 
 
 def test_conditions_are_methods_in_settings_and_bounds(tmp_path: Path) -> None:
@@ -149,9 +149,9 @@ def test_unknown_options_are_listed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "studies").glob("*/study.yaml")), ids=lambda path: path.parent.name)
 def test_the_committed_studies_name_existing_options(path: Path) -> None:
     if leaderboard.is_leaderboard(path.parent):
-        assert leaderboard.load(path.parent, lambda study: Results(study.folder)).joint.settings
+        assert leaderboard.load_leaderboard(path.parent, lambda study: Results(study.folder)).study.settings
         return
-    study = load(path.parent)
+    study = load_study(path.parent)
     for words in study.overrides.values():
         choices = [override.split("=") for override in words if override.startswith(("selector=", "agg="))]
         assert choices or any(override.startswith("experiment=") for override in study.common)
@@ -163,4 +163,4 @@ def test_the_committed_studies_name_existing_options(path: Path) -> None:
 def test_an_empty_file_is_reported(tmp_path: Path, text: str) -> None:
     (tmp_path / "study.yaml").write_text(text)
     with pytest.raises(OptionError, match=r"study\.yaml must hold options by name"):
-        load(tmp_path)
+        load_study(tmp_path)

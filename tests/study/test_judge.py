@@ -7,8 +7,8 @@ import pytest
 
 from fedcohort.results.compare import Entry
 from fedcohort.results.difference import Difference, mean_of
-from fedcohort.study.judge import adjust_all, judge
-from fedcohort.study.results import load
+from fedcohort.study.judge import adjust_p_values, judge
+from fedcohort.study.results import load_results
 from study.tiny import make_results, write_study
 
 BASE = [0.80, 0.81, 0.82]
@@ -81,8 +81,8 @@ def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
     assert flash.p_values.over_all == pytest.approx(3 * p_of(2 * math.sqrt(3)))
     assert powd.p_values.over_all == pytest.approx(2 * p_of(2.0))
     assert math.isnan(verdict.settings["equal"].methods["oracle_clean"].p_values.over_all)
-    assert verdict.settings["noisy"].has_winner(0.05)
-    assert not verdict.settings["noisy"].has_winner(1e-6)
+    assert verdict.settings["noisy"].has_sure_winner(0.05)
+    assert not verdict.settings["noisy"].has_sure_winner(1e-6)
 
 
 def test_ranks_and_numbers_of_seeds(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_equal_differences_have_no_p_in_single_precision_either(tmp_path: Path) 
     study = write_study(tmp_path, **ROWS)
     late_means = {"random": [0.70, 0.80, 0.90], "flash": [x + 1 / 60 for x in (0.70, 0.80, 0.90)]}
     make_results(study, {"equal": late_means}).save()
-    flash = judge(study, load(study)).settings["equal"].methods["flash"]
+    flash = judge(study, load_results(study)).settings["equal"].methods["flash"]
     assert flash.is_compared
     assert flash.difference.mean == pytest.approx(1 / 60)
     assert (math.isnan(flash.difference.p), flash.sign) == (True, 0)
@@ -205,7 +205,7 @@ def test_adjusted_p_values_keep_their_order(tmp_path: Path) -> None:
     difference = Difference(0.1, 0.1, 3, 0.1, p=0.01)
     pairs = [(cell, row) for cell in ("equal", "noisy") for row in ("flash", "powd", "mine")]
     entries = {pair: Entry({}, mean_of([0.5]), difference, p=0.03) for pair in pairs}
-    adjusted = adjust_all(study, entries)
+    adjusted = adjust_p_values(study, entries)
     assert {pair: p.over_all for pair, p in adjusted.items()} == pytest.approx(dict.fromkeys(pairs, 0.06))
     assert list(adjusted) == pairs
 

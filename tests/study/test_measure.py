@@ -13,8 +13,8 @@ from fedcohort.record.journal import Journal
 from fedcohort.results.compare import Options
 from fedcohort.results.run import Evaluations
 from fedcohort.results.target import Target
-from fedcohort.study.definition import clock_limit
-from fedcohort.study.measure import measure, summarise
+from fedcohort.study.definition import find_clock_limit
+from fedcohort.study.measure import make_row, measure_folder
 from fedcohort.study.result_files import Row
 from record.made_up import info, report
 from study.tiny import make_curve
@@ -29,7 +29,7 @@ def columns(
     curve: Evaluations, goal: float = math.nan, clock_s: float = math.nan, crossing: str = "window", **options: Any
 ) -> Row:
     settings = Options("test/acc", **options)
-    return summarise(curve.up_to(settings.horizon, clock_s), settings, Target(crossing=crossing), goal)
+    return make_row(curve.up_to(settings.horizon, clock_s), settings, Target(crossing=crossing), goal)
 
 
 def test_late_mean_last_and_best_values() -> None:
@@ -56,9 +56,9 @@ def test_with_a_clock_the_late_mean_covers_the_last_sixth_of_the_time() -> None:
 
 
 def test_a_clock_is_found_in_the_overrides() -> None:
-    assert clock_limit(["rounds=120", "until.virtual_s=300", "seed=0"]) == 300.0
-    assert clock_limit(["until.virtual_s=300", "until.virtual_s=null"]) is None
-    assert clock_limit(["rounds=120", "until.acc=0.9"]) is None
+    assert find_clock_limit(["rounds=120", "until.virtual_s=300", "seed=0"]) == 300.0
+    assert find_clock_limit(["until.virtual_s=300", "until.virtual_s=null"]) is None
+    assert find_clock_limit(["rounds=120", "until.acc=0.9"]) is None
 
 
 def test_the_late_mean_of_a_short_run_excludes_the_initial_model() -> None:
@@ -88,7 +88,7 @@ def test_a_diverged_end_is_part_of_the_curve(tmp_path: Path) -> None:
         }
         journal.observe(replace(report(step), metrics=metrics))
     provenance.append_start(facts.folder, {"commit": "c0ffee", "dirty": False, "sources": "", "versions": {}})
-    client_metric, trajectory = measure(facts.folder, "clients/jain")
+    client_metric, trajectory = measure_folder(facts.folder, "clients/jain")
     assert trajectory.steps.tolist() == [0.0, 1.0, 2.0]
     assert math.isnan(columns(trajectory)["late"])
     assert (client_metric["rounds"], client_metric["virtual_s"], client_metric["bytes"]) == (3, 30.0, 9.0)

@@ -27,8 +27,8 @@ def test_a_users_own_results_are_stored_separately_and_merged_for_the_report(
     assert {path: path.read_bytes() for path in tiny.folder.rglob("*.*")} == committed
     logs = tmp_path / "logs" / "studies" / "tiny"
     assert "| ucb_cs |" in (logs / "README.md").read_text()
-    assert {key[1] for key in results.load(tiny).rows} == {"random", "round_robin"}
-    merged = results.load(tiny, logs)
+    assert {key[1] for key in results.load_results(tiny).rows} == {"random", "round_robin"}
+    merged = results.load_results(tiny, logs)
     assert {key[1] for key in merged.user_keys} == {"ucb_cs"}
     assert {key[1] for key in merged.rows} == {"random", "round_robin", "ucb_cs"}
 

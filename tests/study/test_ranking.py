@@ -12,7 +12,7 @@ from fedcohort.results.verdict import adjust
 from fedcohort.study import report
 from fedcohort.study.definition import Study
 from fedcohort.study.judge import judge
-from fedcohort.study.ranking import find_shared_settings, rank_and_compare, ranked_results, split_methods
+from fedcohort.study.ranking import collect_ranked_results, find_shared_settings, rank_and_compare, split_methods
 from fedcohort.study.results import Results
 from study.tiny import make_results, write_study
 
@@ -26,7 +26,7 @@ def test_a_users_own_method_removes_no_setting_from_the_ranking(tmp_path: Path) 
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     late_means = {"a": {**NAMED, "mine": [1.0] * 4}, "b": {**NAMED, "mine": [1.0] * 4}, "c": NAMED}
     results = make_results(study, late_means)
-    rows, few = split_methods(study, ranked_results(study, results))
+    rows, few = split_methods(study, collect_ranked_results(study, results))
     assert (rows, few) == (["random", "flash", "powd"], ["mine"])
     ranks = judge(study, results).ranks  # a study's own page has the same rule
     assert ranks is not None
@@ -36,14 +36,14 @@ def test_a_users_own_method_removes_no_setting_from_the_ranking(tmp_path: Path) 
 def test_a_method_with_half_of_the_seeds_in_every_setting_is_ranked(tmp_path: Path) -> None:
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     two, one_seed_method = {**NAMED, "mine": [1.0, 1.0]}, {**NAMED, "mine": [1.0]}
-    ranked = ranked_results(study, make_results(study, {"a": two, "b": two, "c": two}))
+    ranked = collect_ranked_results(study, make_results(study, {"a": two, "b": two, "c": two}))
     rows, few = split_methods(study, ranked)
     assert (rows, few) == (["random", "flash", "powd", "mine"], [])
     ranks = rank_and_compare(study, ranked, rows)
     assert ranks is not None
     assert dict(ranks.mean) == {"mine": 1.0, "flash": 2.0, "random": 3.0, "powd": 4.0}
     assert find_shared_settings(ranked, rows) == {"a": [0, 1], "b": [0, 1], "c": [0, 1]}
-    less = ranked_results(study, make_results(study, {"a": two, "b": two, "c": one_seed_method}))
+    less = collect_ranked_results(study, make_results(study, {"a": two, "b": two, "c": one_seed_method}))
     assert split_methods(study, less)[1] == ["mine"]
 
 
@@ -52,7 +52,7 @@ def test_two_own_methods_without_a_common_seed_are_not_both_ranked(tmp_path: Pat
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     late_means = {
         cell: {**values, "mine": {0: 1.0, 1: 1.0}, "yours": {2: 1.0, 3: 1.0}}
-        for cell, values in ranked_results(study, make_results(study, dict.fromkeys("abc", NAMED))).items()
+        for cell, values in collect_ranked_results(study, make_results(study, dict.fromkeys("abc", NAMED))).items()
     }
     assert split_methods(study, late_means) == (["random", "flash", "powd", "mine"], ["yours"])
 
@@ -63,7 +63,7 @@ def test_a_method_with_few_seeds_is_not_ranked(tmp_path: Path) -> None:
         study, {"a": NAMED, "b": {"random": [0.8] * 4, "flash": [0.8] * 2}, "c": {"random": [0.8] * 4}}
     )
     # random has 12 runs, flash 6, powd 4; random and flash share a, and two seeds of b
-    ranked = ranked_results(study, results)
+    ranked = collect_ranked_results(study, results)
     assert split_methods(study, ranked) == (["random", "flash"], ["powd"])
     assert find_shared_settings(ranked, ["random", "flash"]) == {"a": SEEDS, "b": [0, 1]}
     assert rank_and_compare(study, ranked, ["random"]) is None
@@ -75,15 +75,15 @@ def test_the_largest_complete_table_is_ranked(tmp_path: Path) -> None:
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd", "oort"], seeds=SEEDS)
     two = dict.fromkeys("ab", NAMED) | {"c": {"random": [0.8] * 4}}
     late_means = {name: {**values, "oort": [0.6] * 4} if name == "a" else values for name, values in two.items()}
-    ranked = ranked_results(study, make_results(study, late_means))
+    ranked = collect_ranked_results(study, make_results(study, late_means))
     # {a}: four rows; {a, b}: three rows, 6; {a, b, c}: random alone
     assert split_methods(study, ranked) == (["random", "flash", "powd"], ["oort"])
     assert list(find_shared_settings(ranked, ["random", "flash", "powd"])) == ["a", "b"]
-    with_both = ranked_results(
+    with_both = collect_ranked_results(
         study, make_results(study, {"a": late_means["a"], "b": {"random": [0.8] * 4}, "c": {"random": [0.8] * 4}})
     )
     assert split_methods(study, with_both) == (["random", "flash", "powd", "oort"], [])  # 4 against 2 and 3
-    apart = ranked_results(
+    apart = collect_ranked_results(
         study, make_results(study, {"a": {"random": [0.8] * 4}, "b": {"flash": [0.9] * 4, "powd": [0.7] * 4}})
     )
     assert split_methods(study, apart) == (["random"], ["flash", "powd"]), "the baseline is in it"
@@ -178,7 +178,7 @@ def test_two_seeds_are_too_few_for_a_test(tmp_path: Path) -> None:
     results = make_results(study, late_means)
     overall = list_claims(study, results)
     assert (overall["first"].seeds.n, overall["better"], overall["worse"]) == (2, [], [])
-    report.write(study, results)
+    report.write_report(study, results)
     assert "no method can be tested: 2 common seeds are too few." in (tmp_path / "README.md").read_text()
 
 
@@ -203,4 +203,4 @@ def test_equal_methods_share_the_best_mean_rank(tmp_path: Path) -> None:
     second = {"random": [0.7] * 4, "flash": [0.8] * 4, "powd": [0.9] * 4}
     judgement = judge(study, make_results(study, {"a": first, "b": second}))
     assert judgement.ranks is not None
-    assert judgement.ranks.positions() == {"flash": 1, "powd": 1, "random": 3}
+    assert judgement.ranks.rank_positions() == {"flash": 1, "powd": 1, "random": 3}

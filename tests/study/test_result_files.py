@@ -10,7 +10,7 @@ from pyarrow import parquet
 from fedcohort.errors import DataError
 from fedcohort.record import manifest
 from fedcohort.study import result_files
-from fedcohort.study.results import Results, load
+from fedcohort.study.results import Results, load_results
 from study.test_judge import LATE_MEANS, ROWS
 from study.tiny import make_results, write_study
 
@@ -23,32 +23,32 @@ def saved(folder: Path) -> Results:
 
 def test_any_flipped_bit_is_detected(tmp_path: Path) -> None:
     saved(tmp_path)
-    for name in (result_files.RESULTS, result_files.CURVES):
+    for name in (result_files.RESULTS_FILE, result_files.CURVES_FILE):
         content = (tmp_path / name).read_bytes()
         for offset in range(0, len(content), len(content) // 9):
             (tmp_path / name).write_bytes(content[:offset] + bytes([content[offset] ^ 8]) + content[offset + 1 :])
-            with pytest.raises(DataError, match=rf"{name} is damaged: .*git restore brings back"):
-                load(write_study(tmp_path, **ROWS))
+            with pytest.raises(DataError, match=rf"{name} is damaged: .*type git restore"):
+                load_results(write_study(tmp_path, **ROWS))
         (tmp_path / name).write_bytes(content)
-    load(write_study(tmp_path, **ROWS))
+    load_results(write_study(tmp_path, **ROWS))
 
 
 def test_files_of_an_older_version_are_read(tmp_path: Path) -> None:
     saved(tmp_path)
     manifest.remove_manifest(tmp_path)
-    curves = parquet.read_table(tmp_path / result_files.CURVES)
+    curves = parquet.read_table(tmp_path / result_files.CURVES_FILE)
     single = curves.set_column(4, "value", curves["value"].cast(pa.float32()))
-    parquet.write_table(single, tmp_path / result_files.CURVES)
-    rows = load(write_study(tmp_path, **ROWS)).rows
+    parquet.write_table(single, tmp_path / result_files.CURVES_FILE)
+    rows = load_results(write_study(tmp_path, **ROWS)).rows
     assert rows["equal", "flash", 0]["late"] == pytest.approx(LATE_MEANS["equal"]["flash"][0])
 
 
 def test_missing_results_with_existing_curves_are_an_error(tmp_path: Path) -> None:
     saved(tmp_path)
-    (tmp_path / result_files.RESULTS).unlink()
+    (tmp_path / result_files.RESULTS_FILE).unlink()
     for _ in range(2):  # with a manifest and without
         with pytest.raises(DataError, match=r"results\.parquet is missing"):
-            load(write_study(tmp_path, **ROWS))
+            load_results(write_study(tmp_path, **ROWS))
         manifest.remove_manifest(tmp_path)
 
 
@@ -56,21 +56,21 @@ def test_missing_results_with_existing_curves_are_an_error(tmp_path: Path) -> No
 def test_a_column_must_have_its_type_and_no_empty_cell(tmp_path: Path, name: str) -> None:
     saved(tmp_path)
     manifest.remove_manifest(tmp_path)
-    rows = parquet.read_table(tmp_path / result_files.RESULTS)
+    rows = parquet.read_table(tmp_path / result_files.RESULTS_FILE)
     index = rows.column_names.index(name)
     parquet.write_table(
         rows.set_column(index, name, rows[name].cast(pa.large_binary()))
         if name != "seed"
         else rows.set_column(index, name, rows[name].cast(pa.float64())),
-        tmp_path / result_files.RESULTS,
+        tmp_path / result_files.RESULTS_FILE,
     )
     with pytest.raises(DataError, match=rf"its column {name} must be of the type"):
-        load(write_study(tmp_path, **ROWS))
+        load_results(write_study(tmp_path, **ROWS))
     parquet.write_table(
-        rows.set_column(index, name, pa.nulls(rows.num_rows, rows[name].type)), tmp_path / result_files.RESULTS
+        rows.set_column(index, name, pa.nulls(rows.num_rows, rows[name].type)), tmp_path / result_files.RESULTS_FILE
     )
     with pytest.raises(DataError, match=rf"its column {name} has empty cells"):
-        load(write_study(tmp_path, **ROWS))
+        load_results(write_study(tmp_path, **ROWS))
 
 
 @pytest.mark.parametrize(
@@ -95,4 +95,4 @@ def test_ambiguous_rows_columns_and_states_are_rejected(tmp_path: Path, name: st
     path = tmp_path / f"{name}.parquet"
     parquet.write_table(change(parquet.read_table(path)), path)
     with pytest.raises(DataError, match=rf"{name}\.parquet is damaged: {reason}"):
-        load(write_study(tmp_path, **ROWS))
+        load_results(write_study(tmp_path, **ROWS))

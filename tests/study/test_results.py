@@ -10,8 +10,8 @@ from pyarrow import parquet
 from fedcohort.errors import DataError
 from fedcohort.record import manifest
 from fedcohort.study import report
-from fedcohort.study.result_files import CURVES, RESULTS
-from fedcohort.study.results import load
+from fedcohort.study.result_files import CURVES_FILE, RESULTS_FILE
+from fedcohort.study.results import load_results
 from study.test_judge import LATE_MEANS, ROWS
 from study.tiny import make_results, write_study
 
@@ -20,13 +20,13 @@ def test_results_come_back_as_they_were_written(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     results = make_results(study, LATE_MEANS)
     results.save()
-    first = (tmp_path / RESULTS).read_bytes(), (tmp_path / CURVES).read_bytes()
-    again = load(study)
+    first = (tmp_path / RESULTS_FILE).read_bytes(), (tmp_path / CURVES_FILE).read_bytes()
+    again = load_results(study)
     assert list(again.rows) == sorted(results.rows)
     assert again.rows["equal", "flash", 1]["late"] == pytest.approx(0.84)
     again.save()
-    assert (tmp_path / CURVES).read_bytes() == first[1]
-    report.write(study, load(study))  # from the files as from the runs
+    assert (tmp_path / CURVES_FILE).read_bytes() == first[1]
+    report.write_report(study, load_results(study))  # from the files as from the runs
 
 
 def test_results_come_back_to_the_bit(tmp_path: Path) -> None:
@@ -37,9 +37,9 @@ def test_results_come_back_to_the_bit(tmp_path: Path) -> None:
     for key, curve in results.curves.items():
         seconds, n_bytes = curve.spent.values()
         results.curves[key] = replace(curve, spent={"virtual_s": seconds * (1 + 1e-12), "bytes": n_bytes + 1e-3})
-    results.measure(study, "equal")
+    results.measure_setting(study, "equal")
     results.save()
-    again = load(study)
+    again = load_results(study)
     for key, row in results.rows.items():
         np.testing.assert_equal(again.rows[key], row)
         np.testing.assert_equal(vars(again.curves[key]), vars(results.curves[key]))
@@ -48,42 +48,42 @@ def test_results_come_back_to_the_bit(tmp_path: Path) -> None:
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     make_results(study, LATE_MEANS).save()
-    (tmp_path / RESULTS).write_bytes(b"PAR1")
+    (tmp_path / RESULTS_FILE).write_bytes(b"PAR1")
     with pytest.raises(DataError, match=r"results\.parquet is damaged: its content differs from manifest\.json"):
-        load(study)
+        load_results(study)
     manifest.remove_manifest(tmp_path)
     with pytest.raises(DataError, match=r"results\.parquet is damaged: it can't be read"):
-        load(study)
+        load_results(study)
 
 
 def test_results_of_another_metric_are_kept(tmp_path: Path) -> None:
     """They were left out, and the next run that was written down deleted them."""
     make_results(write_study(tmp_path, **ROWS), LATE_MEANS).save()
-    original = (tmp_path / RESULTS).read_bytes()
+    original = (tmp_path / RESULTS_FILE).read_bytes()
     expected = (
         r"results\.parquet has runs of the metric test/acc, and study\.yaml asks for test/acc_worst: restore "
         r"the metric, make another study folder for test/acc_worst, or remove results\.parquet, curves\.parquet and "
     )
     with pytest.raises(DataError, match=expected):
-        load(write_study(tmp_path, metric="test/acc_worst", **ROWS))
-    assert (tmp_path / RESULTS).read_bytes() == original
+        load_results(write_study(tmp_path, metric="test/acc_worst", **ROWS))
+    assert (tmp_path / RESULTS_FILE).read_bytes() == original
 
 
 def test_runs_rejected_for_another_metric_are_tried_again(tmp_path: Path) -> None:
     study = write_study(tmp_path, metric="test/acc_wrst", **ROWS)
     results = make_results(study, {})
     facts = {"cell": "equal", "selector": "random", "seed": 0, "status": "refused", "metric": study.metric}
-    results.put({**facts, "reason": "metric must be one of test/acc, got 'test/acc_wrst'"}, None)
+    results.store_run({**facts, "reason": "metric must be one of test/acc, got 'test/acc_wrst'"}, None)
     results.save()
-    assert list(load(study).rows) == [("equal", "random", 0)]
-    assert not load(write_study(tmp_path, **ROWS)).rows
+    assert list(load_results(study).rows) == [("equal", "random", 0)]
+    assert not load_results(write_study(tmp_path, **ROWS)).rows
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     make_results(study, LATE_MEANS).save()
-    table = parquet.read_table(tmp_path / RESULTS)
-    parquet.write_table(table.drop_columns("status"), tmp_path / RESULTS)
+    table = parquet.read_table(tmp_path / RESULTS_FILE)
+    parquet.write_table(table.drop_columns("status"), tmp_path / RESULTS_FILE)
     manifest.remove_manifest(tmp_path)
     with pytest.raises(DataError, match=r"results\.parquet is damaged: it has no column status"):
-        load(study)
+        load_results(study)

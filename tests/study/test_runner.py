@@ -15,12 +15,12 @@ from fedcohort.startup import compose, compose_jobs
 from fedcohort.startup.run import run as train
 from fedcohort.study import report, runner
 from fedcohort.study.definition import list_conditions
-from fedcohort.study.progress import describe
+from fedcohort.study.progress import describe_runs
 from fedcohort.study.result_files import DONE, FAILED, REFUSED
 from fedcohort.study.results import Results, drop_repeated_runs
-from fedcohort.study.results import load as load_results
-from fedcohort.study.runner import COMPOSING, StudyRunner
-from fedcohort.study.tasks import Outcome, Task, identity_of
+from fedcohort.study.results import load_results as load_results
+from fedcohort.study.runner import COMPOSING_TEXT, StudyRunner
+from fedcohort.study.tasks import Outcome, Task, identify_runs
 from pictures_toy import encode, noise
 from pictures_toy import write as save
 from study.tiny import run_study, run_task, write_study
@@ -63,10 +63,10 @@ def test_the_path_of_the_data_is_not_part_of_a_runs_identity(tmp_path: Path, mon
     words = ("dataset=mnist", "clients=12", "cohort=4", "rounds=1", "model=logreg")
 
     def identity(*overrides: str) -> dict[str, str]:
-        identity_of.cache_clear()
+        identify_runs.cache_clear()
         compose_jobs._draft.cache_clear()
         compose_jobs._composer.cache_clear()
-        return identity_of((*words, *overrides), CONFIGS)
+        return identify_runs((*words, *overrides), CONFIGS)
 
     monkeypatch.setenv("DATA", "here")
     original = identity("dataset.path=${oc.env:DATA,null}")
@@ -137,7 +137,7 @@ def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pyte
     assert work.find_progress(list_conditions(changed), [0, 1]).count("changed") == 10
     lines.clear()
     run_study(changed, logs, log=lines)
-    assert lines[0] == COMPOSING
+    assert lines[0] == COMPOSING_TEXT
     assert lines[1:] == ["10 of 10 runs are done, 0 to do"]
     lines.clear()
     work = StudyRunner(changed, load_results(changed), CONFIGS, logs, False, lines.append)
@@ -173,7 +173,7 @@ def test_a_setting_with_a_clock_is_measured_by_time(tmp_path: Path) -> None:
         mean_over_time(results.curves[key].spent["virtual_s"], results.curves[key].values, 1000.0)
     )
     assert results.rows[key]["late"] != pytest.approx(float(results.curves[key].values[-3:].mean()))
-    report.write(study, results)
+    report.write_report(study, results)
     assert "where virtual time ends it, over the last sixth of that time" in (study.folder / "README.md").read_text()
 
 
@@ -243,7 +243,7 @@ def test_a_failed_run_is_reported_and_tried_again(tmp_path: Path, monkeypatch: p
     results = run_study(study, tmp_path / "logs")
     work = StudyRunner(study, results, CONFIGS, tmp_path / "logs", False, print)
     progress = work.find_progress(list_conditions(study), [0])
-    description = describe(study, progress, results)
+    description = describe_runs(study, progress, results)
     assert "failed   2\n  random in equal, round_robin in equal: RuntimeError: no luck" in description
     assert "missing  0\n" in description
     lines: list[str] = []
@@ -257,7 +257,7 @@ def test_results_of_earlier_jobs_are_collected(tmp_path: Path, monkeypatch: pyte
     places, logs, lines = list_conditions(study), tmp_path / "logs", list[str]()
     work = StudyRunner(study, load_results(study), CONFIGS, logs, False, lines.append)
     sweep = logs / "sweeps" / "a"
-    jobs = [work.task(place, 0).job for place in places]
+    jobs = [work.make_task(place, 0).job_overrides for place in places]
     sweep_folder.save_plan(sweep, sweep_folder.Plan(jobs))
     (sweep / ".submitit" / "12_0").mkdir(parents=True)
     JobContext(sweep, CONFIGS).run(0, jobs[0])
@@ -270,5 +270,5 @@ def test_results_of_earlier_jobs_are_collected(tmp_path: Path, monkeypatch: pyte
     assert [key[1] for key, _ in load_results(study).done_runs()] == ["random"]
     assert not list((logs / "runs").iterdir())
     (tmp_path / "squeue").write_text("#!/bin/sh\necho\n")
-    assert work.collect(places, [0]) == []
+    assert work.collect_ended_jobs(places, [0]) == []
     assert not sweep.exists()

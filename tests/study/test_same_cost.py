@@ -8,9 +8,9 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.study import report, runner
 from fedcohort.study.definition import Condition, Study, list_conditions
-from fedcohort.study.progress import describe
+from fedcohort.study.progress import describe_runs
 from fedcohort.study.result_files import DONE
-from fedcohort.study.results import load as load_results
+from fedcohort.study.results import load_results as load_results
 from fedcohort.study.runner import StudyRunner
 from fedcohort.study.same_cost import resolve_conditions
 from study.tiny import make_results, run_study, write_study
@@ -59,8 +59,8 @@ def test_a_reference_spends_what_the_other_method_spent(tmp_path: Path, monkeypa
     assert run_study(study, tmp_path / "logs").rows.keys() == results.rows.keys()
     work = StudyRunner(study, load_results(study), CONFIGS, tmp_path / "logs", False, lines.append)
     assert work.find_progress(list_conditions(study), study.seeds).count(DONE) == 12
-    assert not work.mark_changed().changed
-    page = report.write(study, work.results)[1].read_text()
+    assert not work.mark_changed_runs().changed
+    page = report.write_report(study, work.results)[1].read_text()
     assert "equal: powd minus same_bytes, at equal bytes on each seed: " in page
     assert "equal: round_robin minus same_robin, at equal bytes" in page
     assert "On 2 of these seeds random itself costs the same up to one round" in page
@@ -87,7 +87,7 @@ def test_a_reference_waits_for_the_other_method(tmp_path: Path) -> None:
     work = StudyRunner(study, results, CONFIGS, tmp_path / "logs", False, lines.append)
     progress = work.find_progress(list_conditions(study), [1])
     assert progress.states["equal", "same_bytes", 1] == "missing"
-    assert "same_bytes" in describe(study, progress, results)
+    assert "same_bytes" in describe_runs(study, progress, results)
     named = list_conditions(study, methods=["same_bytes"])
     assert [condition.method for condition in named] == ["random", "powd", "same_bytes"]
     only = [condition for condition in named if condition.method == "same_bytes"]

@@ -12,7 +12,7 @@ from fedcohort.record import history, metadata
 from fedcohort.study import runner
 from fedcohort.study.definition import list_conditions
 from fedcohort.study.session import lock_study
-from fedcohort.study.tasks import Task, check_conditions, seconds_before
+from fedcohort.study.tasks import Task, check_conditions, earlier_seconds
 from study.tiny import run_task, write_study
 from yaml_words import CONFIGS
 
@@ -86,12 +86,12 @@ def test_wall_time_counts_all_processes_of_a_run(tmp_path: Path) -> None:
     """Of a run that had finished before, as its folder was kept, the last process has done next to nothing."""
     study = write_study(tmp_path, cells=ONE_SETTING, seeds=[0])
     task = Task(list_conditions(study)[0].overrides, 0, CONFIGS, tmp_path / "logs", study.metric, True)
-    first = run_task(task).facts["wall_s"]
+    first = run_task(task).result_columns["wall_s"]
     (folder,) = (tmp_path / "logs" / "runs").iterdir()
     trained = history.wall_s(metadata.read_start_times(folder), history.read(folder).times)
     assert 0 < trained <= first
-    again = run_task(task).facts["wall_s"]
+    again = run_task(task).result_columns["wall_s"]
     assert again >= trained
     now_ms = time.time_ns() // 1_000_000
-    assert seconds_before(folder, now_ms) == trained
-    assert seconds_before(folder, metadata.read_start_times(folder)[0]) == 0.0
+    assert earlier_seconds(folder, now_ms) == trained
+    assert earlier_seconds(folder, metadata.read_start_times(folder)[0]) == 0.0

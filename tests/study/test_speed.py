@@ -10,7 +10,7 @@ import pytest
 from fedcohort.results.verdict import UNREACHED
 from fedcohort.study.definition import Study
 from fedcohort.study.results import Results
-from fedcohort.study.speed import AXES, measure_speeds, write_costs, write_speed
+from fedcohort.study.speed import COST_LABELS, format_costs, format_speed, measure_speeds
 from study.tiny import make_results, write_study
 
 NEVER = math.nan
@@ -20,7 +20,7 @@ SIX = {"seeds": [0, 1, 2, 3, 4, 5], "selectors": ["flash", "powd"], "win": {"see
 def timed(
     study: Study,
     took: Mapping[str, Mapping[str, Sequence[float]]],
-    units: Sequence[str] = tuple(AXES),
+    units: Sequence[str] = tuple(COST_LABELS),
     ends: Mapping[str, float] = MappingProxyType({}),
 ) -> Results:
     """Return results with these costs to the target by cell, row and seed, in all of `units`; other costs are 1.
@@ -35,7 +35,7 @@ def timed(
         },
     )
     for (cell, row, seed), facts in results.rows.items():
-        for unit in AXES:
+        for unit in COST_LABELS:
             facts[f"{unit}_to_target"] = took[cell][row][seed] if unit in units else 1.0
             facts[unit] = facts[f"{unit}_spent"] = ends.get(row, 1e9)
     return results
@@ -58,7 +58,7 @@ def test_speed_ups_are_formatted(tmp_path: Path, base: Sequence[float], method: 
     ends = {"random": 100.0, "flash": 100.0}
     speeds = measure_speeds(study, timed(study, {"equal": {"random": base, "flash": method}}, ends=ends))
     speed = speeds["virtual_s"]["equal", "flash"]
-    assert write_speed(speed) == text
+    assert format_speed(speed) == text
     assert (speed.verdict == UNREACHED) == (text == "not reached")
 
 
@@ -70,7 +70,7 @@ def test_the_cost_of_a_speed_up_is_reported(tmp_path: Path) -> None:
         facts["client_flops"] = (1.0 + seed) * (3.0 if row == "flash" else 2.0)
     speed = measure_speeds(study, results)["virtual_s"]["equal", "flash"]
     assert speed.costs == {"client_flops": 1.5, "bytes": 1.5}
-    assert write_costs(speed) == "(1.5, 1.5)"
+    assert format_costs(speed) == "(1.5, 1.5)"
 
 
 def test_p_is_corrected_over_the_methods_of_a_setting_for_each_unit(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_p_is_corrected_over_the_methods_of_a_setting_for_each_unit(tmp_path: Pa
     values_by_method = {"random": [100, 101, 99, 100, 102, 98.0], "flash": [50.0] * 6, "oracle_clean": [50.0] * 6}
     took = {"equal": {**values_by_method, "powd": [51.0] * 6}, "noisy": {**values_by_method, "bound:clean": [1.0] * 6}}
     speeds = measure_speeds(study, timed(study, took, ["bytes"]))
-    assert [unit for unit in AXES if speeds[unit]["equal", "flash"].speed_up.ratio > 1] == ["bytes"]
+    assert [unit for unit in COST_LABELS if speeds[unit]["equal", "flash"].speed_up.ratio > 1] == ["bytes"]
     byte_speed = speeds["bytes"]["noisy", "flash"]
     assert byte_speed.p == byte_speed.speed_up.p
     assert speeds["bytes"]["equal", "flash"].p == pytest.approx(2 * byte_speed.p)
@@ -89,7 +89,7 @@ def test_p_is_corrected_over_the_methods_of_a_setting_for_each_unit(tmp_path: Pa
 def test_a_target_that_no_run_met_has_no_speed_ups(tmp_path: Path) -> None:
     study = write_study(tmp_path, **SIX)
     never = {"random": [NEVER] * 6, "flash": [NEVER] * 6}
-    assert measure_speeds(study, timed(study, {"equal": never})) == {unit: {} for unit in AXES}
+    assert measure_speeds(study, timed(study, {"equal": never})) == {unit: {} for unit in COST_LABELS}
 
 
 def test_seeds_are_paired_and_few_seeds_are_not_marked(tmp_path: Path) -> None:

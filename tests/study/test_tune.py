@@ -13,7 +13,7 @@ from fedcohort.record import provenance
 from fedcohort.results.verdict import Rules
 from fedcohort.study import leaderboard, report, tune
 from fedcohort.study.checks import read_rules
-from fedcohort.study.definition_file import load
+from fedcohort.study.definition_file import load_study
 from fedcohort.study.result_files import DONE, FAILED
 from fedcohort.study.tasks import Outcome, Task
 from study.tiny import TINY, TUNE, make_curve, make_results, write_study
@@ -72,9 +72,9 @@ def test_the_requested_number_of_trials_runs_starting_with_the_defaults(
     assert {task.metric for task in player.tasks} == {"server_val/acc"}
     assert all("heterogeneity=iid" in task.overrides for task in player.tasks)
 
-    study = load(tmp_path)
-    tuned = study.tuned["ucb_cs_tuned"]
-    assert (tuned.row, tuned.trials, list(tuned.seeds)) == ("ucb_cs", 4, [7, 8])
+    study = load_study(tmp_path)
+    tuned = study.tunings["ucb_cs_tuned"]
+    assert (tuned.method, tuned.trials, list(tuned.seeds)) == ("ucb_cs", 4, [7, 8])
     assert tuned.default == pytest.approx(0.7)
     assert tuned.value >= tuned.default
     discount = float(tuned.words[0].partition("=")[2])
@@ -97,9 +97,9 @@ def test_the_page_lists_tuned_methods_and_their_options(tmp_path: Path, monkeypa
     monkeypatch.setattr(tune, "run_tasks", played(Player()))
     tmp_path = tmp_path / "tiny"
     search(tmp_path, 1)
-    study = load(tmp_path)
+    study = load_study(tmp_path)
     late_means = {"equal": {"random": [0.8, 0.8], "ucb_cs_tuned": [0.9, 0.9]}}
-    report.write(study, make_results(study, late_means))
+    report.write_report(study, make_results(study, late_means))
     text = (tmp_path / "README.md").read_text()
     assert (
         "- ucb_cs_tuned: `selector.discount=0.7 selector.tie=random`, the best of 1 trial (seeds 7, 8 in equal;" in text
@@ -107,7 +107,9 @@ def test_the_page_lists_tuned_methods_and_their_options(tmp_path: Path, monkeypa
     assert "Nobody was tuned" not in text
     (tmp_path.parent / "board").mkdir()
     (tmp_path.parent / "board" / "study.yaml").write_text(f"title: t\nquestion: q\nof: {{{tmp_path.name}: digits}}\n")
-    assert list(leaderboard.load(tmp_path.parent / "board").joint.tuned) == [f"ucb_cs_tuned in {tmp_path.name}"]
+    assert list(leaderboard.load_leaderboard(tmp_path.parent / "board").study.tunings) == [
+        f"ucb_cs_tuned in {tmp_path.name}"
+    ]
 
 
 def test_a_failed_trial_counts_and_has_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +120,7 @@ def test_a_failed_trial_counts_and_has_no_value(tmp_path: Path, monkeypatch: pyt
     file = tmp_path / "tuned.yaml"
     hint = f"ucb_cs: 1 of 1 trials have no value and are not repeated; to repeat them, remove them from {file}"
     assert lines == [expected, hint]
-    assert not load(tmp_path).tuned
+    assert not load_study(tmp_path).tunings
     player = Player()
     monkeypatch.setattr(tune, "run_tasks", played(player))
     assert search(tmp_path, 1) == lines  # known, and not done again
@@ -147,7 +149,7 @@ def test_recorded_trials_are_kept_during_a_replay(tmp_path: Path, monkeypatch: p
     complete = search(tmp_path)
     file = tmp_path / "tuned.yaml"
     written = file.read_bytes()
-    study = load(tmp_path)
+    study = load_study(tmp_path)
     assert study.search_space is not None
     monkeypatch.setattr(tune, "run_tasks", played(forbid))
     for stop in range(1, 5):
@@ -170,7 +172,7 @@ def test_recorded_trials_are_kept_during_a_replay(tmp_path: Path, monkeypatch: p
     facts = yaml.safe_load(file.read_text())["ucb_cs"]
     assert (len(facts["tried"]), len(facts["spare"])) == (2, 2)
     assert facts["value"] == max(trial["value"] for trial in facts["tried"])
-    assert sum(load(tmp_path).tuned["ucb_cs_tuned"].commits.values()) == 2
+    assert sum(load_study(tmp_path).tunings["ucb_cs_tuned"].commits.values()) == 2
     assert search(tmp_path) == complete
     assert file.read_bytes() == written
 
@@ -204,7 +206,7 @@ def test_the_best_trial_is_one_of_the_search(tmp_path: Path, monkeypatch: pytest
     remaining = yaml.safe_load(file.read_text())["ucb_cs"]
     assert (len(remaining["tried"]), len(remaining["spare"])) == (2, 3)
     assert remaining["value"] < 0.95
-    assert not load(tmp_path).tuned
+    assert not load_study(tmp_path).tunings
 
 
 def test_each_trial_records_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,8 +219,8 @@ def test_each_trial_records_its_commit(tmp_path: Path, monkeypatch: pytest.Monke
     late_means = {"equal": {"random": [0.8, 0.8], "ucb_cs_tuned": [0.9, 0.9]}}
 
     def commits() -> str:
-        study = load(tmp_path)
-        report.write(study, make_results(study, late_means))
+        study = load_study(tmp_path)
+        report.write_report(study, make_results(study, late_means))
         return (tmp_path / "README.md").read_text()
 
     assert "with the defaults; commit aaaaaaaaaa (3))." in commits()
@@ -234,7 +236,7 @@ def test_a_trial_without_a_commit_is_named(tmp_path: Path, monkeypatch: pytest.M
     del facts["ucb_cs"]["tried"][0]["commit"]
     file.write_text(yaml.safe_dump(facts))
     with pytest.raises(OptionError, match=r"ucb_cs: a trial\.commit is missing"):
-        load(tmp_path)
+        load_study(tmp_path)
 
 
 def test_without_optuna_the_error_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,7 +269,7 @@ def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, mo
     assert [line.split("]")[0] for line in lines] == [f"ucb_cs [{n}/6" for n in range(1, 7)]
     assert len({line.split(":")[0].split("] ")[1] for line in lines}) == 6
     assert len(player.tasks) == 6 * 2
-    tuned = load(tmp_path).tuned["ucb_cs_tuned"]
+    tuned = load_study(tmp_path).tunings["ucb_cs_tuned"]
     assert (tuned.trials, sum(tuned.commits.values())) == (6, 6)
     assert tuned.words[0] in ("selector.discount=0.3", "selector.discount=0.1")
     monkeypatch.setattr(tune, "run_tasks", played(forbid))
@@ -295,5 +297,5 @@ def test_a_trial_is_measured_up_to_the_horizon_and_repeated_for_another_one(
         assert study.search_space is not None
         tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", list[str]().append).run(["ucb_cs"])
         assert len(played_tasks) == 2, "a trial that was measured otherwise does not count"
-        values[horizon] = load(tmp_path).tuned["ucb_cs_tuned"].value
+        values[horizon] = load_study(tmp_path).tunings["ucb_cs_tuned"].value
     assert values == {None: pytest.approx(0.9), 3: pytest.approx(0.3)}

@@ -11,9 +11,9 @@ from fedcohort.results.compare_cost import compare_cost
 from fedcohort.results.frame import Frames
 from fedcohort.results.target import Target
 from fedcohort.study.definition import BASELINE, METHOD, ORACLE, Study
-from fedcohort.study.definition_file import load
+from fedcohort.study.definition_file import load_study
 from fedcohort.study.judge import judge_settings
-from fedcohort.study.results import load as load_results
+from fedcohort.study.results import load_results as load_results
 from fedcohort.study.speed import measure_speeds
 from study.frames import read_study
 from yaml_words import ROOT
@@ -38,7 +38,7 @@ def frames_of(study: Study) -> Frames:
 )
 def test_compare_and_report_give_the_same_verdict(name: str, options: dict[str, Any], target: Target) -> None:
     """Difference, p after Holm, verdict, target and speed-up of each method and oracle in each setting."""
-    study = replace(load(ROOT / "studies" / name), **options)
+    study = replace(load_study(ROOT / "studies" / name), **options)
     study = replace(study, settings={key: replace(s, target=target) for key, s in study.settings.items()})
     frames, results = frames_of(study), load_results(study)
     entries = compare(frames, study.options).entries

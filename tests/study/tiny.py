@@ -10,10 +10,10 @@ import yaml
 from fedcohort.jobs.launch import Launch
 from fedcohort.results.run import Evaluations
 from fedcohort.study.definition import Study, list_conditions
-from fedcohort.study.definition_file import load
+from fedcohort.study.definition_file import load_study
 from fedcohort.study.result_files import DONE
 from fedcohort.study.results import Results
-from fedcohort.study.results import load as load_results
+from fedcohort.study.results import load_results as load_results
 from fedcohort.study.runner import StudyRunner
 from fedcohort.study.tasks import Outcome, Task, run_tasks
 from yaml_words import CONFIGS
@@ -42,7 +42,7 @@ def write_study(folder: Path, **changes: object) -> Study:
     """Write study.yaml of the tiny study with `changes`, and load it."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "study.yaml").write_text(yaml.safe_dump({**TINY, **changes}, sort_keys=False))
-    return load(folder)
+    return load_study(folder)
 
 
 def run_study(study: Study, logs: Path, seeds: Sequence[int] | None = None, log: list[str] | None = None) -> Results:
@@ -69,8 +69,8 @@ def make_results(study: Study, late_means: Mapping[str, Mapping[str, Sequence[fl
                 facts = {"cell": cell, "selector": row, "seed": seed, "status": DONE, "metric": study.metric}
                 facts |= {"virtual_s": 60.0, "bytes": 1e6, "client_flops": 2.0, "wall_s": 3.0, "commit": "c0ffee"}
                 facts |= {"probe_bytes": 500.0, "server_flops": 7.0, "config_hash": f"{study.name}/{cell}/{row}"}
-                results.put(facts, curve)
-        results.measure(study, cell)
+                results.store_run(facts, curve)
+        results.measure_setting(study, cell)
     return results
 
 

@@ -43,8 +43,8 @@ from fedcohort.jobs.launch import Launch
 from fedcohort.study import compare_code, leaderboard, progress, results, session
 from fedcohort.study.checks import read_seeds
 from fedcohort.study.definition import STUDY_FILE, Study, add_user_methods, list_conditions
-from fedcohort.study.definition_file import load
-from fedcohort.study.result_files import FAILED, RESULTS
+from fedcohort.study.definition_file import load_study
+from fedcohort.study.result_files import FAILED, RESULTS_FILE
 from fedcohort.study.runner import StudyRunner
 
 CHOICES = {"seeds": "null", "cells": "null", "selectors": "null"}  # which runs
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str]) -> int:
     methods = _read_list("selectors", options["selectors"])
     if leaderboard.is_leaderboard(STUDIES / name):
         return _report_leaderboard(verb, name, configs)
-    study = add_user_methods(load(STUDIES / name), methods, configs)
+    study = add_user_methods(load_study(STUDIES / name), methods, configs)
     if verb == "tune":
         return _tune(study, methods, configs, launch)
     if verb == "report":
@@ -118,16 +118,18 @@ def main(arguments: Sequence[str]) -> int:
         logs / session.LOCK_FILE
     )  # else the running command stores the results
     with session.lock_study(logs, _print_line) if may_write else session.print_warnings_once():
-        stored = results.load(study, logs)  # under the lock, so that no other process writes to it
+        stored = results.load_results(study, logs)  # under the lock, so that no other process writes to it
         keeps_runs, rerun_rule = options["keep_runs"] == "true", options["again"]
         runner = StudyRunner(study, stored, configs, logs, keeps_runs, _print_line, rerun_rule, launch)
         if verb == "run":
             runner.run(requested_conditions, seeds)
         if verb == "check":
             compare_code.compare_with_current_code(runner, requested_conditions, seeds)
-        running = runner.collect(requested_conditions, seeds) if may_write else []
+        running = runner.collect_ended_jobs(requested_conditions, seeds) if may_write else []
         state = runner.find_progress(requested_conditions, seeds)
-    _print_line("\n".join([progress.describe(study, state, stored), *running, *progress.describe_ranks(study, stored)]))
+    _print_line(
+        "\n".join([progress.describe_runs(study, state, stored), *running, *progress.describe_ranks(study, stored)])
+    )
     return 1 if verb == "run" and state.count(FAILED) else 0
 
 
@@ -152,35 +154,37 @@ def _report(study: Study, configs: Path) -> int:
     """Write the page of a study, with a copy that has the user's own methods, and the page of all studies."""
     from fedcohort.study import overview, report  # noqa: PLC0415 - scipy
 
-    files = report.write(study, _read(study, None, configs))
+    files = report.write_report(study, _read(study, None, configs))
     joined = _read(study, LOGS / study.name, configs)
     if joined.user_keys:  # git ignores this page
-        files += report.write(replace(study, folder=LOGS / study.name), joined)
-    _print_line("\n".join([*map(str, files), *progress.describe_ranks(study, joined), str(overview.write(STUDIES))]))
+        files += report.write_report(replace(study, folder=LOGS / study.name), joined)
+    _print_line(
+        "\n".join([*map(str, files), *progress.describe_ranks(study, joined), str(overview.write_page(STUDIES))])
+    )
     return 0
 
 
 def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
     """Write the page of a leaderboard, with a copy that has the user's own methods."""
     if verb != "report":
-        studies = ", ".join(leaderboard.load(STUDIES / name).studies)
+        studies = ", ".join(leaderboard.load_leaderboard(STUDIES / name).studies)
         raise OptionError(f"{name} is a leaderboard without runs. Type fedcohort study {verb} with one of {studies}")
     from fedcohort.study import leaderboard_page  # noqa: PLC0415 - scipy
 
-    board = leaderboard.load(STUDIES / name, lambda study: _read(study, None, configs))
-    files = leaderboard_page.write(board)
-    if any((LOGS / study / RESULTS).exists() for study in board.studies):
-        merged = leaderboard.load(STUDIES / name, lambda study: _read(study, LOGS / study.name, configs))
-        files += leaderboard_page.write(replace(merged, joint=replace(merged.joint, folder=LOGS / name)))
+    board = leaderboard.load_leaderboard(STUDIES / name, lambda study: _read(study, None, configs))
+    files = leaderboard_page.write_page(board)
+    if any((LOGS / study / RESULTS_FILE).exists() for study in board.studies):
+        merged = leaderboard.load_leaderboard(STUDIES / name, lambda study: _read(study, LOGS / study.name, configs))
+        files += leaderboard_page.write_page(replace(merged, study=replace(merged.study, folder=LOGS / name)))
     _print_line("\n".join(map(str, files)))
     return 0
 
 
 def _read(study: Study, user_folder: Path | None, configs: Path) -> results.Results:
     """Read the results of a study for a page, with the runs marked whose configuration has changed."""
-    stored_results = results.load(study, user_folder)
+    stored_results = results.load_results(study, user_folder)
     with session.print_warnings_once():
-        return StudyRunner(study, stored_results, configs, LOGS / study.name, False, _print_line).mark_changed()
+        return StudyRunner(study, stored_results, configs, LOGS / study.name, False, _print_line).mark_changed_runs()
 
 
 def _print_line(line: str) -> None:

@@ -18,36 +18,36 @@ RULE_RANGES = {"alpha": "(0, 1)", "least": "[0, inf)", "equal": "(0, inf)", "see
 
 
 @contextmanager
-def name_file_in_errors(path: Path, required: Sequence[str]) -> Iterator[None]:
+def name_file_in_errors(path: Path, required_names: Sequence[str]) -> Iterator[None]:
     """Put the name of the file before the message of an error; required: options that the file must have."""
     try:
         yield
     except OptionError as error:
         raise OptionError(f"{path}: {error}") from error
     except (OSError, TypeError, ValueError) as error:  # it holds a list, or a single value
-        raise OptionError(f"{path} must hold options by name ({', '.join(required)})") from error
+        raise OptionError(f"{path} must hold options by name ({', '.join(required_names)})") from error
 
 
 def check_option_names(
-    yaml_path: str, options: Mapping[str, Any], names: Sequence[str], required: Sequence[str] = ()
+    yaml_path: str, options: Mapping[str, Any], allowed_names: Sequence[str], required_names: Sequence[str] = ()
 ) -> None:
-    """Check that options are among `names`, and that no required one is missing.
+    """Check that options are among `allowed_names`, and that no required one is missing.
 
     yaml_path: path of the options' node in the file; "" for the whole file.
     """
-    for key in options:
-        if key not in names:
-            raise unknown_option_error(yaml_path, str(key), names)
-    for key in required:
-        if key not in options:
-            raise OptionError(f"{yaml_path}.{key} is missing" if yaml_path else f"{key} is missing")
+    for option_key in options:
+        if option_key not in allowed_names:
+            raise unknown_option_error(yaml_path, str(option_key), allowed_names)
+    for option_key in required_names:
+        if option_key not in options:
+            raise OptionError(f"{yaml_path}.{option_key} is missing" if yaml_path else f"{option_key} is missing")
 
 
 def read_mapping(option: str, value: object) -> dict[str, Any]:
     """Return the options of a yaml node by name. Raises `OptionError` for a list or a single value."""
     if not isinstance(value, Mapping):
         raise ranges.range_error(option, "options by name", value)
-    return {str(key): option_value for key, option_value in value.items()}
+    return {str(option_key): option_value for option_key, option_value in value.items()}
 
 
 def read_named_mapping(option: str, value: object) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def read_named_mapping(option: str, value: object) -> dict[str, Any]:
 
 
 def read_rules(value: object) -> Rules:
-    """Return the rules of significance, minimum effect and equivalence, from the option `rule_values`."""
+    """Return the rules of significance, minimum effect and equivalence, from the option `win`."""
     rule_values = read_mapping("win", value)
     check_option_names("win", rule_values, tuple(RULE_RANGES))
     for name, rule_value in rule_values.items():
@@ -86,7 +86,7 @@ def read_seeds(option: str, value: object) -> tuple[int, ...]:
     return tuple(seeds)
 
 
-def read_few(value: object, methods: Sequence[str], n_seeds: int) -> dict[str, int]:
+def read_seed_counts(value: object, methods: Sequence[str], n_seeds: int) -> dict[str, int]:
     """Return the number of seeds of the methods that the option `few` names."""
     seed_counts = read_mapping("few", value)
     for method, n in seed_counts.items():
@@ -99,12 +99,12 @@ def read_variants(value: object, methods: Sequence[str]) -> dict[str, tuple[str,
     """Return the groups of methods that the option `variants` names; a method is in at most one group."""
     variants = read_named_mapping("variants", value)
     grouped_methods = set[str]()
-    for name, members in variants.items():
-        ranges.words(f"variants.{name}", members, *methods)
-        if len(members) == 1 or grouped_methods & set(members):
-            raise ranges.range_error(f"variants.{name}", "two or more methods that no other list has", members)
-        grouped_methods |= set(members)
-    return {name: tuple(members) for name, members in variants.items()}
+    for name, group_methods in variants.items():
+        ranges.words(f"variants.{name}", group_methods, *methods)
+        if len(group_methods) == 1 or grouped_methods & set(group_methods):
+            raise ranges.range_error(f"variants.{name}", "two or more methods that no other list has", group_methods)
+        grouped_methods |= set(group_methods)
+    return {name: tuple(group_methods) for name, group_methods in variants.items()}
 
 
 def read_overrides(option: str, value: object) -> tuple[str, ...]:
@@ -112,14 +112,14 @@ def read_overrides(option: str, value: object) -> tuple[str, ...]:
     ranges.texts(option, value)
     overrides: Any = value
     for override in overrides:
-        key, equals, _ = override.partition("=")
-        if not equals or not key:
+        option_key, equals_sign, _ = override.partition("=")
+        if not equals_sign or not option_key:
             raise ranges.range_error(option, "a list of overrides name=value, typed as for train.py", override)
         if TARGET in override:
             raise OptionError(
                 f"{option}: {override} names code, and a study is data: write the class into "
                 "configs/<group>/<name>.yaml, and choose it with <group>=<name>"
             )
-        if key in ("seed", "resume", "paths.logs"):
-            raise OptionError(f"{option}: {key} is set by the study itself: leave {override} out")
+        if option_key in ("seed", "resume", "paths.logs"):
+            raise OptionError(f"{option}: {option_key} is set by the study itself: leave {override} out")
     return tuple(overrides)

@@ -23,17 +23,17 @@ import numpy as np
 from fedcohort.record import provenance
 from fedcohort.results.run import Evaluations
 from fedcohort.study.definition import Condition, Key, merge_overrides
-from fedcohort.study.measure import LOSS_METRIC, N_ROUNDS
+from fedcohort.study.measure import LOSS_METRIC, N_COMPARED_ROUNDS
 from fedcohort.study.result_files import DONE
 from fedcohort.study.runner import Run, StudyRunner
 from fedcohort.study.tasks import Outcome, Task, run_tasks
 from fedcohort.types import Values
 
-SAVE_EVERY = 50  # number of reference runs after which the results are saved
+RUNS_PER_SAVE = 50  # number of reference runs after which the results are saved
 GROUP_COLUMNS = ("config_hash", "budget", "commit", "dirty")
 LOSS_TOLERANCE = 5e-3  # relative
 # relative and absolute; curves of older versions hold costs in single precision
-TOLERANCES = {"value": (0.0, 5e-3), "virtual_s": (1e-5, 0.0), "bytes": (1e-5, 0.0)}
+CURVE_TOLERANCES = {"value": (0.0, 5e-3), "virtual_s": (1e-5, 0.0), "bytes": (1e-5, 0.0)}
 
 
 def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> None:
@@ -41,63 +41,63 @@ def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Conditio
 
     Rows that were compared with the present commit before are left out.
     """
-    commit, dirty = provenance.current_commit()
-    groups = list_groups(runner, conditions, seeds)
-    runner.print_line(f"{len(groups)} reference runs of {N_ROUNDS} rounds to do")
-    reference_tasks = [_make_reference_task(runner, *runs[0]) for runs in groups]
+    commit, is_dirty = provenance.current_commit()
+    run_groups = group_uncompared(runner, conditions, seeds)
+    runner.print_line(f"{len(run_groups)} reference runs of {N_COMPARED_ROUNDS} rounds to do")
+    reference_tasks = [_make_reference_task(runner, *runs[0]) for runs in run_groups]
     try:
         with closing(run_tasks(reference_tasks, runner.launch)) as outcomes:
-            for run_number, (position, outcome) in enumerate(outcomes, 1):
-                condition, seed = groups[position][0]
-                keys = [member.key(seed_of_member) for member, seed_of_member in groups[position]]
-                result = _store_difference(runner, keys, outcome, f"{commit}{' with changes' * dirty}")
+            for run_number, (group_number, outcome) in enumerate(outcomes, 1):
+                condition, seed = run_groups[group_number][0]
+                run_keys = [equal_condition.key(equal_seed) for equal_condition, equal_seed in run_groups[group_number]]
+                result_text = _store_difference(runner, run_keys, outcome, f"{commit}{' with changes' * is_dirty}")
                 name = f"{condition.setting} {condition.method} seed {seed}"
-                runner.print_line(f"[{run_number}/{len(groups)}] {name}: {result}")
-                if run_number % SAVE_EVERY == 0:
+                runner.print_line(f"[{run_number}/{len(run_groups)}] {name}: {result_text}")
+                if run_number % RUNS_PER_SAVE == 0:
                     runner.results.save()
     finally:
         runner.results.save()
 
 
-def list_groups(runner: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[list[Run]]:
+def group_uncompared(runner: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[list[Run]]:
     """Return the done runs that were not compared with the present commit, by configuration and commit."""
     rows, progress = runner.results.rows, runner.find_progress(conditions, seeds)
-    commit, dirty = provenance.current_commit()
-    groups: dict[tuple[object, ...], list[Run]] = {}
+    commit, is_dirty = provenance.current_commit()
+    runs_by_version: dict[tuple[object, ...], list[Run]] = {}
     for condition, seed in progress.runs:
         key = condition.key(seed)
-        if progress.states[key] == DONE and (dirty or rows[key]["compared"] != commit):
-            groups.setdefault(tuple(rows[key][name] for name in GROUP_COLUMNS), []).append((condition, seed))
-    return list(groups.values())
+        if progress.states[key] == DONE and (is_dirty or rows[key]["compared"] != commit):
+            runs_by_version.setdefault(tuple(rows[key][name] for name in GROUP_COLUMNS), []).append((condition, seed))
+    return list(runs_by_version.values())
 
 
 def _make_reference_task(runner: StudyRunner, condition: Condition, seed: int) -> Task:
-    rounds = min(N_ROUNDS, runner.results.rows[condition.key(seed)]["rounds"])
+    rounds = min(N_COMPARED_ROUNDS, runner.results.rows[condition.key(seed)]["rounds"])
     overrides = merge_overrides(condition.overrides, (f"rounds={rounds}",))
     return Task(overrides, seed, runner.configs, runner.logs, runner.study.metric, keep=False, resume=False)
 
 
-def _store_difference(runner: StudyRunner, keys: Sequence[Key], outcome: Outcome, commit_text: str) -> str:
+def _store_difference(runner: StudyRunner, run_keys: Sequence[Key], outcome: Outcome, commit_text: str) -> str:
     """Store in the rows of a group how the first of them compares with the reference run, and describe it."""
     if outcome.curve is None:
         return f"not compared, {outcome.status}: {outcome.reason}"
-    earlier_result = runner.results.rows[keys[0]]["behaviour"], runner.results.curves[keys[0]]
-    difference_text = name_differences(earlier_result, (outcome.facts["behaviour"], outcome.curve))
-    for key in keys:
-        runner.results.rows[key] |= {"compared": commit_text, "differs": difference_text}
+    earlier_result = runner.results.rows[run_keys[0]]["behaviour"], runner.results.curves[run_keys[0]]
+    difference_text = name_differences(earlier_result, (outcome.result_columns["behaviour"], outcome.curve))
+    for run_key in run_keys:
+        runner.results.rows[run_key] |= {"compared": commit_text, "differs": difference_text}
     return f"differs in {difference_text}" if difference_text else "the same"
 
 
-def name_differences(earlier_result: tuple[str, Evaluations], rerun: tuple[str, Evaluations]) -> str:
+def name_differences(earlier_result: tuple[str, Evaluations], rerun_result: tuple[str, Evaluations]) -> str:
     """Name the differences between two runs in their first rounds, as "cohorts, bytes from round 3"; "" for none.
 
     Args:
         earlier_result: fingerprint, "" if there is none, and curve of the first run.
-        rerun: the same of the second run.
+        rerun_result: the same of the second run.
     """
-    differences = _compare_curves(earlier_result[1], rerun[1])
-    if earlier_result[0] and rerun[0]:
-        (digest, losses), (digest_now, losses_now) = (text.split(":") for text in (earlier_result[0], rerun[0]))
+    differences = _compare_curves(earlier_result[1], rerun_result[1])
+    if earlier_result[0] and rerun_result[0]:
+        (digest, losses), (digest_now, losses_now) = (text.split(":") for text in (earlier_result[0], rerun_result[0]))
         differences = ["cohorts"] * (digest != digest_now) + differences
         before, after = _parse_losses(losses), _parse_losses(losses_now)
         if before.shape != after.shape or not np.isclose(before, after, rtol=LOSS_TOLERANCE, equal_nan=True).all():
@@ -105,19 +105,19 @@ def name_differences(earlier_result: tuple[str, Evaluations], rerun: tuple[str, 
     return ", ".join(differences)
 
 
-def _parse_losses(text: str) -> Values:
-    return np.array([float(number) for number in text.split(",") if number])
+def _parse_losses(loss_text: str) -> Values:
+    return np.array([float(loss) for loss in loss_text.split(",") if loss])
 
 
 def _compare_curves(earlier_curve: Evaluations, rerun: Evaluations) -> list[str]:
     """Name the columns that differ in the rounds 1 to `N_ROUNDS`, each with the first round that does."""
-    a, b = ((curve.steps > 0) & (curve.steps <= N_ROUNDS) for curve in (earlier_curve, rerun))
+    a, b = ((curve.steps > 0) & (curve.steps <= N_COMPARED_ROUNDS) for curve in (earlier_curve, rerun))
     if not np.array_equal(earlier_curve.steps[a], rerun.steps[b]):
         return ["evaluated rounds"]
     differences = []
-    for name, (relative, absolute) in TOLERANCES.items():
+    for name, (relative_tolerance, absolute_tolerance) in CURVE_TOLERANCES.items():
         x, y = ({"value": run.values, **run.spent}[name][rounds] for run, rounds in ((earlier_curve, a), (rerun, b)))
-        is_close = np.isclose(x, y, rtol=relative, atol=absolute, equal_nan=True)
+        is_close = np.isclose(x, y, rtol=relative_tolerance, atol=absolute_tolerance, equal_nan=True)
         if not is_close.all():
             differences.append(f"{name} from round {earlier_curve.steps[a][~is_close][0]:.0f}")
     return differences

@@ -16,29 +16,29 @@ import yaml
 
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where libyaml is installed
 PRIMARY_CONFIG = "train"
-NAME_PATTERN = re.compile(r"\w+")  # a file with another name, such as `my-method.yaml`, counts for all runs
-PACKAGE = re.compile(r"^#\s*@package.*", re.MULTILINE)  # the only comment that Hydra reads
+FILE_NAME_PATTERN = re.compile(r"\w+")  # a file with another name, such as `my-method.yaml`, counts for all runs
+PACKAGE_COMMENT = re.compile(r"^#\s*@package.*", re.MULTILINE)  # the only comment that Hydra reads
 
 
-def read_content(path: Path) -> str:
+def read_yaml_content(path: Path) -> str:
     """Return a yaml file without its comments and without options of Hydra itself, which are in no run's configuration.
 
     An invalid file is returned as it is.
     """
-    text = path.read_text(encoding="utf-8", errors="replace")
+    yaml_text = path.read_text(encoding="utf-8", errors="replace")
     try:
-        options = yaml.load(text, YAML_LOADER)
+        options = yaml.load(yaml_text, YAML_LOADER)
     except yaml.YAMLError:
-        return text
+        return yaml_text
     if isinstance(options, dict):
         options.pop("hydra", None)
-    return "\n".join([*PACKAGE.findall(text), json.dumps(options, default=str)])
+    return "\n".join([*PACKAGE_COMMENT.findall(yaml_text), json.dumps(options, default=str)])
 
 
 @cache
-def find_names(text: str) -> frozenset[str]:
+def find_words(searched_text: str) -> frozenset[str]:
     """Return all words in a text: possible names of files, but also keys, choices and numbers."""
-    return frozenset(NAME_PATTERN.findall(text))
+    return frozenset(FILE_NAME_PATTERN.findall(searched_text))
 
 
 class ConfigDigests:
@@ -50,27 +50,27 @@ class ConfigDigests:
         self._primary_names = {PRIMARY_CONFIG}
         self._digests: dict[frozenset[str], str] = {}
         for path in sorted(configs.rglob("*.yaml")):
-            self._files.setdefault(path.stem, {})[path.relative_to(configs).as_posix()] = read_content(path)
-            if not NAME_PATTERN.fullmatch(path.stem):
+            self._files.setdefault(path.stem, {})[path.relative_to(configs).as_posix()] = read_yaml_content(path)
+            if not FILE_NAME_PATTERN.fullmatch(path.stem):
                 self._primary_names.add(path.stem)
 
     def digest_of(self, overrides: Sequence[str]) -> str:
         """Return the digest of the overrides and the files that their composition can read, as 12 hex digits."""
-        names = self._list_file_names(overrides)
-        if names not in self._digests:
+        file_names = self._list_file_names(overrides)
+        if file_names not in self._digests:
             digest = hashlib.blake2b(digest_size=8)
-            for path, content in self._find_reachable(names).items():
-                digest.update(f"{path}\0{content}\0".encode())
-            self._digests[names] = digest.hexdigest()
-        return hashlib.blake2b("\0".join([*overrides, self._digests[names]]).encode(), digest_size=6).hexdigest()
+            for path, yaml_content in self._find_reachable_files(file_names).items():
+                digest.update(f"{path}\0{yaml_content}\0".encode())
+            self._digests[file_names] = digest.hexdigest()
+        return hashlib.blake2b("\0".join([*overrides, self._digests[file_names]]).encode(), digest_size=6).hexdigest()
 
     def _list_file_names(self, overrides: Sequence[str]) -> frozenset[str]:
-        return find_names(" ".join(overrides)).intersection(self._files)
+        return find_words(" ".join(overrides)).intersection(self._files)
 
-    def _find_reachable(self, names: frozenset[str]) -> dict[str, str]:
+    def _find_reachable_files(self, file_names: frozenset[str]) -> dict[str, str]:
         """Return the files with these names, and all files that these name, directly or indirectly."""
-        reached_names, added = frozenset[str](), names | self._primary_names
+        reached_names, added = frozenset[str](), file_names | self._primary_names
         while added := added.intersection(self._files) - reached_names:
             reached_names |= added
-            added = frozenset().union(*(find_names(text) for name in added for text in self._files[name].values()))
+            added = frozenset().union(*(find_words(text) for name in added for text in self._files[name].values()))
         return {path: content for name in sorted(reached_names) for path, content in self._files[name].items()}

@@ -14,7 +14,7 @@ from fedcohort.results.compare import Options
 from fedcohort.results.run import Kind
 from fedcohort.results.target import Target
 from fedcohort.results.verdict import Rules
-from fedcohort.study.search_space import SearchSpace, Tuned
+from fedcohort.study.search_space import SearchSpace, TuningResult
 
 STUDY_FILE = "study.yaml"
 # Roles of methods, named as in `tables/numbers.csv`. An ORACLE reads what no server can know. A REFERENCE is shown
@@ -22,12 +22,12 @@ STUDY_FILE = "study.yaml"
 METHOD, ORACLE, REFERENCE, BASELINE, BOUND = "method", "yardstick", "beside", "baseline", "bound"
 BOUND_PREFIX = "bound:"  # of the name of a bound in the column `selector`
 CLOCK = "until.virtual_s"  # option that ends runs by the virtual clock
-RUN_DEFAULTS = (  # of all runs of a study: no figures, no tracker and no evaluation of all clients
+RUN_OVERRIDES = (  # of all runs of a study: no figures, no tracker and no evaluation of all clients
     *("logger=none", "callback.figures=null", "callback.summary=null", "callback.progress=null"),
     *("eval.clients_every=0", "checkpoint.every_s=30"),
 )
 Overrides = tuple[str, ...]  # typed as `name=value` behind `python train.py`
-Pair = tuple[str, str]  # setting, method
+ConditionKey = tuple[str, str]  # setting, method
 Key = tuple[str, str, int]  # setting, method, seed
 
 
@@ -86,8 +86,8 @@ class Study:
         result: result of a run: `late`, `last` or `best`, as of `results.compare.Options`.
         horizon: last round whose evaluations count; None for the end of each run.
         search_space: what is tuned; None for nothing.
-        tuned: result of the tuning, by the name of the tuned method, `<method>_tuned`.
-        few: number of seeds of methods that are run on the first seeds only.
+        tunings: result of the tuning, by the name of the tuned method, `<method>_tuned`.
+        seed_counts: number of seeds of methods that are run on the first seeds only.
         same_cost: references of equal cost, by name.
         variants: groups of methods that are variants of one idea, by name; their p-values are corrected together.
         notes: remarks for the page.
@@ -107,8 +107,8 @@ class Study:
     result: Kind = "late"
     horizon: int | None = None
     search_space: SearchSpace | None = None
-    tuned: Mapping[str, Tuned] = field(default_factory=dict)
-    few: Mapping[str, int] = field(default_factory=dict)
+    tunings: Mapping[str, TuningResult] = field(default_factory=dict)
+    seed_counts: Mapping[str, int] = field(default_factory=dict)
     same_cost: Mapping[str, SameCost] = field(default_factory=dict)
     variants: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
@@ -122,27 +122,27 @@ class Study:
         """The options with which `fedcohort compare` gives the same results and verdicts."""
         return Options(self.metric, self.baseline, result=self.result, horizon=self.horizon, rules=self.rules)
 
-    def measured_method(self, method: str) -> str:
+    def cost_source(self, method: str) -> str:
         """Return the method whose cost a reference of equal cost has; other methods as they are."""
         return self.same_cost[method].method if method in self.same_cost else method
 
     def seeds_of(self, method: str) -> Sequence[int]:
         """Return the seeds on which the study runs the method."""
-        return self.seeds[: self.few.get(self.measured_method(method), len(self.seeds))]
+        return self.seeds[: self.seed_counts.get(self.cost_source(method), len(self.seeds))]
 
-    def includes(self, setting: str, method: str) -> bool:
+    def is_requested(self, setting: str, method: str) -> bool:
         """Return whether the study runs the method in the setting.
 
         The baseline and a user's own methods run in all settings.
         """
         methods = self.settings[setting].methods
-        if method in self.same_cost and not self.includes(setting, self.measured_method(method)):
+        if method in self.same_cost and not self.is_requested(setting, self.cost_source(method)):
             return False
         return methods is None or method in methods or method == self.baseline or method not in self.roles
 
     def overrides_in(self, setting: str, *overrides: Iterable[str]) -> Overrides:
         """Return the overrides of runs in a setting; `overrides`, of the method, replace those of the setting."""
-        return merge_overrides(RUN_DEFAULTS, self.common, self.settings[setting].overrides, *overrides)
+        return merge_overrides(RUN_OVERRIDES, self.common, self.settings[setting].overrides, *overrides)
 
     def role_of(self, method: str) -> str:
         """Return the role of the method; a user's own method, which `study.yaml` does not name, is a METHOD."""
@@ -183,12 +183,12 @@ def add_user_methods(study: Study, selectors: Sequence[str] | None, configs: Pat
     """Add selectors of `configs/selector` that `study.yaml` does not name. Raises `OptionError` for unknown ones."""
     bounds = dict.fromkeys(BOUND_PREFIX + bound for setting in study.settings.values() for bound in setting.bounds)
     selector_names = sorted(path.stem for path in (configs / "selector").glob("*.yaml"))
-    own_methods = [name for name in selectors or () if name not in study.overrides and name not in bounds]
-    for name in own_methods:
+    user_methods = [name for name in selectors or () if name not in study.overrides and name not in bounds]
+    for name in user_methods:
         if name not in selector_names:
-            names = dict.fromkeys((*study.overrides, *bounds, *selector_names))
-            raise OptionError(f"selectors must be some of {', '.join(names)}, got {name!r}")
-    return replace(study, overrides={**study.overrides, **{name: (f"selector={name}",) for name in own_methods}})
+            known_names = dict.fromkeys((*study.overrides, *bounds, *selector_names))
+            raise OptionError(f"selectors must be some of {', '.join(known_names)}, got {name!r}")
+    return replace(study, overrides={**study.overrides, **{name: (f"selector={name}",) for name in user_methods}})
 
 
 def list_conditions(
@@ -209,18 +209,18 @@ def list_conditions(
         if name not in study.settings:
             raise OptionError(f"cells must be some of {', '.join(study.settings)}, got {name!r}")
     conditions = []
-    required_methods = {study.baseline, *(methods or ()), *(study.measured_method(method) for method in methods or ())}
+    required_methods = {study.baseline, *(methods or ()), *(study.cost_source(method) for method in methods or ())}
     for name, setting in study.settings.items():
         if settings is not None and name not in settings:
             continue
         for method, overrides in study.overrides.items():
-            is_named = methods is not None and method in required_methods
-            if is_named or (methods is None and study.includes(name, method)):
-                is_limited = study.measured_method(method) in study.few and methods is None
-                seeds = tuple(study.seeds_of(method)) if is_limited else None
+            is_requested = methods is not None and method in required_methods
+            if is_requested or (methods is None and study.is_requested(name, method)):
+                has_few_seeds = study.cost_source(method) in study.seed_counts and methods is None
+                seeds = tuple(study.seeds_of(method)) if has_few_seeds else None
                 conditions.append(Condition(name, method, study.overrides_in(name, overrides), seeds))
         for bound, overrides in setting.bounds.items():
-            merged_overrides = merge_overrides(RUN_DEFAULTS, study.common, study.overrides[study.baseline], overrides)
+            merged_overrides = merge_overrides(RUN_OVERRIDES, study.common, study.overrides[study.baseline], overrides)
             conditions.append(Condition(name, BOUND_PREFIX + bound, merged_overrides))
     return conditions
 
@@ -232,14 +232,14 @@ def option_name(override: str) -> str:
 
 def merge_overrides(*override_lists: Iterable[str]) -> Overrides:
     """Join lists of overrides; of several overrides of one option, keep the last."""
-    value_by_option: dict[str, str] = {}
+    override_by_option: dict[str, str] = {}
     for override in (override for overrides in override_lists for override in overrides):
-        value_by_option.pop(option_name(override), None)
-        value_by_option[option_name(override)] = override
-    return tuple(value_by_option.values())
+        override_by_option.pop(option_name(override), None)
+        override_by_option[option_name(override)] = override
+    return tuple(override_by_option.values())
 
 
-def clock_limit(overrides: Iterable[str]) -> float | None:
+def find_clock_limit(overrides: Iterable[str]) -> float | None:
     """Return the virtual seconds at which a run with these overrides ends; None if no clock ends it."""
-    values = [override.partition("=")[2] for override in overrides if override.lstrip("+").startswith(f"{CLOCK}=")]
-    return float(values[-1]) if values and values[-1] != "null" else None
+    limits = [override.partition("=")[2] for override in overrides if override.lstrip("+").startswith(f"{CLOCK}=")]
+    return float(limits[-1]) if limits and limits[-1] != "null" else None

@@ -12,8 +12,8 @@ from fedcohort.results.metric import unit_of
 from fedcohort.study.definition import Study
 from fedcohort.study.verdict import MethodVerdict, SettingVerdict
 
-SIGNS = {1: "▲", -1: "▼", 0: ""}
-COSTS = {"bytes": "bytes", "client_flops": "client FLOPs", "virtual_s": "virtual time"}
+SIGN_MARKS = {1: "▲", -1: "▼", 0: ""}
+COST_NAMES = {"bytes": "bytes", "client_flops": "client FLOPs", "virtual_s": "virtual time"}
 
 
 @dataclass(frozen=True)
@@ -23,70 +23,70 @@ class Format:
     Attributes:
         factor: factor by which shown values are multiplied.
         unit: unit of a difference, as "points".
-        least: number of seeds for an interval; that of two seeds exceeds the range of the metric.
+        min_seeds: number of seeds for an interval; that of two seeds exceeds the range of the metric.
     """
 
     factor: float
     unit: str
-    least: int
+    min_seeds: int
 
     def mean(self, value: Mean | Difference) -> str:
         """Format a mean with its 95 % interval: `40.2 [36.8, 43.6]`."""
-        return self._with_interval(value, ".1f")
+        return self._format_interval(value, ".1f")
 
     def difference(self, value: Mean | Difference) -> str:
         """Format a difference with its 95 % interval: `+1.2 [-0.3, 2.1]`."""
-        return self._with_interval(value, "+.1f")
+        return self._format_interval(value, "+.1f")
 
     def signed(self, value: float) -> str:
         """Format a value with its sign: `+1.2`."""
-        return f"{self._round(value):+.1f}" if math.isfinite(value) else EMPTY_CELL
+        return f"{self._scale_and_round(value):+.1f}" if math.isfinite(value) else EMPTY_CELL
 
     def size(self, value: float) -> str:
         """Format the size of a difference with its unit: `1 point` or `2.5 points`."""
-        size = round(value * self.factor, 6)
-        return f"{size:g} {self.unit.removesuffix('s') if size == 1 else self.unit}"
+        scaled_size = round(value * self.factor, 6)
+        return f"{scaled_size:g} {self.unit.removesuffix('s') if scaled_size == 1 else self.unit}"
 
-    def _with_interval(self, value: Mean | Difference, number_format: str) -> str:
+    def _format_interval(self, value: Mean | Difference, number_format: str) -> str:
         if not math.isfinite(value.mean):
             return EMPTY_CELL
-        mean_text = f"{self._round(value.mean):{number_format}}"
-        if not math.isfinite(value.half) or value.n < self.least:
+        mean_text = f"{self._scale_and_round(value.mean):{number_format}}"
+        if not math.isfinite(value.half) or value.n < self.min_seeds:
             return mean_text
-        return f"{mean_text} [{self._round(value.low):.1f}, {self._round(value.high):.1f}]"
+        return f"{mean_text} [{self._scale_and_round(value.low):.1f}, {self._scale_and_round(value.high):.1f}]"
 
-    def _round(self, value: float) -> float:
+    def _scale_and_round(self, value: float) -> float:
         return round(value * self.factor, 1) + 0.0  # no -0.0
 
 
-def format_of(study: Study, metric: str) -> Format:
+def choose_format(study: Study, metric: str) -> Format:
     """Return the format of a study; values without a unit are shown in hundredths."""
     unit = unit_of(metric)
     factor, name = (unit.factor, unit.difference) if unit.name else (100.0, "hundredths")
     return Format(factor, name, study.rules.seeds)
 
 
-def write_share(share: ShareClosed | None) -> str:
+def format_share(share: ShareClosed | None) -> str:
     """Format a share of the headroom with its interval: `31 % [12, 45]`."""
     return f"{100 * share.share:.0f} % [{100 * share.low:.0f}, {100 * share.high:.0f}]" if share else EMPTY_CELL
 
 
-def write_rank(rank: float) -> str:
+def format_rank(rank: float) -> str:
     """Format a rank: `3.2`, or `3` for a whole number."""
     return f"{rank:.1f}".removesuffix(".0") if math.isfinite(rank) else EMPTY_CELL
 
 
-def count_noun(n: int, singular: str) -> str:
+def format_count(n: int, singular_noun: str) -> str:
     """Return a number with its noun in the singular or plural: `1 seed`, `2 seeds`."""
-    return f"{n} {singular}{'s' * (n != 1)}"
+    return f"{n} {singular_noun}{'s' * (n != 1)}"
 
 
-def join_first(texts: Sequence[str], n: int) -> str:
+def join_first_texts(texts: Sequence[str], n: int) -> str:
     """Return the first n texts and the number of further texts: `a, b and 3 more`."""
     return ", ".join(texts[:n]) + (f" and {len(texts) - n} more" if len(texts) > n else "")
 
 
-def number_range(integers: Iterable[int]) -> str:
+def format_range(integers: Iterable[int]) -> str:
     """Format the smallest and the largest number: `3 to 5`, or `5` if all are equal."""
     sorted_numbers = sorted(set(integers))
     return " to ".join(dict.fromkeys((str(sorted_numbers[0]), str(sorted_numbers[-1])))) if sorted_numbers else "no"
@@ -96,8 +96,8 @@ def relative_costs(method: MethodVerdict, base: MethodVerdict | None) -> list[tu
     """Return the mean costs of a run over the baseline's that differ from 1.00, as `("3.07", "bytes")`."""
     if base is None:
         return []
-    ratios = {name: method.costs[cost] / base.costs[cost] for cost, name in COSTS.items() if base.costs[cost] > 0}
-    return [(text, name) for name, ratio in ratios.items() if (text := f"{ratio:.2f}") != "1.00"]
+    ratios = {name: method.costs[cost] / base.costs[cost] for cost, name in COST_NAMES.items() if base.costs[cost] > 0}
+    return [(ratio_text, name) for name, ratio in ratios.items() if (ratio_text := f"{ratio:.2f}") != "1.00"]
 
 
 def power_of(settings: Iterable[SettingVerdict]) -> dict[str, float] | None:
@@ -113,7 +113,7 @@ def power_of(settings: Iterable[SettingVerdict]) -> dict[str, float] | None:
     if not setting_powers:
         return None
     return {
-        "needed": math.ceil(median(power.seeds_needed or 0 for power in setting_powers)),
-        "n": math.ceil(median(power.n for power in setting_powers)),
-        "detectable": median(power.detectable for power in setting_powers),
+        "needed": math.ceil(median(setting_power.seeds_needed or 0 for setting_power in setting_powers)),
+        "n": math.ceil(median(setting_power.n for setting_power in setting_powers)),
+        "detectable": median(setting_power.detectable for setting_power in setting_powers),
     }

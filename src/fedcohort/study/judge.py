@@ -21,18 +21,18 @@ from fedcohort.results.power import measure_power
 from fedcohort.results.target import Cost, median_cost
 from fedcohort.results.verdict import adjust_families
 from fedcohort.study import ranking
-from fedcohort.study.definition import METHOD, ORACLE, Pair, Study, list_conditions
+from fedcohort.study.definition import METHOD, ORACLE, ConditionKey, Study, list_conditions
 from fedcohort.study.result_files import Row
 from fedcohort.study.results import Results
-from fedcohort.study.verdict import COSTS, TO_TARGET, Headroom, MethodVerdict, PValues, SettingVerdict, Verdict
+from fedcohort.study.verdict import COST_NAMES, TARGET_AXES, Headroom, MethodVerdict, PValues, SettingVerdict, Verdict
 
 Differences = Mapping[str, Difference]  # of a setting, by method
 
 
 def judge(study: Study, results: Results) -> Verdict:
     """Return the verdict on a study; methods are ranked over two settings or more, and three methods or more."""
-    values = ranking.ranked_results(study, results)
-    ranks = ranking.rank_and_compare(study, values, ranking.split_methods(study, values)[0])
+    result_values = ranking.collect_ranked_results(study, results)
+    ranks = ranking.rank_and_compare(study, result_values, ranking.split_methods(study, result_values)[0])
     is_ranked = ranks is not None and len(ranks.mean) > 2 and len(ranks.by_setting) > 1
     return replace(judge_settings(study, results), ranks=ranks if is_ranked else None)
 
@@ -40,51 +40,51 @@ def judge(study: Study, results: Results) -> Verdict:
 def judge_settings(study: Study, results: Results) -> Verdict:
     """Return the verdict on each method in each setting, without ranks over settings."""
     runs = ranking.group_runs(study, results)
-    values = {condition: ranking.results_by_seed(rows) for condition, rows in runs.items()}
-    untested = [condition for condition in values if study.role_of(condition[1]) != METHOD]
-    entries = compare_results(values, untested, study.options)
-    p_values = adjust_all(study, entries)
+    result_values = {condition: ranking.results_by_seed(rows) for condition, rows in runs.items()}
+    untested_conditions = [condition for condition in result_values if study.role_of(condition[1]) != METHOD]
+    cell_results = compare_results(result_values, untested_conditions, study.options)
+    p_values = adjust_p_values(study, cell_results)
     settings, by_method = {}, dict[str, list[Difference]]()
     for setting in dict.fromkeys(setting for setting, _ in runs):
         methods = {method: rows for (name, method), rows in runs.items() if name == setting}
-        entry_by_method = {method: (entries[setting, method], p_values[setting, method]) for method in methods}
-        settings[setting] = _judge_setting(study, setting, methods, entry_by_method)
+        compared_methods = {method: (cell_results[setting, method], p_values[setting, method]) for method in methods}
+        settings[setting] = _judge_setting(study, setting, methods, compared_methods)
         for method, verdict in settings[setting].methods.items():
             if verdict.role == METHOD and verdict.is_compared:
                 by_method.setdefault(method, []).append(verdict.difference)
     collapsing_methods = frozenset(method for method, differences in by_method.items() if collapses(differences))
-    return Verdict(settings, None, _count_missing(study, runs), collapsing_methods)
+    return Verdict(settings, None, _count_missing_seeds(study, runs), collapsing_methods)
 
 
-def adjust_all(study: Study, entries: Mapping[Pair, Entry]) -> dict[Pair, PValues]:
+def adjust_p_values(study: Study, entries: Mapping[ConditionKey, Entry]) -> dict[ConditionKey, PValues]:
     """Correct the p-values of methods for each claim; those of other roles stay as they are.
 
     Variants of one idea share the family of their settings. A method with too few seeds for a verdict is in no family.
     """
     p_values = {cell: entry.difference.p if entry.difference else math.nan for cell, entry in entries.items()}
-    tested = {
+    tested_p_values = {
         cell: entry.difference.p
         for cell, entry in entries.items()
         if not entry.untested and entry.difference and entry.difference.n >= study.rules.seeds
     }
-    variants = {method: name for name, methods in study.variants.items() for method in methods}
-    of_method = p_values | adjust_families(tested, lambda cell: variants.get(cell[1], cell[1]))
-    ps_study = adjust_families(tested, lambda _: "")
-    return {cell: PValues(entry.p, of_method[cell], ps_study.get(cell, math.nan)) for cell, entry in entries.items()}
+    group_by_method = {method: name for name, methods in study.variants.items() for method in methods}
+    of_method = p_values | adjust_families(tested_p_values, lambda cell: group_by_method.get(cell[1], cell[1]))
+    over_all = adjust_families(tested_p_values, lambda _: "")
+    return {cell: PValues(entry.p, of_method[cell], over_all.get(cell, math.nan)) for cell, entry in entries.items()}
 
 
 def _judge_setting(
-    study: Study, setting: str, runs: ranking.Runs, compared: Mapping[str, tuple[Entry, PValues]]
+    study: Study, setting: str, runs: ranking.RowsByMethod, compared: Mapping[str, tuple[Entry, PValues]]
 ) -> SettingVerdict:
     differences = {
         method: entry.difference for method, (entry, _) in compared.items() if entry.difference and entry.difference.n
     }
-    min_seeds = max(study.rules.seeds, ranking.half_of_seeds(study, runs))
+    min_seeds = max(study.rules.seeds, ranking.half_seed_count(study, runs))
     headroom = _find_headroom(study, setting, differences, min_seeds)
     ranks = _rank_in_setting(study, runs)
     methods = {}
-    for method, by_seed in runs.items():
-        rows, (entry, p_values) = list(by_seed.values()), compared[method]
+    for method, rows_by_seed in runs.items():
+        rows, (entry, p_values) = list(rows_by_seed.values()), compared[method]
         difference = differences.get(method, NO_DIFFERENCE)
         methods[method] = MethodVerdict(
             setting=setting,
@@ -98,8 +98,8 @@ def _judge_setting(
             verdict=entry.verdict if difference.n else "",
             share_closed=_measure_share_closed(study, difference, headroom),
             rank=ranks.get(method, math.nan),
-            costs={name: float(np.mean([row[name] for row in rows])) for name in COSTS},
-            target={axis: median_cost([cost_of(row, axis) for row in rows]).value for axis in TO_TARGET},
+            costs={name: float(np.mean([row[name] for row in rows])) for name in COST_NAMES},
+            target={axis: median_cost([target_cost(row, axis) for row in rows]).value for axis in TARGET_AXES},
             reached=sum(math.isfinite(row["rounds_to_target"]) for row in rows),
             ended_by_rounds=sum(row["virtual_s"] < clock_of_budget(row["budget"]) for row in rows),
             other_code=sum(bool(row["differs"]) for row in rows),
@@ -109,37 +109,37 @@ def _judge_setting(
     return SettingVerdict(setting, methods, headroom, power, _find_winner(methods, min_seeds))
 
 
-def cost_of(row: Row, axis: str) -> Cost:
+def target_cost(row: Row, cost_name: str) -> Cost:
     """Return the cost of a run until it met the target, or until the horizon if it never met the target."""
-    value = row[f"{axis}_to_target"]
-    return Cost(row[f"{axis}_spent"], met=False) if math.isnan(value) else Cost(value, met=True)
+    value = row[f"{cost_name}_to_target"]
+    return Cost(row[f"{cost_name}_spent"], met=False) if math.isnan(value) else Cost(value, met=True)
 
 
 def _find_headroom(study: Study, setting: str, differences: Differences, min_seeds: float) -> Headroom:
     """Return the headroom of a setting; of several oracles, each seed takes the one that is best on the other seeds."""
-    named_oracles = study.settings[setting].oracle
+    named_oracle = study.settings[setting].oracle
     oracles = {
         method: difference
         for method, difference in differences.items()
-        if study.role_of(method) == ORACLE and named_oracles in (None, method) and not difference.diverged
+        if study.role_of(method) == ORACLE and named_oracle in (None, method) and not difference.diverged
     }
-    with_enough = {method: difference for method, difference in oracles.items() if difference.n >= min_seeds}
-    candidates = with_enough or oracles
+    oracles_with_seeds = {method: difference for method, difference in oracles.items() if difference.n >= min_seeds}
+    candidates = oracles_with_seeds or oracles
     if not candidates:
         return Headroom()
     best_oracle = max(candidates, key=lambda method: candidates[method].mean)
     difference = candidates[best_oracle]
     if len(candidates) > 1:
-        common_seeds, values = _stack(candidates)
-        left_out = cross_fit(values).left_out
-        if left_out is not None:
-            difference = summarise_differences(dict(zip(common_seeds, left_out.values.tolist(), strict=True)))
+        common_seeds, values = _stack_differences(candidates)
+        left_out_mean = cross_fit(values).left_out
+        if left_out_mean is not None:
+            difference = summarise_differences(dict(zip(common_seeds, left_out_mean.values.tolist(), strict=True)))
     is_above = difference.low > 0 or (not math.isfinite(difference.half) and difference.mean > 0)
     is_positive = is_above and difference.mean >= study.rules.least and difference.n >= study.rules.seeds
-    return Headroom(best_oracle, difference, is_positive, tuple(with_enough))
+    return Headroom(best_oracle, difference, is_positive, tuple(oracles_with_seeds))
 
 
-def _stack(differences: Differences) -> tuple[list[int], np.ndarray]:
+def _stack_differences(differences: Differences) -> tuple[list[int], np.ndarray]:
     """Return the seeds that all methods share, and their differences on these seeds, [methods, seeds]."""
     common_seeds = sorted(set.intersection(*(set(difference.by_seed) for difference in differences.values())))
     return common_seeds, np.array([[method.by_seed[seed] for seed in common_seeds] for method in differences.values()])
@@ -149,7 +149,7 @@ def _measure_share_closed(study: Study, difference: Difference, headroom: Headro
     """Return the share of the headroom that a method closes; None for too few common seeds, or without headroom."""
     if headroom.difference is None or not headroom.is_positive:
         return None
-    seeds, (method_values, oracle_values) = _stack({"method": difference, "oracle": headroom.difference})
+    seeds, (method_values, oracle_values) = _stack_differences({"method": difference, "oracle": headroom.difference})
     return share_closed(method_values, oracle_values, study.rules.least) if len(seeds) >= study.rules.seeds else None
 
 
@@ -162,17 +162,17 @@ def _find_winner(methods: Mapping[str, MethodVerdict], min_seeds: float) -> tupl
     }
     if not any(methods[name].sign > 0 for name in candidates):
         return None
-    common_seeds, values = _stack(candidates)
+    common_seeds, values = _stack_differences(candidates)
     if not common_seeds:
         return None
-    cross_fitted = cross_fit(values)
-    name = list(candidates)[cross_fitted.index]
-    return (name, cross_fitted) if methods[name].sign > 0 else None
+    winner = cross_fit(values)
+    name = list(candidates)[winner.index]
+    return (name, winner) if methods[name].sign > 0 else None
 
 
-def _rank_in_setting(study: Study, runs: ranking.Runs) -> dict[str, float]:
+def _rank_in_setting(study: Study, runs: ranking.RowsByMethod) -> dict[str, float]:
     """Return the ranks of methods with half of the baseline's seeds or more, over the seeds that all of them have."""
-    min_seeds = ranking.half_of_seeds(study, runs)
+    min_seeds = ranking.half_seed_count(study, runs)
     methods = [name for name in runs if study.role_of(name) in ranking.RANKED_ROLES and len(runs[name]) >= min_seeds]
     common_seeds = sorted(set.intersection(*(set(runs[name]) for name in methods))) if methods else []
     if not common_seeds:
@@ -181,10 +181,10 @@ def _rank_in_setting(study: Study, runs: ranking.Runs) -> dict[str, float]:
     return dict(zip(methods, rank_values(means).tolist(), strict=True))
 
 
-def _count_missing(study: Study, runs: Mapping[Pair, Mapping[int, Row]]) -> dict[Pair, int]:
+def _count_missing_seeds(study: Study, runs: Mapping[ConditionKey, Mapping[int, Row]]) -> dict[ConditionKey, int]:
     """Return how many seeds each condition lacks, for those that lack some."""
-    counts = {}
+    missing_counts = {}
     for condition in list_conditions(study):
         condition_key = condition.setting, condition.method
-        counts[condition_key] = len(set(study.seeds_of(condition.method)) - set(runs.get(condition_key, {})))
-    return {condition_key: n for condition_key, n in sorted(counts.items()) if n}
+        missing_counts[condition_key] = len(set(study.seeds_of(condition.method)) - set(runs.get(condition_key, {})))
+    return {condition_key: n for condition_key, n in sorted(missing_counts.items()) if n}

@@ -22,7 +22,7 @@ from fedcohort.study.checks import check_option_names, name_file_in_errors, read
 from fedcohort.study.definition import STUDY_FILE, Study
 from fedcohort.study.results import Results
 
-REQUIRED = ("title", "question", "of")
+REQUIRED_OPTIONS = ("title", "question", "of")
 
 
 @dataclass(frozen=True)
@@ -30,22 +30,22 @@ class Leaderboard:
     """Several studies that are joined into one study.
 
     Attributes:
-        joint: a study with all settings, named `<study>/<setting>`, and all methods.
+        study: a study with all settings, named `<study>/<setting>`, and all methods.
         results: under these names.
         groups: study of each setting.
-        duplicates: settings that are left out, with the equal setting of an earlier study.
-        labels: prefix of the labels of each study's settings.
+        duplicate_settings: settings that are left out, with the equal setting of an earlier study.
+        label_prefixes: prefix of the labels of each study's settings.
         studies: the studies by name.
-        results_of: results of each study, by its name.
+        results_by_study: results of each study, by its name.
     """
 
-    joint: Study
+    study: Study
     results: Results
     groups: Mapping[str, str]
-    duplicates: Mapping[str, str]
-    labels: Mapping[str, str]
+    duplicate_settings: Mapping[str, str]
+    label_prefixes: Mapping[str, str]
     studies: Mapping[str, Study]
-    results_of: Mapping[str, Results]
+    results_by_study: Mapping[str, Results]
 
 
 def is_leaderboard(folder: Path) -> bool:
@@ -56,7 +56,7 @@ def is_leaderboard(folder: Path) -> bool:
         return False
 
 
-def load(folder: Path, load_results: Callable[[Study], Results] = results.load) -> Leaderboard:
+def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = results.load_results) -> Leaderboard:
     """Read a leaderboard and its studies, whose folders are in the same folder.
 
     Args:
@@ -68,10 +68,10 @@ def load(folder: Path, load_results: Callable[[Study], Results] = results.load) 
         DataError: for damaged results.
     """
     options = _read_options(folder)
-    studies = {name: definition_file.load(folder.parent / name) for name in options["of"]}
+    studies = {name: definition_file.load_study(folder.parent / name) for name in options["of"]}
     first_study = next(iter(studies.values()))
     for name, study in studies.items():
-        with name_file_in_errors(folder / STUDY_FILE, REQUIRED):
+        with name_file_in_errors(folder / STUDY_FILE, REQUIRED_OPTIONS):
             _check_comparable(f"of.{name}", study, first_study)
     results_of = {name: load_results(study) for name, study in studies.items()}
     studies = {name: results.mark_oracles(study, results_of[name]) for name, study in studies.items()}
@@ -102,7 +102,7 @@ def load(folder: Path, load_results: Callable[[Study], Results] = results.load) 
         horizon=first_study.horizon,
         rules=options["win"],
         variants=_join_variants(list(studies.values())),
-        tuned={f"{key} in {name}": tuned for name, study in studies.items() for key, tuned in study.tuned.items()},
+        tunings={f"{key} in {name}": tuned for name, study in studies.items() for key, tuned in study.tunings.items()},
     )
     groups = {name: name.partition("/")[0] for name in settings}
     return Leaderboard(joint_study, _join(folder, results_of), groups, duplicates, options["of"], studies, results_of)
@@ -112,49 +112,49 @@ def _check_comparable(option: str, study: Study, first: Study) -> None:
     """Check that a study can be compared with the first one. Raises `OptionError`."""
     for name in ("baseline", "result", "horizon"):
         if getattr(study, name) != getattr(first, name):
-            allowed = f"with {name}={getattr(first, name)}, as {first.name} is"
-            raise ranges.range_error(option, f"a study {allowed}", f"{name}={getattr(study, name)}")
+            condition_text = f"with {name}={getattr(first, name)}, as {first.name} is"
+            raise ranges.range_error(option, f"a study {condition_text}", f"{name}={getattr(study, name)}")
     if unit_of(study.metric) != unit_of(first.metric):
         raise ranges.range_error(option, f"a study with the unit of {first.metric}, like {first.name}", study.metric)
 
 
 def _read_options(folder: Path) -> dict[str, Any]:
     """Return the options of a leaderboard, with `win` converted to `Rules`."""
-    with name_file_in_errors(folder / STUDY_FILE, REQUIRED):
+    with name_file_in_errors(folder / STUDY_FILE, REQUIRED_OPTIONS):
         options = read_yaml(folder / STUDY_FILE)
-        check_option_names("", options, (*REQUIRED, "win"), REQUIRED)
-        for key in ("title", "question"):
-            ranges.text(key, options[key])
-        labels = read_named_mapping("of", options["of"])
-        for name, label in labels.items():
-            ranges.text(f"of.{name}", label)
-        if not labels:
+        check_option_names("", options, (*REQUIRED_OPTIONS, "win"), REQUIRED_OPTIONS)
+        for option in ("title", "question"):
+            ranges.text(option, options[option])
+        label_prefixes = read_named_mapping("of", options["of"])
+        for name, label_prefix in label_prefixes.items():
+            ranges.text(f"of.{name}", label_prefix)
+        if not label_prefixes:
             raise ranges.range_error("of", "one study or more, as {regimes_digits: digits}", options["of"])
-        return {**options, "of": labels, "win": read_rules(options.get("win") or {})}
+        return {**options, "of": label_prefixes, "win": read_rules(options.get("win") or {})}
 
 
-def _find_duplicates(studies: Mapping[str, Study], results_of: Mapping[str, Results]) -> dict[str, str]:
+def _find_duplicates(studies: Mapping[str, Study], results_by_study: Mapping[str, Results]) -> dict[str, str]:
     """Return the settings that repeat the federation of an earlier study's setting, each with that setting."""
     first_settings: dict[tuple[str, str], str] = {}
-    duplicates = {}
+    duplicate_settings = {}
     for name, study in studies.items():
-        for setting, federation in results.list_federations(study, results_of[name]).items():
+        for setting, federation in results.list_federations(study, results_by_study[name]).items():
             earlier_setting = first_settings.setdefault((federation, study.metric), f"{name}/{setting}")
             if earlier_setting.partition("/")[0] != name:
-                duplicates[f"{name}/{setting}"] = earlier_setting
-    return duplicates
+                duplicate_settings[f"{name}/{setting}"] = earlier_setting
+    return duplicate_settings
 
 
 def _join_variants(studies: Sequence[Study]) -> dict[str, list[str]]:
     """Join the variants of all studies by their names."""
-    names = dict.fromkeys(name for study in studies for name in study.variants)
-    return {name: list(dict.fromkeys(m for s in studies for m in s.variants.get(name, ()))) for name in names}
+    group_names = dict.fromkeys(name for study in studies for name in study.variants)
+    return {name: list(dict.fromkeys(m for s in studies for m in s.variants.get(name, ()))) for name in group_names}
 
 
-def _join(folder: Path, results_of: Mapping[str, Results]) -> Results:
+def _join(folder: Path, results_by_study: Mapping[str, Results]) -> Results:
     """Join the results of several studies, with settings named `<study>/<setting>`."""
     joint = Results(folder)
-    for name, study_results in results_of.items():
+    for name, study_results in results_by_study.items():
         for (setting, method, seed), row in study_results.rows.items():
             joint.rows[f"{name}/{setting}", method, seed] = {**row, "cell": f"{name}/{setting}"}
         joint.changed |= {(f"{name}/{setting}", method, seed) for setting, method, seed in study_results.changed}

@@ -8,104 +8,106 @@ from statistics import fmean
 
 from fedcohort.report.table import Table
 from fedcohort.study import page_data, ranking, report
-from fedcohort.study.formats import Format, format_of, write_rank
+from fedcohort.study.formats import Format, choose_format, format_rank
 from fedcohort.study.judge import judge_settings
 from fedcohort.study.leaderboard import Leaderboard
-from fedcohort.study.page_tables import difference_tables, make_table, overall_line, settings_table
+from fedcohort.study.page_tables import make_difference_tables, make_overall_line, make_settings_table, make_table
 from fedcohort.study.ranking import Ranks
 from fedcohort.study.results import drop_repeated_runs
 from fedcohort.study.verdict import Verdict
 
 
-def write(board: Leaderboard) -> list[Path]:
+def write_page(board: Leaderboard) -> list[Path]:
     """Write all files into the leaderboard's folder, and return them, the page first."""
-    study, results = board.joint, board.results
-    values = ranking.ranked_results(study, results)
+    study, results = board.study, board.results
+    values = ranking.collect_ranked_results(study, results)
     methods, unranked = ranking.split_methods(study, values)
     ranks = ranking.rank_and_compare(study, values, methods, board.groups)
     verdict = replace(judge_settings(study, results), ranks=ranks)
-    value_format = format_of(study, next(iter(board.studies.values())).metric)
+    value_format = choose_format(study, next(iter(board.studies.values())).metric)
     with_each = {name: ranking.rank_and_compare(study, values, [*methods, name], board.groups) for name in unranked}
-    tables = {"settings": settings_table(study, verdict, value_format)}
+    tables = {"settings": make_settings_table(study, verdict, value_format)}
     if ranks is not None:
-        tables["overall"] = _ranked_table(board, ranks, verdict, value_format)
+        tables["overall"] = _make_ranked_table(board, ranks, verdict, value_format)
     if mean_ranks := {method: method_ranks for method, method_ranks in with_each.items() if method_ranks is not None}:
-        tables["others"] = _others_table(board, mean_ranks, verdict, value_format)
+        tables["others"] = _make_partial_table(board, mean_ranks, verdict, value_format)
     differences = []
     for name, member_study in board.studies.items():
         settings = {key: setting for key, setting in verdict.settings.items() if board.groups[key] == name}
-        titled = difference_tables(study, replace(verdict, settings=settings), value_format) if settings else []
-        tables |= report.number_names(f"differences_{name}", [table for _, table in titled])
+        titled = make_difference_tables(study, replace(verdict, settings=settings), value_format) if settings else []
+        tables |= report.name_tables(f"differences_{name}", [table for _, table in titled])
         differences += [(f"{member_study.title}{f': {title}' if title else ''}", table) for title, table in titled]
     runs = drop_repeated_runs(row for key, row in results.done_runs() if key[0] in board.groups)
-    data = report.shared_data(study, results, verdict, value_format) | {
+    template_data = report.collect_shared_data(study, results, verdict, value_format) | {
         "board": board,
         "ranked_settings": [verdict.settings[name] for name in ranks.by_setting] if ranks else [],
-        "summary": page_data.summarise(study, results, verdict, {}),
+        "summary": page_data.summarise_study(study, results, verdict, {}),
         "tables": tables,
         "differences": differences,
-        "missing": _find_missing(board, verdict, [name for name in with_each if name not in mean_ranks]),
+        "missing": _find_missing_results(board, verdict, [name for name in with_each if name not in mean_ranks]),
         "runs_by_study": Counter(board.groups[row["cell"]] for row in runs),
         "origin": page_data.describe_origin(runs),
     }
-    metrics = {setting: board.studies[name].metric for setting, name in board.groups.items()}
-    numbers_csv = report.numbers_frame(study, verdict, metrics).to_csv(index=False, lineterminator="\n")
-    return report.save(study, "leaderboard.md.j2", data, tables, {"numbers": numbers_csv})
+    metric_by_setting = {setting: board.studies[name].metric for setting, name in board.groups.items()}
+    numbers_csv = report.make_numbers_frame(study, verdict, metric_by_setting).to_csv(index=False, lineterminator="\n")
+    return report.save_report(study, "leaderboard.md.j2", template_data, tables, {"numbers": numbers_csv})
 
 
-def _ranked_table(board: Leaderboard, ranks: Ranks, verdict: Verdict, fmt: Format) -> Table:
+def _make_ranked_table(board: Leaderboard, ranks: Ranks, verdict: Verdict, fmt: Format) -> Table:
     """Return the ranked methods, with the mean rank in each study where there are several."""
-    groups: dict[str, list[str]] = {}
+    settings_by_study: dict[str, list[str]] = {}
     for setting in ranks.by_setting:
-        groups.setdefault(board.groups[setting], []).append(setting)
-    lines, positions = [], ranks.positions()
+        settings_by_study.setdefault(board.groups[setting], []).append(setting)
+    lines, positions = [], ranks.rank_positions()
     for method in ranks.mean:
-        line = overall_line(board.joint, ranks, method, verdict, fmt) | {"method": f"{positions[method]}. {method}"}
-        if len(groups) > 1:
-            for name, settings in groups.items():
-                mean = fmean(ranks.by_setting[setting][method] for setting in settings)
-                line[f"rank: {board.labels[name]} ({len(settings)})"] = write_rank(mean)
+        line = make_overall_line(board.study, ranks, method, verdict, fmt) | {
+            "method": f"{positions[method]}. {method}"
+        }
+        if len(settings_by_study) > 1:
+            for name, settings in settings_by_study.items():
+                mean_rank = fmean(ranks.by_setting[setting][method] for setting in settings)
+                line[f"rank: {board.label_prefixes[name]} ({len(settings)})"] = format_rank(mean_rank)
         lines.append(line)
     return make_table(lines, f"Methods over {len(ranks.by_setting)} settings, differences in {fmt.unit}")
 
 
-def _others_table(board: Leaderboard, ranks_of_others: Mapping[str, Ranks], verdict: Verdict, fmt: Format) -> Table:
+def _make_partial_table(board: Leaderboard, partial_ranks: Mapping[str, Ranks], verdict: Verdict, fmt: Format) -> Table:
     """Return the table of methods without results in some settings, each ranked in the settings that it has."""
     lines = []
-    for method, ranks in sorted(ranks_of_others.items(), key=lambda item: item[1].mean[item[0]] / len(item[1].mean)):
-        position_text = f"{ranks.positions()[method]} of {len(ranks.mean)}"
+    for method, ranks in sorted(partial_ranks.items(), key=lambda item: item[1].mean[item[0]] / len(item[1].mean)):
+        position_text = f"{ranks.rank_positions()[method]} of {len(ranks.mean)}"
         n_seeds = len({seed for seeds in ranks.seeds.values() for seed in seeds})
         line = {"method": method, "place": position_text, "settings": len(ranks.by_setting), "seeds": n_seeds}
-        lines.append({**line, **overall_line(board.joint, ranks, method, verdict, fmt)})
+        lines.append({**line, **make_overall_line(board.study, ranks, method, verdict, fmt)})
     return make_table(lines, f"Methods that lack some of these settings, differences in {fmt.unit}")
 
 
-def _find_missing(board: Leaderboard, verdict: Verdict, unranked_methods: list[str]) -> dict[str, object]:
+def _find_missing_results(board: Leaderboard, verdict: Verdict, unranked_methods: list[str]) -> dict[str, object]:
     """Return what the page lacks.
 
     Returns:
         without_runs: number of settings without runs, by study.
-        unranked: labels of settings without ranks, by the methods that lack them.
-        repeated: labels of settings that are left out, by their study and the earlier one that has them.
+        unranked_settings: labels of settings without ranks, by the methods that lack them.
+        repeated_settings: labels of settings that are left out, by their study and the earlier one that has them.
         changed_counts: runs that are left out because their configuration changed (`page_data.find_changed`).
         unranked_methods: methods that have no setting in common with the others.
     """
-    unranked, repeated = dict[tuple[str, ...], list[str]](), dict[tuple[str, str], list[str]]()
+    unranked_settings, repeated_settings = dict[tuple[str, ...], list[str]](), dict[tuple[str, str], list[str]]()
     for name, setting in verdict.settings.items() if verdict.ranks else ():
         if verdict.ranks and name not in verdict.ranks.by_setting:
-            missing_methods = tuple(method for method in verdict.ranks.by_method if method not in setting.methods)
-            unranked.setdefault(missing_methods, []).append(board.joint.settings[name].label)
-    for duplicate, kept_setting in board.duplicates.items():
-        name, _, setting_name = duplicate.partition("/")
+            missing_methods = tuple(method for method in verdict.ranks.rank_by_method if method not in setting.methods)
+            unranked_settings.setdefault(missing_methods, []).append(board.study.settings[name].label)
+    for duplicate_setting, kept_setting in board.duplicate_settings.items():
+        name, _, setting_name = duplicate_setting.partition("/")
         label = board.studies[name].settings[setting_name].label
-        repeated.setdefault((name, kept_setting.partition("/")[0]), []).append(label)
+        repeated_settings.setdefault((name, kept_setting.partition("/")[0]), []).append(label)
     changed_counts = dict[str, object]()
     for name, study in board.studies.items():
-        changed_counts |= page_data.find_changed(study, board.results_of[name])
+        changed_counts |= page_data.find_changed_runs(study, board.results_by_study[name])
     return {
         "without_runs": Counter(study for setting, study in board.groups.items() if setting not in verdict.settings),
-        "unranked": unranked,
-        "repeated": repeated,
+        "unranked": unranked_settings,
+        "repeated": repeated_settings,
         "changed": changed_counts,
         "unplaced": unranked_methods,
     }

@@ -18,12 +18,12 @@ from fedcohort.results.target import Cost, Target
 from fedcohort.round.score_correlation import split_metric_name
 from fedcohort.study.result_files import Row
 
-N_ROUNDS = 8  # whose behaviour is compared by `compare_code.py`
-LOSS_METRIC, ATTACK_SHARE, EPSILON = "server_val/loss", "attack/share", "privacy/epsilon"
+N_COMPARED_ROUNDS = 8  # whose behaviour is compared by `compare_code.py`
+LOSS_METRIC, ATTACK_METRIC, EPSILON_METRIC = "server_val/loss", "attack/share", "privacy/epsilon"
 CURVE_COSTS = ("virtual_s", "bytes")  # costs that `curves.parquet` has
 
 
-def summarise(run: Evaluations, options: Options, target: Target | None = None, target_value: float = math.nan) -> Row:
+def make_row(run: Evaluations, options: Options, target: Target | None = None, target_value: float = math.nan) -> Row:
     """Return the columns of `results.parquet` that follow from the curve: result, last and best value, cost to target.
 
     `late` is the result by the study's options. `<axis>_spent`, which is not written, is the cost at the horizon.
@@ -42,13 +42,13 @@ def summarise(run: Evaluations, options: Options, target: Target | None = None, 
         "target": target_value,
     }
     costs = measure_costs(run, target_value, options, target or Target())
-    for axis in ("rounds", "virtual_s", "bytes"):
-        cost = costs.get(axis, Cost(math.nan, met=False))  # without an evaluation up to the horizon
-        columns |= {f"{axis}_to_target": cost.value if cost.met else math.nan, f"{axis}_spent": cost.value}
+    for cost_name in ("rounds", "virtual_s", "bytes"):
+        cost = costs.get(cost_name, Cost(math.nan, met=False))  # without an evaluation up to the horizon
+        columns |= {f"{cost_name}_to_target": cost.value if cost.met else math.nan, f"{cost_name}_spent": cost.value}
     return columns
 
 
-def measure(folder: Path, metric: str) -> tuple[Row, Evaluations]:
+def measure_folder(folder: Path, metric: str) -> tuple[Row, Evaluations]:
     """Return the costs and the origin of the run in `folder`, as columns of `results.parquet`, and its curve.
 
     Raises `OptionError` if the run has no such metric.
@@ -57,20 +57,20 @@ def measure(folder: Path, metric: str) -> tuple[Row, Evaluations]:
     if metric not in history.measured:
         raise OptionError(f"metric must be one of {', '.join(history.measured)}, got {metric!r}")
     curve = Evaluations.from_rows(read_curve(history, "", [metric]), metric, CURVE_COSTS)
-    start: Mapping[str, Any] = provenance.read_starts(folder)[-1]
+    process_start: Mapping[str, Any] = provenance.read_starts(folder)[-1]
     run_facts = {
-        "commit": start["commit"],
-        "dirty": bool(start["dirty"]),
-        "sources": start["sources"],
-        "versions": json.dumps(start["versions"], sort_keys=True),
+        "commit": process_start["commit"],
+        "dirty": bool(process_start["dirty"]),
+        "sources": process_start["sources"],
+        "versions": json.dumps(process_start["versions"], sort_keys=True),
         "rounds": int(history.steps[-1]),
         "fingerprint": history.fingerprints[-1],
-        "behaviour": fingerprint_of(history),
+        "behaviour": compute_fingerprint(history),
         "yardstick": metadata.load_info(folder).tags.get("yardstick", ""),
         "follows": json.dumps(mean_correlations(history), sort_keys=True),
-        "attack_share": float(history.metrics[ATTACK_SHARE].mean()) if ATTACK_SHARE in history.metrics else math.nan,
-        "epsilon": float(history.final.get(EPSILON, math.nan)),
-        **{cost: sum(history.final.get(name, 0.0) for name in names) for cost, names in COSTS.items()},
+        "attack_share": float(history.metrics[ATTACK_METRIC].mean()) if ATTACK_METRIC in history.metrics else math.nan,
+        "epsilon": float(history.final.get(EPSILON_METRIC, math.nan)),
+        **{cost: sum(history.final.get(name, 0.0) for name in cost_metrics) for cost, cost_metrics in COSTS.items()},
     }
     return run_facts, curve
 
@@ -85,13 +85,15 @@ def mean_correlations(history: History) -> dict[str, float]:
     return {name: round(rho, 4) for name, rho in means.items() if math.isfinite(rho)}
 
 
-def fingerprint_of(history: History) -> str:
-    """Return the fingerprint of the first `N_ROUNDS` rounds of a run, by which two versions of the code are compared.
+def compute_fingerprint(history: History) -> str:
+    """Return the fingerprint of a run's first `N_COMPARED_ROUNDS` rounds, by which versions of the code are compared.
 
     It is `<digest of the cohorts and arrivals of these rounds>:<server_val/loss of each, four digits>`.
     """
     rounds = zip(history.steps, history.cohorts, history.arrived, strict=True)
-    text = json.dumps([[step, list(cohort), list(arrived)] for step, cohort, arrived in rounds if 0 < step <= N_ROUNDS])
-    steps = [step for step in history.measured.get(LOSS_METRIC, ()) if step <= N_ROUNDS]
+    behaviour_text = json.dumps(
+        [[step, list(cohort), list(arrived)] for step, cohort, arrived in rounds if 0 < step <= N_COMPARED_ROUNDS]
+    )
+    steps = [step for step in history.measured.get(LOSS_METRIC, ()) if step <= N_COMPARED_ROUNDS]
     losses = ",".join(f"{history.metrics[LOSS_METRIC].loc[step]:.4g}" for step in steps)
-    return f"{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}:{losses}"
+    return f"{hashlib.blake2b(behaviour_text.encode(), digest_size=6).hexdigest()}:{losses}"

@@ -17,25 +17,25 @@ from fedcohort.results.verdict import adjust
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import METHOD, STUDY_FILE, Study
-from fedcohort.study.formats import Format, join_first
+from fedcohort.study.formats import Format, join_first_texts
 from fedcohort.study.page_data import BETTER, NO_GAIN, SETTING_KINDS, UNCLEAR, UNUSED_GAIN, classify_setting
-from fedcohort.study.page_tables import MAX_NAMED_METHODS, write_headroom
+from fedcohort.study.page_tables import MAX_NAMED_METHODS, format_headroom
 from fedcohort.study.results import Results, list_federations
-from fedcohort.study.speed import Speeds, name_faster
+from fedcohort.study.speed import Speeds, describe_faster_methods
 from fedcohort.study.verdict import MethodVerdict, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLE, NUMERIC_COLUMNS, PAGE = "tables/overview.csv", "tables/numbers.csv", "README.md"
-LEVEL = 0.05  # of the one correction over all studies
-COLUMNS = (  # of overview.csv
+TABLE_FILE, NUMBERS_FILE, PAGE_FILE = "tables/overview.csv", "tables/numbers.csv", "README.md"
+SIGNIFICANCE_LEVEL = 0.05  # of the one correction over all studies
+TABLE_COLUMNS = (  # of overview.csv
     *("cell", "kind", "largest", "setting", "metric", "seeds", "headroom", "better", "worse", "faster", "pays"),
     "federation",
 )
 
 
-def overview_csv(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds, value_format: Format) -> str:
+def format_overview(study: Study, results: Results, verdict: Verdict, speeds: Speeds, value_format: Format) -> str:
     """Return the lines of a study's settings as CSV."""
     import pandas as pd
 
@@ -52,15 +52,15 @@ def overview_csv(study: Study, results: Results, verdict: Verdict, speed_ups: Sp
             "setting": study.settings[name].label,
             "metric": study.metric,
             "seeds": str(mode(seeds)) if seeds else "",
-            "headroom": write_headroom(setting, value_format),
+            "headroom": format_headroom(setting, value_format),
             "better": _format_methods(better_methods, value_format, study.rules.alpha),
             "worse": _format_methods(setting.worse(), value_format, study.rules.alpha),
-            "faster": name_faster(study, name, speed_ups) or EMPTY_CELL,
+            "faster": describe_faster_methods(study, name, speeds) or EMPTY_CELL,
             "pays": "yes" if setting.headroom.is_positive else "no",
             "federation": federations.get(name, f"{study.name} {name}"),
         }
         lines.append(line)
-    return pd.DataFrame(lines, columns=list(COLUMNS)).to_csv(index=False, lineterminator="\n")
+    return pd.DataFrame(lines, columns=list(TABLE_COLUMNS)).to_csv(index=False, lineterminator="\n")
 
 
 def _format_methods(methods: list[MethodVerdict], value_format: Format, alpha: float) -> str:
@@ -69,25 +69,27 @@ def _format_methods(methods: list[MethodVerdict], value_format: Format, alpha: f
     for method in methods:
         bold_marks = "**" * (method.p_values.over_all < alpha)
         texts.append(f"{bold_marks}{method.method} {value_format.signed(method.difference.mean)}{bold_marks}")
-    return join_first(texts, MAX_NAMED_METHODS) or EMPTY_CELL
+    return join_first_texts(texts, MAX_NAMED_METHODS) or EMPTY_CELL
 
 
-def write(studies: Path) -> Path:
+def write_page(studies_folder: Path) -> Path:
     """Write the page over the studies in this folder, and return it."""
-    write_atomically(studies / PAGE, render_page(studies))
-    return studies / PAGE
+    write_atomically(studies_folder / PAGE_FILE, render_page(studies_folder))
+    return studies_folder / PAGE_FILE
 
 
 def render_page(studies: Path) -> str:
     """Return the page as Markdown."""
     import pandas as pd
 
-    folders = sorted(path.parent for path in studies.glob(f"*/{STUDY_FILE}"))
-    lines_by_study = {folder.name: _read(folder / TABLE) for folder in folders}
-    without_page = {folder.name: _title_of(folder) for folder in folders if lines_by_study[folder.name].empty}
-    lines = pd.concat([frame.assign(study=name) for name, frame in lines_by_study.items()] or [_read(studies / TABLE)])
+    study_folders = sorted(path.parent for path in studies.glob(f"*/{STUDY_FILE}"))
+    lines_by_study = {folder.name: _read_overview(folder / TABLE_FILE) for folder in study_folders}
+    without_page = {folder.name: _read_title(folder) for folder in study_folders if lines_by_study[folder.name].empty}
+    lines = pd.concat(
+        [frame.assign(study=name) for name, frame in lines_by_study.items()] or [_read_overview(studies / TABLE_FILE)]
+    )
     tests = _adjust_p_over_studies(studies, sorted(name for name, frame in lines_by_study.items() if not frame.empty))
-    tests["is_sure"] = (tests["sign"] == "1") & (tests["p"] < LEVEL)
+    tests["is_sure"] = (tests["sign"] == "1") & (tests["p"] < SIGNIFICANCE_LEVEL)
     tests_by_setting = tests.groupby(["study", "cell"])["is_sure"].agg(n_tests="size", is_sure="any")
     lines = lines.join(tests_by_setting, on=["study", "cell"]).fillna({"n_tests": 0, "is_sure": False})
     lines = lines.assign(
@@ -96,11 +98,11 @@ def render_page(studies: Path) -> str:
         kind_order=lines["kind"].map(SETTING_KINDS.index),
         is_sure=lines["is_sure"].astype(bool),
     )
-    by_size = lines.sort_values("size", ascending=False, kind="stable")
-    kinds = (BETTER, UNUSED_GAIN, UNCLEAR, NO_GAIN)
+    sorted_lines = lines.sort_values("size", ascending=False, kind="stable")
+    setting_kinds = (BETTER, UNUSED_GAIN, UNCLEAR, NO_GAIN)
     return render(
         "studies.md.j2",
-        by_kind={kind: by_size[by_size["kind"] == kind].to_dict("records") for kind in kinds},
+        by_kind={kind: sorted_lines[sorted_lines["kind"] == kind].to_dict("records") for kind in setting_kinds},
         counts=_count_kinds(lines),
         tests=len(tests),
         settings=len(lines),
@@ -109,18 +111,18 @@ def render_page(studies: Path) -> str:
     )
 
 
-def _read(path: Path) -> "pd.DataFrame":
+def _read_overview(path: Path) -> "pd.DataFrame":
     """Return the rows of a study's overview table as texts; none if the file is missing or of an earlier version."""
     import pandas as pd
 
     lines = pd.read_csv(path, dtype=str, keep_default_na=False) if path.exists() else pd.DataFrame()
-    return lines if set(COLUMNS) <= set(lines) else pd.DataFrame(columns=[*COLUMNS, "study"], dtype=str)
+    return lines if set(TABLE_COLUMNS) <= set(lines) else pd.DataFrame(columns=[*TABLE_COLUMNS, "study"], dtype=str)
 
 
-def _title_of(folder: Path) -> str:
+def _read_title(study_folder: Path) -> str:
     """Return the title of a study that has no page yet; "" for a leaderboard, a remark if it is unreadable."""
     try:
-        return "" if leaderboard.is_leaderboard(folder) else str(read_yaml(folder / STUDY_FILE)["title"])
+        return "" if leaderboard.is_leaderboard(study_folder) else str(read_yaml(study_folder / STUDY_FILE)["title"])
     except (OptionError, OSError, KeyError, TypeError, ValueError):  # it is being written
         return f"its {STUDY_FILE} can't be read"
 
@@ -129,10 +131,10 @@ def _adjust_p_over_studies(studies: Path, names: list[str]) -> "pd.DataFrame":
     """Return the tests of all methods in all settings of these studies, with p-values corrected by one Holm."""
     import pandas as pd
 
-    columns = ["study", "cell", "role", "diff_p", "sign"]
-    frames = [pd.read_csv(studies / name / NUMERIC_COLUMNS, dtype=str, keep_default_na=False) for name in names]
-    frames = [frame.assign(study=name)[columns] for name, frame in zip(names, frames, strict=True)]
-    tests = pd.concat(frames) if frames else pd.DataFrame(columns=columns, dtype=str)
+    test_columns = ["study", "cell", "role", "diff_p", "sign"]
+    numbers_frames = [pd.read_csv(studies / name / NUMBERS_FILE, dtype=str, keep_default_na=False) for name in names]
+    numbers_frames = [frame.assign(study=name)[test_columns] for name, frame in zip(names, numbers_frames, strict=True)]
+    tests = pd.concat(numbers_frames) if numbers_frames else pd.DataFrame(columns=test_columns, dtype=str)
     tests = tests[(tests["role"] == METHOD) & (tests["diff_p"] != "")]
     return tests.assign(p=adjust(tests["diff_p"].astype(float).tolist()))
 

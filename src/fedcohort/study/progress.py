@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from fedcohort.jobs.time_left import TimeLeft
 from fedcohort.record import provenance
 from fedcohort.report.render import render
-from fedcohort.study.definition import Condition, Key, Pair, Study, display_name
-from fedcohort.study.formats import count_noun
-from fedcohort.study.ranking import Values, rank_and_compare, ranked_results
+from fedcohort.study.definition import Condition, ConditionKey, Key, Study, display_name
+from fedcohort.study.formats import format_count
+from fedcohort.study.ranking import ResultsBySetting, collect_ranked_results, rank_and_compare
 from fedcohort.study.result_files import DONE, FAILED, REFUSED, Row
 from fedcohort.study.results import Results
 
 MISSING, CHANGED = "missing", "changed"
-TO_DO = (MISSING, CHANGED, FAILED)
+UNFINISHED = (MISSING, CHANGED, FAILED)
 
 
 @dataclass(frozen=True)
@@ -34,42 +34,42 @@ class Progress:
         return list(self.states.values()).count(state)
 
 
-def state_of(row: Row | None, digest: str) -> str:
+def find_run_state(row: Row | None, digest: str) -> str:
     """Return the state of a run from its stored row and the present digest of its overrides and yaml files."""
     if row is None:
         return MISSING
     if row["status"] == DONE:
         return DONE if row["stamp"] == digest else CHANGED
     if row["status"] == REFUSED:  # the same code refuses the same overrides again
-        is_same = row["stamp"] == digest and (row["commit"], row["dirty"]) == provenance.current_commit()
-        return REFUSED if is_same else MISSING
+        is_same_run = row["stamp"] == digest and (row["commit"], row["dirty"]) == provenance.current_commit()
+        return REFUSED if is_same_run else MISSING
     return FAILED
 
 
-def describe(study: Study, progress: Progress, results: Results) -> str:
+def describe_runs(study: Study, progress: Progress, results: Results) -> str:
     """Return the progress of a study as text, one fact per line."""
     keys: dict[str, list[Key]] = {state: [] for state in (DONE, MISSING, CHANGED, REFUSED, FAILED)}
-    for key, state in progress.states.items():
-        keys[state].append(key)
-    rows = {state: [results.rows[key] for key in keys[state]] for state in keys if state != MISSING}
-    time_left = estimate_time(results)
+    for run_key, state in progress.states.items():
+        keys[state].append(run_key)
+    rows_by_state = {state: [results.rows[run_key] for run_key in keys[state]] for state in keys if state != MISSING}
+    time_left = estimate_time_left(results)
     return render(
         "study_status.txt.j2",
         study=study,
-        rows=rows,
+        rows=rows_by_state,
         total=len(progress.runs),
         missing=keys[MISSING],
         methods=list(dict.fromkeys(display_name(method) for _, method, _ in keys[MISSING])),
-        different=[row for row in rows[DONE] if row["differs"]],
-        seconds={state: time_left.seconds([key[:2] for key in keys[state]]) for state in keys},
-        conditions=lambda rows: dict.fromkeys(f"{row['selector']} in {row['cell']}" for row in rows),
+        different=[row for row in rows_by_state[DONE] if row["differs"]],
+        seconds={state: time_left.seconds([run_key[:2] for run_key in keys[state]]) for state in keys},
+        conditions=lambda rows_by_state: dict.fromkeys(f"{row['selector']} in {row['cell']}" for row in rows_by_state),
         commit=provenance.current_commit()[0],
     ).rstrip()
 
 
-def estimate_time(results: Results) -> TimeLeft[Pair]:
+def estimate_time_left(results: Results) -> TimeLeft[ConditionKey]:
     """Return an estimate of the wall time of runs by setting and method, from the runs that are done."""
-    time_left = TimeLeft[Pair](lambda pair: (pair, pair[1], None))
+    time_left = TimeLeft[ConditionKey](lambda condition: (condition, condition[1], None))
     for (setting, method, _), row in results.done_runs():
         time_left.add((setting, method), row["wall_s"])
     return time_left
@@ -80,23 +80,23 @@ def describe_ranks(study: Study, results: Results) -> list[str]:
 
     It has the mean rank among the methods that ran in its settings with its seeds.
     """
-    own_methods = sorted({method for _, method, _ in results.rows if study.is_user_method(method)})
-    values = ranked_results(study, results) if own_methods else {}
-    return [line for method in own_methods if (line := _describe_rank(study, values, method))]
+    user_methods = sorted({method for _, method, _ in results.rows if study.is_user_method(method)})
+    result_values = collect_ranked_results(study, results) if user_methods else {}
+    return [line for method in user_methods if (line := _describe_rank(study, result_values, method))]
 
 
-def _describe_rank(study: Study, values: Values, own_method: str) -> str:
-    in_settings = {name: by_method for name, by_method in values.items() if own_method in by_method}
+def _describe_rank(study: Study, result_values: ResultsBySetting, user_method: str) -> str:
+    shared_results = {name: by_method for name, by_method in result_values.items() if user_method in by_method}
     methods = [
         method
-        for method in dict.fromkeys(method for by_method in in_settings.values() for method in by_method)
-        if all(set(by_method[own_method]) <= set(by_method.get(method, ())) for by_method in in_settings.values())
+        for method in dict.fromkeys(method for by_method in shared_results.values() for method in by_method)
+        if all(set(by_method[user_method]) <= set(by_method.get(method, ())) for by_method in shared_results.values())
     ]
-    ranks = rank_and_compare(study, in_settings, methods)
+    ranks = rank_and_compare(study, shared_results, methods)
     if ranks is None:
         return ""
     n_seeds = len({seed for seeds in ranks.seeds.values() for seed in seeds})
     return (
-        f"{own_method}: mean rank {ranks.mean[own_method]:.1f} of {len(methods)} methods by {study.metric}, "
-        f"{count_noun(len(ranks.seeds), 'setting')}, {count_noun(n_seeds, 'seed')}"
+        f"{user_method}: mean rank {ranks.mean[user_method]:.1f} of {len(methods)} methods by {study.metric}, "
+        f"{format_count(len(ranks.seeds), 'setting')}, {format_count(n_seeds, 'seed')}"
     )

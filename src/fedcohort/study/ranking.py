@@ -21,14 +21,14 @@ import numpy as np
 from fedcohort.results.difference import Difference
 from fedcohort.results.overall import MeanRank, SettingResults, over_families, over_seeds, rank_methods, worst_decile
 from fedcohort.results.verdict import Rules, adjust, name_verdict, sign_of
-from fedcohort.study.definition import BASELINE, BOUND_PREFIX, METHOD, Pair, Study
+from fedcohort.study.definition import BASELINE, BOUND_PREFIX, METHOD, ConditionKey, Study
 from fedcohort.study.result_files import Row
 from fedcohort.study.results import Results
 
 RANKED_ROLES = (METHOD, BASELINE)
-Runs = Mapping[str, Mapping[int, Row]]  # of a setting, by method and seed
-Values = Mapping[str, Mapping[str, Mapping[int, float]]]  # results by setting, method and seed
-Shared = dict[str, list[int]]  # seeds by setting
+RowsByMethod = Mapping[str, Mapping[int, Row]]  # of a setting, by method and seed
+ResultsBySetting = Mapping[str, Mapping[str, Mapping[int, float]]]  # results by setting, method and seed
+SharedSeeds = dict[str, list[int]]  # seeds by setting
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ class Ranks:
     """The ranks of methods over settings.
 
     Attributes:
-        by_method: mean rank of each method, the best first.
+        rank_by_method: mean rank of each method, the best first.
         by_setting: rank of each method in each setting.
         seeds: seeds that are compared in each setting.
         overall: comparison of each method with the baseline, the largest mean difference first; empty if that is not
             ranked.
     """
 
-    by_method: Mapping[str, MeanRank]
+    rank_by_method: Mapping[str, MeanRank]
     by_setting: Mapping[str, Mapping[str, float]]
     seeds: Mapping[str, Sequence[int]]
     overall: Mapping[str, OverallResult]
@@ -77,28 +77,28 @@ class Ranks:
     @property
     def mean(self) -> dict[str, float]:
         """Mean rank of each method, the best (1) first."""
-        return {method: rank.mean for method, rank in self.by_method.items()}
+        return {method: rank.mean for method, rank in self.rank_by_method.items()}
 
-    def positions(self) -> dict[str, int]:
+    def rank_positions(self) -> dict[str, int]:
         """Return the position of each method by mean rank; methods with equal means share the smallest one."""
-        means = list(self.mean.values())
-        return {method: 1 + sum(other_mean < mean for other_mean in means) for method, mean in self.mean.items()}
+        mean_ranks = list(self.mean.values())
+        return {method: 1 + sum(other_rank < mean for other_rank in mean_ranks) for method, mean in self.mean.items()}
 
 
-def group_runs(study: Study, results: Results) -> dict[Pair, dict[int, Row]]:
+def group_runs(study: Study, results: Results) -> dict[ConditionKey, dict[int, Row]]:
     """Return the done runs by setting and method, and by seed, in the study's order, own methods and bounds last."""
-    runs: dict[Pair, dict[int, Row]] = {}
+    runs: dict[ConditionKey, dict[int, Row]] = {}
     for (setting, method, seed), row in results.done_runs():
         if setting in study.settings:
             runs.setdefault((setting, method), {})[seed] = row
     settings, methods = list(study.settings), list(study.overrides)
 
-    def position(condition: Pair) -> tuple[int, bool, int]:
+    def sort_key(condition: ConditionKey) -> tuple[int, bool, int]:
         setting, method = condition
-        among_methods = methods.index(method) if method in study.overrides else len(methods)
-        return settings.index(setting), method.startswith(BOUND_PREFIX), among_methods
+        method_position = methods.index(method) if method in study.overrides else len(methods)
+        return settings.index(setting), method.startswith(BOUND_PREFIX), method_position
 
-    return {condition: runs[condition] for condition in sorted(runs, key=position)}
+    return {condition: runs[condition] for condition in sorted(runs, key=sort_key)}
 
 
 def results_by_seed(runs: Mapping[int, Row]) -> dict[int, float]:
@@ -106,76 +106,76 @@ def results_by_seed(runs: Mapping[int, Row]) -> dict[int, float]:
     return {seed: row["late"] for seed, row in runs.items()}
 
 
-def ranked_results(study: Study, results: Results) -> Values:
+def collect_ranked_results(study: Study, results: Results) -> ResultsBySetting:
     """Return the results of the methods and the baseline by setting, method and seed."""
-    values: dict[str, dict[str, dict[int, float]]] = {}
+    result_values: dict[str, dict[str, dict[int, float]]] = {}
     for (setting, method), runs in group_runs(study, results).items():
         if study.role_of(method) in RANKED_ROLES:
-            values.setdefault(setting, {})[method] = results_by_seed(runs)
-    return values
+            result_values.setdefault(setting, {})[method] = results_by_seed(runs)
+    return result_values
 
 
-def split_methods(study: Study, values: Values) -> tuple[list[str], list[str]]:
+def split_methods(study: Study, result_values: ResultsBySetting) -> tuple[list[str], list[str]]:
     """Return the methods that are ranked together, and the methods that lack settings or seeds."""
-    methods = dict.fromkeys(method for results_by_method in values.values() for method in results_by_method)
+    methods = dict.fromkeys(method for results_by_method in result_values.values() for method in results_by_method)
     settings = {
         method: frozenset(
             name
-            for name, results_by_method in values.items()
-            if len(results_by_method.get(method, ())) >= max(1, half_of_seeds(study, results_by_method))
+            for name, results_by_method in result_values.items()
+            if len(results_by_method.get(method, ())) >= max(1, half_seed_count(study, results_by_method))
         )
         for method in study.overrides
         if method in methods
     }
-    main_methods = _largest_table(settings, study.baseline)
+    ranked_methods = _find_largest_table(settings, study.baseline)
     for method in methods:
-        if method not in study.overrides and _has_enough_seeds(study, values, main_methods, method):
-            main_methods.append(method)
-    return main_methods, [method for method in dict.fromkeys((*settings, *methods)) if method not in main_methods]
+        if method not in study.overrides and _has_enough_seeds(study, result_values, ranked_methods, method):
+            ranked_methods.append(method)
+    return ranked_methods, [method for method in dict.fromkeys((*settings, *methods)) if method not in ranked_methods]
 
 
-def _largest_table(settings: Mapping[str, frozenset[str]], baseline: str) -> list[str]:
+def _find_largest_table(settings: Mapping[str, frozenset[str]], baseline: str) -> list[str]:
     """Return the methods of the largest complete table of methods by settings that includes the baseline.
 
     settings: settings of each method. The settings of a table are those that some methods have in common.
     """
-    tables = {settings.get(baseline, frozenset[str]())}
+    setting_sets = {settings.get(baseline, frozenset[str]())}
     for method_settings in set(settings.values()):
-        tables |= {method_settings & table for table in tables}
-    sizes = {table: sum(table <= method_settings for method_settings in settings.values()) for table in tables}
-    largest = max(sizes, key=lambda table: (len(table) * sizes[table], sizes[table], sorted(table)))
-    return [method for method, method_settings in settings.items() if largest and largest <= method_settings]
+        setting_sets |= {method_settings & table for table in setting_sets}
+    sizes = {table: sum(table <= method_settings for method_settings in settings.values()) for table in setting_sets}
+    largest_set = max(sizes, key=lambda table: (len(table) * sizes[table], sizes[table], sorted(table)))
+    return [method for method, method_settings in settings.items() if largest_set and largest_set <= method_settings]
 
 
-def _has_enough_seeds(study: Study, values: Values, methods: Sequence[str], method: str) -> bool:
+def _has_enough_seeds(study: Study, result_values: ResultsBySetting, methods: Sequence[str], method: str) -> bool:
     """Return whether a user's method has enough seeds in all settings that `methods` share, and removes no setting."""
-    shared_settings = find_shared_settings(values, methods)
-    has_enough = all(
-        len(values[name].get(method, {}).keys() & values[name][study.baseline].keys())
-        >= half_of_seeds(study, values[name])
+    shared_settings = find_shared_settings(result_values, methods)
+    has_enough_seeds = all(
+        len(result_values[name].get(method, {}).keys() & result_values[name][study.baseline].keys())
+        >= half_seed_count(study, result_values[name])
         for name in shared_settings
-        if study.baseline in values[name]
+        if study.baseline in result_values[name]
     )
-    return has_enough and set(shared_settings) == set(find_shared_settings(values, [*methods, method]))
+    return has_enough_seeds and set(shared_settings) == set(find_shared_settings(result_values, [*methods, method]))
 
 
-def half_of_seeds(study: Study, runs: Mapping[str, Sized]) -> float:
+def half_seed_count(study: Study, runs: Mapping[str, Sized]) -> float:
     """Return half of the number of seeds that the baseline has in a setting, at most half of the study's own."""
     return min(len(runs.get(study.baseline, ())), len(study.seeds)) / 2
 
 
-def find_shared_settings(values: Values, methods: Sequence[str]) -> Shared:
+def find_shared_settings(result_values: ResultsBySetting, methods: Sequence[str]) -> SharedSeeds:
     """Return the settings that all methods have, with the seeds that all of them have there."""
     shared_seeds = {
         name: sorted(set.intersection(*(set(results_by_method[method]) for method in methods)))
-        for name, results_by_method in values.items()
+        for name, results_by_method in result_values.items()
         if methods and set(methods) <= set(results_by_method)
     }
     return {name: seeds for name, seeds in shared_seeds.items() if seeds}
 
 
 def rank_and_compare(
-    study: Study, values: Values, methods: Sequence[str], groups: Mapping[str, str] | None = None
+    study: Study, values: ResultsBySetting, methods: Sequence[str], study_by_setting: Mapping[str, str] | None = None
 ) -> Ranks | None:
     """Rank methods in the settings that they share, and compare them with the baseline.
 
@@ -183,7 +183,7 @@ def rank_and_compare(
         study: the study, which has the settings.
         values: results by setting, method and seed.
         methods: the methods that are ranked.
-        groups: study of each setting, with which it shares its seeds; None for one study.
+        study_by_setting: study of each setting, with which it shares its seeds; None for one study.
 
     Returns:
         The ranks; None for fewer than two methods, or without a shared setting.
@@ -196,16 +196,18 @@ def rank_and_compare(
             np.array([[values[name][method][seed] for seed in seeds] for method in methods]),
             seeds,
             study.settings[name].family,
-            groups[name] if groups else study.name,
+            study_by_setting[name] if study_by_setting else study.name,
         )
         for name, seeds in shared_settings.items()
     }
     by_method, by_setting = rank_methods(methods, settings, study.name)
     compared_methods = [method for method in by_method if method != study.baseline] if study.baseline in methods else []
-    return Ranks(by_method, by_setting, shared_settings, _compare(study, values, compared_methods, shared_settings))
+    return Ranks(by_method, by_setting, shared_settings, _compare_all(study, values, compared_methods, shared_settings))
 
 
-def _compare(study: Study, values: Values, methods: Sequence[str], shared_settings: Shared) -> dict[str, OverallResult]:
+def _compare_all(
+    study: Study, values: ResultsBySetting, methods: Sequence[str], shared_settings: SharedSeeds
+) -> dict[str, OverallResult]:
     """Compare each method with the baseline over the shared settings; each p is corrected over the methods."""
     family_of = {name: study.settings[name].family for name in shared_settings}
     results_by_method = {}
@@ -219,7 +221,7 @@ def _compare(study: Study, values: Values, methods: Sequence[str], shared_settin
         results_by_method[method] = OverallResult(over_seeds(differences, family_of), by_families, *worst_decile(means))
     p_values = adjust([result.seeds.p for result in results_by_method.values()])
     ps_families = adjust([result.families.p if result.families else math.nan for result in results_by_method.values()])
-    for (method, result), p, p_families in zip(results_by_method.items(), p_values, ps_families, strict=True):
-        families = result.families and replace(result.families, p=p_families)
+    for (method, result), p, family_p in zip(results_by_method.items(), p_values, ps_families, strict=True):
+        families = result.families and replace(result.families, p=family_p)
         results_by_method[method] = replace(result, seeds=replace(result.seeds, p=p), families=families)
     return dict(sorted(results_by_method.items(), key=lambda item: np.nan_to_num(-item[1].seeds.mean, nan=math.inf)))

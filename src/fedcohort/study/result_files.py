@@ -21,61 +21,62 @@ from fedcohort.record import manifest
 from fedcohort.startup.compose import read_yaml
 
 Row = dict[str, Any]  # of `results.parquet`, by column
-RESULTS, CURVES = "results.parquet", "curves.parquet"
+RESULTS_FILE, CURVES_FILE = "results.parquet", "curves.parquet"
 DONE, REFUSED, FAILED = "done", "refused", "failed"
-COLUMNS: dict[str, str] = read_yaml(Path(__file__).with_name("result_columns.yaml"))
+COLUMN_TYPES: dict[str, str] = read_yaml(Path(__file__).with_name("result_columns.yaml"))
 KEY_COLUMNS = {"cell": "string", "selector": "string", "seed": "int64"}
-AXES = {"step": "int32", "value": "float64", "virtual_s": "float64", "bytes": "float64"}
+CURVE_COLUMNS = {"step": "int32", "value": "float64", "virtual_s": "float64", "bytes": "float64"}
 SINGLE_PRECISION = dict.fromkeys(("value", "virtual_s", "bytes"), "float")  # older versions, in pyarrow's name
 REQUIRED_COLUMNS = (*KEY_COLUMNS, "status", "metric", "words")
-REMEDY = f"git restore brings back {RESULTS}, {CURVES} and {manifest.NAME} together; to run the study again remove them"
+RECOVERY_TEXT = f"type git restore {RESULTS_FILE} {CURVES_FILE} {manifest.NAME}, or remove them to rerun the study"
 
 
-def write(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401 - pyarrow has no types
+def write_results(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401 - pyarrow has no types
     """Write both tables, each whole or not at all, curves first, and the manifest."""
-    buffers = {CURVES: io.BytesIO(), RESULTS: io.BytesIO()}
-    for file, table in ((buffers[CURVES], curves), (buffers[RESULTS], rows)):
+    buffers = {CURVES_FILE: io.BytesIO(), RESULTS_FILE: io.BytesIO()}
+    for file, table in ((buffers[CURVES_FILE], curves), (buffers[RESULTS_FILE], rows)):
         parquet.write_table(table, file, compression="zstd")
     manifest.replace_files(folder, {name: file.getbuffer() for name, file in buffers.items()}, create_missing=True)
 
 
-def exist(folder: Path) -> bool:
+def has_results(folder: Path) -> bool:
     """Return whether the study has results. Raises `DataError` if `results.parquet` is damaged or removed.
 
     Of a first write that was interrupted, there may be curves and a manifest without `results.parquet`.
     """
     try:
-        manifest.check_file(folder / RESULTS)
+        manifest.check_file(folder / RESULTS_FILE)
     except DamagedFile as error:
-        raise DataError(f"{error}. {REMEDY}") from error
-    has_only_curves = (folder / CURVES).exists() and not (folder / manifest.NAME).exists()
-    return os.path.lexists(folder / RESULTS) or has_only_curves  # reading says what is missing
+        raise DataError(f"{error}. {RECOVERY_TEXT}") from error
+    has_only_curves = (folder / CURVES_FILE).exists() and not (folder / manifest.NAME).exists()
+    return os.path.lexists(folder / RESULTS_FILE) or has_only_curves  # reading says what is missing
 
 
 def read_rows(folder: Path) -> list[Row]:
     """Read `results.parquet`; columns that an older version did not write are absent. Raises `DataError`."""
-    path = folder / RESULTS
-    rows: list[Row] = _read(path, REQUIRED_COLUMNS, COLUMNS).to_pylist()
-    if repeated_key := _find_repeated(" ".join(str(row[name]) for name in KEY_COLUMNS) for row in rows):
-        raise _damaged(path, f"it has two rows of {repeated_key}")  # conflicting copies: neither is known to be right
+    path = folder / RESULTS_FILE
+    rows: list[Row] = _read_table(path, REQUIRED_COLUMNS, COLUMN_TYPES).to_pylist()
+    # conflicting copies: neither is known to be right
+    if repeated_key := _find_repeated_text(" ".join(str(row[name]) for name in KEY_COLUMNS) for row in rows):
+        raise _damage_error(path, f"it has two rows of {repeated_key}")
     for row in rows:
         if row["status"] not in (DONE, REFUSED, FAILED):
-            raise _damaged(path, f"its column status has the value {row['status']!r}")
+            raise _damage_error(path, f"its column status has the value {row['status']!r}")
     return rows
 
 
 def read_curves(folder: Path) -> Any:  # noqa: ANN401
     """Read `curves.parquet` as a data frame with the rounds of each run in order. Raises `DataError`."""
-    path = folder / CURVES
-    frame = _read(path, (*KEY_COLUMNS, *AXES), {**KEY_COLUMNS, **AXES}).to_pandas()
+    path = folder / CURVES_FILE
+    frame = _read_table(path, (*KEY_COLUMNS, *CURVE_COLUMNS), {**KEY_COLUMNS, **CURVE_COLUMNS}).to_pandas()
     is_continued = (frame[list(KEY_COLUMNS)] == frame[list(KEY_COLUMNS)].shift()).all(axis=1)
     is_unordered = (is_continued & (frame["step"].diff() <= 0)) | (frame["step"] < 0)
     if is_unordered.any() or frame[~is_continued].duplicated([*KEY_COLUMNS]).any():
-        raise _damaged(path, "the rounds of a run are not in ascending order, or one is repeated")
+        raise _damage_error(path, "the rounds of a run are not in ascending order, or one is repeated")
     return frame
 
 
-def _read(path: Path, required: Sequence[str], types: Mapping[str, str]) -> Any:  # noqa: ANN401
+def _read_table(path: Path, required_columns: Sequence[str], types: Mapping[str, str]) -> Any:  # noqa: ANN401
     """Read a table, and check the types of its columns, and that required columns have no empty cells.
 
     A table of an older version without rows may have columns without a type. Raises `DataError`.
@@ -85,30 +86,30 @@ def _read(path: Path, required: Sequence[str], types: Mapping[str, str]) -> Any:
     try:
         manifest.check_file(path)
         if not is_file(path):
-            raise DataError(f"{path} is missing. {REMEDY}")
+            raise DataError(f"{path} is missing. {RECOVERY_TEXT}")
         table = parquet.open_file(path).read()
     except DamagedFile as error:
-        raise DataError(f"{error}. {REMEDY}") from error
+        raise DataError(f"{error}. {RECOVERY_TEXT}") from error
     except (OSError, pa.ArrowException) as error:
-        raise _damaged(path, f"it can't be read ({str(error).splitlines()[0]})") from error
-    if repeated_name := _find_repeated(table.column_names):
-        raise _damaged(path, f"it has two columns {repeated_name}")
-    for name in required:
+        raise _damage_error(path, f"it can't be read ({str(error).splitlines()[0]})") from error
+    if repeated_name := _find_repeated_text(table.column_names):
+        raise _damage_error(path, f"it has two columns {repeated_name}")
+    for name in required_columns:
         if name not in table.column_names:
-            raise _damaged(path, f"it has no column {name}")
+            raise _damage_error(path, f"it has no column {name}")
         if table[name].null_count:
-            raise _damaged(path, f"its column {name} has empty cells")
+            raise _damage_error(path, f"its column {name} has empty cells")
     for field in table.schema:
         name, dtype = field.name, str(field.type)
         dtypes = {types.get(name, dtype), {"float64": "double"}.get(types.get(name, "")), SINGLE_PRECISION.get(name)}
         if dtype not in dtypes and (dtype != "null" or table.num_rows):
-            raise _damaged(path, f"its column {name} must be of the type {types[name]}, not {dtype}")
+            raise _damage_error(path, f"its column {name} must be of the type {types[name]}, not {dtype}")
     return table
 
 
-def _find_repeated(texts: Iterable[str]) -> str | None:
-    return next((text for text, n_rows in Counter(texts).items() if n_rows > 1), None)
+def _find_repeated_text(searched_texts: Iterable[str]) -> str | None:
+    return next((text for text, n_rows in Counter(searched_texts).items() if n_rows > 1), None)
 
 
-def _damaged(path: Path, reason: str) -> DataError:
-    return DataError(f"{path} is damaged: {reason}. {REMEDY}")
+def _damage_error(path: Path, reason: str) -> DataError:
+    return DataError(f"{path} is damaged: {reason}. {RECOVERY_TEXT}")

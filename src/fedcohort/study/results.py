@@ -20,14 +20,14 @@ from fedcohort.results.frame import clock_of_budget
 from fedcohort.results.run import Evaluations
 from fedcohort.study import result_files
 from fedcohort.study.definition import METHOD, ORACLE, STUDY_FILE, Key, Study
-from fedcohort.study.measure import CURVE_COSTS, summarise
-from fedcohort.study.result_files import AXES, COLUMNS, CURVES, DONE, KEY_COLUMNS, RESULTS, Row
+from fedcohort.study.measure import CURVE_COSTS, make_row
+from fedcohort.study.result_files import COLUMN_TYPES, CURVE_COLUMNS, CURVES_FILE, DONE, KEY_COLUMNS, RESULTS_FILE, Row
 
 log = logging.getLogger("fedcohort")
 # columns that identify a run, which may be the result of several rows
 RUN_COLUMNS = ("seed", "config_hash", "budget", "when")
-EMPTY = {"string": "", "float64": math.nan, "int64": 0, "bool": False}
-EMPTY_ROW: Row = {name: EMPTY[kind] for name, kind in COLUMNS.items()}
+EMPTY_VALUES = {"string": "", "float64": math.nan, "int64": 0, "bool": False}
+EMPTY_ROW: Row = {name: EMPTY_VALUES[kind] for name, kind in COLUMN_TYPES.items()}
 
 
 @dataclass
@@ -50,21 +50,21 @@ class Results:
     user_folder: Path | None = None
     user_keys: set[Key] = field(default_factory=set)
 
-    def put(self, row: Row, curve: Evaluations | None, *, is_user_method: bool = False) -> None:
+    def store_run(self, row: Row, curve: Evaluations | None, *, is_user_method: bool = False) -> None:
         """Store the outcome of a run in place of an earlier one; is_user_method: whether a user added its method."""
-        key = (row["cell"], row["selector"], row["seed"])
-        self.rows[key] = EMPTY_ROW | row
+        run_key = (row["cell"], row["selector"], row["seed"])
+        self.rows[run_key] = EMPTY_ROW | row
         if is_user_method and self.user_folder is not None:
-            self.user_keys.add(key)
-        self.curves.pop(key, None)
+            self.user_keys.add(run_key)
+        self.curves.pop(run_key, None)
         if curve is not None:
-            self.curves[key] = curve
+            self.curves[run_key] = curve
 
     def done_runs(self) -> Iterator[tuple[Key, Row]]:
         """Yield the runs that are done and not marked as changed."""
         yield from ((key, row) for key, row in self.rows.items() if row["status"] == DONE and key not in self.changed)
 
-    def measure(self, study: Study, setting: str, new_key: Key | None = None) -> None:
+    def measure_setting(self, study: Study, setting: str, new_key: Key | None = None) -> None:
         """Compute the columns that follow from the curves of a setting, by the study's rules.
 
         Args:
@@ -72,46 +72,46 @@ class Results:
             setting: name of the setting.
             new_key: the only run that has changed, which may change the target of the others; None for all.
         """
-        options, definition = study.options, study.settings.get(setting)
-        target, goal_value = definition.target if definition else None, math.nan
-        keys = [key for key in self.curves if key[0] == setting and key in self.rows]
+        options, setting_definition = study.options, study.settings.get(setting)
+        target, goal_value = setting_definition.target if setting_definition else None, math.nan
+        run_keys = [key for key in self.curves if key[0] == setting and key in self.rows]
         if new_key is not None and (target is None or target.value is not None):
-            keys = [key for key in keys if key == new_key]
-        clock_by_key = {key: clock_of_budget(self.rows[key]["budget"]) for key in keys}
-        runs = {key: self.curves[key].up_to(options.horizon, clock_by_key[key]) for key in keys}
+            run_keys = [key for key in run_keys if key == new_key]
+        clock_limits = {key: clock_of_budget(self.rows[key]["budget"]) for key in run_keys}
+        runs = {key: self.curves[key].up_to(options.horizon, clock_limits[key]) for key in run_keys}
         if target is not None:
             baseline_runs = [run for key, run in runs.items() if key[1] == study.baseline and key not in self.changed]
             goal_value = target_value(baseline_runs, options, target)
         for key, run in runs.items():
-            self.rows[key] |= summarise(run, options, target, goal_value)
+            self.rows[key] |= make_row(run, options, target, goal_value)
 
     def save(self) -> None:
         """Write both files of each folder, completely or not at all."""
         if self.user_keys and self.user_folder is not None:
-            self._write(self.user_folder, sorted(self.user_keys))
-        if (keys := sorted(self.rows.keys() - self.user_keys)) or result_files.exist(self.folder):
-            self._write(self.folder, keys)
+            self._write_files(self.user_folder, sorted(self.user_keys))
+        if (run_keys := sorted(self.rows.keys() - self.user_keys)) or result_files.has_results(self.folder):
+            self._write_files(self.folder, run_keys)
 
-    def _write(self, folder: Path, keys: Sequence[Key]) -> None:
+    def _write_files(self, folder: Path, run_keys: Sequence[Key]) -> None:
         import pandas as pd
         import pyarrow as pa
 
-        def schema_of(dtypes: Mapping[str, str]) -> Any:  # noqa: ANN401 - pyarrow has no types
+        def make_schema(dtypes: Mapping[str, str]) -> Any:  # noqa: ANN401 - pyarrow has no types
             return pa.schema([pa.field(name, pa.type_for_alias(column_type)) for name, column_type in dtypes.items()])
 
-        curves = {key: self.curves[key] for key in keys if key in self.curves}
+        curves = {run_key: self.curves[run_key] for run_key in run_keys if run_key in self.curves}
         n_rounds = [len(curve.steps) for curve in curves.values()]
         frame = pd.DataFrame([*curves], columns=[*KEY_COLUMNS]).iloc[np.repeat(np.arange(len(curves)), n_rounds)]
-        for name in AXES:
+        for name in CURVE_COLUMNS:
             parts = [{"step": curve.steps, "value": curve.values, **curve.spent}[name] for curve in curves.values()]
             frame = frame.assign(**{name: np.concatenate([np.empty(0), *parts])})
-        table = pa.Table.from_pandas(frame, schema_of({**KEY_COLUMNS, **AXES}), preserve_index=False)
-        rows = pa.Table.from_pylist([self.rows[key] for key in keys], schema=schema_of(COLUMNS))
+        table = pa.Table.from_pandas(frame, make_schema({**KEY_COLUMNS, **CURVE_COLUMNS}), preserve_index=False)
+        rows = pa.Table.from_pylist([self.rows[run_key] for run_key in run_keys], schema=make_schema(COLUMN_TYPES))
         folder.mkdir(parents=True, exist_ok=True)
-        result_files.write(folder, rows, table.replace_schema_metadata())
+        result_files.write_results(folder, rows, table.replace_schema_metadata())
 
 
-def load(study: Study, user_folder: Path | None = None) -> Results:
+def load_results(study: Study, user_folder: Path | None = None) -> Results:
     """Read the results of a study. Columns that follow from curves are computed again by the study's present rules.
 
     Done rows without a curve, and refused or failed rows of another metric, are left out.
@@ -125,25 +125,25 @@ def load(study: Study, user_folder: Path | None = None) -> Results:
     """
     results = Results(study.folder, user_folder=user_folder)
     if user_folder is not None:
-        _read(study, user_folder, results)
+        _read_folder(study, user_folder, results)
         results.user_keys = set(results.rows)
-    _read(study, study.folder, results)
+    _read_folder(study, study.folder, results)
     for setting in {setting for setting, _, _ in results.curves}:
-        results.measure(study, setting)
+        results.measure_setting(study, setting)
     return results
 
 
-def _read(study: Study, folder: Path, results: Results) -> None:
+def _read_folder(study: Study, folder: Path, results: Results) -> None:
     """Read the results in `folder` and add them to `results`."""
-    if not result_files.exist(folder):
+    if not result_files.has_results(folder):
         return
     frame = result_files.read_curves(folder)
-    keys, axes = frame[[*KEY_COLUMNS]], {name: frame[name].to_numpy(dtype=float) for name in AXES}
-    starts = np.flatnonzero((keys != keys.shift()).any(axis=1))  # none in a table without rows
-    runs = zip(keys.iloc[starts].itertuples(index=False), starts, [*starts[1:], len(keys)], strict=False)
-    for (setting, selector, seed), start, last_row in runs:
-        step, value, *costs = (axis[start:last_row] for axis in axes.values())
-        curve = Evaluations(step, value, dict(zip(CURVE_COSTS, costs, strict=True)))
+    run_keys, curve_columns = frame[[*KEY_COLUMNS]], {name: frame[name].to_numpy(dtype=float) for name in CURVE_COLUMNS}
+    starts = np.flatnonzero((run_keys != run_keys.shift()).any(axis=1))  # none in a table without rows
+    runs = zip(run_keys.iloc[starts].itertuples(index=False), starts, [*starts[1:], len(run_keys)], strict=False)
+    for (setting, selector, seed), first_row, last_row in runs:
+        step, curve_values, *curve_costs = (curve_column[first_row:last_row] for curve_column in curve_columns.values())
+        curve = Evaluations(step, curve_values, dict(zip(CURVE_COSTS, curve_costs, strict=True)))
         results.curves[str(setting), str(selector), int(seed)] = curve
     for row in result_files.read_rows(folder):
         key = (row["cell"], row["selector"], row["seed"])
@@ -151,12 +151,12 @@ def _read(study: Study, folder: Path, results: Results) -> None:
             if row["status"] != DONE:
                 continue
             raise DataError(
-                f"{folder / RESULTS} has runs of the metric {row['metric']}, and {STUDY_FILE} asks for "
+                f"{folder / RESULTS_FILE} has runs of the metric {row['metric']}, and {STUDY_FILE} asks for "
                 f"{study.metric}: restore the metric, make another study folder for {study.metric}, or remove "
-                f"{RESULTS}, {CURVES} and {manifest.NAME}"
+                f"{RESULTS_FILE}, {CURVES_FILE} and {manifest.NAME}"
             )
         if row["status"] == DONE and key not in results.curves:
-            log.warning("%s has no curve of %s %s seed %d: it is run again", folder / CURVES, *key)
+            log.warning("%s has no curve of %s %s seed %d: it is run again", folder / CURVES_FILE, *key)
             continue
         results.rows[key] = EMPTY_ROW | row
 

@@ -19,7 +19,7 @@ from fedcohort.study.results import Results
 from fedcohort.study.same_cost import resolve_conditions
 from fedcohort.study.tasks import Outcome, Task, check_conditions, run_tasks
 
-COMPOSING = "yaml files changed: composing the affected runs to see whether their configuration changed (10 a second)"
+COMPOSING_TEXT = "yaml files changed: composing the affected runs to see if their configuration changed (10 a second)"
 PrintLine = Callable[[str], None]
 Run = tuple[Condition, int]  # a condition and a seed
 
@@ -33,7 +33,7 @@ class StudyRunner:
         logs: folder in which run folders are created.
         keep_folders: whether run folders are kept when their results are stored.
         print_line: prints a line.
-        again: `true` repeats the runs of other commits, `changed` those that `compare_code.py` found different.
+        rerun_rule: `true` repeats the runs of other commits, `changed` those that `compare_code.py` found different.
         launch: how jobs are started.
     """
 
@@ -43,7 +43,7 @@ class StudyRunner:
     logs: Path
     keep_folders: bool
     print_line: PrintLine
-    again: str = "false"
+    rerun_rule: str = "false"
     launch: Launch = field(default_factory=Launch)
 
     def __post_init__(self) -> None:
@@ -55,9 +55,9 @@ class StudyRunner:
         Raises `OptionError` before the first run: for unknown options, for jobs of an earlier command that a cluster
         still has, and for `again=true` with uncommitted code, whose runs could not be recognised.
         """
-        if self.again == "true" and provenance.current_commit()[1]:
+        if self.rerun_rule == "true" and provenance.current_commit()[1]:
             raise OptionError("again=true compares commits, but this code has uncommitted changes: commit them first")
-        if lines := self.collect(conditions, seeds):
+        if lines := self.collect_ended_jobs(conditions, seeds):
             raise OptionError("\n".join([*lines, "wait for these jobs, or cancel them, before more are started"]))
         limited_conditions = [condition for condition in conditions if condition.method in self.study.same_cost]
         other_conditions = [condition for condition in conditions if condition not in limited_conditions]
@@ -72,29 +72,30 @@ class StudyRunner:
         """Do the missing runs of `conditions`; `later_conditions` are only checked before the first run."""
         progress_now = self.find_progress(conditions, seeds)
         self._update_digests(progress_now)
-        to_do = {
+        runs_to_do = {
             key: (condition, seed)
             for condition, seed in progress_now.runs
-            if (progress_now.states[key := condition.key(seed)] in progress.TO_DO and not condition.waits_for)
+            if (progress_now.states[key := condition.key(seed)] in progress.UNFINISHED and not condition.waits_for)
             or (progress_now.states[key] == DONE and self._is_outdated(self.results.rows[key]))
         }
-        methods = {condition.method for condition, _ in to_do.values()}
-        unfinished = [condition for condition in conditions if condition.method in methods]
-        check_conditions(self.study, [*unfinished, *(later_conditions if to_do else ())], self.configs)
-        n_to_do, time_left = len(to_do), progress.estimate_time(self.results)
-        n_done = progress_now.count(DONE) - sum(progress_now.states[key] == DONE for key in to_do)
+        methods = {condition.method for condition, _ in runs_to_do.values()}
+        unfinished_conditions = [condition for condition in conditions if condition.method in methods]
+        check_conditions(self.study, [*unfinished_conditions, *(later_conditions if runs_to_do else ())], self.configs)
+        n_to_do, time_left = len(runs_to_do), progress.estimate_time_left(self.results)
+        n_done = progress_now.count(DONE) - sum(progress_now.states[key] == DONE for key in runs_to_do)
         self.print_line(f"{n_done} of {len(progress_now.runs)} runs are done, {n_to_do} to do")
         for method in dict.fromkeys(condition.waits_for for condition, _ in progress_now.runs if condition.waits_for):
             self.print_line(f"references of same_cost wait for runs of {method}, whose cost they have")
-        with closing(self._outcomes(list(to_do.values()))) as outcomes:  # an error or a signal ends the processes first
-            for number, ((condition, seed), outcome) in enumerate(outcomes, 1):
-                row = self._store(condition, seed, outcome)
-                del to_do[condition.key(seed)]
-                if row["status"] == DONE and outcome.run_as is None:
+        # an error or a signal ends the processes first
+        with closing(self._yield_outcomes(list(runs_to_do.values()))) as outcomes:
+            for outcome_number, ((condition, seed), outcome) in enumerate(outcomes, 1):
+                row = self._store_outcome(condition, seed, outcome)
+                del runs_to_do[condition.key(seed)]
+                if row["status"] == DONE and outcome.equal_run is None:
                     time_left.add((condition.setting, condition.method), row["wall_s"])
-                seconds = time_left.seconds([key[:2] for key in to_do]) / self.launch.n_jobs
+                seconds = time_left.seconds([key[:2] for key in runs_to_do]) / self.launch.n_jobs
                 time_text = f", {units.rough_seconds(seconds)} left" if seconds else ""
-                self.print_line(f"[{number}/{n_to_do}] {_describe_outcome(row, outcome.run_as)}{time_text}")
+                self.print_line(f"[{outcome_number}/{n_to_do}] {_describe_outcome(row, outcome.equal_run)}{time_text}")
 
     def find_progress(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> progress.Progress:
         """Compare the requested runs with the stored results, seed by seed, so that a stopped study has fewer seeds."""
@@ -106,19 +107,19 @@ class StudyRunner:
                     runs.append((condition, seed))
                     digest = self.digests.digest_of(condition.overrides)
                     row = None if condition.waits_for else self.results.rows.get(condition.key(seed))
-                    states[condition.key(seed)] = progress.state_of(row, digest)
+                    states[condition.key(seed)] = progress.find_run_state(row, digest)
         if progress.CHANGED in states.values():  # the overrides or yaml files; the configuration may still be the same
-            self.print_line(COMPOSING)
+            self.print_line(COMPOSING_TEXT)
         identities = dict[Overrides, dict[str, str]]()
         for condition, seed in runs:
-            if states[key := condition.key(seed)] == progress.CHANGED:
+            if states[run_key := condition.key(seed)] == progress.CHANGED:
                 if condition.overrides not in identities:
-                    identities[condition.overrides] = self._identity(condition)
-                if identities[condition.overrides].items() <= self.results.rows[key].items():
-                    states[key] = DONE
+                    identities[condition.overrides] = self._find_identity(condition)
+                if identities[condition.overrides].items() <= self.results.rows[run_key].items():
+                    states[run_key] = DONE
         return progress.Progress(runs, states)
 
-    def mark_changed(self) -> Results:
+    def mark_changed_runs(self) -> Results:
         """Mark those done runs as changed whose configuration is another one now, or rejected; return the results.
 
         A method that neither `study.yaml` nor `configs` contains any more can't be composed, and its runs stay.
@@ -127,18 +128,18 @@ class StudyRunner:
         present_methods = [name for name in methods if (self.configs / "selector" / f"{name}.yaml").is_file()]
         complete = add_user_methods(self.study, present_methods, self.configs)
         conditions = list_conditions(complete, methods=list(complete.overrides))  # with any seed, in all settings
-        states = self.find_progress(conditions, sorted({key[2] for key, _ in self.results.done_runs()})).states
-        self.results.changed = frozenset(key for key, state in states.items() if state == progress.CHANGED)
+        states = self.find_progress(conditions, sorted({run_key[2] for run_key, _ in self.results.done_runs()})).states
+        self.results.changed = frozenset(run_key for run_key, state in states.items() if state == progress.CHANGED)
         for setting in {setting for setting, _, _ in self.results.changed}:
-            self.results.measure(self.study, setting)  # the target may be a level of the baseline's other runs
+            self.results.measure_setting(self.study, setting)  # the target may be a level of the baseline's other runs
         return self.results
 
-    def collect(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[str]:
+    def collect_ended_jobs(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[str]:
         """Store the results of jobs that an earlier command started; return the status of sweeps that still run.
 
         A sweep whose jobs have all ended, or were killed, is removed: the next command does the missing runs.
         """
-        lines = []
+        status_lines = []
         resolved = resolve_conditions(self.study, conditions, seeds, self.results.rows)
         can_start = [c for c in reversed(resolved) if not c.waits_for]  # of equal conditions the first has the run
         runs = {_spell_run(c.overrides, seed): (c, seed) for c in can_start for seed in c.seeds or seeds}
@@ -148,27 +149,27 @@ class StudyRunner:
                 overrides = [word for word in record.words if option_name(word) not in ("resume", "paths.logs")]
                 is_new = record.folder is not None and record.folder.exists() and record.how in ("done", "skipped")
                 if is_new and (run := runs.get(" ".join(overrides))) is not None:
-                    outcome = tasks.read_outcome(record, self.task(*run))
-                    self.print_line(_describe_outcome(self._store(*run, outcome), None))
-                    tasks.discard_folder(outcome, self.task(*run))
+                    outcome = tasks.read_outcome(record, self.make_task(*run))
+                    self.print_line(_describe_outcome(self._store_outcome(*run, outcome), None))
+                    tasks.discard_folder(outcome, self.make_task(*run))
             plan = sweep_folder.read_plan(sweep)
-            state = status.read_status(sweep, plan) if plan is not None else None
-            if state is not None and state.waits:
+            sweep_status = status.read_status(sweep, plan) if plan is not None else None
+            if sweep_status is not None and sweep_status.waits:
                 cancel_command = f"fedcohort sweep cancel {sweep.name} logs={self.logs}"
-                lines.append(f"{status.describe(sweep.name, state)}\n  {cancel_command}")
+                status_lines.append(f"{status.describe(sweep.name, sweep_status)}\n  {cancel_command}")
             else:
                 shutil.rmtree(sweep, ignore_errors=True)
-        return lines
+        return status_lines
 
-    def task(self, condition: Condition, seed: int) -> Task:
+    def make_task(self, condition: Condition, seed: int) -> Task:
         """Return the run of a condition with a seed."""
-        resume, metric = self.again == "false", self.study.metric
+        resume, metric = self.rerun_rule == "false", self.study.metric
         return Task(condition.overrides, seed, self.configs, self.logs, metric, self.keep_folders, resume)
 
-    def _identity(self, condition: Condition) -> dict[str, str]:
+    def _find_identity(self, condition: Condition) -> dict[str, str]:
         """Return the identity of the condition's runs, which equal conditions share; "rejected" if it is rejected."""
         try:
-            return tasks.identity_of(condition.overrides, self.configs)
+            return tasks.identify_runs(condition.overrides, self.configs)
         except FedcohortError:
             return {"config_hash": "rejected"}
 
@@ -185,49 +186,49 @@ class StudyRunner:
 
     def _is_outdated(self, row: Row) -> bool:
         """Return whether the option `again` repeats the run of this row."""
-        if self.again == "changed":
+        if self.rerun_rule == "changed":
             return bool(row["differs"])
-        return self.again == "true" and (row["dirty"] or row["commit"] != provenance.current_commit()[0])
+        return self.rerun_rule == "true" and (row["dirty"] or row["commit"] != provenance.current_commit()[0])
 
-    def _outcomes(self, runs: Sequence[Run]) -> Generator[tuple[Run, Outcome], None, None]:
+    def _yield_outcomes(self, runs: Sequence[Run]) -> Generator[tuple[Run, Outcome], None, None]:
         """Yield the outcome of each run, those known without training first. Equal runs are one job."""
-        jobs = dict[tuple[object, ...], list[Run]]()
+        runs_by_identity = dict[tuple[object, ...], list[Run]]()
         for condition, seed in runs:
-            refusal_text = tasks.find_refusal(condition.overrides, self.configs)
-            if refusal_text is not None and refusal_text.error_class in tasks.REFUSAL_ERRORS:
-                yield (condition, seed), Outcome(REFUSED, refusal_text.reason)
-            elif (outcome := self._find_equal(condition, seed)) is not None:
+            refusal = tasks.find_refusal(condition.overrides, self.configs)
+            if refusal is not None and refusal.error_class in tasks.REFUSAL_ERRORS:
+                yield (condition, seed), Outcome(REFUSED, refusal.reason)
+            elif (outcome := self._find_equal_run(condition, seed)) is not None:
                 yield (condition, seed), outcome
             else:
-                identity = tasks.identity_of(condition.overrides, self.configs)
-                jobs.setdefault((*identity.values(), seed), []).append((condition, seed))
-        groups = list(jobs.values())
-        with closing(run_tasks([self.task(*equal_runs[0]) for equal_runs in groups], self.launch)) as outcomes:
+                identity = tasks.identify_runs(condition.overrides, self.configs)
+                runs_by_identity.setdefault((*identity.values(), seed), []).append((condition, seed))
+        groups = list(runs_by_identity.values())
+        with closing(run_tasks([self.make_task(*equal_runs[0]) for equal_runs in groups], self.launch)) as outcomes:
             for run_number, outcome in outcomes:
                 for condition, seed in groups[run_number]:  # a bound of one setting can equal the baseline of another
-                    yield (condition, seed), self._find_equal(condition, seed) or outcome
+                    yield (condition, seed), self._find_equal_run(condition, seed) or outcome
 
-    def _find_equal(self, condition: Condition, seed: int) -> Outcome | None:
+    def _find_equal_run(self, condition: Condition, seed: int) -> Outcome | None:
         """Return the stored outcome of an equal run, of this condition or another; None if there is none."""
-        identity = tasks.identity_of(condition.overrides, self.configs)
-        for key, row in sorted(self.results.done_runs(), key=lambda item: item[0] != condition.key(seed)):
+        identity = tasks.identify_runs(condition.overrides, self.configs)
+        for key, row in sorted(self.results.done_runs(), key=lambda key_and_row: key_and_row[0] != condition.key(seed)):
             if key[2] == seed and identity.items() <= row.items() and not self._is_outdated(row):
                 return Outcome(DONE, "", row, self.results.curves[key], key)
         return None
 
-    def _store(self, condition: Condition, seed: int, outcome: Outcome) -> Row:
+    def _store_outcome(self, condition: Condition, seed: int, outcome: Outcome) -> Row:
         """Store the outcome of a run, and return its row."""
-        commit, dirty = provenance.current_commit()
-        row: Row = {"commit": commit, "dirty": dirty, **outcome.facts}
+        commit, is_dirty = provenance.current_commit()
+        row: Row = {"commit": commit, "dirty": is_dirty, **outcome.result_columns}
         row |= {"cell": condition.setting, "selector": condition.method, "seed": seed, "metric": self.study.metric}
         row |= {"status": outcome.status, "reason": outcome.reason, "words": _spell_run(condition.overrides, seed)}
         row["stamp"] = self.digests.digest_of(condition.overrides)
-        if outcome.run_as is None and not row["dirty"]:
+        if outcome.equal_run is None and not row["dirty"]:
             row |= {"compared": row["commit"], "differs": ""}
         if outcome.curve is not None:
-            row |= tasks.identity_of(condition.overrides, self.configs)
-        self.results.put(row, outcome.curve, is_user_method=self.study.is_user_method(condition.method))
-        self.results.measure(self.study, condition.setting, condition.key(seed))
+            row |= tasks.identify_runs(condition.overrides, self.configs)
+        self.results.store_run(row, outcome.curve, is_user_method=self.study.is_user_method(condition.method))
+        self.results.measure_setting(self.study, condition.setting, condition.key(seed))
         self.results.save()
         return self.results.rows[condition.key(seed)]
 
@@ -236,10 +237,10 @@ def _spell_run(overrides: Overrides, seed: int) -> str:
     return " ".join((*overrides, f"seed={seed}"))
 
 
-def _describe_outcome(row: Row, run_as: Key | None) -> str:
+def _describe_outcome(row: Row, equal_run: Key | None) -> str:
     name = f"{row['cell']} {row['selector']} seed {row['seed']}"
-    if run_as:
-        return f"{name}: {row['late']:.4f}, the same run as {run_as[0]} {run_as[1]}"
+    if equal_run:
+        return f"{name}: {row['late']:.4f}, the same run as {equal_run[0]} {equal_run[1]}"
     if row["status"] == DONE:
         return f"{name}: {row['late']:.4f} in {row['wall_s']:.1f} s"
     return f"{name}: {row['status']}: {row['reason']}"

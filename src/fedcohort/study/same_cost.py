@@ -34,21 +34,21 @@ from fedcohort.study.result_files import DONE, Row
 from fedcohort.study.results import Results
 
 COST_NAMES = {"bytes": "bytes", "client_flops": "client FLOPs"}
-ROUNDS_FACTOR = 100  # largest number of rounds of a reference, relative to the run whose cost it has
+MAX_ROUNDS_RATIO = 100  # largest number of rounds of a reference, relative to the run whose cost it has
 
 
 def read_same_cost(value: object, overrides: Mapping[str, Overrides], baseline: str) -> dict[str, SameCost]:
     """Return the references of the option `same_cost` by name; overrides: of the other methods."""
     references = {}
-    for name, node in checks.read_named_mapping("same_cost", value).items():
-        node_path, options = f"same_cost.{name}", checks.read_mapping(f"same_cost.{name}", node)
-        checks.check_option_names(node_path, options, ("of", "equal", "words"), ("of", "equal"))
+    for name, reference_value in checks.read_named_mapping("same_cost", value).items():
+        yaml_path, options = f"same_cost.{name}", checks.read_mapping(f"same_cost.{name}", reference_value)
+        checks.check_option_names(yaml_path, options, ("of", "equal", "words"), ("of", "equal"))
         if name in overrides:
             raise OptionError(f"same_cost: {name} is listed twice")
-        ranges.choice(f"{node_path}.of", options["of"], *(method for method in overrides if method != baseline))
-        ranges.choice(f"{node_path}.equal", options["equal"], *COST_NAMES)
+        ranges.choice(f"{yaml_path}.of", options["of"], *(method for method in overrides if method != baseline))
+        ranges.choice(f"{yaml_path}.equal", options["equal"], *COST_NAMES)
         cohort = [override for override in overrides[options["of"]] if option_name(override) == "cohort"]
-        words = checks.read_overrides(f"{node_path}.words", options.get("words", [*overrides[baseline], *cohort]))
+        words = checks.read_overrides(f"{yaml_path}.words", options.get("words", [*overrides[baseline], *cohort]))
         references[name] = SameCost(options["of"], options["equal"], words)
     return references
 
@@ -84,16 +84,16 @@ def _limit_cost(study: Study, condition: Condition, seed: int, rows: Mapping[Key
         return replace(condition, waits_for=reference.method)
     limit = float(row[reference.cost])
     is_baseline = condition.overrides == study.overrides_in(setting, study.overrides[study.baseline])
-    if is_baseline and base is not None and base["status"] == DONE and _costs_the_same(base, limit, reference.cost):
+    if is_baseline and base is not None and base["status"] == DONE and _has_equal_cost(base, limit, reference.cost):
         return condition
-    limit_overrides = [f"until.{reference.cost}={limit!r}", f"rounds={ROUNDS_FACTOR * row['rounds']}"]
+    limit_overrides = [f"until.{reference.cost}={limit!r}", f"rounds={MAX_ROUNDS_RATIO * row['rounds']}"]
     limit_overrides += [f"{CLOCK}=null" for override in condition.overrides if option_name(override) == CLOCK]
     return replace(condition, overrides=merge_overrides(condition.overrides, limit_overrides))
 
 
-def _costs_the_same(baseline_row: Row, limit: float, cost: str) -> bool:
+def _has_equal_cost(baseline_row: Row, cost_limit: float, cost: str) -> bool:
     """Return whether the baseline's run has this cost, up to the mean cost of one of its rounds."""
-    return bool(abs(baseline_row[cost] - limit) < baseline_row[cost] / max(baseline_row["rounds"], 1))
+    return bool(abs(baseline_row[cost] - cost_limit) < baseline_row[cost] / max(baseline_row["rounds"], 1))
 
 
 def compare_references(study: Study, results: Results) -> list[dict[str, object]]:
@@ -114,11 +114,11 @@ def compare_references(study: Study, results: Results) -> list[dict[str, object]
         if seeds := sorted(method_rows.keys() & rows.keys()):
             rounds = {seed: rows[seed]["rounds"] for seed in seeds}
             differences = {seed: method_rows[seed]["late"] - rows[seed]["late"] for seed in seeds}
-            same_runs = [seed for seed in seeds if seed in base and base[seed]["budget"] == rows[seed]["budget"]]
+            equal_seeds = [seed for seed in seeds if seed in base and base[seed]["budget"] == rows[seed]["budget"]]
             line: dict[str, object] = {"setting": study.settings[setting].label}
             line |= {"method": reference.method, "reference": name}
             line |= {"cost": COST_NAMES[reference.cost], "difference": summarise_differences(differences)}
-            line |= {"rounds": list(rounds.values()), "same_run": len(same_runs)}
-            line["short"] = sum(rounds[seed] >= ROUNDS_FACTOR * method_rows[seed]["rounds"] for seed in seeds)
+            line |= {"rounds": list(rounds.values()), "same_run": len(equal_seeds)}
+            line["short"] = sum(rounds[seed] >= MAX_ROUNDS_RATIO * method_rows[seed]["rounds"] for seed in seeds)
             lines.append(line)
     return lines

@@ -28,10 +28,10 @@ from fedcohort.startup.compose import read_yaml
 from fedcohort.startup.options import spell_value
 from fedcohort.study.checks import check_option_names, name_file_in_errors, read_mapping, read_named_mapping, read_seeds
 
-TUNED_FILE, SUFFIX = "tuned.yaml", "_tuned"
-REQUIRED = ("trials", "seeds", "cells", "space")
+TUNED_FILE, TUNED_SUFFIX = "tuned.yaml", "_tuned"
+REQUIRED_OPTIONS = ("trials", "seeds", "cells", "space")
 DEFAULT_METRIC = "server_val/acc"
-RESULT_FIELDS = ("trials", "seeds", "cells", "metric", "words", "value", "default")  # fields of `Tuned`, by method
+RESULT_FIELDS = ("trials", "seeds", "cells", "metric", "words", "value", "default")  # of `TuningResult`
 SEARCH_FIELDS = ("stamp", "tried", "spare")  # other fields of tuned.yaml, which only the search reads
 TRIAL_FIELDS = ("words", "value", "commit")  # fields of a trial; one without a value also has a reason
 
@@ -90,18 +90,18 @@ class SearchSpace:
     metric: str
     methods: Mapping[str, Mapping[str, Range]]
 
-    def trials_of(self, method: str) -> int:
+    def count_trials(self, method: str) -> int:
         """Return the number of trials of a method: at most the number of combinations of its options."""
-        values = [option.values for option in self.methods[method].values()]
+        values = [option_range.values for option_range in self.methods[method].values()]
         return int(min(self.trials, math.prod(math.inf if options is None else len(options) for options in values)))
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TuningResult:
     """The result of tuning a method, with the names of `tuned.yaml`.
 
     Attributes:
-        row: name of the method.
+        method: name of the method.
         words: overrides of the best trial.
         trials: number of trials.
         seeds: seeds of the runs of a trial.
@@ -112,7 +112,7 @@ class Tuned:
         commits: number of trials of each commit.
     """
 
-    row: str
+    method: str
     words: Sequence[str]
     trials: int
     seeds: Sequence[int]
@@ -135,7 +135,7 @@ def read_search_space(value: object, settings: Collection[str], seeds: Collectio
         OptionError: for an option that is unknown, missing or out of range.
     """
     node = read_mapping("tune", value)
-    check_option_names("tune", node, (*REQUIRED, "metric"), REQUIRED)
+    check_option_names("tune", node, (*REQUIRED_OPTIONS, "metric"), REQUIRED_OPTIONS)
     ranges.integer("tune.trials", node["trials"], "[1, inf)")
     tuning_seeds, metric = read_seeds("tune.seeds", node["seeds"]), node.get("metric", DEFAULT_METRIC)
     if overlap := sorted(set(tuning_seeds) & set(seeds)):
@@ -143,11 +143,11 @@ def read_search_space(value: object, settings: Collection[str], seeds: Collectio
     ranges.words("tune.cells", node["cells"], *settings)
     ranges.choice("tune.metric", metric, DEFAULT_METRIC)
     methods = dict[str, dict[str, Range]]()
-    for method, options in read_mapping("tune.space", node["space"]).items():
+    for method, method_options in read_mapping("tune.space", node["space"]).items():
         yaml_path = f"tune.space.{method}"
-        if not (options := read_mapping(yaml_path, options)):
+        if not (method_options := read_mapping(yaml_path, method_options)):
             raise ranges.range_error(yaml_path, "one option or more", {})
-        methods[method] = {name: _read_range(f"{yaml_path}.{name}", value) for name, value in options.items()}
+        methods[method] = {name: _read_range(f"{yaml_path}.{name}", value) for name, value in method_options.items()}
     return SearchSpace(node["trials"], tuning_seeds, tuple(node["cells"]), metric, methods)
 
 
@@ -162,7 +162,7 @@ def _read_range(yaml_path: str, value: Any) -> Range:  # noqa: ANN401 - any valu
             raise ranges.range_error(yaml_path, f"an interval with low < high{', low > 0' if log else ''}", dict(value))
         return Interval(low, high, log)
     is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
-    is_plain = is_list and all(value_item is None or isinstance(value_item, str | int | float) for value_item in value)
+    is_plain = is_list and all(list_value is None or isinstance(list_value, str | int | float) for list_value in value)
     if is_plain and len(set(map(spell_value, value))) == len(value):
         return Choice(tuple(value))
     raise ranges.range_error(
@@ -170,10 +170,10 @@ def _read_range(yaml_path: str, value: Any) -> Range:  # noqa: ANN401 - any valu
     )
 
 
-def load_tuned(folder: Path) -> dict[str, Tuned]:
+def load_tunings(folder: Path) -> dict[str, TuningResult]:
     """Return the results of finished searches in which a trial succeeded, by the names of the tuned methods."""
     return {
-        f"{method}{SUFFIX}": Tuned(
+        f"{method}{TUNED_SUFFIX}": TuningResult(
             method,
             commits=Counter(trial_result["commit"] for trial_result in search_facts["tried"]),
             **{name: search_facts[name] for name in RESULT_FIELDS},
@@ -189,11 +189,11 @@ def load_searches(folder: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
         return {}
     with name_file_in_errors(path, ()):
-        tuned = {
+        search_by_method = {
             method: read_mapping(method, facts) for method, facts in read_named_mapping("rows", read_yaml(path)).items()
         }
-        for method, facts in tuned.items():
+        for method, facts in search_by_method.items():
             check_option_names(method, facts, (*RESULT_FIELDS, *SEARCH_FIELDS), (*RESULT_FIELDS, *SEARCH_FIELDS))
             for trial_result in (*facts["tried"], *facts["spare"]):
                 check_option_names(f"{method}: a trial", trial_result, (*TRIAL_FIELDS, "reason"), TRIAL_FIELDS)
-        return tuned
+        return search_by_method

@@ -20,10 +20,10 @@ def lock_study(logs: Path, print_line: Callable[[str], None]) -> Iterator[None]:
     Raises `CheckpointError` if another process holds the lock.
     """
     logs.mkdir(parents=True, exist_ok=True)
-    file = try_to_lock(logs / LOCK_FILE)
-    if file is None:
+    lock_handle = try_to_lock(logs / LOCK_FILE)
+    if lock_handle is None:
         raise CheckpointError(f"{logs.name}: another process runs this study: wait for it (n_jobs=2 runs two jobs)")
-    with file, print_warnings_once():
+    with lock_handle, print_warnings_once():
         try:
             yield
         except (KeyboardInterrupt, SystemExit):
@@ -37,9 +37,9 @@ def print_warnings_once() -> Iterator[None]:
     terminal_handler, printed_warnings = messages.log_to_terminal(), set[str]()
 
     def is_new_warning(record: logging.LogRecord) -> bool:
-        text = record.getMessage()
-        is_new = record.levelno >= logging.WARNING and text not in printed_warnings
-        printed_warnings.add(text)
+        message_text = record.getMessage()
+        is_new = record.levelno >= logging.WARNING and message_text not in printed_warnings
+        printed_warnings.add(message_text)
         return is_new
 
     terminal_handler.addFilter(is_new_warning)

@@ -13,17 +13,17 @@ from fedcohort.report.table import EMPTY_CELL, Table
 from fedcohort.results.compare_cost import compare_along, relative_cost
 from fedcohort.results.target import RESTRICTED, SpeedUp
 from fedcohort.results.verdict import UNREACHED, sign_of
-from fedcohort.study.definition import BOUND, METHOD, Pair, Study
-from fedcohort.study.formats import SIGNS, join_first
-from fedcohort.study.judge import cost_of
-from fedcohort.study.page_tables import label_method, make_table, split_settings, write_few_seeds, write_target
+from fedcohort.study.definition import BOUND, METHOD, ConditionKey, Study
+from fedcohort.study.formats import SIGN_MARKS, join_first_texts
+from fedcohort.study.judge import target_cost
+from fedcohort.study.page_tables import format_few_seeds, format_target, label_method, make_table, split_settings
 from fedcohort.study.ranking import group_runs
 from fedcohort.study.results import Results
 from fedcohort.study.verdict import Verdict
 
-COSTS = ("client_flops", "bytes")  # costs of whole runs
+RUN_COSTS = ("client_flops", "bytes")  # costs of whole runs
 MAX_NAMED_METHODS = 2  # methods of an axis that are named in a cell
-AXES = {"virtual_s": "virtual time", "bytes": "bytes", "rounds": "rounds"}  # costs to the target
+COST_LABELS = {"virtual_s": "virtual time", "bytes": "bytes", "rounds": "rounds"}  # costs to the target
 
 
 @dataclass(frozen=True)
@@ -48,77 +48,80 @@ class Speed:
         return sign_of(self.verdict)
 
 
-Speeds = Mapping[str, Mapping[Pair, Speed]]  # by axis, and by setting and method
+Speeds = Mapping[str, Mapping[ConditionKey, Speed]]  # by axis, and by setting and method
 
 
 def measure_speeds(study: Study, results: Results) -> Speeds:
     """Return the speeds of methods where a run of a pair met the target; bounds have none."""
     runs = {cell: rows for cell, rows in group_runs(study, results).items() if study.role_of(cell[1]) != BOUND}
-    untested = [cell for cell in runs if study.role_of(cell[1]) != METHOD]
+    untested_conditions = [cell for cell in runs if study.role_of(cell[1]) != METHOD]
     totals = {
-        cost: {cell: {seed: row[cost] for seed, row in rows.items()} for cell, rows in runs.items()} for cost in COSTS
+        cost: {cell: {seed: row[cost] for seed, row in rows.items()} for cell, rows in runs.items()}
+        for cost in RUN_COSTS
     }
-    speeds: dict[str, dict[Pair, Speed]] = {}
-    for axis in AXES:
-        costs = {cell: {seed: cost_of(row, axis) for seed, row in rows.items()} for cell, rows in runs.items()}
+    speeds: dict[str, dict[ConditionKey, Speed]] = {}
+    for axis in COST_LABELS:
+        costs = {cell: {seed: target_cost(row, axis) for seed, row in rows.items()} for cell, rows in runs.items()}
         speeds[axis] = {}
-        for cell, entry in compare_along(costs, untested, study.options).items():
-            if (gain := entry.speed_up) is not None and gain.unmet < gain.n and math.isfinite(gain.ratio):
-                base_cell = cell[0], study.baseline
-                ratios = {cost: relative_cost(by_cell[cell], by_cell[base_cell]) for cost, by_cell in totals.items()}
-                speeds[axis][cell] = Speed(gain, entry.p, entry.verdict, ratios)
+        for cell, cost_result in compare_along(costs, untested_conditions, study.options).items():
+            if (gain := cost_result.speed_up) is not None and gain.unmet < gain.n and math.isfinite(gain.ratio):
+                baseline = cell[0], study.baseline
+                ratios = {cost: relative_cost(by_cell[cell], by_cell[baseline]) for cost, by_cell in totals.items()}
+                speeds[axis][cell] = Speed(gain, cost_result.p, cost_result.verdict, ratios)
     return speeds
 
 
-def speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list[tuple[str, str, Table]]:
+def make_speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list[tuple[str, str, Table]]:
     """Return axis, title and table for the settings in which a run met the target; methods are lines."""
     tables = []
-    for axis, speeds in speed_ups.items():
-        reached_settings = [setting for setting in verdict.settings if setting in {name for name, _ in speeds}]
+    for cost_name, cost_speeds in speed_ups.items():
+        reached_settings = [setting for setting in verdict.settings if setting in {name for name, _ in cost_speeds}]
         for title, settings in split_settings(study, reached_settings):
-            baselines = {name: verdict.settings[name].methods[study.baseline] for name in settings}
-            labels = {name: study.settings[name].label for name in settings}
-            line = {labels[name]: write_target(baselines[name], (axis,)) for name in settings}
+            baseline_verdicts = {name: verdict.settings[name].methods[study.baseline] for name in settings}
+            setting_labels = {name: study.settings[name].label for name in settings}
+            line = {setting_labels[name]: format_target(baseline_verdicts[name], (cost_name,)) for name in settings}
             lines = [{"method": f"{study.baseline} (cost)", **line}]
             for method in dict.fromkeys(method for name in settings for method in verdict.settings[name].methods):
                 line = {}
                 for name in settings:
-                    if speed := speeds.get((name, method)):
-                        few_seeds = write_few_seeds(speed.speed_up.n, baselines[name])
-                        line[labels[name]] = f"{write_speed(speed)} {write_costs(speed)}{few_seeds}"
+                    if speed := cost_speeds.get((name, method)):
+                        few_seeds = format_few_seeds(speed.speed_up.n, baseline_verdicts[name])
+                        line[setting_labels[name]] = f"{format_speed(speed)} {format_costs(speed)}{few_seeds}"
                 if line:
-                    empty_cells = dict.fromkeys(labels.values(), EMPTY_CELL)
+                    empty_cells = dict.fromkeys(setting_labels.values(), EMPTY_CELL)
                     lines.append({"method": label_method(study, method), **empty_cells, **line})
-            caption = f"Speed-up to the target over {study.baseline}, by {AXES[axis]}{f': {title}' if title else ''}"
-            tables.append((axis, title, make_table(lines, caption)))
+            caption = (
+                f"Speed-up to the target over {study.baseline}, by {COST_LABELS[cost_name]}{title and f': {title}'}"
+            )
+            tables.append((cost_name, title, make_table(lines, caption)))
     return tables
 
 
-def write_speed(speed: Speed) -> str:
+def format_speed(speed: Speed) -> str:
     """Format a speed-up: `1.91▲`, `>=1.91▲`, `1.10 (restricted)`, or `not reached` if most pairs never met it."""
     if speed.verdict == UNREACHED:
         return "not reached"
-    bound, ratio = speed.speed_up.bound, f"{speed.speed_up.ratio:.2f}{SIGNS[speed.sign]}"
-    return f"{ratio} ({bound})" if bound == RESTRICTED else f"{bound}{ratio}"
+    bound_mark, ratio_text = speed.speed_up.bound, f"{speed.speed_up.ratio:.2f}{SIGN_MARKS[speed.sign]}"
+    return f"{ratio_text} ({bound_mark})" if bound_mark == RESTRICTED else f"{bound_mark}{ratio_text}"
 
 
-def write_costs(speed: Speed) -> str:
+def format_costs(speed: Speed) -> str:
     """Format client FLOPs and bytes of whole runs as multiples of the baseline's: `(7.6, 2.8)`."""
     return f"({', '.join(f'{cost:.1f}' if math.isfinite(cost) else EMPTY_CELL for cost in speed.costs.values())})"
 
 
-def name_faster(study: Study, setting: str, speed_ups: Speeds) -> str:
+def describe_faster_methods(study: Study, setting: str, speed_ups: Speeds) -> str:
     """Describe the faster methods of a setting: `virtual time: fedcbs 1.86 (1.0, 1.2); bytes: ...`; "" without any."""
-    axis_texts = []
-    for axis, speeds in speed_ups.items():
+    cost_texts = []
+    for cost_name, speeds in speed_ups.items():
         faster_methods = {
             method: speed
             for (name, method), speed in speeds.items()
             if name == setting and speed.sign > 0 and study.role_of(method) == METHOD
         }
         texts = [
-            f"{method} {write_speed(speed).replace(SIGNS[1], '')} {write_costs(speed)}"
+            f"{method} {format_speed(speed).replace(SIGN_MARKS[1], '')} {format_costs(speed)}"
             for method, speed in sorted(faster_methods.items(), key=lambda item: -item[1].speed_up.ratio)
         ]
-        axis_texts += [f"{AXES[axis]}: {join_first(texts, MAX_NAMED_METHODS)}"] if texts else []
-    return "; ".join(axis_texts)
+        cost_texts += [f"{COST_LABELS[cost_name]}: {join_first_texts(texts, MAX_NAMED_METHODS)}"] if texts else []
+    return "; ".join(cost_texts)

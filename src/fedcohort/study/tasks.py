@@ -29,7 +29,7 @@ from fedcohort.startup.compose import Composed
 from fedcohort.startup.compose_jobs import compose_job
 from fedcohort.study.checks import name_file_in_errors
 from fedcohort.study.definition import BASELINE, BOUND, STUDY_FILE, Condition, Key, Overrides, Study, option_name
-from fedcohort.study.measure import measure
+from fedcohort.study.measure import measure_folder
 from fedcohort.study.result_files import DONE, FAILED, REFUSED
 
 REFUSAL_ERRORS = ("OptionError", "IncompatibleConfig", "UndeclaredSignal")  # not of missing data, which may be added
@@ -59,7 +59,7 @@ class Task:
     resume: bool = True
 
     @property
-    def job(self) -> Overrides:
+    def job_overrides(self) -> Overrides:
         """The overrides of the task's job."""
         return (*self.overrides, f"resume={str(self.resume).lower()}", f"paths.logs={self.logs}", f"seed={self.seed}")
 
@@ -70,21 +70,21 @@ class Outcome:
 
     Attributes:
         reason: reason of a refusal or a failure.
-        facts: columns of `results.parquet` of a run that is done.
+        result_columns: columns of `results.parquet` of a run that is done.
         curve: evaluations of a run that is done.
-        run_as: setting, method and seed of the same run, where another condition has it.
+        equal_run: setting, method and seed of the same run, where another condition has it.
         folder: folder of the run that is done.
     """
 
     status: str
     reason: str = ""
-    facts: dict[str, Any] = field(default_factory=dict)
+    result_columns: dict[str, Any] = field(default_factory=dict)
     curve: Evaluations | None = None
-    run_as: Key | None = None
+    equal_run: Key | None = None
     folder: Path | None = None
 
 
-def compose(overrides: Overrides, configs: Path) -> Composed:
+def compose_run(overrides: Overrides, configs: Path) -> Composed:
     """Compose the configuration of a run. Raises `FedcohortError`, for Hydra's errors too."""
     with hydra_errors.plain_errors(overrides, configs):
         command_line.check_arguments(overrides, configs)
@@ -92,25 +92,25 @@ def compose(overrides: Overrides, configs: Path) -> Composed:
 
 
 @cache
-def identity_of(overrides: Overrides, configs: Path) -> dict[str, str]:
+def identify_runs(overrides: Overrides, configs: Path) -> dict[str, str]:
     """Return the identity of a condition's runs, which equal conditions share: configuration hash and budget.
 
     The override of an option that the environment decides (`dataset.path=${oc.env:DATA,null}`) counts, and not its
     value: another machine has the same data in another folder. Raises `FedcohortError`.
     """
-    config = deepcopy(dict(compose(overrides, configs).config))
+    config = deepcopy(dict(compose_run(overrides, configs).config))
     for override in overrides:
         name, _, value = override.lstrip("+").partition("=")
         if value.startswith("${oc.env:"):
-            *groups, option = name.split(".")
-            reduce(getitem, groups, config)[option] = value
+            *option_groups, option = name.split(".")
+            reduce(getitem, option_groups, config)[option] = value
     return {"config_hash": config_hash(config), "budget": str(Budget.from_config(config))}
 
 
 @cache
 def find_refusal(overrides: Overrides, configs: Path) -> Rejection | None:
     """Return why runs would be rejected before they read data; None if they are not."""
-    return next(list_rejected([overrides], lambda _: compose(overrides, configs), configs), None)
+    return next(list_rejected([overrides], lambda _: compose_run(overrides, configs), configs), None)
 
 
 def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Outcome], None, None]:
@@ -125,16 +125,16 @@ def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Out
     sweep = (
         tasks[0].logs / SWEEPS_FOLDER / f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{time.time_ns() // 1000 % 1_000_000:06d}"
     )
-    jobs = [task.job for task in tasks]
-    sweep_folder.save_plan(sweep, Plan(jobs, launcher=launch.launcher))
-    n_ended = 0
-    with closing(launch.run(sweep, dict(enumerate(jobs)), tasks[0].configs)) as ended_jobs:
-        for position in ended_jobs:
-            outcome = read_outcome(sweep_folder.read_record(sweep, position), tasks[position])
-            yield position, outcome
-            discard_folder(outcome, tasks[position])
-            n_ended += 1
-    if n_ended == len(tasks):
+    job_overrides = [task.job_overrides for task in tasks]
+    sweep_folder.save_plan(sweep, Plan(job_overrides, launcher=launch.launcher))
+    n_ended_jobs = 0
+    with closing(launch.run(sweep, dict(enumerate(job_overrides)), tasks[0].configs)) as ended_jobs:
+        for job_number in ended_jobs:
+            outcome = read_outcome(sweep_folder.read_record(sweep, job_number), tasks[job_number])
+            yield job_number, outcome
+            discard_folder(outcome, tasks[job_number])
+            n_ended_jobs += 1
+    if n_ended_jobs == len(tasks):
         shutil.rmtree(sweep, ignore_errors=True)
 
 
@@ -150,13 +150,13 @@ def read_outcome(record: JobRecord | None, task: Task) -> Outcome:
         return Outcome(FAILED, "its job never began")
     if record.how in ("done", "skipped") and record.folder is not None:
         try:
-            run_facts, curve = measure(record.folder, task.metric)
+            run_facts, curve = measure_folder(record.folder, task.metric)
         except FedcohortError as error:
             return Outcome(REFUSED if type(error).__name__ in REFUSAL_ERRORS else FAILED, str(error))
         began_s, ended_s = record.began or 0.0, record.ended or 0.0
-        seconds = seconds_before(record.folder, int(1000 * began_s)) + ended_s - began_s
+        wall_seconds = earlier_seconds(record.folder, int(1000 * began_s)) + ended_s - began_s
         ended_text = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(ended_s))
-        return Outcome(DONE, "", {**run_facts, "wall_s": seconds, "when": ended_text}, curve, folder=record.folder)
+        return Outcome(DONE, "", {**run_facts, "wall_s": wall_seconds, "when": ended_text}, curve, folder=record.folder)
     reason, separator, log_text = record.reason.partition("; log: ")
     if record.how == "failed" and record.kind in REFUSAL_ERRORS:
         return Outcome(REFUSED, reason)
@@ -170,12 +170,12 @@ def read_outcome(record: JobRecord | None, task: Task) -> Outcome:
     return Outcome(FAILED, f"{reason}{separator}{log_text}")
 
 
-def seconds_before(folder: Path, now_ms: int) -> float:
+def earlier_seconds(folder: Path, now_ms: int) -> float:
     """Return the seconds that earlier processes trained the run in `folder`; 0 where there is none.
 
     now_ms: start of the present process, in milliseconds since 1970.
     """
-    starts = [start for start in metadata.read_start_times(folder) if start < now_ms]
+    starts = [start_ms for start_ms in metadata.read_start_times(folder) if start_ms < now_ms]
     return wall_s(starts, [time_ms for time_ms in read(folder).times if time_ms < now_ms]) if starts else 0.0
 
 
@@ -190,24 +190,24 @@ def check_conditions(study: Study, conditions: Sequence[Condition], configs: Pat
     Raises:
         OptionError: for an unknown option, and for a `horizon` that the runs do not evaluate.
     """
-    path, reason_by_method, accepted_methods = study.folder / STUDY_FILE, dict[str, str](), set[str]()
+    study_path, reason_by_method, accepted_methods = study.folder / STUDY_FILE, dict[str, str](), set[str]()
     for condition in conditions:
         method = condition.method
         has_schedule = any(option_name(override) in SCHEDULE_OPTIONS for override in study.overrides.get(method, ()))
-        is_needed = study.role_of(method) in (BASELINE, BOUND)
-        if method in accepted_methods and not is_needed and not has_schedule:
+        is_required = study.role_of(method) in (BASELINE, BOUND)
+        if method in accepted_methods and not is_required and not has_schedule:
             continue
-        if (refusal_text := find_refusal(condition.overrides, configs)) is None:
-            with name_file_in_errors(path, ()):
-                check_evaluations(study, condition, compose(condition.overrides, configs).config)
+        if (refusal := find_refusal(condition.overrides, configs)) is None:
+            with name_file_in_errors(study_path, ()):
+                check_evaluations(study, condition, compose_run(condition.overrides, configs).config)
             accepted_methods.add(method)
-        elif is_needed:
-            raise OptionError(f"{path}: {condition.setting}, {method}: {refusal_text.reason}")
+        elif is_required:
+            raise OptionError(f"{study_path}: {condition.setting}, {method}: {refusal.reason}")
         else:
-            reason_by_method.setdefault(method, refusal_text.reason)
+            reason_by_method.setdefault(method, refusal.reason)
     for method, reason in reason_by_method.items():
         if method not in accepted_methods:
-            raise OptionError(f"{path}: {method}: {reason}")
+            raise OptionError(f"{study_path}: {method}: {reason}")
 
 
 def check_evaluations(study: Study, condition: Condition, config: Mapping[str, Any]) -> None:
@@ -222,5 +222,5 @@ def check_evaluations(study: Study, condition: Condition, config: Mapping[str, A
     if not n_evaluations:
         raise OptionError(f"{condition_name}: {schedule} measures {study.metric} in no round")
     if study.horizon is not None and not step <= study.horizon <= rounds:
-        interval = f"an integer in [{step}, {rounds}], the evaluated rounds of {condition_name} ({schedule}), or null"
-        raise ranges.range_error("horizon", interval, study.horizon)
+        range_text = f"an integer in [{step}, {rounds}], the evaluated rounds of {condition_name} ({schedule}), or null"
+        raise ranges.range_error("horizon", range_text, study.horizon)

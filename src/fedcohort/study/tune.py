@@ -29,10 +29,10 @@ from fedcohort.results.run import LATE_SHARE, measure_run
 from fedcohort.roles import flatten_config
 from fedcohort.startup.options import spell_value, unknown_option_error
 from fedcohort.study.checks import name_file_in_errors
-from fedcohort.study.definition import STUDY_FILE, Overrides, Study, clock_limit
+from fedcohort.study.definition import STUDY_FILE, Overrides, Study, find_clock_limit
 from fedcohort.study.runner import PrintLine
 from fedcohort.study.search_space import TUNED_FILE, Choice, Range, SearchSpace, load_searches
-from fedcohort.study.tasks import Task, compose, run_tasks
+from fedcohort.study.tasks import Task, compose_run, run_tasks
 
 INSTALL_COMMAND = 'pip install --constraint constraints.txt --editable ".[sweep]"'
 Trial = dict[str, Any]  # as in tuned.yaml
@@ -62,51 +62,51 @@ class Tuning:
         with name_file_in_errors(self.study.folder / STUDY_FILE, ()):
             defaults = {method: self._read_default_options(method) for method in methods}
         for method in methods:
-            self._search(method, defaults[method])
+            self._search_options(method, defaults[method])
 
-    def _search(self, method: str, defaults: Mapping[str, Any]) -> None:
+    def _search_options(self, method: str, defaults: Mapping[str, Any]) -> None:
         optuna = import_optuna()
         options, digest = self.space.methods[method], self._digest_search(method)
         stored = load_searches(self.study.folder).get(method, {})
         stored_trials: list[Trial] = [*stored["tried"], *stored["spare"]] if stored.get("stamp") == digest else []
         stored_by_overrides = {tuple(trial["words"]): trial for trial in stored_trials}
         sampler = optuna.samplers.TPESampler(seed=rng.philox_key(0, f"tune/{method}") % 2**32)
-        search = optuna.create_study(direction="maximize", sampler=sampler)
-        search.enqueue_trial(defaults)
-        results: dict[Overrides, Trial] = {}
-        n_trials = self.space.trials_of(method)
-        while len(results) < n_trials:
-            suggestion = search.ask()
+        optuna_study = optuna.create_study(direction="maximize", sampler=sampler)
+        optuna_study.enqueue_trial(defaults)
+        done_trials: dict[Overrides, Trial] = {}
+        n_trials = self.space.count_trials(method)
+        while len(done_trials) < n_trials:
+            suggestion = optuna_study.ask()
             overrides = _spell_overrides({name: _suggest(suggestion, name, option) for name, option in options.items()})
-            is_new, is_repeated = overrides not in stored_by_overrides, overrides in results
+            is_new, is_repeated = overrides not in stored_by_overrides, overrides in done_trials
             if is_new:
                 stored_by_overrides[overrides] = self._run_trial(method, overrides)
             trial = stored_by_overrides[overrides]
             state = optuna.trial.TrialState
-            search.tell(suggestion, trial["value"], state.FAIL if trial["value"] is None else state.COMPLETE)
+            optuna_study.tell(suggestion, trial["value"], state.FAIL if trial["value"] is None else state.COMPLETE)
             if is_repeated:  # no trial is done twice; where options have few combinations, try the next one
-                if (combination := _find_combination(options, results)) is not None:
-                    search.enqueue_trial(combination)
+                if (combination := _find_combination(options, done_trials)) is not None:
+                    optuna_study.enqueue_trial(combination)
                 continue
-            results[overrides] = trial
+            done_trials[overrides] = trial
             if is_new:  # the file stays unchanged while stored trials are replayed
-                self._write(method, digest, results, stored_by_overrides)
-            self.print_line(f"{method} [{len(results)}/{n_trials}] {' '.join(overrides)}: {_spell_value(trial)}")
-        self._write(method, digest, results, stored_by_overrides)
-        if n_failed := sum(trial["value"] is None for trial in results.values()):
+                self._write_search(method, digest, done_trials, stored_by_overrides)
+            self.print_line(f"{method} [{len(done_trials)}/{n_trials}] {' '.join(overrides)}: {_spell_value(trial)}")
+        self._write_search(method, digest, done_trials, stored_by_overrides)
+        if n_failed := sum(trial["value"] is None for trial in done_trials.values()):
             self.print_line(
-                f"{method}: {n_failed} of {len(results)} trials have no value and are not repeated; "
+                f"{method}: {n_failed} of {len(done_trials)} trials have no value and are not repeated; "
                 f"to repeat them, remove them from {self.study.folder / TUNED_FILE}"
             )
 
     def _read_default_options(self, method: str) -> dict[str, Any]:
         """Return the default options of a method. Raises `OptionError` for a search space without them."""
-        options = dict(flatten_config(compose(self._list_trial_runs(method, ())[0].overrides, self.configs).config))
+        options = dict(flatten_config(compose_run(self._list_trial_runs(method, ())[0].overrides, self.configs).config))
         for name, values in self.space.methods[method].items():
             if name not in options:
-                node = name.partition(".")[0]
-                names = [option for option in options if option.startswith(f"{node}.")] or list(options)
-                raise unknown_option_error(f"tune.space.{method}", name, names)
+                group_name = name.partition(".")[0]
+                known_options = [option for option in options if option.startswith(f"{group_name}.")] or list(options)
+                raise unknown_option_error(f"tune.space.{method}", name, known_options)
             if not values.contains(options[name]):
                 raise OptionError(
                     f"tune.space.{method}.{name} must hold the default, {spell_value(options[name])}: it is the first "
@@ -126,16 +126,16 @@ class Tuning:
 
     def _run_trial(self, method: str, overrides: Overrides) -> Trial:
         """Run a trial. Its value is the mean result of its runs, or None if a run was rejected or failed."""
-        runs = self._list_trial_runs(method, overrides)
-        outcomes = list(dict(sorted(run_tasks(runs, self.launch))).values())
+        tasks = self._list_trial_runs(method, overrides)
+        outcomes = list(dict(sorted(run_tasks(tasks, self.launch))).values())
         commit, dirty = provenance.current_commit()
         code_text = f"{commit[:10]}{' with uncommitted changes' if dirty else ''}"
         trial: Trial = {"words": list(overrides), "value": None, "commit": code_text}
         options, results = self.study.options, []
-        for task, outcome in zip(runs, outcomes, strict=True):
+        for task, outcome in zip(tasks, outcomes, strict=True):
             if outcome.curve is None:
                 return {**trial, "reason": f"{outcome.status}: {outcome.reason}"}
-            curve = outcome.curve.up_to(options.horizon, clock_limit(task.overrides) or math.nan)
+            curve = outcome.curve.up_to(options.horizon, find_clock_limit(task.overrides) or math.nan)
             results.append(measure_run(curve, options.result, options.horizon))
         value = float(np.mean(results))
         return {**trial, "value": value} if math.isfinite(value) else {**trial, "reason": f"its mean is {value}"}
@@ -144,19 +144,19 @@ class Tuning:
         """Return a digest of the search, without its number of trials: trials of another search are not used."""
         runs = self._list_trial_runs(method, ())
         options = {name: asdict(option) for name, option in self.space.methods[method].items()}
-        share_rule = [LATE_SHARE] if any(clock_limit(run.overrides) for run in runs) else []
-        measure = {"result": self.study.result, "horizon": self.study.horizon}
-        changed = [measure] if measure != {"result": "late", "horizon": None} else []
+        share_rule = [LATE_SHARE] if any(find_clock_limit(run.overrides) for run in runs) else []
+        result_rule = {"result": self.study.result, "horizon": self.study.horizon}
+        changed = [result_rule] if result_rule != {"result": "late", "horizon": None} else []
         facts = [[[run.overrides, run.seed] for run in runs], options, self.space.metric, None, *share_rule, *changed]
-        text = json.dumps(facts)
-        return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+        facts_text = json.dumps(facts)
+        return hashlib.blake2b(facts_text.encode(), digest_size=6).hexdigest()
 
-    def _write(self, method: str, search_digest: str, done_trials: Trials, all_trials: Trials) -> None:
+    def _write_search(self, method: str, search_digest: str, done_trials: Trials, all_trials: Trials) -> None:
         with_value = [trial for trial in done_trials.values() if trial["value"] is not None]
         best_trial: Trial = max(with_value, key=lambda trial: trial["value"], default={"words": [], "value": math.nan})
         default_value = next(iter(done_trials.values()))["value"]
         search_facts = {
-            "trials": self.space.trials_of(method),
+            "trials": self.space.count_trials(method),
             "seeds": list(self.space.seeds),
             "cells": list(self.space.settings),
             "metric": self.space.metric,
@@ -167,10 +167,10 @@ class Tuning:
             "tried": list(done_trials.values()),
             "spare": [trial for overrides, trial in all_trials.items() if overrides not in done_trials],
         }
-        content = load_searches(self.study.folder) | {method: search_facts}
-        header = "# Written by fedcohort study tune; the methods <name>_tuned of the study have these options.\n"
-        text = yaml.safe_dump(content, sort_keys=False, width=110, default_flow_style=None)
-        write_atomically(self.study.folder / TUNED_FILE, header + text)
+        search_by_method = load_searches(self.study.folder) | {method: search_facts}
+        header_line = "# Written by fedcohort study tune; the methods <name>_tuned of the study have these options.\n"
+        yaml_text = yaml.safe_dump(search_by_method, sort_keys=False, width=110, default_flow_style=None)
+        write_atomically(self.study.folder / TUNED_FILE, header_line + yaml_text)
 
 
 def import_optuna() -> Any:  # noqa: ANN401 - it has no types, and is imported late
@@ -184,24 +184,24 @@ def import_optuna() -> Any:  # noqa: ANN401 - it has no types, and is imported l
     return optuna
 
 
-def _spell_overrides(options: Mapping[str, object]) -> Overrides:
-    return tuple(f"{name}={spell_value(value)}" for name, value in options.items())
+def _spell_overrides(value_by_option: Mapping[str, object]) -> Overrides:
+    return tuple(f"{name}={spell_value(value)}" for name, value in value_by_option.items())
 
 
 def _find_combination(options: Mapping[str, Range], tried_options: Collection[Overrides]) -> dict[str, object] | None:
     """Return the first combination that was not tried; None if an option is a real number."""
-    ranges = [option.values for option in options.values() if option.values is not None]
-    if len(ranges) < len(options):
+    value_lists = [option_range.values for option_range in options.values() if option_range.values is not None]
+    if len(value_lists) < len(options):
         return None
-    combinations = (dict(zip(options, combination, strict=True)) for combination in product(*ranges))
+    combinations = (dict(zip(options, combination, strict=True)) for combination in product(*value_lists))
     return next((choice for choice in combinations if _spell_overrides(choice) not in tried_options), None)
 
 
-def _suggest(trial: Any, name: str, options: Range) -> object:  # noqa: ANN401 - Optuna's
-    if isinstance(options, Choice):
-        return trial.suggest_categorical(name, list(options.values))
-    suggest = trial.suggest_int if options.is_integer else trial.suggest_float
-    return suggest(name, options.low, options.high, log=options.log)
+def _suggest(trial: Any, name: str, option_range: Range) -> object:  # noqa: ANN401 - Optuna's
+    if isinstance(option_range, Choice):
+        return trial.suggest_categorical(name, list(option_range.values))
+    suggest_number = trial.suggest_int if option_range.is_integer else trial.suggest_float
+    return suggest_number(name, option_range.low, option_range.high, log=option_range.log)
 
 
 def _spell_value(trial: Trial) -> str:

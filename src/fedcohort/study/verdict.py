@@ -8,11 +8,11 @@ from fedcohort.results.difference import NO_DIFFERENCE, Difference, Mean
 from fedcohort.results.headroom import ShareClosed, Winner
 from fedcohort.results.power import Power
 from fedcohort.results.verdict import sign_of
-from fedcohort.study.definition import METHOD, Pair
+from fedcohort.study.definition import METHOD, ConditionKey
 from fedcohort.study.ranking import Ranks
 
-COSTS = ("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops")
-TO_TARGET = ("rounds", "virtual_s", "bytes")
+COST_NAMES = ("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops")
+TARGET_AXES = ("rounds", "virtual_s", "bytes")
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class SettingVerdict:
         worse_methods = [method for method in self.methods.values() if method.sign < 0 and method.role == METHOD]
         return sorted(worse_methods, key=lambda method: method.difference.mean)
 
-    def has_winner(self, alpha: float) -> bool:
+    def has_sure_winner(self, alpha: float) -> bool:
         """Return whether a method is still better after one correction over all methods and settings."""
         return any(method.p_values.over_all < alpha for method in self.better())
 
@@ -151,7 +151,7 @@ class Verdict:
 
     settings: Mapping[str, SettingVerdict]
     ranks: Ranks | None
-    missing: Mapping[Pair, int]
+    missing: Mapping[ConditionKey, int]
     collapsing: frozenset[str] = frozenset()
 
     @property
