@@ -55,14 +55,14 @@ RUN_SELECTORS: Mapping[str, Sequence[str]] = {
     "proportional": ("selector=random", "selector.weights=proportional"),
     "active_fl, a2=.03": (*ACTIVE_FL, "selector.alpha1=0", "selector.alpha2=0.03"),
     "feel, rho=.3": ("selector=feel", "selector.importance=update_lag", "selector.rho=0.3"),
-    "active_fl, a1=.25, a2=.03": (*ACTIVE_FL, "selector.alpha1=0.25", "selector.alpha2=0.03"),
+    "active_fl, a2=.1": (*ACTIVE_FL, "selector.alpha1=0", "selector.alpha2=0.1"),
 }
 OTHER_SELECTORS: Mapping[str, Sequence[str]] = {
     "random": RUN_SELECTORS["random"],
     "proportional": RUN_SELECTORS["proportional"],
     "active_fl, a2=.03": RUN_SELECTORS["active_fl, a2=.03"],
-    "active_fl, a2=.1": (*ACTIVE_FL, "selector.alpha1=0", "selector.alpha2=0.1"),
-    "active_fl, a1=.25, a2=.03": RUN_SELECTORS["active_fl, a1=.25, a2=.03"],
+    "active_fl, a2=.1": RUN_SELECTORS["active_fl, a2=.1"],
+    "active_fl, a1=.25, a2=.03": (*ACTIVE_FL, "selector.alpha1=0.25", "selector.alpha2=0.03"),
     "round_robin": ("selector=round_robin",),
     "active_fl, a2=.3": (*ACTIVE_FL, "selector.alpha1=0", "selector.alpha2=0.3"),
 }
