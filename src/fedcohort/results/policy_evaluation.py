@@ -30,7 +30,9 @@ from fedcohort.types import Values
 
 DIFFERENCE = "doubly robust difference"
 ESTIMATORS = ("inverse propensity", "self-normalised", "doubly robust", DIFFERENCE)
-WITH_INTERVAL = frozenset[str]()  # estimators whose intervals are known to cover, and are shown
+WITH_INTERVAL = frozenset(ESTIMATORS) - {
+    "inverse propensity"
+}  # whose 95 % intervals cover in 90 % or more of the draws
 MIN_EFFECTIVE_SIZE = 20.0  # rounds; below it no estimate is given
 MAX_UNCOVERED = 0.01  # share of the other selector's cohorts that the run could not have drawn
 N_COHORTS = 256  # drawn from each selector in each round
