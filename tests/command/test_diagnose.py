@@ -4,6 +4,8 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from fedcohort.command import diagnose
@@ -43,3 +45,17 @@ def test_what_cannot_be_diagnosed(folder: Path) -> None:
         diagnose.main(["selector=flash", "dataset=digits"])
     with pytest.raises(CheckpointError, match="not the folder of a run"):
         diagnose.main([str(folder)])
+
+
+def test_many_classes_are_diagnosed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A report on 62 classes has 187 numbers, which are all in the run's table."""
+    rng = np.random.default_rng(0)
+    labels = np.tile(np.arange(62), 20)
+    inputs = rng.normal(0, 0.1, (len(labels), 62)) + np.eye(62)[labels]
+    frame = pd.DataFrame(inputs, columns=[f"x{i}" for i in range(62)]).assign(label=labels)
+    frame.to_parquet(folder / "letters.parquet")
+    data = ("dataset=folder", "dataset.path=letters.parquet", "dataset.test_share=0.2", "heterogeneity=noise_bimodal")
+    assert diagnose.main([*SMALL, *data, "label_noise.share=0.4", "client.epochs=5"]) == 0
+    text = capsys.readouterr().out
+    assert "Not measured: the run's selector" not in text
+    assert "2 probes:" in text

@@ -116,7 +116,7 @@ def test_static_signals_are_read_from_the_log(fedcbs: Path) -> None:
             ("selector=hcsfed", "selector.variant=feddiverse_paper"),
             "selector=hcsfed reads update, which .*: whole updates, values that the server",
         ),
-        (("selector=hcsfed", "selector.rate=0.5"), "asks for compressed_gradient in round 1, which"),
+        (("selector=hcsfed", "selector.rate=0.7"), "asks for compressed_gradient in round 1, which"),
     ],
 )
 def test_signals_too_large_to_log_are_named(tmp_path: Path, words: tuple[str, ...], says: str) -> None:

@@ -6,7 +6,7 @@
 The run's own selector must choose as the run did: this version of the code still does what the run did. Another one is
 followed to the first round in which it chooses otherwise; from there on it would have had another model to ask about.
 What the log doesn't hold can't be read again: the updates themselves (selector.variant=feddiverse_paper of HCSFed, and
-selector.loss_check=true of FedPNS, which tries models), and rows of more than 64 numbers (HCSFed's sketches of larger
+selector.loss_check=true of FedPNS, which tries models), and rows of more than 400 numbers (HCSFed's sketches of larger
 models; FedPNS where more clients arrive). Runs whose late updates arrive in later rounds are not replayed.
 Exit code 0 if all choices are the same, 1 if a round differs, 2 where that can't be found out.
 """

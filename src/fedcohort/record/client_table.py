@@ -34,7 +34,7 @@ not measure the column.
       An attacker's value may be false
     - signal_*: value of a signal of `fedcohort/signal/` that the client reported; null also if it reported NaN.
       Probes measure the model before the round. Step 0 has values that were reported at registration.
-      A signal of up to 64 numbers has the columns signal_*.0, signal_*.1, ...
+      A signal of up to 400 numbers has the columns signal_*.0, signal_*.1, ...
       Column i of signal_update_gram refers to the i-th arrived client, by id
     - loss: nats; cross-entropy of the round's new global model on the client's training set T_i
     - test_acc: in [0, 1]; accuracy of the round's new global model on the client's test set E_i, null if E_i is empty

@@ -22,7 +22,7 @@ from fedcohort.signal.base import Static, find_signal
 from fedcohort.training.client_metrics import choose_evaluated_clients, client_metrics, worst_group_accuracy
 from fedcohort.types import Ids, RoundReport
 
-MAX_SIGNAL_COLUMNS = 64  # of a signal in the per-client table
+MAX_SIGNAL_COLUMNS = 400  # of a signal in the per-client table: `class_loss` of up to 133 classes
 NO_CLIENTS: Ids = np.empty(0, np.int64)
 
 
