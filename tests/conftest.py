@@ -1,35 +1,18 @@
 """Shapes and types are checked at run time in every test (they cost nothing outside of them)."""
 
-import functools
 import gc
-import importlib.metadata
 import os
 import signal
+import sys
 from collections.abc import Iterator
+
+import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: a fork of a process with threads of OpenMP hangs
 
-import hydra.utils  # noqa: F401
-import jaxtyping
-import omegaconf  # noqa: F401
-import pyarrow.compute  # noqa: F401
-import pytest
-import torch.distributed  # noqa: F401
-import typer  # noqa: F401
-from lightning.fabric.utilities import registry
-
-import cached_hydra
-import fedcohort.lightning  # noqa: F401 - and Lightning, without the compiler of torch
-import typecheck
-
-jaxtyping.jaxtyped = typecheck.shape_checks  # type: ignore[assignment]
-# The hook compiles each module again that is first imported below one of fedcohort's; so libraries come before it.
-hook = jaxtyping.install_import_hook("fedcohort", "typecheck.check")
-cached_hydra.install()
-os.fsync = lambda fd: None  # no test loses power, and a run waits for the disk ten times
-# Lightning looks through all installed packages for each Trainer; a session installs none.
-importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)  # type: ignore[assignment]
-registry.entry_points = importlib.metadata.entry_points  # type: ignore[attr-defined]
+# The process that starts the workers of `-n 2` runs no test, and these imports take seconds.
+if "PYTEST_XDIST_WORKER" in os.environ or "-n" not in sys.argv or sys.argv[sys.argv.index("-n") + 1] == "0":
+    import session  # noqa: F401
 
 # A suite in the background of a script ignores SIGINT, as do its children; tests of Ctrl-C need the normal handler.
 signal.signal(signal.SIGINT, signal.default_int_handler)

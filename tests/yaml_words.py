@@ -86,6 +86,7 @@ def nested_components(group: str, word: str) -> dict[str, tuple[str, str]]:
     return {key.split("@")[1]: (key[1:].split("@")[0], value) for key, value in entries_by_group.items() if "@" in key}
 
 
+@cache
 def list_options(group: str) -> list[str]:
     """Return all options of a group that have a class, sorted."""
     return sorted(path.stem for path in (CONFIGS / group).glob("*.yaml") if node(group, path.stem))

@@ -1,15 +1,16 @@
 """The demo: a user's selector compared with random selection and the best method, and commands that can be pasted."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fedcohort.command import demo
 from fedcohort.errors import OptionError
-from fedcohort.study.definition_file import load_study as load_study
-from fedcohort.study.judge import judge
-from fedcohort.study.results import load_results as load_results
+from fedcohort.study.definition_file import load_study
+from fedcohort.study.judge import judge_settings
+from fedcohort.study.results import load_results
 from run_harness import collecting_overrides, compose_words
 
 SETTING = list(demo.SETTING)
@@ -75,7 +76,8 @@ def test_the_demo_reports_the_results_of_the_study(tmp_path: Path) -> None:
     """The demo has a setting of the study, its best method there, and the config's description of the noise."""
     study = load_study(STUDY)
     assert set(demo.SETTING) == set(study.settings["bimodal70"].overrides)
-    methods = judge(study, load_results(study)).settings["bimodal70"].better()
+    study = replace(study, settings={"bimodal70": study.settings["bimodal70"]})
+    methods = judge_settings(study, load_results(study)).settings["bimodal70"].better()
     assert methods[0].method == demo.BEST_SELECTOR
     composed = compose_words(*collecting_overrides(tmp_path, *demo.SETTING, small=False))
     noise, clients = composed.config["label_noise"], composed.config["clients"]

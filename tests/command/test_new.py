@@ -14,9 +14,10 @@ from yaml_words import ROOT
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The package, the choices and the tests, in a temporary folder."""
+    """The package, the choices and the tests, in a temporary folder, with their compiled modules."""
+    being_written = shutil.ignore_patterns("*.pyc.*")
     for top in ("src", "configs", "tests"):
-        shutil.copytree(ROOT / top, tmp_path / top, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / top, tmp_path / top, ignore=being_written)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

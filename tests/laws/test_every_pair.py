@@ -25,7 +25,7 @@ from yaml_words import CONFIGS, list_options
 GROUPS = ("selector", "agg", "objective", "server", "codec")
 TINY = (
     *("clients=6", "cohort=3", "rounds=2", "client.epochs=1", "eval.clients_every=2", "split.limit=120"),
-    *("heterogeneity=noise15", "proxy=noise", "proxy.n=20"),
+    *("heterogeneity=noise15", "proxy=noise", "proxy.n=20", "checkpoint.every_s=3600"),
 )
 LIGHT = {  # as much work as two rounds need
     "selector=feddiverse": ("selector.epochs=1", "selector.batch=100"),

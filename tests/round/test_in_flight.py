@@ -131,12 +131,15 @@ def test_old_updates_are_dropped_and_counted(models: list[float], tmp_path: Path
     assert [report.metrics["round/dropped_stale"] for report in ran.reports[1:]] == [0, 0, 0, 1, 0]
 
 
+SMALLER = ("device=shifted_exponential", "split.limit=240", "checkpoint.every_s=3600")
+
+
 @remedy("Credit updates by `outcome.clients`, and start a job from the model that was sent with it.")
 def test_waiting_for_all_in_flight_is_the_synchronous_round(tmp_path: Path) -> None:
     """buffer = concurrency = cohort and refill=step, for every third selector, with aggregators in turns."""
     aggregators, n_equal = list_options("agg"), 0
     for i, selector in enumerate(list_options("selector")[::3]):
-        options = (f"selector={selector}", f"agg={aggregators[i % len(aggregators)]}", "device=shifted_exponential")
+        options = (f"selector={selector}", f"agg={aggregators[i % len(aggregators)]}", *SMALLER)
         buffered = ("deadline=buffered", "deadline.concurrency=4", "deadline.refill=step")
         try:
             asynchronous = go(tmp_path / f"{i}", *options, *buffered)

@@ -41,13 +41,13 @@ def test_the_page_has_a_table_per_axis(study: Study) -> None:
 
 
 def test_without_a_target_the_page_does_not_mention_it(tmp_path: Path) -> None:
-    study = write_study(tmp_path, **{**SIX, "cells": {"equal": {"words": [], "target": None}}})
+    study = write_study(tmp_path / "one", **{**SIX, "cells": {"equal": {"words": [], "target": None}}})
     report.write_report(study, timed(study, {"equal": {"random": [NEVER] * 6, "flash": [NEVER] * 6}}))
-    text = (tmp_path / "README.md").read_text()
+    text = (study.folder / "README.md").read_text()
     assert "To the target" not in text
     assert "Speed-up" not in text
-    assert not list(tmp_path.glob("tables/speed*"))
-    line = next(line for line in overview.render_page(tmp_path.parent).splitlines() if line.startswith("| equal"))
+    assert not list(study.folder.glob("tables/speed*"))
+    line = next(line for line in overview.render_page(tmp_path).splitlines() if line.startswith("| equal"))
     assert line.endswith("| – |")
 
 

@@ -24,7 +24,7 @@ EXPERIMENT = "selectors"
 
 @event.listens_for(Engine, "connect")
 def _wait_for_no_disk(connection: Connection, record: object) -> None:
-    """Let commits not wait for the disk, as `os.fsync` in the tests' conftest."""
+    """Let commits not wait for the disk, as `os.fsync` in `session.py`."""
     connection.execute("PRAGMA synchronous=OFF")
 
 
