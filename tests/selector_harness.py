@@ -207,15 +207,32 @@ def derive(word: str, updates: np.ndarray) -> Any:
         with np.errstate(all="ignore"):  # as torch, which does not warn
             sums = updates.sum(axis=1)
         return lambda weights: math.fsum((weights * sums).tolist()) if np.isfinite(sums).all() else math.nan
+    if word == "server_accuracy":  # the accuracy is any number that rises and falls with the updates
+        server_loss = derive("server_loss", updates)
+        return lambda weights: (server_loss(weights), server_loss(weights))
+    if word == "step_projection":
+        return find_derived(word).make(TwoLayers(), torch.from_numpy(updates))
     if word == "output_layer":  # one weight and one bias for each of four classes
         return np.hstack([updates, updates, updates[:, :2]])
     return find_derived(word).make(BareLab(), torch.from_numpy(updates))
 
 
+class TwoLayers(BareLab):
+    """SignalAccess with a network of two tensors, of two parameters and of one."""
+
+    def copy(self) -> torch.nn.Module:
+        return torch.nn.ParameterList([torch.zeros(2), torch.zeros(1)])
+
+
 def reorder(word: str, values: Any, order: Ids) -> Any:
     """Return a signal of the clients that arrived, in another order; a function takes its weights in that order."""
     if callable(values):
-        return lambda weights: values(np.asarray(weights)[np.argsort(order)])
+
+        def reordered(weights: np.ndarray) -> Any:
+            result = values(np.asarray(weights)[np.argsort(order)])
+            return result[order] if isinstance(result, np.ndarray) else result
+
+        return reordered
     turned: np.ndarray = values[np.ix_(order, order)] if has_pairs(word) else values[order]
     return turned
 

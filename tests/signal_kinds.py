@@ -79,3 +79,6 @@ class BareLab(SignalAccess):
 
     def server_loss_after(self, update: Tensor) -> float:
         raise NotImplementedError
+
+    def server_accuracy_after(self, update: Tensor) -> tuple[float, float]:
+        raise NotImplementedError

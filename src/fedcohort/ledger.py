@@ -23,8 +23,9 @@ class Charge:
         probe_bytes: those of them that probes cause.
         client_flops: sum over all clients.
         server_flops: of the networks that an aggregator trains or evaluates (`agg.base.ServerModels`), and of the
-            losses of combined updates that a selector reads (`signal/server_loss.py`). Evaluations for metrics and the
-            other computations of a selector are not included.
+            evaluations of combined updates that a selector reads (`signal/server_loss.py`,
+            `signal/server_accuracy.py`). Evaluations for metrics and the other computations of a selector are not
+            included.
         virtual_s: seconds of the simulated clock. The server's work takes no simulated time.
     """
 

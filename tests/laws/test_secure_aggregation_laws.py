@@ -75,6 +75,6 @@ def test_methods_that_read_single_updates_do_not_work_under_secure_aggregation()
     def fails(*choices: str) -> list[str]:
         return [choice for choice in choices if reads_single_updates(make("selector", choice).needs)]
 
-    reading = ("delta", "divfl", "fedpns", "greedyfed", "hcsfed", "hics_fl", "pyramidfl")
+    reading = ("delta", "divfl", "fedpns", "gpfl", "greedyfed", "hcsfed", "hics_fl", "pyramidfl")
     assert fails("active_fl", "clustered", "e3cs", "feddiverse", "feel", "flash", "ocs", "powd", "random", "tifl") == []
     assert fails(*reading) == list(reading)

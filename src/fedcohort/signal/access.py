@@ -19,7 +19,8 @@ class SignalAccess(Protocol):
     """The global model w_t with the clients' data, for the computation of signals.
 
     Attributes:
-        server_passes: number of samples in all forward passes of `server_loss_after` so far.
+        server_passes: number of samples in all forward passes of `server_loss_after` and `server_accuracy_after` so
+            far.
     """
 
     server_passes: int
@@ -86,4 +87,11 @@ class SignalAccess(Protocol):
 
     def server_loss_after(self, update: "Tensor") -> float:
         """Return the mean cross-entropy of w_t + update on the server's validation set, in nats."""
+        ...
+
+    def server_accuracy_after(self, update: "Tensor") -> tuple[float, float]:
+        """Return accuracy, from 0 to 1, and mean cross-entropy in nats of w_t + update on the server's validation set.
+
+        The loss is that of `server_loss_after`.
+        """
         ...

@@ -191,12 +191,21 @@ class SignalMeasurer:
         losses = [self.targets.losses(network(data.x[positions]), data.y[positions]).double() for positions in rows]
         return float(torch.cat(losses).mean())
 
-    @torch.no_grad()
     def server_loss_after(self, update: Tensor) -> float:
+        return float(self.targets.loss(self._server_logits_after(update), self.federation.server_val.y))
+
+    def server_accuracy_after(self, update: Tensor) -> tuple[float, float]:
+        logits, y = self._server_logits_after(update), self.federation.server_val.y
+        accuracy = self.targets.per_sample(self.targets.hits)(logits, y).double().mean()
+        return float(accuracy), float(self.targets.loss(logits, y))
+
+    @torch.no_grad()
+    def _server_logits_after(self, update: Tensor) -> Tensor:
         network, data = self._network_after(update), self.federation.server_val
         network.eval()
         self.server_passes += len(data.y)
-        return float(self.targets.loss(network(data.x), data.y))
+        logits: Tensor = network(data.x)
+        return logits
 
     @torch.no_grad()
     def _network_after(self, model_update: Tensor) -> nn.Module:
